@@ -1,0 +1,11 @@
+"""What every test and every kernel that a test starts must share."""
+
+import os
+
+# Kernels inherit these.
+os.environ |= {
+    "JAX_PLATFORMS": "cpu",
+    "PYTHONHASHSEED": "0",
+    "SHARDMATH_STATIC": "1",
+    "SHARDMATH_PROGRESS": "",  # in memory: a reader's own file is never touched
+}
