@@ -1,0 +1,94 @@
+"""Base units inside, prefixes only in print.
+
+Every quantity in this package is a plain ``float`` in a base unit: FLOPs,
+FLOPs/s, bytes, bytes/s, seconds. Prefixes appear when a number is shown.
+"""
+
+import math
+from numbers import Real
+
+KiB, MiB, GiB = 2**10, 2**20, 2**30  # capacities whose source says so
+
+PRECISION_BYTES = {
+    "fp64": 8.0,
+    "fp32": 4.0,
+    "tf32": 4.0,  # stored as 32 bits, multiplied with 19
+    "bf16": 2.0,
+    "fp16": 2.0,
+    "fp8": 1.0,
+    "int8": 1.0,
+    "fp6": 0.75,
+    "fp4": 0.5,
+    "int4": 0.5,
+}
+
+_PREFIXED = ("", "FLOPs", "FLOPs/s", "bytes", "bytes/s", "OPs/s", "Hz", "W", "s")
+_LARGE = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
+_SMALL = ("", "m", "µ", "n", "p", "f")
+
+
+def show(value: float, unit: str = "", digits: int = 3) -> str:
+    """`value` rounded to `digits` significant digits, with a decimal prefix.
+
+    Args:
+        value: the quantity, in base units.
+        unit: its base unit. FLOPs, bytes, their rates, Hz, W, s and "" take a
+            prefix, "bytes" as "B" behind it; others ("tokens", "FLOPs/byte") never.
+        digits: significant digits, at least 1.
+
+    Returns:
+        A string such as "459 TFLOPs/s", "3.35 TB/s", "43.6 µs", "131,000 tokens".
+        Only seconds get prefixes below one.
+
+    >>> show(4.59e14, "FLOPs/s"), show(3.35e12, "bytes/s"), show(4.36e-5, "s")
+    ('459 TFLOPs/s', '3.35 TB/s', '43.6 µs')
+    >>> show(512, "bytes"), show(131072, "tokens"), show(999.7, "bytes")
+    ('512 bytes', '131,000 tokens', '1 kB')
+    """
+    if not math.isfinite(value):
+        return f"{value} {unit}".strip()
+    # Round first: 999.7 bytes must print as "1 kB", never as "1000 bytes".
+    rounded = float(f"{value:.{digits - 1}e}")
+    prefixes, step = _LARGE, 0
+    if unit in _PREFIXED and rounded:
+        thousands = math.floor(math.log10(abs(rounded)) / 3)
+        if thousands > 0:
+            step = min(thousands, len(_LARGE) - 1)
+        elif unit == "s":
+            prefixes, step = _SMALL, min(-thousands, len(_SMALL) - 1)
+    scaled = rounded / 1000.0**step if prefixes is _LARGE else rounded * 1000.0**step
+    number = f"{scaled:.{digits}g}"
+    if "e" in number and abs(scaled) >= 1:  # :g turns to powers at 10**digits
+        number = f"{scaled:,.0f}"
+    prefix = prefixes[step]
+    if prefix and unit.startswith("bytes"):
+        unit = "B" + unit.removeprefix("bytes")
+    return f"{number} {prefix}{unit}".strip()
+
+
+def positive(**sizes: float) -> None:
+    """Raise unless every size is a finite number above zero.
+
+    Raises:
+        ValueError: names the argument, quotes what was given, says what is valid.
+
+    >>> positive(B=8, D=-1)
+    Traceback (most recent call last):
+    ValueError: D = -1: must be a finite number above 0
+    """
+    for name, size in sizes.items():
+        real = isinstance(size, Real) and not isinstance(size, bool)
+        if not (real and math.isfinite(size) and size > 0):
+            raise ValueError(f"{name} = {size!r}: must be a finite number above 0")
+
+
+def bytes_per_value(precision: str) -> float:
+    """Bytes that one value of `precision` takes in memory (fp4: 0.5, no scales).
+
+    >>> bytes_per_value("bf16")
+    2.0
+    """
+    if precision not in PRECISION_BYTES:
+        known = ", ".join(PRECISION_BYTES)
+        raise ValueError(f"precision {precision!r}: must be one of {known}")
+    return PRECISION_BYTES[precision]

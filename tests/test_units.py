@@ -1,0 +1,57 @@
+"""Printing rounds before it picks a prefix; sizes are checked where they enter."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shardmath.units import bytes_per_value, positive, show
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (999.7, "bytes", "1 kB"),  # never "1000 bytes"
+        (999.4, "bytes", "999 bytes"),
+        (0.99996, "s", "1 s"),  # never "1000 ms"
+        (0, "s", "0 s"),
+        (-4.5e-3, "s", "-4.5 ms"),
+        (3.6e3, "s", "3.6 ks"),
+        (99_999, "tokens", "100,000 tokens"),  # counts take no prefix
+        (240.24, "FLOPs/byte", "240 FLOPs/byte"),
+        (1e27, "FLOPs", "1,000 YFLOPs"),
+        (math.inf, "tokens", "inf tokens"),
+    ],
+)
+def test_show_at_the_edges(value, unit, text):
+    assert show(value, unit) == text
+
+
+@given(st.floats(1e-14, 1e26), st.sampled_from(["FLOPs", "bytes/s", "s", "tokens"]))
+def test_show_never_lies_by_more_than_its_digits(value, unit):
+    """Read the text back: it is within half a unit of the third digit."""
+    number, _, shown = show(value, unit).partition(" ")
+    prefix = shown.removesuffix({"bytes/s": "B/s"}.get(unit, unit))
+    powers = dict(zip("fpnµm", range(-5, 0), strict=True)) | dict(
+        zip("kMGTPEZY", range(1, 9), strict=True)
+    )
+    scale = 1.0 if shown == unit else 1000.0 ** powers[prefix]
+    assert float(number.replace(",", "")) * scale == pytest.approx(value, rel=0.0051)
+
+
+@pytest.mark.parametrize("size", [0, -1, math.nan, math.inf, "8", None, True])
+def test_positive_names_the_argument_and_quotes_it(size):
+    with pytest.raises(ValueError, match=r"^D = ") as caught:
+        positive(B=1, D=size)
+    assert repr(size) in str(caught.value)
+
+
+def test_positive_takes_numpy_scalars():
+    positive(B=np.int64(3), D=np.float32(2.0))
+
+
+def test_an_unknown_precision_lists_the_known_ones():
+    with pytest.raises(ValueError, match=r"'bf61'.*bf16"):
+        bytes_per_value("bf61")
