@@ -1,0 +1,248 @@
+"""Accelerators: what one chip computes, holds and moves, each value with its source.
+
+The numbers live in ``chips.toml``, one line a value. Every rate is per chip, dense and
+in base units; every link bandwidth is one-way. A value that nobody published is
+absent, and asking for it raises a ``ValueError`` that says so.
+
+>>> TPU_V5E.flops["bf16"], find("trillium").name, find("H-100").hbm_bandwidth
+(197000000000000.0, 'TPU v6e (Trillium)', 3350000000000.0)
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+
+from .units import bytes_per_value, positive, show
+
+
+@dataclass(frozen=True, repr=False)
+class Source:
+    """Where a value was read, and how close to the maker of the chip that is.
+
+    `kind` is "vendor" (its documents), "vendor-code" (its published code), "paper",
+    "secondary" (somebody who cites or measured it) or "measured" (by the reader).
+    """
+
+    key: str
+    title: str
+    url: str
+    kind: str
+    read: str
+
+    def __repr__(self) -> str:
+        return f"{self.title} ({self.kind}, read {self.read}) {self.url}".strip()
+
+
+@dataclass(frozen=True, repr=False)
+class Fact:
+    """One value in base units, its source, and what other sources print instead."""
+
+    value: float
+    source: Source
+    note: str = ""
+    disagrees: tuple[tuple[float, Source], ...] = ()
+
+    def __repr__(self) -> str:
+        parts = [f"{self.value:.6g}", self.note, f"source: {self.source}"]
+        parts += [f"{source.key} says {v:.6g}" for v, source in self.disagrees]
+        return "; ".join(part for part in parts if part)
+
+
+class ByPrecision(dict[str, float]):
+    """Rates of one chip by precision; an unpublished one raises ValueError."""
+
+    def __init__(self, rates: dict[str, float], chip: str, what: str):
+        super().__init__(rates)
+        self._chip, self._what = chip, what
+
+    def __missing__(self, precision: str) -> float:
+        what = f"{self._chip}: no {self._what} is published for {precision!r}"
+        raise ValueError(f"{what}; published: {', '.join(self) or 'none'}")
+
+
+def _value(name: str, meaning: str) -> property:
+    """A property of `Chip` that holds one fact, or raises where no source states it."""
+    return property(lambda chip: chip.fact(name).value, doc=meaning)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Chip:
+    """One accelerator. Rates are per chip, dense, in base units; links are one-way.
+
+    `facts` holds every value by name ("hbm_bytes", "flops.bf16"); the head of
+    ``chips.toml`` says what each name means. `onchip` names the software-managed memory
+    next to the matrix units (VMEM, SMEM, …), if known; `year` is the announcement's.
+
+    >>> TPU_V5E
+    TPU v5e: 197 TFLOPs/s in bf16, 819 GB/s from memory, 241 FLOPs per byte.
+    """
+
+    id: str
+    name: str
+    vendor: str
+    year: int
+    facts: Mapping[str, Fact]
+    onchip: str = ""
+    aliases: tuple[str, ...] = ()
+
+    def fact(self, name: str) -> Fact:
+        """The value called `name` with its source, note and disagreements.
+
+        Raises:
+            ValueError: no source states it; lists what is published for this chip.
+
+        >>> TPU_V5E.fact("hbm_bandwidth").source.key
+        'gcp_v5e'
+        """
+        if name not in self.facts:
+            known = ", ".join(self.facts)
+            raise ValueError(f"{self.name}: no source states {name!r}; known: {known}")
+        return self.facts[name]
+
+    @property
+    def flops(self) -> ByPrecision:
+        """Dense peak by precision, FLOPs/s (OPs/s for integers)."""
+        return self._rates("flops.", "dense peak")
+
+    @property
+    def achieved(self) -> ByPrecision:
+        """Best matmul rate somebody measured, by precision, FLOPs/s."""
+        return self._rates("achieved.", "measured matmul rate")
+
+    hbm_bytes = _value("hbm_bytes", "Capacity of the main memory, bytes.")
+    hbm_bandwidth = _value("hbm_bandwidth", "Peak rate of the main memory, bytes/s.")
+    onchip_bytes = _value("onchip_bytes", "Capacity of `onchip`, all cores, bytes.")
+    onchip_bandwidth = _value("onchip_bandwidth", "Rate of `onchip`, all cores.")
+    links = _value("links", "Number of scale-up links (ICI, NVLink, Infinity Fabric).")
+    link_bandwidth = _value("link_bandwidth", "One-way rate of one link, bytes/s.")
+    scale_up_bandwidth = _value("scale_up_bandwidth", "One-way, all links, bytes/s.")
+    scale_out_bandwidth = _value("scale_out_bandwidth", "One-way, own share, bytes/s.")
+
+    @property
+    def devices_per_chip(self) -> int:
+        """JAX devices that one chip shows up as: 1 unless the record says otherwise."""
+        fact = self.facts.get("devices_per_chip")
+        return fact.value if fact else 1
+
+    def intensity(self, precision: str = "bf16") -> float:
+        """Critical intensity: flops / hbm_bandwidth, in FLOPs per byte.
+
+        Work with fewer FLOPs per byte of memory traffic is memory-bound. Both are peaks
+        of the data sheet: at 80 % of one and 90 % of the other it is 0.8 / 0.9 of this.
+
+        >>> round(TPU_V5E.intensity("bf16"), 1)
+        240.5
+        """
+        return self.flops[precision] / self.hbm_bandwidth
+
+    def _rates(self, prefix: str, what: str) -> ByPrecision:
+        rates = {
+            name.removeprefix(prefix): fact.value
+            for name, fact in self.facts.items()
+            if name.startswith(prefix)
+        }
+        return ByPrecision(rates, self.name, what)
+
+    def __repr__(self) -> str:
+        precision = next(p for p in ("bf16", "fp16", *self.flops) if p in self.flops)
+        rate = show(self.flops[precision], "FLOPs/s")
+        memory = show(self.hbm_bandwidth, "bytes/s")
+        balance = f"{self.intensity(precision):.0f} FLOPs per byte"
+        return f"{self.name}: {rate} in {precision}, {memory} from memory, {balance}."
+
+
+def find(name: str) -> Chip:
+    """The chip that `name` means; case, spaces, dashes and vendor names do not matter.
+
+    Names, ids, nicknames ("Ironwood") and JAX device kinds ("TPU v5 lite") all work,
+    and so does the beginning of one, where only one chip begins like that.
+
+    Raises:
+        ValueError: `name` means no chip, or several; lists the nearest.
+
+    >>> find("v5p").name, find("nvidia h100 sxm").name, find("mi-300x").name
+    ('TPU v5p', 'H100', 'MI300X')
+    >>> find("v5")
+    Traceback (most recent call last):
+    ValueError: chip 'v5' could be TPU v5e, TPU v5p: say which
+    """
+    key = _key(name)
+    begun = [chip for k, chip in _BY_KEY.items() if key and k.startswith(key)]
+    if key in _BY_KEY or len(set(begun)) == 1:
+        return _BY_KEY.get(key) or begun[0]
+    if begun:
+        raise ValueError(f"chip {name!r} could be {_names(begun)}: say which")
+    near = difflib.get_close_matches(key, _BY_KEY, n=5, cutoff=0.6)
+    chips = _names([_BY_KEY[k] for k in near] or ALL)
+    raise ValueError(f"no chip is called {name!r}; nearest: {chips}")
+
+
+def measured(name: str, flops: Mapping[str, float], hbm_bandwidth: float) -> Chip:
+    """A chip made of the reader's own measurements, to be used like any other.
+
+    Args:
+        name: what to call it.
+        flops: matmul rate by precision, FLOPs/s.
+        hbm_bandwidth: bandwidth of the main memory, bytes/s.
+
+    >>> measured("this laptop", {"fp32": 2e11}, 2e10)
+    this laptop: 200 GFLOPs/s in fp32, 20 GB/s from memory, 10 FLOPs per byte.
+    """
+    if not flops:
+        raise ValueError("flops = {}: must hold the rate of at least one precision")
+    for precision in flops:
+        bytes_per_value(precision)  # raises for an unknown one
+    positive(hbm_bandwidth=hbm_bandwidth, **flops)
+    source = Source("measured", "measured by the reader", "", "measured", "here")
+    facts = {f"flops.{p}": Fact(rate, source) for p, rate in flops.items()}
+    facts["hbm_bandwidth"] = Fact(hbm_bandwidth, source)
+    return Chip(_key(name), name, "", 0, facts)
+
+
+def _key(name: str) -> str:
+    """`name` in lower case, without punctuation and the words that say nothing."""
+    bare = re.sub(r"[^a-z0-9]", "", str(name).casefold())
+    bare = re.sub(r"^(google|cloud|nvidia|tesla|amd|instinct|intel|aws)+", "", bare)
+    return re.sub(r"^tpu(?=.)", "", bare)
+
+
+def _names(chips: Iterable[Chip]) -> str:
+    return ", ".join(dict.fromkeys(chip.name for chip in chips))
+
+
+def _read() -> tuple[dict[str, Source], tuple[Chip, ...]]:
+    """All sources and all chips of ``chips.toml``."""
+    rows = tomllib.loads(files(__package__).joinpath("chips.toml").read_text("utf-8"))
+    sources = {key: Source(key, **row) for key, row in rows.pop("sources").items()}
+
+    def fact(value, source, note="", disagrees=()) -> Fact:
+        others = tuple((v, sources[key]) for v, key in disagrees)
+        return Fact(value, sources[source], note, others)
+
+    def chip(key: str, row: dict) -> Chip:
+        facts, about = {}, {}
+        for name, entry in row.items():
+            if not isinstance(entry, dict):
+                about[name] = tuple(entry) if isinstance(entry, list) else entry
+            elif "value" in entry:
+                facts[name] = fact(**entry)
+            else:  # by precision
+                facts |= {f"{name}.{p}": fact(**e) for p, e in entry.items()}
+        return Chip(id=key, facts=facts, **about)
+
+    return sources, tuple(chip(key, row) for key, row in rows.items())
+
+
+SOURCES, ALL = _read()
+_BY_KEY = {_key(k): chip for chip in ALL for k in (chip.id, chip.name, *chip.aliases)}
+_BY_KEY |= {"tpu" + k: chip for k, chip in _BY_KEY.items() if chip.vendor == "Google"}
+
+# One name a chip, in the order of chips.toml.
+TPU_V2, TPU_V3, TPU_V4, TPU_V5E, TPU_V5P, TPU_V6E, TPU_7X, TPU_8T, TPU_8I = ALL[:9]
+V100, A100_40GB, A100_80GB, H100, H800, H200 = ALL[9:15]
+B200, GB200, B300, GB300, RUBIN = ALL[15:20]
+MI250X, MI300X, MI325X, MI355X = ALL[20:24]
+GAUDI2, GAUDI3, TRAINIUM1, TRAINIUM2, TRAINIUM3, MTT_S4000 = ALL[24:]
