@@ -1,0 +1,121 @@
+"""Times and their bounds: what an operation asks of each resource of a machine."""
+
+from dataclasses import dataclass
+
+from .units import positive, show
+
+BOUNDS = {
+    "math": "compute-bound",
+    "HBM": "memory-bound",
+    "on-chip": "on-chip-bound",
+    "network": "comms-bound",
+}
+
+
+@dataclass(frozen=True)
+class Leg:
+    """What one resource has to do: `amount` FLOPs or bytes at `rate` per second."""
+
+    resource: str
+    amount: float
+    rate: float
+
+    @property
+    def seconds(self) -> float:
+        return self.amount / self.rate
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """max(T) ≤ T ≤ ΣT over the resources that an operation uses.
+
+    Prints itself as one sentence. Latency, clock throttling and the efficiency of
+    kernels are not in it: measured matmuls reach 50 to 97 % of the lower bound's rate
+    (chapter 01, "Peak and achieved").
+    """
+
+    title: str
+    legs: tuple[Leg, ...]
+
+    @property
+    def lower(self) -> float:
+        """Seconds if every resource works at the same time as the others."""
+        return max(leg.seconds for leg in self.legs)
+
+    @property
+    def upper(self) -> float:
+        """Seconds if each waits for the others; never above lower × number of legs."""
+        return sum(leg.seconds for leg in self.legs)
+
+    @property
+    def bound(self) -> str:
+        """The resource that takes longest, in the words of the book."""
+        return BOUNDS[max(self.legs, key=lambda leg: leg.seconds).resource]
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Seconds by resource."""
+        return {leg.resource: leg.seconds for leg in self.legs}
+
+    @property
+    def flops(self) -> float:
+        return sum(leg.amount for leg in self.legs if leg.resource == "math")
+
+    @property
+    def nbytes(self) -> float:
+        """Bytes to and from HBM."""
+        return sum(leg.amount for leg in self.legs if leg.resource == "HBM")
+
+    @property
+    def intensity(self) -> float:
+        """Arithmetic intensity, FLOPs per byte of HBM traffic."""
+        return self.flops / self.nbytes
+
+    @property
+    def utilization(self) -> float:
+        """Share of the peak reached when everything overlaps: T_math / lower."""
+        return self.seconds["math"] / self.lower
+
+    def __str__(self) -> str:
+        times = ", ".join(
+            f"{leg.resource} {show(leg.seconds, 's')}" for leg in self.legs
+        )
+        return (
+            f"{self.title}: {show(self.lower, 's')} to {show(self.upper, 's')}, "
+            f"{self.bound} ({times})"
+        )
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
+
+@dataclass(frozen=True)
+class Roof:
+    """min(peak, intensity · bandwidth): what a machine can reach at an intensity.
+
+    Args:
+        name: what to call it in a figure.
+        peak: FLOPs/s.
+        bandwidth: bytes/s of the memory that feeds it.
+    """
+
+    name: str
+    peak: float
+    bandwidth: float
+
+    def __post_init__(self) -> None:
+        positive(peak=self.peak, bandwidth=self.bandwidth)
+
+    @property
+    def ridge(self) -> float:
+        """Critical intensity, FLOPs per byte: where the roof bends."""
+        return self.peak / self.bandwidth
+
+    def at(self, intensity: float) -> float:
+        """FLOPs/s at `intensity` FLOPs per byte.
+
+        >>> Roof("toy", peak=100.0, bandwidth=10.0).at(2.0)
+        20.0
+        """
+        positive(intensity=intensity)
+        return min(self.peak, intensity * self.bandwidth)
