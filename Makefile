@@ -36,7 +36,7 @@ format: $(VENV)/all.ok ## mend what lint can mend
 
 grade: $(VENV)/all.ok ## grade the submitted notebooks in the folder DIR=…
 	@test -n "$(DIR)" || { echo "make grade DIR=…: name the folder of notebooks"; exit 2; }
-	@$(WITH) python -m shardmath.grade "$(DIR)"
+	@$(WITH) python -m shardmath.grading "$(DIR)"
 
 bench: $(VENV)/all.ok book ## measure page weight, start-up and build times
 	@$(WITH) python benchmarks/site.py && $(BIN)/python benchmarks/live.py

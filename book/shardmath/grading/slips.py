@@ -1,0 +1,144 @@
+"""Slips: known ways to go wrong, and those that come back all through the book.
+
+Each of the ready ones takes the factor that the slip puts on the answer at hand: to
+count a multiply-add as one operation halves a FLOP count and doubles a time per FLOP.
+The words fit both directions.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A known way to go wrong.
+
+    Args:
+        name: two or three words, "sparse peak".
+        wrong: what this slip answers. In a number question it is called with the
+            right value, in the others with the arguments of the case.
+        says: one or two sentences that explain it without giving the answer away.
+    """
+
+    name: str
+    wrong: Callable
+    says: str
+
+
+def scaled(name: str, factor: float, says: str) -> Slip:
+    """The slip that multiplies the right value by `factor`."""
+    return Slip(name, lambda right: factor * right, says)
+
+
+def multiply_add(factor: float = 1 / 2) -> Slip:
+    """One operation for a multiply-add, or two for each of its halves."""
+    return scaled(
+        "multiply-add",
+        factor,
+        "A multiply and the add that follows are two FLOPs, once.",
+    )
+
+
+def bits_for_bytes(factor: float = 8) -> Slip:
+    return scaled(
+        "bits for bytes",
+        factor,
+        "Networks are sold in bits and memories in bytes; a byte has 8 bits.",
+    )
+
+
+def one_direction(factor: float = 1 / 2) -> Slip:
+    return scaled(
+        "one direction",
+        factor,
+        "You counted one direction of the link. Which does the question use?",
+    )
+
+
+def both_directions(factor: float = 2) -> Slip:
+    return scaled(
+        "both directions",
+        factor,
+        "You counted both directions of the link. Which does the question use?",
+    )
+
+
+def sparse_peak(factor: float = 2) -> Slip:
+    return scaled(
+        "sparse peak",
+        factor,
+        "Data sheets like to print the rate for matrices that are half zeros. "
+        "Ordinary matrices run at the dense rate.",
+    )
+
+
+def device_not_chip(factor: float = 1 / 2) -> Slip:
+    return scaled(
+        "device for chip",
+        factor,
+        "On some machines a device is half a chip. Is the rate you took per device "
+        "or per chip?",
+    )
+
+
+def binary_prefix(factor: float = 2**30 / 1e9) -> Slip:
+    return scaled(
+        "GiB for GB",
+        factor,
+        "GB counts in thousands, GiB in 1024s. Which one does the source print?",
+    )
+
+
+def forward_only(factor: float = 1 / 3) -> Slip:
+    return scaled(
+        "forward only",
+        factor,
+        "That is the forward pass. The backward pass multiplies twice for every "
+        "forward matmul.",
+    )
+
+
+def precision_bytes(factor: float = 2) -> Slip:
+    return scaled(
+        "bytes per value",
+        factor,
+        "How many bytes does one value take in this precision?",
+    )
+
+
+def percent(factor: float = 100) -> Slip:
+    return scaled("percent", factor, "A fraction is wanted: 0.4 and 40% are the same.")
+
+
+def inverse() -> Slip:
+    return Slip(
+        "upside down",
+        lambda right: 1 / right,
+        "Numerator and denominator have changed places: look at the unit.",
+    )
+
+
+_PREFIX = "The digits fit, the prefix does not: answers are in base units."
+_POWERS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
+GENERIC = (
+    *(scaled("a power of 1000", 1000.0**k, _PREFIX) for k in _POWERS),
+    *(scaled("a power of 1024", 1024.0**k, _PREFIX) for k in _POWERS),
+    *(scaled("a factor of 8", f, "A byte has 8 bits.") for f in (8, 1 / 8)),
+    *(
+        scaled(
+            "a factor of 2",
+            factor,
+            "Look for what comes in twos: the multiply and the add, the two "
+            "directions of a link, the bytes of a 16-bit value.",
+        )
+        for factor in (2, 1 / 2)
+    ),
+)
+
+
+def generic(value: float, right: float) -> tuple[Slip, ...]:
+    """The generic slip that comes nearest: 1000 and 1024 are 2.4% apart."""
+    if value * right <= 0:
+        return ()
+    return (min(GENERIC, key=lambda s: abs(math.log(value / s.wrong(right)))),)

@@ -1,0 +1,522 @@
+"""The grader: what is right is right, what is wrong is named, nothing is raised."""
+
+import json
+import math
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from shardmath import answers, grading
+from shardmath.grading import slips
+from shardmath.grading.machine import Machine
+from shardmath.grading.measured import Compiled, Traffic
+from shardmath.grading.questions import Finding, Function, Number, Slip, same
+from shardmath.grading.reading import quantity
+
+QUESTIONS = answers.questions()
+
+
+def of_kind(kind):
+    return [pytest.param(q, id=q.id) for q in QUESTIONS.values() if isinstance(q, kind)]
+
+
+def number(**fields):
+    default = {
+        "id": "01.3",
+        "title": "A rate",
+        "expected": lambda: 4e14,
+        "unit": "FLOPs/s",
+        "slips": (slips.sparse_peak(3), slips.percent(100)),
+        "hint": "Think.",
+        "solution": "```python\nrate = 4e14\n```",
+    }
+    return Number(**(default | fields))
+
+
+def function(**fields):
+    default = {
+        "id": "01.4",
+        "title": "A sum",
+        "spec": lambda x, y: x + y,
+        "cases": lambda rng: (rng.randint(0, 9), rng.random()),
+        "hint": "Add.",
+        "solution": "",
+    }
+    return Function(**(default | fields))
+
+
+COPY = Traffic(
+    id="01.5",
+    title="A copy",
+    cases=lambda rng: (4,),
+    capacity=lambda n: 16,
+    arrays=lambda n: {"x": (1, 2 * n), "y": (1, 2 * n)},
+    result=lambda x, y: {"y": x},
+    at_most=lambda n: 16 * n,
+    slips=(Slip("read twice", lambda n: 24 * n, "Once is enough."),),
+    hint="Half at a time.",
+    solution="",
+)
+
+PRODUCT = Compiled(
+    id="01.6",
+    title="A product",
+    shapes=lambda rng: ((8, 8), (8, 8), (8, 1)),
+    spec=lambda a, b, x: a @ b @ x,
+    at_most=lambda a, b, x: {"flops": 2 * (64 + 64)},
+    hint="Brackets.",
+    solution="",
+)
+
+
+@pytest.fixture(autouse=True)
+def progress_file(tmp_path, monkeypatch):
+    path = tmp_path / "progress.json"
+    monkeypatch.setenv("SHARDMATH_PROGRESS", str(path))
+    return path
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    known = {q.id: q for q in (number(), function(), COPY, PRODUCT)}
+    monkeypatch.setattr(answers, "chapter", lambda number: known)
+    monkeypatch.setattr(answers, "chapters", lambda: ["01"])
+    return known
+
+
+# Every registered question
+
+
+@pytest.mark.parametrize("question", of_kind(Number))
+def test_number_slips_can_be_told_apart(question):
+    right = question.expected()
+    assert math.isfinite(right)
+    assert right != 0
+    named = {slip.name: slip.wrong(right) for slip in question.slips}
+    assert len(named) == len(question.slips) >= 3
+    values = {"right": right, **named}
+    for one, a in values.items():
+        for other, b in values.items():
+            if one < other:
+                apart = abs(a - b) / max(abs(a), abs(b))
+                assert apart > 2 * question.rtol, f"{one} and {other} overlap"
+
+
+@pytest.mark.parametrize("question", of_kind(Number))
+def test_number_is_judged_right_and_each_slip_named(question):
+    right = question.expected()
+    assert grading.examine(question, right).verdict == "correct"
+    near = right * (1 + max(3 * question.rtol, 1e-6))
+    assert grading.examine(question, near).verdict == "wrong"
+    for slip in question.slips:
+        found = grading.examine(question, slip.wrong(right))
+        assert (found.verdict, found.slip) == ("wrong", slip.name)
+
+
+@pytest.mark.parametrize("question", of_kind(Function))
+def test_function_slips_are_wrong_and_named(question):
+    assert grading.examine(question, question.spec).verdict == "correct"
+    for slip in question.slips:
+        found = grading.examine(question, slip.wrong)
+        assert (found.verdict, found.slip) == ("wrong", slip.name)
+
+
+@pytest.mark.parametrize("question", of_kind(Traffic))
+def test_traffic_slips_move_too_much_and_differ(question):
+    for sizes in question.draw("test"):
+        moved = [slip.wrong(*sizes) for slip in question.slips]
+        assert min([math.inf, *moved]) > question.at_most(*sizes)
+        assert len(set(moved)) == len(moved)
+
+
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
+def test_every_question_is_complete_and_todo_when_blank(question):
+    assert question.title
+    assert grading.prose(question.hint)
+    assert "```python" in grading.prose(question.solution)
+    assert question.points >= 1
+    assert question.draw("a") == question.draw("a")
+    for blank in (..., None):
+        found = grading.examine(question, blank)
+        assert found == Finding("todo", question.form)
+
+
+# Reading quantities
+
+
+@pytest.mark.parametrize(
+    ("given", "unit", "value"),
+    [
+        (459, "FLOPs/s", 459.0),
+        (np.float32(0.5), "", 0.5),
+        (np.array(7), "tokens", 7.0),
+        ("4.59e14", "FLOPs/s", 4.59e14),
+        ("459e12", "FLOPs/s", 4.59e14),
+        ("459 TFLOPs/s", "FLOPs/s", 4.59e14),
+        ("459 TFLOPS", "FLOPs/s", 4.59e14),
+        ("459 Tflop/s", "FLOPs/s", 4.59e14),
+        ("1,024", "bytes", 1024.0),
+        ("1_024 tokens", "tokens", 1024.0),
+        ("240 token", "tokens", 240.0),
+        ("4.59 × 10^14", "FLOPs/s", 4.59e14),
+        ("4.59*10**14", "FLOPs/s", 4.59e14),
+        ("2.765 TB/s", "bytes/s", 2.765e12),
+        ("95 GiB", "bytes", 95 * 2**30),
+        ("3.5 FLOPs/B", "FLOPs/byte", 3.5),
+        ("43.6 µs", "s", 43.6e-6),
+        ("2 ms", "s", 2e-3),
+        ("−3", "", -3.0),
+        ("40%", "", 0.4),
+        (".5", "", 0.5),
+    ],
+)
+def test_quantity_reads(given, unit, value):
+    assert quantity(given, unit) == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("given", "unit"),
+    [
+        (True, "s"),
+        (np.bool_(True), "s"),
+        (math.nan, "s"),
+        (math.inf, "s"),
+        (10**400, "s"),
+        (1 + 2j, "s"),
+        ([1], "s"),
+        (np.ones(2), "s"),
+        ("soon", "s"),
+        ("", "s"),
+        ("1,5", "s"),
+        ("12,34", "s"),
+        ("5 m", "s"),
+        ("0.5 s", ""),
+        ("2 Gb", "bytes"),
+        ("459 TFLOPs", "FLOPs/s"),
+        ("3 GB", "FLOPs"),
+        ("1 × 10^99999", ""),
+        ("40%", "s"),
+        ("nan", ""),
+    ],
+)
+def test_quantity_refuses_and_says_what_is_valid(given, unit):
+    with pytest.raises(ValueError, match="give a"):
+        quantity(given, unit)
+
+
+# Numbers
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "slip"),
+    [
+        (4e14, "correct", ""),
+        ("402 TFLOPs/s", "correct", ""),
+        (1.2e15, "wrong", "sparse peak"),
+        (4e11, "wrong", "a power of 1000"),
+        (4e14 * 1024, "wrong", "a power of 1024"),
+        (5e13, "wrong", "a factor of 8"),
+        (8e14, "wrong", "a factor of 2"),
+        (5e14, "wrong", ""),
+        (0, "wrong", ""),
+        (-3e14, "wrong", ""),
+        (True, "invalid", ""),
+        ("fast", "invalid", ""),
+        ("", "todo", ""),
+    ],
+)
+def test_number_verdicts(answer, verdict, slip):
+    found = grading.examine(number(), answer)
+    assert (found.verdict, found.slip) == (verdict, slip)
+    assert verdict == "correct" or "400 T" not in found.message
+
+
+def test_own_slip_wins_over_a_generic_one():
+    question = number(slips=(slips.bits_for_bytes(8),))
+    assert grading.examine(question, 3.2e15).slip == "bits for bytes"
+
+
+def test_exact_number_accepts_nothing_near():
+    question = number(expected=lambda: 1024, unit="tokens", rtol=0)
+    assert grading.examine(question, 1024).verdict == "correct"
+    assert grading.examine(question, 1024.001).verdict == "wrong"
+
+
+# Functions
+
+
+def test_function_is_right_with_arrays_for_lists():
+    question = function(spec=lambda x, y: (x, y))
+    assert grading.examine(question, lambda x, y: np.array([x, y])).verdict == "correct"
+
+
+def test_first_failing_case_is_shown():
+    question = function(examples=((1, 2),))
+    found = grading.examine(question, lambda x, y: x - y)
+    assert found.message == "for (1, 2) wanted 3, got -1."
+
+
+def test_function_slip_is_named_only_if_it_fits_every_case():
+    question = function(slips=(Slip("minus", lambda x, y: x - y, "The sign."),))
+    assert grading.examine(question, lambda x, y: x - y).slip == "minus"
+    mixed = grading.examine(question, lambda x, y: x - y if x < 5 else 0)
+    assert (mixed.verdict, mixed.slip) == ("wrong", "")
+
+
+def test_error_in_the_readers_function_is_reported_with_its_line():
+    def divides(x, y):
+        return x / 0
+
+    found = grading.examine(function(examples=((1, 2),)), divides)
+    line = divides.__code__.co_firstlineno + 1
+    assert found.verdict == "wrong"
+    assert f"ZeroDivisionError: division by zero (line {line}: return x / 0)" in (
+        found.message
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "word"),
+    [
+        (lambda x, y: None, "todo", ""),
+        (lambda x, y: print(end=""), "wrong", "missing return"),
+        (lambda x: x, "wrong", "TypeError"),
+        (lambda x, y: sys.exit(), "wrong", "SystemExit"),
+        (lambda x, y: {}, "wrong", "dict"),
+        (lambda x, y: str(x + y), "wrong", "got '"),
+        (3, "invalid", "int is not a function"),
+        (max, "wrong", "wanted"),
+    ],
+)
+def test_odd_functions_get_a_verdict(answer, verdict, word):
+    found = grading.examine(function(), answer)
+    assert found.verdict == verdict
+    assert word in found.message
+
+
+def test_a_function_that_changes_its_arguments_changes_only_a_copy():
+    question = function(spec=sum, cases=lambda rng: ([1, 2],))
+
+    def empties(values):
+        total = sum(values)
+        values.clear()
+        return total
+
+    assert grading.examine(question, empties).verdict == "correct"
+
+
+@pytest.mark.parametrize("outputs", [[], [{"value": 3}], {}, 3, [{}], [3]])
+def test_forged_or_missing_outputs_are_never_right(outputs):
+    question = function(examples=((1, 2),))
+    try:
+        found = question.judge({"outputs": outputs}, question.draw("x"))
+    except (AttributeError, KeyError, TypeError):  # which the sandbox calls invalid
+        return
+    assert found.verdict in ("wrong", "invalid")
+
+
+def test_same_compares_by_value():
+    assert same((1, [2.0, True]), [1, [2 + 1e-12, 1]], 1e-9)
+    assert same(math.nan, math.nan, 0)
+    assert not same([1, 2], [1], 1)
+    assert not same("1", 1, 1)
+
+
+# The machine, and programs for it
+
+
+def half_by_half(machine, n):
+    for start in (0, n):
+        block = machine.load("x", rows=(0, 1), cols=(start, start + n))
+        machine.store(block, "y", row=0, col=start)
+        machine.free(block)
+
+
+def reads_twice(machine, n):
+    machine.free(machine.load("x", rows=(0, 1), cols=(0, n)))
+    machine.free(machine.load("x", rows=(0, 1), cols=(0, n)))
+    half_by_half(machine, n)
+
+
+def all_at_once(machine, n):
+    machine.load("x", rows=(0, 1), cols=(0, 2 * n))
+
+
+def copies_half(machine, n):
+    block = machine.load("x", rows=(0, 1), cols=(0, n))
+    machine.store(block, "y", row=0, col=0)
+
+
+@pytest.mark.parametrize(
+    ("program", "verdict", "slip", "word"),
+    [
+        (half_by_half, "correct", "", "64 bytes"),
+        (reads_twice, "wrong", "read twice", "Once is enough."),
+        (all_at_once, "wrong", "", "does not fit"),
+        (copies_half, "wrong", "", "must be"),
+        (lambda machine, n: None, "todo", "", ""),
+        (lambda machine, n: machine.nothing(), "wrong", "", "AttributeError"),
+    ],
+)
+def test_programs(program, verdict, slip, word):
+    found = grading.examine(COPY, program)
+    assert (found.verdict, found.slip) == (verdict, slip), found
+    assert word in found.message
+
+
+def test_a_program_cannot_write_the_books():
+    def cheats(machine, n):
+        half_by_half(machine, n)
+        machine.capacity, machine.moved = 10**9, 0
+        reads_twice(machine, n)
+
+    assert grading.examine(COPY, cheats).verdict == "wrong"
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        [["replay", []]],
+        [["load", "x", [0, 1], [0, 99]]],
+        [["load", "x", [0, 1], ["0", 4]]],
+        [["free", 3]],
+        [["zeros", 0, 0]],
+        [["zeros", 10**9, 10**9]],
+        [["store"]],
+        3,
+    ],
+)
+def test_a_forged_trace_is_invalid(trace):
+    evidence = {"runs": [{"trace": trace}] * COPY.draws}
+    assert COPY.judge(evidence, COPY.draw("x")).verdict == "invalid"
+
+
+def test_machine_multiplies_and_counts():
+    a, b = [[1.0, 2.0]], [[3.0], [4.0]]
+    machine = Machine(capacity=20, arrays={"a": a, "b": b, "c": [[9.0]]})
+    x = machine.load("a", rows=(0, 1), cols=(0, 2))
+    y = machine.load("b", rows=(0, 2), cols=(0, 1))
+    z = machine.zeros(1, 1)
+    machine.multiply_add(z, x, y)
+    machine.store(z, "c", row=0, col=0)
+    assert machine.arrays["c"] == [[11.0]]
+    assert (machine.moved, machine.used, machine.flops) == (20, 20, 4)
+    with pytest.raises(MemoryError, match="20 of 20 bytes"):
+        machine.zeros(1, 1)
+    machine.free(z)
+    with pytest.raises(ValueError, match="freed"):
+        machine.store(z, "c", row=0, col=0)
+    with pytest.raises(ValueError, match="multiply_add of shapes"):
+        machine.multiply_add(x, x, x)
+    with pytest.raises(ValueError, match="memory holds a, b, c"):
+        machine.load("d", rows=(0, 1), cols=(0, 1))
+
+
+# Compiled functions
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "word"),
+    [
+        (lambda a, b, x: a @ (b @ x), "correct", "256 flops"),
+        (lambda a, b, x: (a @ b) @ x, "wrong", "are enough"),
+        (lambda a, b, x: b @ (a @ x), "wrong", "values are not right"),
+        (lambda a, b, x: (a @ (b @ x))[:2], "wrong", "shape is [2, 1]"),
+        (lambda a, b, x: (a, b), "invalid", "one array"),
+        (lambda a, b, x: a @ x @ b, "wrong", "TypeError"),
+        (lambda a, b, x: None, "todo", ""),
+    ],
+)
+def test_compiled_functions(answer, verdict, word):
+    found = grading.examine(PRODUCT, answer)
+    assert found.verdict == verdict, found
+    assert word in found.message
+
+
+# What the reader sees
+
+
+def test_hint_comes_with_the_second_wrong_answer(registry):
+    assert "Hint" not in repr(grading.check("01.3", 1.0))
+    assert grading.check("01.3", "fast").hint == ""  # invalid is no try
+    assert repr(grading.check("01.3", 1.0)).endswith("Hint: Think.")
+    assert grading.check("01.3", 4e14).hint == ""
+
+
+def test_check_shows_the_page_which_numbers_it_can_ask(registry):
+    mime = grading.CHECK_MIME
+    bundle = grading.check("01.3")._repr_mimebundle_()
+    assert bundle[mime] == {"question": "01.3"}
+    assert bundle["text/plain"] == "○ 01.3 todo: Answer in FLOPs/s, within 1%."
+    assert mime not in grading.check("01.4")._repr_mimebundle_()
+
+
+def test_unknown_question_lists_the_nearest():
+    with pytest.raises(ValueError, match=r"question '1\.1': .*nearest are .*01\.1"):
+        grading.check("1.1", 3)
+
+
+def test_solution_is_shown_on_request(registry):
+    assert repr(grading.solution("01.3")) == "```python\nrate = 4e14\n```"
+
+
+def test_report_counts_by_chapter(registry):
+    grading.check("01.3", 4e14)
+    grading.check("01.3", 1.0)  # right once is done
+    grading.check("01.4", max)
+    said = repr(grading.report()).splitlines()
+    assert said[0] == "1 of 4 questions done, 1 tried, 2 to do: 1 of 4 points."
+    assert said[-1].split() == ["01", "1", "1", "2", "1/4"]
+
+
+def test_the_score_of_one_chapter_stands_alone():
+    """A chapter's stored score must not change when another chapter gets questions."""
+    lines = repr(grading.report("01")).splitlines()
+    assert [line.split()[0] for line in lines[3:]] == ["01"]
+    with pytest.raises(ValueError, match=r"'99': those with questions are 01"):
+        grading.report("99")
+
+
+def test_page_gets_the_notebooks_verdict(registry):
+    for answer in (4e14, "4e14", 1.2e15, "fast", ""):
+        page = grading.judge_number("01.3", answer, attempts=1)
+        book = grading.examine(registry["01.3"], answer)
+        assert json.loads(json.dumps(page)) == page
+        assert (page["verdict"], page["message"]) == (book.verdict, book.message)
+        assert page["hint"] == ("Think." if page["verdict"] == "wrong" else "")
+    assert grading.judge_number("01.3", 1, attempts=0)["hint"] == ""
+    with pytest.raises(ValueError, match="wants code"):
+        grading.judge_number("01.4", 1)
+
+
+def test_numbers_are_judged_by_the_standard_library_alone():
+    question = next(q.id for q in QUESTIONS.values() if isinstance(q, Number))
+    code = (
+        f"import sys; sys.path.insert(0, {str(Path('book').resolve())!r})\n"
+        "from shardmath import grading\n"
+        f"print(grading.judge_number({question!r}, 'soon', 0)['verdict'])"
+    )
+    told = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True
+    )
+    assert told.stdout == "invalid\n", told.stderr
+
+
+def module(name, **values):
+    made = types.ModuleType(f"shardmath.answers.{name}")
+    vars(made).update(values)
+    return made
+
+
+def test_registry_refuses_two_questions_with_one_id():
+    with pytest.raises(ValueError, match="two records"):
+        answers.records(module("ch01", A=number(), B=number()))
+
+
+def test_registry_refuses_a_question_of_another_chapter():
+    with pytest.raises(ValueError, match=r"ids here are 02\.1"):
+        answers.records(module("ch02", A=number()))
