@@ -1,0 +1,106 @@
+"""The steps behind `make`: one clear line where something is missing."""
+
+import os
+import runpy
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+ROOT = Path(__file__).parent.parent
+
+
+def tool(name, *arguments, **environment):
+    return subprocess.run(
+        [sys.executable, str(ROOT / "tools" / name), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+        timeout=120,
+        check=False,
+    )
+
+
+def one_line(stderr):
+    (line,) = stderr.strip().splitlines()
+    assert line.startswith("shardmath: ")
+    return line
+
+
+def test_a_port_in_use_is_said_in_one_line(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = tool("serve.py", tmp_path, port)
+    assert done.returncode == 1
+    assert f"port {port} cannot be used" in one_line(done.stderr)
+
+
+def test_an_old_python_is_told_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "version_info", (3, 9, 1))
+    setup = runpy.run_path(str(ROOT / "tools" / "setup.py"))
+    with pytest.raises(SystemExit, match=r"Python 3\.9 is too old, 3\.11 or newer"):
+        setup["venv"](str(tmp_path))
+
+
+def test_without_node_and_network_the_missing_thing_is_named(tmp_path):
+    """The folder has a Python whose pip fails, as it does without a network."""
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin" / "python"
+    python.write_text("#!/bin/sh\nexit 1\n")
+    python.chmod(0o755)
+    done = tool("setup.py", "node", tmp_path, PATH="/nonexistent")
+    assert done.returncode == 1
+    assert "Install Node.js 20 or newer, or check the network" in one_line(done.stderr)
+
+
+def test_setup_says_how_it_is_called():
+    assert "python tools/setup.py venv DIR" in tool("setup.py").stderr
+
+
+@pytest.fixture
+def notebook(tmp_path):
+    cells = [
+        new_markdown_cell("# A notebook", id="title"),
+        new_code_cell("print(6 * 7)", id="answer"),
+        new_code_cell(
+            "import time; print(time.time())",
+            id="clock",
+            metadata={"tags": ["nbval-ignore-output"], "scrolled": True},
+        ),
+    ]
+    path = tmp_path / "small.ipynb"
+    nbformat.write(new_notebook(cells=cells, metadata={"signature": "x"}), path)
+    assert tool("execute.py", path).returncode == 0
+    return path
+
+
+def clock(path):
+    return nbformat.read(path, as_version=4).cells[2].outputs[0].text
+
+
+def test_executing_twice_gives_the_same_bytes(notebook):
+    """Also where a cell prints the time: it stays until its source changes."""
+    first = notebook.read_bytes()
+    assert "unchanged" in tool("execute.py", notebook).stdout
+    assert notebook.read_bytes() == first
+    cells = nbformat.read(notebook, as_version=4).cells
+    assert [c.execution_count for c in cells[1:]] == [1, 2]
+    assert cells[1].outputs[0].text == "42\n"
+    assert b"scrolled" not in first
+    assert b"signature" not in first
+
+
+def test_a_measurement_is_renewed_on_demand_and_after_a_change(notebook):
+    before = clock(notebook)
+    tool("execute.py", notebook, "--measure")
+    renewed = clock(notebook)
+    assert renewed != before
+    changed = nbformat.read(notebook, as_version=4)
+    changed.cells[2].source += "  # again"
+    nbformat.write(changed, notebook)
+    tool("execute.py", notebook)
+    assert clock(notebook) != renewed
