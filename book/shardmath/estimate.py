@@ -80,13 +80,11 @@ class Estimate:
         times = ", ".join(
             f"{leg.resource} {show(leg.seconds, 's')}" for leg in self.legs
         )
-        return (
-            f"{self.title}: {show(self.lower, 's')} to {show(self.upper, 's')}, "
-            f"{self.bound} ({times})"
-        )
+        span = f"{show(self.lower, 's')} to {show(self.upper, 's')}"
+        return f"{self.title}: {span}, {self.bound} ({times})"
 
     def _repr_pretty_(self, printer, cycle):
-        printer.text(str(self))
+        printer.text(str(self).replace(": ", ":\n", 1))  # two lines fit a phone better
 
 
 @dataclass(frozen=True)

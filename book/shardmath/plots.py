@@ -86,7 +86,7 @@ class Picture:
         return {"image/png": buffer.getvalue(), "text/plain": text}
 
 
-def axes(xlabel: str, ylabel: str, size: tuple[float, float] = (7.2, 4.2)):
+def axes(xlabel: str, ylabel: str, size: tuple[float, float] = (6.2, 3.8)):
     """A figure of the book with one empty pair of axes: (figure, axes)."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=size)
@@ -208,7 +208,7 @@ def _points(ax, start: float, end: float) -> float:
 def ratios(rows: Iterable[tuple[str, float]], xlabel: str) -> Picture:
     """One dot a row on a scale from 0 to 1, the value printed beside it."""
     rows = list(rows)[::-1]
-    figure, ax = axes(xlabel, "", size=(7.2, 0.42 * len(rows) + 0.9))
+    figure, ax = axes(xlabel, "", size=(6.2, 0.4 * len(rows) + 0.9))
     for height, (_, value) in enumerate(rows):
         ax.plot([0, value], [height, height], color=GRID, linewidth=2, zorder=1)
         ax.plot([value], [height], "o", color=MATH, markersize=8)

@@ -1,0 +1,232 @@
+"""A small plotter: axes, lines, dots and labels in, SVG text out.
+
+Coordinates are rounded to a tenth of a unit, so that the text is the same on every
+machine. Colours are CSS custom properties and `currentColor`, so that the picture
+follows the page into the dark. Labels look for a free place and are never clipped.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from .labels import FONT, along, place, text_width
+from .units import show
+
+# One colour a resource in the whole book, each with contrast 4.5 : 1 on white; the
+# style sheet has the pair for dark pages.
+COLOURS = {"math": "#1257d6", "HBM": "#b84a00", "network": "#86247e"}
+
+WIDTH, HEIGHT = 480, 320
+LEFT, RIGHT, TOP, BOTTOM = 56, 12, 30, 46
+FRAME = (LEFT + 3, TOP + 1, WIDTH - RIGHT - 2, HEIGHT - BOTTOM - 2)  # for labels
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis from `low` to `high`; logarithmic unless said otherwise.
+
+    Ticks are printed with the prefixes that `unit` takes, without the unit itself.
+    """
+
+    label: str
+    low: float
+    high: float
+    log: bool = True
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        finite = math.isfinite(self.low) and math.isfinite(self.high)
+        if not (finite and self.low < self.high and (self.low > 0 or not self.log)):
+            kind = "0 < low < high" if self.log else "low < high"
+            raise ValueError(
+                f"axis {self.label!r} from {self.low} to {self.high}: must have "
+                f"finite ends with {kind}"
+            )
+
+    def share(self, value: float) -> float:
+        """Where `value` lies: 0 at `low`, 1 at `high`, held inside the two."""
+        value = min(max(value, self.low), self.high)
+        if self.log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def text(self, tick: float) -> str:
+        """How a tick is printed: "100 T", "10,000"."""
+        return show(tick, self.unit).removesuffix(self.unit).strip()
+
+    def ticks(self) -> tuple[float, ...]:
+        """Round values: at most 7 decades, or 4 to 9 linear steps of 1, 2 or 5 · 10ⁿ.
+
+        >>> Axis("x", 0, 10, log=False).ticks()
+        (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
+        >>> Axis("x", 0.5, 2000).ticks()
+        (1.0, 10.0, 100.0, 1000.0)
+        """
+        if self.log:
+            first = math.ceil(math.log10(self.low) - 1e-9)
+            last = math.floor(math.log10(self.high) + 1e-9)
+            every = math.ceil((last - first + 1) / 7) or 1
+            return tuple(float(f"1e{n}") for n in range(first, last + 1, every))
+        span = self.high - self.low
+        size = 10.0 ** math.floor(math.log10(span / 4))
+        step = next(m * size for m in (5, 2, 1) if span / (m * size) >= 4)
+        first, last = math.ceil(self.low / step), math.floor(self.high / step)
+        return tuple(float(f"{n * step:.12g}") for n in range(first, last + 1))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A polyline through `points`, in the units of the axes."""
+
+    points: Sequence[tuple[float, float]]
+    colour: str = "ink"
+    dashed: bool = False
+    width: float = 2.5
+
+
+@dataclass(frozen=True)
+class Dot:
+    """A point; a hollow one is filled with the paper."""
+
+    x: float
+    y: float
+    colour: str = "ink"
+    hollow: bool = False
+
+
+@dataclass(frozen=True)
+class Label:
+    """Text near (x, y), on the side `toward` (n, ne, e, …) if there is room."""
+
+    x: float
+    y: float
+    text: str
+    colour: str = "ink"
+    toward: str = "n"
+
+
+def plot(
+    title: str, desc: str, x: Axis, y: Axis, marks: Iterable[Line | Dot | Label]
+) -> str:
+    """The picture as one `<svg role="img">` with a title and a description.
+
+    >>> text = plot("t", "d", Axis("x", 1, 10), Axis("y", 1, 10), [Dot(2, 3)])
+    >>> text.startswith("<svg ") and text.endswith("</svg>") and "<circle" in text
+    True
+    """
+    marks = tuple(marks)
+
+    def at(px: float, py: float) -> tuple[float, float]:
+        across, up = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+        return LEFT + across * x.share(px), HEIGHT - BOTTOM - up * y.share(py)
+
+    lines = [(m, [at(*p) for p in m.points]) for m in marks if isinstance(m, Line)]
+    dots = [(m, at(m.x, m.y)) for m in marks if isinstance(m, Dot)]
+    parts = [*_axes(x, y, at)]
+    parts += [_polyline(line, points) for line, points in lines]
+    parts += [_circle(dot, *centre) for dot, centre in dots]
+    taken = [(px - 7, py - 7, px + 7, py + 7) for _, (px, py) in dots]
+    ink = [p for _, points in lines for p in along(points)]
+    for label in (m for m in marks if isinstance(m, Label)):
+        box = place(label.text, at(label.x, label.y), label.toward, FRAME, taken, ink)
+        taken.append(box)
+        parts.append(_text(box[0], box[3] - 4, label.text, label.colour))
+    return _frame(title, desc, parts)
+
+
+def message(title: str, text: str) -> str:
+    """A picture that says in words why there is nothing to draw."""
+    rows, row = [], ""
+    for word in text.split():
+        if row and text_width(f"{row} {word}") > WIDTH - 40:
+            rows.append(row)
+            row = word
+        else:
+            row = f"{row} {word}".strip()
+    rows.append(row)
+    top = HEIGHT / 2 - 10 * (len(rows) - 1)
+    parts = [
+        _text(WIDTH / 2, top + 20 * n, row, anchor="middle")
+        for n, row in enumerate(rows)
+    ]
+    return _frame(title, text, parts)
+
+
+def standalone(svg: str) -> str:
+    """`svg` on a white ground, for hosts that show it as an image of its own."""
+    head, rest = svg.split(">", 1)
+    return f'{head} color="#1f2328" font-family="sans-serif">{_GROUND}{rest}'
+
+
+_GROUND = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>'
+
+
+def _paint(colour: str) -> str:
+    if colour == "ink":
+        return "currentColor"
+    return f"var(--sm-{colour.lower()}, {COLOURS[colour]})"
+
+
+def _n(value: float) -> str:
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text
+
+
+def _frame(title: str, desc: str, parts: Iterable[str]) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'role="img" font-size="{FONT}">'
+        f"<title>{escape(title)}</title><desc>{escape(desc)}</desc>"
+        + "".join(parts)
+        + "</svg>"
+    )
+
+
+def _axes(x: Axis, y: Axis, at) -> Iterable[str]:
+    left, bottom, top = LEFT, HEIGHT - BOTTOM, TOP
+    paths = []
+    for value in x.ticks():
+        px, _ = at(value, y.low)
+        paths.append(f"M{_n(px)} {bottom}V{top}")
+        px = min(px, WIDTH - text_width(x.text(value)) / 2)
+        yield _text(px, bottom + 18, x.text(value), anchor="middle")
+    for value in y.ticks():
+        _, py = at(x.low, value)
+        paths.append(f"M{left} {_n(py)}H{WIDTH - RIGHT}")
+        yield _text(left - 6, py + 4.5, y.text(value), anchor="end")
+    grid = "".join(paths)
+    yield f'<path d="{grid}" stroke="currentColor" stroke-opacity=".14"/>'
+    yield (
+        f'<path d="M{left} {top}V{bottom}H{WIDTH - RIGHT}" fill="none" '
+        'stroke="currentColor" stroke-opacity=".6"/>'
+    )
+    yield _text(WIDTH - RIGHT, HEIGHT - 8, x.label, anchor="end")
+    yield _text(4, 16, y.label)
+
+
+def _polyline(line: Line, points: list[tuple[float, float]]) -> str:
+    path = " ".join(f"{_n(px)},{_n(py)}" for px, py in points)
+    dash = ' stroke-dasharray="6 4"' if line.dashed else ""
+    return (
+        f'<polyline points="{path}" fill="none" stroke="{_paint(line.colour)}" '
+        f'stroke-width="{line.width:g}" stroke-linejoin="round"{dash}/>'
+    )
+
+
+def _circle(dot: Dot, px: float, py: float) -> str:
+    paint = _paint(dot.colour)
+    fill = "var(--sm-paper, #fff)" if dot.hollow else paint
+    return (
+        f'<circle cx="{_n(px)}" cy="{_n(py)}" r="6" fill="{fill}" '
+        f'stroke="{paint}" stroke-width="2.5"/>'
+    )
+
+
+def _text(px: float, py: float, text: str, colour="ink", anchor="start") -> str:
+    side = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    return (
+        f'<text x="{_n(px)}" y="{_n(py)}"{side} fill="{_paint(colour)}" '
+        'stroke="var(--sm-paper, #fff)" stroke-width="3" stroke-linejoin="round" '
+        f'paint-order="stroke">{escape(text)}</text>'
+    )
