@@ -1,0 +1,135 @@
+"""TPU slices: 2D and 3D tori, and which of their sides close to rings."""
+
+import math
+from dataclasses import dataclass
+
+from ..chips import Chip
+from .latency import LATENCY
+from .wiring import Network, Ring
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """The wiring of one TPU generation.
+
+    `pod` is the largest slice, if its shape is published; `unit` the length from which
+    a side closes to a ring; `host` the chips of one host machine.
+    """
+
+    sides: int
+    unit: int | None
+    host: int | None
+    pod: tuple[int, ...] | None = None
+
+
+_GRIDS = {
+    "tpu_v2": _Grid(2, None, None),
+    "tpu_v3": _Grid(2, None, None, (32, 32)),
+    "tpu_v4": _Grid(3, 4, 4, (16, 16, 16)),
+    "tpu_v5e": _Grid(2, 16, 8, (16, 16)),
+    "tpu_v5p": _Grid(3, 4, 4, (16, 20, 28)),
+    "tpu_v6e": _Grid(2, 16, 8, (16, 16)),
+    "tpu_7x": _Grid(3, 4, 4),
+}
+
+
+class Torus(Network):
+    """A slice of a TPU pod: chips linked with 4 (2D) or 6 (3D) neighbours.
+
+    Args:
+        chip: a TPU of `chips`.
+        shape: chips along each side, such as (8, 16) or (4, 4, 8).
+        bandwidth: one-way bytes/s of one link; `chip.link_bandwidth` if not given.
+        latency: seconds of one hop; if not given 1 µs, see `LATENCY`.
+        wrap: side by side, whether it closes to a ring; the rule below if not given.
+
+    Which sides wrap:
+        v4, v5p, 7x: slices of whole 4x4x4 cubes wrap on all sides, through optical
+        switches at the faces of the cubes; smaller ones are 3D meshes. For 7x nobody
+        states it: its page says that it resembles v5p.
+        v5e, v6e: a side wraps if it is 16 long, the side of the pod.
+        v2, v3: the whole pod wraps; for a part of it nobody says, so give `wrap`.
+
+    Assumes:
+        Plain tori. Twisted ones, which v4 and v5p offer for the shapes n·n·2n and
+        n·2n·2n, have the same links a chip and a wider bisection.
+
+    Raises:
+        ValueError: no TPU with a published torus, or a shape that its pod cannot hold.
+
+    Sources:
+        https://docs.cloud.google.com/tpu/docs/v5p (cubes and wraparound, hosts),
+        /v4, /v5e, /v6e, /tpu7x (sides, hosts); How to Scale Your Model, chapter 2
+        (v4 cubes, v5e and v6e wraparound, pod shapes); all read 2026-11-20.
+
+    >>> from shardmath.chips import TPU_V5P
+    >>> Torus(TPU_V5P, (8, 8, 8)).cubes, Torus(TPU_V5P, (2, 2, 4)).dims[2].wrap
+    (8, False)
+    """
+
+    def __init__(
+        self,
+        chip: Chip,
+        shape: tuple[int, ...],
+        bandwidth: float | None = None,
+        latency: float = LATENCY["ICI"].value,
+        wrap: tuple[bool, ...] | None = None,
+    ):
+        shape = tuple(shape)
+        closed = _wraps(chip, shape, wrap)
+        rate = chip.link_bandwidth if bandwidth is None else bandwidth
+        dims = tuple(
+            Ring(n, rate, latency, w) for n, w in zip(shape, closed, strict=True)
+        )
+        super().__init__(dims, f"{chip.name} {_times(shape)}", chip)
+
+    @property
+    def hosts(self) -> int:
+        """Host machines: 4 chips on each, 8 for v5e and v6e (two trays)."""
+        host = _GRIDS[self.chip.id].host
+        if host is None:
+            raise ValueError(f"{self.chip.name}: no source states the chips of a host")
+        return math.ceil(self.chips / host)
+
+    @property
+    def cubes(self) -> int:
+        """Whole 4x4x4 cubes; 0 for a smaller slice and for a 2D torus."""
+        whole = len(self.dims) == 3 and all(n % 4 == 0 for n in self.shape)
+        return self.chips // 64 if whole else 0
+
+    @property
+    def optical_links(self) -> int:
+        """Directed links that leave a cube, all through optical switches: 96 a cube."""
+        return 96 * self.cubes
+
+
+def _wraps(
+    chip: Chip, shape: tuple[int, ...], given: tuple[bool, ...] | None
+) -> tuple[bool, ...]:
+    """Which sides of a slice close to rings; raises for a shape that cannot be."""
+    if chip.id not in _GRIDS:
+        raise ValueError(f"{chip.name}: must be a TPU whose torus is published")
+    grid, most = _GRIDS[chip.id], chip.fact("domain").value
+    what = f"{chip.name} {_times(shape)}"
+    if len(shape) != grid.sides or any(n < 1 for n in shape):
+        raise ValueError(f"{what}: must have {grid.sides} sides of 1 or more")
+    if math.prod(shape) > most:
+        raise ValueError(f"{what}: {math.prod(shape):,} chips, the pod has {most:,}")
+    if grid.unit == 16 and max(shape) > 16:
+        raise ValueError(f"{what}: no side of the pod is longer than 16")
+    cubes = all(n % 4 == 0 for n in shape)
+    if grid.unit == 4 and not cubes and max(shape) > 4:
+        raise ValueError(f"{what}: sides must be multiples of 4, or none above 4")
+    if given is not None:
+        if len(given) != len(shape):
+            raise ValueError(f"wrap = {given}: must say it for {grid.sides} sides")
+        return given
+    if grid.unit is None and shape != grid.pod:
+        raise ValueError(f"{what}: no source says which sides wrap: give wrap")
+    if grid.unit == 16:
+        return tuple(n == 16 for n in shape)
+    return (cubes,) * len(shape)
+
+
+def _times(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape))

@@ -1,0 +1,247 @@
+"""How chips are wired: rings, lines and switches, and grids made of them.
+
+Every bandwidth is one-way, in bytes/s; a latency is that of one hop, in seconds.
+`networks` builds the grids of real machines.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import NamedTuple
+
+from ..chips import Chip
+from ..units import positive, show
+
+
+@dataclass(frozen=True)
+class Ring:
+    """`size` chips in a row, each linked with its neighbours; `wrap` closes the row.
+
+    Args:
+        size: chips in the row.
+        bandwidth: of one link, one-way, bytes/s.
+        latency: of one hop, seconds.
+        wrap: whether a link joins the last chip with the first; without, it is a line.
+        level: what the links are called where they set the pace.
+
+    Raises:
+        ValueError: a size, rate or time that cannot be, or a wrapped ring of less than
+            3 chips, whose two directions would be the same link.
+
+    >>> Ring(8, 50e9, 1e-6).egress, Ring(8, 50e9, 1e-6, wrap=False).egress
+    (100000000000.0, 50000000000.0)
+    """
+
+    size: int
+    bandwidth: float
+    latency: float
+    wrap: bool = True
+    level: str = "ICI"
+
+    def __post_init__(self) -> None:
+        _check(self.size, self.bandwidth, self.latency)
+        if self.wrap and self.size < 3:
+            raise ValueError(
+                f"a ring of {self.size} cannot wrap: must have 3 chips or more, or "
+                "wrap=False"
+            )
+
+    @property
+    def egress(self) -> float:
+        """Bytes/s that every chip can push at once: two links, or the one of an end."""
+        return self.bandwidth * (2 if self.wrap else 1) if self.size > 1 else math.inf
+
+    @property
+    def cut(self) -> float:
+        """One-way bytes/s from one half of the row to the other."""
+        return self.egress
+
+    @property
+    def diameter(self) -> int:
+        """Hops between the two chips that are farthest apart."""
+        return self.size // 2 if self.wrap else self.size - 1
+
+    def __str__(self) -> str:
+        return f"{'ring' if self.wrap else 'line'} of {self.size}"
+
+
+@dataclass(frozen=True)
+class Switch:
+    """`size` chips on one non-blocking switch: each reaches each other in one hop.
+
+    Args:
+        size: chips on the switch.
+        bandwidth: of one chip into the switch, and out of it, one-way, bytes/s.
+        latency: from chip to chip, seconds.
+        reduces: whether the switch adds up what passes (NVLink SHARP and its like).
+        level: what the switch is called where it sets the pace.
+
+    >>> Switch(8, 450e9, 3e-6).cut
+    1800000000000.0
+    """
+
+    size: int
+    bandwidth: float
+    latency: float
+    reduces: bool = False
+    level: str = "switch"
+
+    def __post_init__(self) -> None:
+        _check(self.size, self.bandwidth, self.latency)
+
+    @property
+    def egress(self) -> float:
+        """Bytes/s that every chip can push at once."""
+        return self.bandwidth if self.size > 1 else math.inf
+
+    @property
+    def cut(self) -> float:
+        """One-way bytes/s from one half of the chips to the other."""
+        return self.bandwidth * (self.size // 2)
+
+    @property
+    def diameter(self) -> int:
+        """Hops between two chips."""
+        return int(self.size > 1)
+
+    def __str__(self) -> str:
+        return f"{self.level} of {self.size}"
+
+
+class Link(NamedTuple):
+    """A directed link; a vertex from `Network.chips` up is a switch."""
+
+    source: int
+    destination: int
+    bandwidth: float
+    latency: float
+
+
+@dataclass(frozen=True)
+class Network:
+    """A grid of chips wired dimension by dimension, slowest-varying first.
+
+    Chips are numbered in row-major order. A chip is joined only with those that differ
+    from it in one coordinate, so that a switch of an outer dimension joins equal places
+    of the inner ones: a *rail*.
+
+    Args:
+        dims: a `Ring` or a `Switch` for each dimension.
+        name: what to call it.
+        chip: the record of its chips, where they are of one kind.
+
+    >>> print(Network((Ring(4, 50e9, 1e-6), Ring(4, 50e9, 1e-6, wrap=False))))
+    network: 16 chips, ring of 4 x line of 4, bisection 200 GB/s, diameter 5 hops
+    """
+
+    dims: tuple[Ring | Switch, ...]
+    name: str = "network"
+    chip: Chip | None = None
+
+    def __post_init__(self) -> None:
+        if not self.dims:
+            raise ValueError("dims = (): a network must have at least one dimension")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Chips along each dimension."""
+        return tuple(dim.size for dim in self.dims)
+
+    @property
+    def chips(self) -> int:
+        """Number of chips."""
+        return math.prod(self.shape)
+
+    @property
+    def diameter(self) -> int:
+        """Hops between the two chips that are farthest apart."""
+        return sum(dim.diameter for dim in self.dims)
+
+    @property
+    def bisection(self) -> float:
+        """One-way bytes/s between two equal halves, at the thinnest plane cut.
+
+            min over dimensions d of even size   chips / size_d · cut_d
+
+        Twice that crosses in both directions together. Exact where the sides are even,
+        as those of TPU slices and clusters are; around odd sides a slanted cut can be
+        thinner.
+
+        Raises:
+            ValueError: no side is even, so no plane halves the network.
+        """
+        cuts = [dim.cut / dim.size for dim in self.dims if dim.size % 2 == 0]
+        if not cuts:
+            raise ValueError(f"shape {self.shape}: one side must be even to be halved")
+        return self.chips * min(cuts)
+
+    def egress(self, level: str) -> float:
+        """One-way bytes/s of one unit of chips into the dimension called `level`.
+
+        The unit is what lies inside that dimension: a node for the leaf level, a slice
+        for DCN, one chip for NVLink.
+
+        Raises:
+            ValueError: no dimension of the network has that name, or several have.
+        """
+        at = [i for i, dim in enumerate(self.dims) if dim.level == level]
+        if len(at) != 1:
+            known = ", ".join(dim.level for dim in self.dims)
+            raise ValueError(f"level {level!r}: must be the name of one of {known}")
+        return self.dims[at[0]].bandwidth * math.prod(self.shape[at[0] + 1 :])
+
+    def links(self) -> tuple[Link, ...]:
+        """Every directed link of the network.
+
+        A switch is a vertex of its own, numbered from `chips` up. Half of its latency
+        lies on the way in and half on the way out.
+
+        >>> Network((Ring(2, 50e9, 1e-6, wrap=False),)).links()[1].destination
+        0
+        """
+        found: list[Link] = []
+        switch = self.chips
+        for dim, row in self._rows():
+            if isinstance(dim, Switch):
+                pairs, latency = [(chip, switch) for chip in row], dim.latency / 2
+                switch += 1
+            else:
+                pairs, latency = list(pairwise(row)), dim.latency
+                pairs += [(row[-1], row[0])] if dim.wrap else []
+            for a, b in pairs:
+                found.append(Link(a, b, dim.bandwidth, latency))
+                found.append(Link(b, a, dim.bandwidth, latency))
+        return tuple(found)
+
+    def _rows(self) -> Iterator[tuple[Ring | Switch, range]]:
+        """Each dimension with the chips of each of its rows; rows of one left out."""
+        stride = self.chips
+        for dim in self.dims:
+            block, stride = stride, stride // dim.size
+            if dim.size > 1:
+                for first in range(0, self.chips, block):
+                    for chip in range(first, first + stride):
+                        yield dim, range(chip, first + block, stride)
+
+    def __str__(self) -> str:
+        dims = " x ".join(map(str, self.dims))
+        even = any(size % 2 == 0 for size in self.shape)
+        cut = f"bisection {show(self.bisection, 'bytes/s')}, " if even else ""
+        return (
+            f"{self.name}: {self.chips:,} chips, {dims}, {cut}"
+            f"diameter {self.diameter} hops"
+        )
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
+
+def _check(size: int, bandwidth: float, latency: float) -> None:
+    if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
+        raise ValueError(f"size = {size!r}: must be a whole number from 1")
+    positive(bandwidth=bandwidth)
+    real = isinstance(latency, Real) and not isinstance(latency, bool)
+    if not (real and 0 <= latency < math.inf):
+        raise ValueError(f"latency = {latency!r}: must be a finite number from 0")
