@@ -1,0 +1,64 @@
+"""What the chips of a group hold before a collective, and must hold after it.
+
+This is the definition that schedules are checked against: it knows no links. Each chip
+has one row of numbers: one number for AllGather and Permute, else one for each chip.
+Blocks are named as in `groups`: by chip; in an AllToAll, source · n + destination.
+
+>>> end("reduce_scatter", [[1, 2], [10, 20]])
+[{0: 11}, {1: 22}]
+>>> end("all_to_all", [[1, 2], [10, 20]])
+[{0: 1, 2: 10}, {1: 2, 3: 20}]
+"""
+
+import random
+from collections.abc import Sequence
+
+Rows = list[list[float]]
+Held = dict[int, float]  # number by block name
+
+
+def rows(op: str, n: int, given: Sequence[Sequence[float]] | None = None) -> Rows:
+    """`given`, checked, or else whole numbers of 60 bits, the same for the same n.
+
+    They are so large that two different sums of them are not equal by chance.
+    """
+    width = 1 if op in ("all_gather", "permute") else n
+    if given is None:
+        draw = random.Random(n)
+        return [[draw.getrandbits(60) for _ in range(width)] for _ in range(n)]
+    found = [list(row) for row in given]
+    if [len(row) for row in found] != [width] * n:
+        lengths = [len(row) for row in found]
+        raise ValueError(
+            f"data has rows of {lengths} numbers: {op} on {n} chips must have {n} rows "
+            f"of {width}"
+        )
+    return found
+
+
+def start(op: str, rows: Rows) -> list[Held]:
+    """What each chip holds before the collective."""
+    n = len(rows)
+    if op in ("all_gather", "permute"):
+        return [{chip: row[0]} for chip, row in enumerate(rows)]
+    first = n if op == "all_to_all" else 0
+    return [
+        {first * chip + column: value for column, value in enumerate(row)}
+        for chip, row in enumerate(rows)
+    ]
+
+
+def end(op: str, rows: Rows) -> list[Held]:
+    """What each chip must hold after it."""
+    n = len(rows)
+    chips = range(n)
+    if op == "permute":
+        return [{(c - 1) % n: rows[c - 1][0]} for c in chips]
+    if op == "all_gather":
+        return [{c: rows[c][0] for c in chips}] * n
+    if op == "all_to_all":
+        return [{s * n + d: rows[s][d] for s in chips} for d in chips]
+    total = [sum(row[c] for row in rows) for c in chips]
+    if op == "reduce_scatter":
+        return [{c: total[c]} for c in chips]
+    return [dict(enumerate(total))] * n

@@ -1,0 +1,319 @@
+"""The simulator: right numbers, the closed forms' times, real links, and pictures."""
+
+import math
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from shardmath.chips import H100, TPU_V5E, TPU_V5P
+from shardmath.collectives import NAMES
+from shardmath.mesh import Mesh
+from shardmath.networks import Cluster, NVLinkDomain, Slices, Torus
+from shardmath.networks.wiring import Network, Ring, Switch
+from shardmath.simulator import payload, play, simulate
+from shardmath.simulator.groups import Block
+from shardmath.simulator.schedules import Move
+
+OPS = st.sampled_from(sorted(NAMES))
+RATES, LATENCIES = st.floats(1e8, 1e13), st.sampled_from([0.0, 1e-9, 1e-6, 1e-3])
+SIZES = st.floats(1, 1e12)
+
+
+@st.composite
+def rings(draw, wrap=None, most=9):
+    n = draw(st.integers(1, most))
+    closed = n > 2 and (draw(st.booleans()) if wrap is None else wrap)
+    return Ring(n, draw(RATES), draw(LATENCIES), closed)
+
+
+@st.composite
+def switches(draw):
+    rate, latency = draw(RATES), draw(LATENCIES)
+    return Switch(draw(st.integers(1, 8)), rate, latency, draw(st.booleans()))
+
+
+@st.composite
+def mixtures(draw):
+    """Up to three dimensions of any kind, 64 chips at most."""
+    wires = draw(st.lists(st.one_of(rings(), switches()), min_size=1, max_size=3))
+    assume(math.prod(w.size for w in wires) <= 64)
+    return tuple(wires)
+
+
+@st.composite
+def equals(draw):
+    """One ring, line or switch, or a torus or grid of two or three equal ones."""
+    dims = draw(st.integers(1, 3))
+    if dims == 1:
+        return (draw(st.one_of(rings(most=24), switches())),)
+    return (draw(rings(most=7 if dims == 2 else 4)),) * dims
+
+
+def mesh_of(*wires):
+    return Mesh(Network(wires), {"X": math.prod(w.size for w in wires)})
+
+
+@given(OPS, equals(), SIZES, st.booleans())
+@settings(deadline=None)
+def test_closed_forms_that_claim_it_are_met_exactly(op, wires, V, one_way):
+    """And all claim it but AllToAll on lines and permutes on lines or several axes."""
+    trace = simulate(op, V, mesh_of(*wires), "X", one_way=one_way)
+    straight = isinstance(wires[0], Ring) and not wires[0].wrap and wires[0].size > 2
+    many = len(wires) > 1 and wires[0].size > 1
+    bound = (straight and op in ("all_to_all", "permute")) or (many and op == "permute")
+    assert trace.priced.exact == (not bound)
+    if trace.priced.exact:
+        assert trace.seconds == pytest.approx(trace.priced.seconds, rel=1e-9)
+
+
+@given(OPS, mixtures(), SIZES, st.booleans())
+@settings(deadline=None)
+def test_no_closed_form_is_above_what_a_schedule_takes(op, wires, V, one_way):
+    """Its bandwidth term bounds that of every schedule, its hops the steps'."""
+    still = [replace(w, latency=0.0) for w in wires]
+    trace = simulate(op, V, mesh_of(*still), "X", one_way=one_way)
+    assert trace.seconds >= trace.priced.seconds * (1 - 1e-9)
+    trace = simulate(op, V, mesh_of(*wires), "X", one_way=one_way)
+    assert trace.seconds >= trace.priced.latency_seconds * (1 - 1e-9)
+    if trace.priced.exact:
+        assert trace.seconds == pytest.approx(trace.priced.seconds, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6, 7, 8, 9, 12])
+def test_all_to_all_on_a_line(n):
+    """n−1 steps take up to twice the bound; block by block, ⌊n²/4⌋ steps meet it."""
+    mesh = mesh_of(Ring(n, 50e9, 0.0, wrap=False))
+    fast = simulate("all_to_all", 1e6, mesh, "X")
+    assert len(fast.steps) == n - 1
+    assert fast.gap == pytest.approx(n * (n - 1) / 2 / (n * n // 4))
+    assert fast.gap < 2
+    thin = simulate("all_to_all", 1e6, mesh, "X", at_most=1)
+    assert len(thin.steps) == n * n // 4
+    assert thin.gap == pytest.approx(1, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "gap"),
+    [((4, 4), 1), ((4, 8), 1.129), ((4, 16), 1.190), ((4, 4, 8), 1.157)],
+)
+def test_gather_over_unequal_axes_has_a_gap(sizes, gap):
+    """In lockstep the axes cannot all be busy: 13 % at 4x8, 19 % at 4x16."""
+    trace = simulate(
+        "all_gather", 1e6, mesh_of(*(Ring(n, 50e9, 0.0) for n in sizes)), "X"
+    )
+    assert trace.gap == pytest.approx(gap, abs=1e-3)
+
+
+def test_levels_one_after_the_other_take_the_sum():
+    """The closed form lets them overlap; the schedule goes from level to level."""
+    slow, fast = Switch(4, 50e9, 0.0), Switch(8, 450e9, 0.0)
+    trace = simulate("all_gather", 8e6, mesh_of(slow, fast), "X")
+    between, within = 1e6 * 3 / 4 / 50e9, 8e6 * 7 / 8 / 450e9
+    assert trace.seconds == pytest.approx(between + within)
+    assert trace.priced.seconds == pytest.approx(max(between, within))
+
+
+def test_published_scalars_on_every_link():
+    """How to Scale Your Model, ch. 3, question 10: N²(1−1/D), and half for AllToAll."""
+    D, N = 8, 64
+    mesh = mesh_of(Ring(D, 1.0, 0.0))
+    for op, share in {"all_gather": 1, "all_to_all": 0.5}.items():
+        trace = simulate(op, N * N, mesh, "X", one_way=True)
+        for link in trace.steps[0].loads:
+            crossed = sum(step.loads.get(link, 0) for step in trace.steps)
+            assert crossed == pytest.approx(share * N * N * (1 - 1 / D))
+
+
+@given(OPS, st.integers(2, 12), SIZES)
+@settings(deadline=None)
+def test_what_a_device_sends_into_a_switch_is_the_records(op, n, V):
+    trace = simulate(op, V, mesh_of(Switch(n, 1e9, 0.0)), "X")
+    for chip in range(n):
+        sent = sum(step.loads.get((0, chip, -1), 0) for step in trace.steps)
+        assert sent == pytest.approx(trace.priced.collective.sent, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        Torus(TPU_V5E, (4, 16)),
+        Torus(TPU_V5P, (2, 4, 4)),
+        Slices(Torus(TPU_V5E, (4, 4)), 2, latency=1e-5),
+        Cluster(NVLinkDomain(H100), (2, 2)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("op", NAMES)
+def test_blocks_travel_over_links_that_the_network_has(network, op):
+    """Link by link as `Network.links` lists them, at its bandwidth."""
+    trace = simulate(op, 1e6, Mesh(network, {"X": network.chips}), "X")
+    real = {}
+    for link in network.links():
+        ends = (end if end < network.chips else -1 for end in link[:2])
+        real.setdefault(tuple(ends), set()).add(link.bandwidth)
+    used = {link for step in trace.steps for link in step.loads}
+    assert used
+    for dim, *ends in used:
+        assert network.dims[dim].bandwidth in real[tuple(ends)]
+
+
+def test_groups_that_interleave_share_their_links():
+    """4 groups on every 4th chip of a 16-ring: a quarter of the rate, 4 hops a step."""
+    mesh = Mesh(Torus(TPU_V5E, (16, 16)), {"A": 16, "X": 4, "Y": 4})
+    slow, line = (simulate("all_gather", 1e6, mesh, axis) for axis in "XY")
+    assert slow.group.wires[0].bandwidth * 4 == line.group.wires[0].bandwidth
+    assert len(slow.steps) == 2
+    assert len(line.steps) == 3
+
+
+@pytest.mark.parametrize("op", NAMES)
+def test_the_definitions_are_those_of_jax(op):
+    """What must be left behind, against jax.lax over a named axis."""
+    n = 5
+    given = payload.rows(op, n)
+    rows = np.array([[v % 1000 for v in row] for row in given])
+    named = {
+        "all_gather": lambda x: jax.lax.all_gather(x, "i", tiled=True),
+        "reduce_scatter": lambda x: jax.lax.psum_scatter(x, "i", tiled=True),
+        "all_reduce": lambda x: jax.lax.psum(x, "i"),
+        "all_to_all": lambda x: jax.lax.all_to_all(x, "i", 0, 0, tiled=True),
+        "permute": lambda x: jax.lax.ppermute(
+            x, "i", [(c, (c + 1) % n) for c in range(n)]
+        ),
+    }[op]
+    theirs = jax.vmap(named, axis_name="i")(jnp.array(rows))
+    ours = simulate(op, 1e3, mesh_of(Ring(n, 1e9, 0.0)), "X", data=rows.tolist())
+    assert np.array_equal(np.array(ours.result), theirs)
+
+
+def test_a_wrong_schedule_is_found_out():
+    """A lost move, a block that is not there, a link that does not exist."""
+    trace = simulate("all_reduce", 4.0, mesh_of(Ring(4, 1.0, 0.0, wrap=False)), "X")
+    moves = [step.moves for step in trace.steps]
+    wanted = trace.state(len(moves))
+
+    def replay(steps):
+        return play(trace.priced, trace.group, steps, 1.0, trace.start, wanted)
+
+    assert replay(moves).seconds == trace.seconds
+    with pytest.raises(ArithmeticError, match="chip 0 ends with"):
+        replay(moves[:-1])
+    twice = [*moves, (Move((0,), (1,), (Block(0, 0, 0),), 0, keep=True),)]
+    with pytest.raises(ArithmeticError, match="chip 1 ends with"):
+        replay(twice)
+    with pytest.raises(ValueError, match=r"chip 0 sends .*lacks"):
+        replay([(Move((0,), (1,), (Block(9, 0, 0),), 0),)])
+    with pytest.raises(ValueError, match="no link of dimension 0"):
+        replay([(Move((0,), (3,), (Block(0, 0, 0),), 0),)])
+
+
+def test_sums_along_a_line_beat_reduce_scatter_and_all_gather():
+    """There and back in k pieces takes V/W·(2(n−1)+k−1)/k, as `all_reduce` says."""
+    n, k = 6, 40
+    plain = simulate("all_reduce", 40.0, mesh_of(Ring(n, 1.0, 0.0, wrap=False)), "X")
+    steps = [[] for _ in range(2 * (n - 1) + k - 1)]
+    for piece in range(k):
+        block = (Block(piece, 0, 0),)
+        for i in range(n - 1):
+            steps[piece + i].append(Move((i,), (i + 1,), block, 0))
+            back = Move((n - 1 - i,), (n - 2 - i,), block, 0, keep=True)
+            steps[piece + n - 1 + i].append(back)
+    start = [{Block(p, 0, 0): 10**chip for p in range(k)} for chip in range(n)]
+    total = [{Block(p, 0, 0): 111_111 for p in range(k)}] * n
+    trace = play(plain.priced, plain.group, list(map(tuple, steps)), 1.0, start, total)
+    assert trace.seconds == 2 * (n - 1) + k - 1
+    assert trace.seconds < plain.seconds == pytest.approx(2 * 40 * (n - 1) / n)
+
+
+def test_a_trace_can_be_stepped():
+    trace = simulate("all_gather", 8e6, mesh_of(Ring(8, 50e9, 1e-6)), "X")
+    held = [[len({b.name for b in chip}) for chip in trace.state(k)] for k in range(5)]
+    assert held[:2] == [[1] * 8, [3] * 8]
+    assert held[4] == [8] * 8
+    assert "chip 0: 100 % 100 % 0 %" in str(trace.show(1))
+    assert "step 4 of 4" in str(trace.show(4))
+    for wrong in (-1, 5, 1.5, True):
+        with pytest.raises(ValueError, match=f"step {wrong}"):
+            trace.state(wrong)
+
+
+@pytest.mark.parametrize("op", NAMES)
+@pytest.mark.parametrize(
+    "wires",
+    [
+        (Ring(5, 1e9, 1e-6),),
+        (Ring(3, 1e9, 1e-6), Ring(4, 1e9, 1e-6)),
+        (Ring(2, 1e9, 0.0, False), Ring(2, 1e9, 0.0, False), Ring(3, 1e9, 0.0)),
+        (Switch(2, 1e9, 1e-6), Switch(4, 1e9, 1e-6, reduces=True)),
+        (Switch(2, 1e9, 1e-6), Ring(4, 1e9, 1e-6)),
+        (Ring(1, 1e9, 1e-6, wrap=False),),
+    ],
+    ids=["ring", "torus", "3D", "NVLink", "slices", "one chip"],
+)
+def test_a_trace_draws_itself(op, wires):
+    """Well-formed, described, an arrow for each busy link and a frame for each chip."""
+    trace = simulate(op, 1e6, mesh_of(*wires), "X")
+    for k in range(len(trace.steps) + 1):
+        picture = ElementTree.fromstring(trace.show(k)._repr_svg_())
+        svg = "{http://www.w3.org/2000/svg}"
+        assert all(picture.find(f"{svg}{part}").text for part in ("title", "desc"))
+        arrows = picture.findall(f"{svg}path")
+        assert len(arrows) == (len(trace.steps[k - 1].loads) if k else 0)
+        frames = [r for r in picture.findall(f"{svg}rect") if r.get("fill") == "none"]
+        assert len(frames) == trace.group.size
+    bars = ElementTree.fromstring(trace._repr_svg_()).findall(f"{svg}rect")
+    assert len(bars) == 2 * sum(len(step.loads) for step in trace.steps)
+
+
+def test_arrows_lead_from_chip_to_chip():
+    """On a grid without wraparound each runs from beside its source to its target."""
+    wires = (Ring(2, 1e9, 0.0, False), Ring(3, 1e9, 0.0, False))
+    trace = simulate("all_gather", 1e6, mesh_of(*wires), "X")
+    svg = "{http://www.w3.org/2000/svg}"
+
+    def away(point, corner):
+        """How far `point` is from the chip at `corner`."""
+        over = (max(a - p, p - a - 44, 0) for p, a in zip(point, corner, strict=True))
+        return math.hypot(*over)
+
+    for step in trace.steps:
+        picture = ElementTree.fromstring(trace.show(step.number)._repr_svg_())
+        frames = [r for r in picture.findall(f"{svg}rect") if r.get("fill") == "none"]
+        corners = [(float(r.get("x")), float(r.get("y"))) for r in frames]
+        arrows = picture.findall(f"{svg}path")
+        for (_, source, target), path in zip(step.loads, arrows, strict=True):
+            numbers = [float(x) for x in re.findall(r"[-\d.]+", path.get("d"))]
+            assert away(numbers[:2], corners[source]) < 4
+            assert away(numbers[2:4], corners[target]) < 4
+    assert {dim for step in trace.steps for dim, *_ in step.loads} == {0, 1}
+
+
+def test_a_long_timeline_says_what_it_leaves_out():
+    trace = simulate("all_gather", 1e6, mesh_of(Ring(40, 1e9, 0.0)), "X")
+    assert "16 more links are not drawn" in trace._repr_svg_()
+
+
+@pytest.mark.parametrize(
+    ("op", "more", "said"),
+    [
+        ("gather", {}, "'gather': must be one of"),
+        ("all_gather", {"nbytes": -1}, "nbytes = -1"),
+        ("all_gather", {"axes": "Y"}, "'Y'"),
+        ("all_gather", {"data": [[1, 2]] * 4}, "4 rows of 1"),
+        ("all_reduce", {"data": [[1, 2, 3, 4]] * 3}, "4 rows of 4"),
+        ("all_gather", {"at_most": 1}, "at_most = 1: is for all_to_all"),
+        ("all_to_all", {"at_most": 0}, "at_most = 0"),
+        ("all_gather", {"mesh": mesh_of(Switch(300, 1.0, 0.0))}, "300.*256"),
+    ],
+)
+def test_bad_input_is_quoted(op, more, said):
+    usual = {"nbytes": 1.0, "mesh": mesh_of(Ring(4, 1.0, 0.0)), "axes": "X"}
+    with pytest.raises(ValueError, match=said):
+        simulate(op, **usual | more)
