@@ -1,0 +1,178 @@
+"""A sharded array: which device of a mesh holds which block of it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+
+from ..tables import Table
+from ..units import bytes_per_value, show
+from .layout_figure import draw, figure, holders
+
+Axes = tuple[str, ...]
+
+
+@dataclass(frozen=True, repr=False)
+class ShardedArray:
+    """An array on a mesh; `sharding.array` makes one from ``"bf16[B_X, D]"``.
+
+    Args:
+        dims: names of the dimensions.
+        sizes: their global sizes.
+        placed: for every dimension the mesh axes it is split over, major first.
+        mesh: names and sizes of all mesh axes, in device order (row-major).
+        precision: storage of a value, a key of `units.PRECISION_BYTES`.
+        unreduced: axes along which every device holds one term of a sum.
+        name: what to print before the bracket; the precision if there is none.
+    """
+
+    dims: tuple[str, ...]
+    sizes: tuple[int, ...]
+    placed: tuple[Axes, ...]
+    mesh: tuple[tuple[str, int], ...]
+    precision: str = "bf16"
+    unreduced: Axes = ()
+    name: str = ""
+
+    def ways(self, axes: Axes) -> int:
+        """Into how many parts `axes` split something."""
+        sizes = dict(self.mesh)
+        return prod(sizes[axis] for axis in axes)
+
+    @property
+    def axes(self) -> Axes:
+        """The mesh axes that a dimension is split over."""
+        return tuple(axis for axes in self.placed for axis in axes)
+
+    @property
+    def devices(self) -> int:
+        return prod(size for _, size in self.mesh)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.sizes
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Blocks along every dimension."""
+        return tuple(map(self.ways, self.placed))
+
+    @property
+    def local_shape(self) -> tuple[int, ...]:
+        """Shape of the block that one device holds."""
+        return tuple(s // n for s, n in zip(self.sizes, self.grid, strict=True))
+
+    @property
+    def local_sizes(self) -> tuple[float, ...]:
+        """`local_shape` without rounding, for sizes that do not divide."""
+        return tuple(s / n for s, n in zip(self.sizes, self.grid, strict=True))
+
+    @property
+    def nbytes(self) -> float:
+        """Bytes of one whole copy."""
+        return bytes_per_value(self.precision) * prod(self.sizes)
+
+    @property
+    def local_nbytes(self) -> float:
+        """Bytes that one device holds."""
+        return self.nbytes / prod(self.grid)
+
+    @property
+    def copies(self) -> int:
+        """How many devices hold the same numbers: the size of the axes not used."""
+        return self.devices // self.ways(self.axes + self.unreduced)
+
+    @property
+    def spec(self) -> tuple[str | Axes | None, ...]:
+        """Arguments of `jax.sharding.PartitionSpec`: ``jax.P(*array.spec)``.
+
+        Partial sums are not in it: they are `unreduced` in JAX too.
+        """
+        short = {0: lambda axes: None, 1: lambda axes: axes[0]}
+        return tuple(short.get(len(a), lambda axes: axes)(a) for a in self.placed)
+
+    def places(self) -> Iterator[dict[str, int]]:
+        """Every device by its coordinates, in device order."""
+        names = [name for name, _ in self.mesh]
+        for at in product(*(range(size) for _, size in self.mesh)):
+            yield dict(zip(names, at, strict=True))
+
+    def index(self, place: Mapping[str, int]) -> tuple[int, ...]:
+        """Which block the device at `place` holds, counted along every dimension."""
+        sizes, found = dict(self.mesh), []
+        for axes in self.placed:
+            n = 0
+            for axis in axes:  # major first
+                n = n * sizes[axis] + place[axis]
+            found.append(n)
+        return tuple(found)
+
+    def block(self, place: Mapping[str, int]) -> tuple[slice, ...]:
+        """The part of the whole array that the device at `place` holds.
+
+        >>> a = ShardedArray(("I", "J"), (8, 6), (("X",), ()), (("X", 4),))
+        >>> a.block({"X": 1})
+        (slice(2, 4, None), slice(0, 6, None))
+        """
+        index = zip(self.index(place), self.local_shape, strict=True)
+        return tuple(slice(n * size, (n + 1) * size) for n, size in index)
+
+    def moved(self, placed: tuple[Axes, ...], unreduced: Axes = ()) -> "ShardedArray":
+        """The same array placed in another way."""
+        return replace(self, placed=placed, unreduced=unreduced)
+
+    def resized(self, dim: str, size: float) -> "ShardedArray":
+        """The same array with another size of `dim`, if it has that dimension."""
+        pairs = zip(self.dims, self.sizes, strict=True)
+        return replace(self, sizes=tuple(size if d == dim else s for d, s in pairs))
+
+    @property
+    def state(self) -> tuple[tuple[Axes, ...], Axes]:
+        """How it is placed: what a collective changes."""
+        return self.placed, self.unreduced
+
+    @property
+    def divides(self) -> bool:
+        """Are all blocks of one dimension equally long?"""
+        return not any(s % n for s, n in zip(self.sizes, self.grid, strict=True))
+
+    @property
+    def table(self) -> Table:
+        """Which devices hold which block."""
+        return holders(self)
+
+    @property
+    def notation(self) -> str:
+        """The array in the notation of the book, such as ``A[I_X, J]{U_Y}``."""
+        dims = (
+            f"{dim}_{''.join(axes)}" if axes else dim
+            for dim, axes in zip(self.dims, self.placed, strict=True)
+        )
+        partial = f"{{U_{''.join(self.unreduced)}}}" if self.unreduced else ""
+        return f"{self.name or self.precision}[{', '.join(dims)}]{partial}"
+
+    def __str__(self) -> str:
+        text = f"{self.notation}: {list(self.sizes)} in {self.precision}, "
+        text += show(self.nbytes, "bytes")
+        if self.devices > 1:
+            text += (
+                f"; each of {self.devices} devices holds {list(self.local_shape)}, "
+                f"{show(self.local_nbytes, 'bytes')}"
+            )
+        if self.copies > 1:
+            text += f", on {self.copies} devices alike"
+        if self.unreduced:
+            text += f", one of {self.ways(self.unreduced)} terms of a sum"
+        return text
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(f"{self}\n\n{self.table}")
+
+    def _repr_svg_(self) -> str:
+        return draw(self, ground=True)
+
+    def _repr_html_(self) -> str:
+        return figure(self)

@@ -1,0 +1,161 @@
+"""The notation of sharded arrays, read from text: ``A[I_X, J] · B[J, K] -> C[I_X, K]``.
+
+    line  = array [ "·" array ] [ "->" array ]      "·_J" says what is contracted
+    array = [ name ] "[" dim { "," dim } "]" [ "{U_" axes "}" ]
+    dim   = name [ "_" axes ]                       axes: one letter each, major first
+
+A name is letters and digits; "*" and "@" stand for "·", "→" for "->". Every word keeps
+its place in the line, so that whoever finds fault with it can point at the character.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_TOKEN = re.compile(r"[^\W\d_][^\W_]*|\d+|->|→|\S")
+_NAME = re.compile(r"[^\W\d_][^\W_]*")
+_TIMES, _ARROW = ("·", "*", "@"), ("->", "→")
+
+
+@dataclass(frozen=True)
+class Word:
+    """A piece of a line, and where it stands."""
+
+    text: str
+    line: str
+    at: int
+
+    def error(self, why: str) -> ValueError:
+        """An error that shows the line with a caret under this word.
+
+        >>> print(Word("Z", "A[I_Z]", 4).error("no such axis"))
+        no such axis
+            A[I_Z]
+                ^
+        """
+        carets = "^" * max(len(self.text), 1)
+        return ValueError(f"{why}\n    {self.line}\n    {' ' * self.at}{carets}")
+
+
+@dataclass(frozen=True)
+class Dim:
+    """One dimension of an array and the mesh axes that it is split over."""
+
+    name: Word
+    axes: tuple[Word, ...] = ()
+
+
+@dataclass(frozen=True)
+class Term:
+    """One array of a line; `head` is what stands before the bracket, name or format."""
+
+    head: Word
+    dims: tuple[Dim, ...]
+    unreduced: tuple[Word, ...] = ()
+
+    def dim(self, name: str) -> Dim:
+        return next(d for d in self.dims if d.name.text == name)
+
+
+@dataclass(frozen=True)
+class Line:
+    """The arrays left and right of the arrow; `over` is the subscript of "·"."""
+
+    left: tuple[Term, ...]
+    right: Term | None
+    end: Word
+    over: Word | None = None
+
+
+def parse(text: str) -> Line:
+    """`text` as a Line.
+
+    Raises:
+        ValueError: with the line and a caret under the character that is wrong: not in
+            the grammar, a dimension twice in an array, or a mesh axis twice.
+
+    >>> line = parse("A[I_XY, J] · B[J, K] -> C[I_XY, K]")
+    >>> [axis.text for axis in line.left[0].dims[0].axes]
+    ['X', 'Y']
+    """
+    line = text.replace("\n", " ").replace("\t", " ")
+    words = [Word(m[0], line, m.start()) for m in _TOKEN.finditer(line)]
+    reader = _Reader(words, Word("", line, len(line.rstrip())))
+    terms, over = [_term(reader)], None
+    if reader.take(*_TIMES):
+        if reader.take("_"):
+            over = reader.name("a dimension to contract")
+        terms.append(_term(reader))
+    right = _term(reader) if reader.take(*_ARROW) else None
+    if reader.left:
+        raise reader.next.error(f"{reader.next.text!r} is not expected here")
+    return Line(tuple(terms), right, reader.end, over)
+
+
+class _Reader:
+    """The words that are not read yet."""
+
+    def __init__(self, words: Iterable[Word], end: Word):
+        self.left = list(words)
+        self.end = end
+
+    @property
+    def next(self) -> Word:
+        return self.left[0] if self.left else self.end
+
+    def take(self, *texts: str) -> Word | None:
+        """The next word if it is one of `texts`."""
+        return self.left.pop(0) if self.next.text in texts else None
+
+    def need(self, text: str) -> Word:
+        found = self.take(text)
+        if found is None:
+            raise self.next.error(f"{text!r} is expected here")
+        return found
+
+    def name(self, what: str) -> Word:
+        if not _NAME.fullmatch(self.next.text):
+            raise self.next.error(f"{what} is expected here, such as J")
+        return self.left.pop(0)
+
+
+def _term(reader: _Reader) -> Term:
+    start = reader.next
+    named = _NAME.fullmatch(start.text) is not None
+    head = reader.left.pop(0) if named else Word("", start.line, start.at)
+    reader.need("[")
+    dims = [_dim(reader)]
+    while reader.take(","):
+        dims.append(_dim(reader))
+    if not reader.take("]"):
+        raise reader.next.error("',' or ']' is expected here")
+    unreduced: tuple[Word, ...] = ()
+    if reader.take("{"):
+        reader.need("U")
+        reader.need("_")
+        unreduced = _axes(reader)
+        reader.need("}")
+    _once([d.name for d in dims], "dimension {} is in this array already")
+    axes = [axis for d in dims for axis in d.axes]
+    _once([*axes, *unreduced], "mesh axis {} is in use in this array already")
+    return Term(head, tuple(dims), unreduced)
+
+
+def _dim(reader: _Reader) -> Dim:
+    name = reader.name("a dimension")
+    return Dim(name, _axes(reader) if reader.take("_") else ())
+
+
+def _axes(reader: _Reader) -> tuple[Word, ...]:
+    word = reader.name("a mesh axis")
+    return tuple(
+        Word(letter, word.line, word.at + n) for n, letter in enumerate(word.text)
+    )
+
+
+def _once(words: list[Word], why: str) -> None:
+    seen = set()
+    for word in words:
+        if word.text in seen:
+            raise word.error(why.format(word.text))
+        seen.add(word.text)

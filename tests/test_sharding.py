@@ -1,0 +1,674 @@
+"""The notation and its plans, against devices that are played by brute force and JAX.
+
+`play` moves blocks between devices by what a collective may do, not by what the plan
+wants: a device only ever receives what the others of its group hold.
+"""
+
+import math
+import xml.etree.ElementTree as ET
+from itertools import product
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax import lax
+from jax.sharding import NamedSharding
+
+from shardmath import collectives, hlo, sharding
+from shardmath.chips import H100, TPU_V5E
+from shardmath.mesh import Mesh
+from shardmath.networks import NVLinkDomain, Torus
+from shardmath.sharding.layout import ShardedArray
+from shardmath.sharding.plan import Plan
+from shardmath.sharding.resharding import Step, placements, route
+
+jax.config.update("jax_num_cpu_devices", 8)  # before the first use of a device
+
+XY = {"X": 2, "Y": 4}
+XYZ = {"X": 2, "Y": 2, "Z": 2}
+SIZES = {"I": 16, "J": 8, "K": 24}
+
+
+# --- devices, played ----------------------------------------------------------------
+
+
+def scatter(whole: np.ndarray, array: ShardedArray) -> list[np.ndarray]:
+    """What every device holds; where it is unreduced, terms that add up to `whole`."""
+    terms = array.ways(array.unreduced)
+    rng = np.random.default_rng(0)
+    shares = [rng.integers(-9, 9, whole.shape) for _ in range(terms - 1)]
+    shares.append(whole - sum(shares))
+    sizes, held = dict(array.mesh), []
+    for place in array.places():
+        n = 0
+        for axis in array.unreduced:
+            n = n * sizes[axis] + place[axis]
+        held.append(shares[n][array.block(place)])
+    return held
+
+
+def play(step: Step, held: list[np.ndarray]) -> tuple[list[np.ndarray], float]:
+    """Every device's block after `step`, and the values that a device receives.
+
+    A device takes from each device of its group the part of that one's block which it
+    is to hold, and must end with all it needs. An AllReduce counts the ring's two
+    rounds, all others what comes from other devices.
+    """
+    places = list(step.before.places())
+    outer = [name for name, _ in step.before.mesh if name not in step.axes]
+    result, received = [], 0
+    for me, here in enumerate(places):
+        wanted = step.after.block(here)
+        shape = [s.stop - s.start for s in wanted]
+        total, seen = np.zeros(shape), np.zeros(shape, int)
+        foreign = 0
+        group = [m for m, p in enumerate(places) if all(p[a] == here[a] for a in outer)]
+        assert len(group) == step.before.ways(step.axes) or step.op == "slice"
+        if step.op == "slice":
+            group = [me]
+        for other in group:
+            block = step.before.block(places[other])
+            pairs = list(zip(block, wanted, strict=True))
+            shared = [
+                slice(max(b.start, w.start), min(b.stop, w.stop)) for b, w in pairs
+            ]
+            if any(s.stop <= s.start for s in shared):
+                continue
+            into = tuple(
+                slice(s.start - w.start, s.stop - w.start)
+                for s, w in zip(shared, wanted, strict=True)
+            )
+            if step.op == "permute" and seen[into].any():
+                continue  # another device has sent this block already
+            take = tuple(
+                slice(s.start - b.start, s.stop - b.start)
+                for s, b in zip(shared, block, strict=True)
+            )
+            total[into] += held[other][take]
+            seen[into] += 1
+            foreign += held[other][take].size if other != me else 0
+        sums = step.op in ("all_reduce", "reduce_scatter")
+        assert (seen == (len(group) if sums else 1)).all(), f"not covered: {step}"
+        n = len(group)
+        if step.op == "all_reduce":
+            foreign = 2 * total.size * (n - 1) / n
+        result.append(total)
+        received = max(received, foreign)
+    return result, received
+
+
+def letters(*arrays: ShardedArray) -> str:
+    a, b, c = ("".join(x.dims) for x in arrays)
+    return f"{a},{b}->{c}"
+
+
+def check_plan(plan: Plan, a, b, c) -> None:
+    """Execute a plan on played devices: values, bytes, FLOPs, memory."""
+    rng = np.random.default_rng(1)
+    wholes = [rng.integers(-9, 9, x.shape) for x in (a, b)]
+    held = {id(x): scatter(w, x) for x, w in zip((a, b), wholes, strict=True)}
+    state = {"A": held[id(a)], "B": held[id(b)]}
+    for step in plan.before:
+        name = step.before.name
+        state[name], received = play(step, state[name])
+        expect_bytes(step, received)
+    spec = letters(a, b, c)
+    parts = [np.einsum(spec, x, y) for x, y in zip(state["A"], state["B"], strict=True)]
+    for x, local in ((plan.a, state["A"]), (plan.b, state["B"]), (plan.c, parts)):
+        assert {p.shape for p in local} == {x.local_shape}
+        assert x.local_nbytes == 2 * local[0].size
+    terms = set(letters(a, b, c)) & set("EIJKL")
+    local = {
+        d: n
+        for x in (plan.a, plan.b)
+        for d, n in zip(x.dims, x.local_shape, strict=True)
+    }
+    assert plan.flops == 2 * math.prod(local[d] for d in terms)
+    for step in plan.after:
+        parts, received = play(step, parts)
+        expect_bytes(step, received)
+    whole = np.einsum(spec, *wholes)
+    if c.unreduced:  # the terms must add up
+        first = {}
+        for place, part in zip(c.places(), parts, strict=True):
+            rest = tuple(v for k, v in place.items() if k not in c.unreduced)
+            first.setdefault(rest, []).append((place, part))
+        for members in first.values():
+            np.testing.assert_array_equal(
+                sum(p for _, p in members), whole[c.block(members[0][0])]
+            )
+        return
+    for place, part in zip(c.places(), parts, strict=True):
+        np.testing.assert_array_equal(part, whole[c.block(place)])
+
+
+def expect_bytes(step: Step, received: float) -> None:
+    sent = step.collective.sent if step.collective else 0
+    assert sent == 2 * received, str(step)  # bf16: two bytes a value
+
+
+def spread(name: str, dims: str, mesh: dict):
+    """Every sharding of an array over a mesh."""
+    axes = tuple(mesh)
+    for placed in placements(axes, len(dims)):
+        yield ShardedArray(
+            tuple(dims),
+            tuple(SIZES.get(d, 8) for d in dims),
+            placed,
+            tuple(mesh.items()),
+            name=name,
+        )
+
+
+def line(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> str:
+    return f"{a.notation} · {b.notation} -> {c.notation}"
+
+
+@pytest.mark.parametrize("mesh", [{"X": 2}, XY])
+def test_every_matmul_on_played_devices(mesh):
+    """Every sharding of A, B and C: the named plan gives the product, byte for byte."""
+    cases = set()
+    combos = list(
+        product(
+            spread("A", "IJ", mesh), spread("B", "JK", mesh), spread("C", "IK", mesh)
+        )
+    )
+    if len(combos) > 150:  # two axes: a fixed sample of the 1331
+        combos = combos[::11]
+    for a, b, c in combos:
+        op = sharding.contract(line(a, b, c), mesh, **SIZES)
+        check_plan(op.plan, a, b, c)
+        assert op.best.sent <= op.sent
+        cases.add(op.case)
+    assert cases == {1, 2, 3, 4}
+
+
+@given(st.data())
+@settings(max_examples=25, deadline=None)
+def test_all_plans_give_the_product(data):
+    """Not only the named plan: every other too, with batch dimensions and two sums."""
+    mesh = data.draw(st.sampled_from([XY, {"X": 2, "Y": 2}]))
+    matmuls = [("IJ", "JK", "IK"), ("EIJ", "EJK", "EIK"), ("IJL", "JLK", "KI")]
+    dims = zip("ABC", data.draw(st.sampled_from(matmuls)), strict=True)
+    arrays = [data.draw(st.sampled_from(list(spread(*d, mesh)))) for d in dims]
+    sizes = {d: SIZES.get(d, 8) for x in arrays for d in x.dims}
+    for plan in sharding.contract(line(*arrays), mesh, **sizes).candidates:
+        check_plan(plan, *arrays)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_every_route_on_played_devices(data):
+    """Any sharding, with partial sums, to any other: right values, bytes as counted."""
+    mesh = data.draw(st.sampled_from([XY, XYZ]))
+    shardings = st.sampled_from(list(spread("A", "IJ", mesh)))
+    source, target = data.draw(shardings), data.draw(shardings)
+    free = [axis for axis in mesh if axis not in source.axes]
+    partial = tuple(free[: data.draw(st.integers(0, len(free)))])
+    source = source.moved(source.placed, partial)
+    whole = np.arange(math.prod(source.shape)).reshape(source.shape)
+    held = scatter(whole, source)
+    for step in route(source, target):
+        held, received = play(step, held)
+        expect_bytes(step, received)
+    for place, block in zip(target.places(), held, strict=True):
+        np.testing.assert_array_equal(block, whole[target.block(place)])
+
+
+# --- what the plans are -------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "case", "moves", "split"),
+    [
+        ("A[I_X, J] · B[J, K_Y] -> C[I_X, K_Y]", 1, "nothing", 8),
+        ("A[I, J] · B[J, K] -> C[I_X, K]", 1, "nothing", 2),  # a slice is enough
+        ("A[I, J] · B[J, K] -> C[I, K]{U_X}", 1, "nothing", 2),
+        ("A[I_X, J] · B[J, K] -> C[I, K]", 1, "AllGather_X C", 2),
+        ("A[I_X, J] · B[J, K] -> C[I, K_X]", 1, "AllToAll_X C", 2),
+        ("A[L_X, I, J] · B[L_X, J, K] -> C[L_X, I, K]", 1, "nothing", 2),
+        ("A[I, J_X] · B[J, K] -> C[I, K]", 2, "AllGather_X A", 1),
+        ("A[I, J_X] · B[J, K] -> C[I, K_X]", 2, "AllGather_X A", 2),
+        ("A[I, J_X] · B[J, K] -> C[I_X, K]", 2, "AllToAll_X A", 2),
+        ("A[I, J_X] · B[J, K_X] -> C[I, K_X]", 2, "AllGather_X A", 2),
+        ("A[I, J_X, L] · B[J, L_X, K] -> C[I, K]", 2, "AllToAll_X A, AllReduce_X C", 2),
+        ("A[I, J_X] · B[J_X, K] -> C[I, K]", 3, "AllReduce_X C", 2),
+        ("A[I, J_X] · B[J_X, K] -> C[I, K_X]", 3, "ReduceScatter_X C", 2),
+        ("A[I, J_X] · B[J_X, K] -> C[I, K]{U_X}", 3, "nothing", 2),
+        ("A[I_X, J] · B[J, K_X] -> C[I_X, K]", 4, "AllGather_X B", 2),
+        ("A[I_X, J] · B[J, K_X] -> C[I, K_X]", 4, "AllGather_X A", 2),
+        (
+            "A[I_Y, J_X] · B[J_X, K] -> C[I_Y, K]",
+            3,
+            "AllReduce_X C",
+            8,
+        ),
+    ],
+)
+def test_cases_and_what_they_name(text, case, moves, split):
+    """The case, what moves in the plan it names, how many ways that splits the work."""
+    sizes = SIZES | {"L": 4} if "L" in text else SIZES
+    op = sharding.contract(text, XY, **sizes)
+    assert (op.case, op.plan.moves) == (case, moves)
+    assert op.flops == 2 * math.prod(sizes.values()) / split
+    assert f"case {case}" in str(op)
+
+
+def test_axes_have_cases_of_their_own():
+    op = sharding.contract("A[I_Y, J_X] · B[J_X, K_Y] -> C[I_Y, K_X]", XY, **SIZES)
+    assert (op.cases, op.case) == ({"X": 3, "Y": 4}, 4)
+    assert op.plan.moves == "AllGather_Y B, ReduceScatter_X C"
+
+
+def test_plans_trade_bytes_for_flops():
+    """Plans listed: each is best at something, none needs two collectives more."""
+    text = "A[I, J_X] · B[J, K] -> C[I, K]"
+    op = sharding.contract(text, {"X": 4}, I=64, J=64, K=64)
+    assert [plan.moves for plan in op.plans] == [
+        "AllGather_X A",
+        "AllToAll_X A, AllGather_X C",
+        "AllReduce_X C",
+    ]
+    assert op.best is op.plan
+    assert max(len(plan.collectives) for plan in op.candidates) == 2
+    two = sharding.contract("A[I_Y, J_X] · B[J_X, K_Y] -> C[I_Y, K_X]", XY, **SIZES)
+    assert max(len(plan.collectives) for plan in two.candidates) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        ("A[I_X, J] -> A[I, J_X]", ["all_to_all X"]),
+        ("A[I_XY, J] -> A[I, J_XY]", ["all_to_all XY"]),
+        ("A[I_X, J_Y] -> A[I, J]", ["all_gather Y", "all_gather X"]),
+        ("A[I_XY, J] -> A[I_X, J]", ["all_gather Y"]),
+        ("A[I_XY, J] -> A[I_Y, J]", ["permute XY", "all_gather X"]),
+        ("A[I, J] -> A[I_X, J_Y]", ["slice X", "slice Y"]),
+        ("A[I, J]{U_X} -> A[I, J]", ["all_reduce X"]),
+        ("A[I, J]{U_X} -> A[I, J_X]", ["reduce_scatter X"]),
+        ("A[I, J]{U_XY} -> A[I_X, J]", ["reduce_scatter X", "all_reduce Y"]),
+        ("A[I_X, J]{U_Y} -> A[I_X, J]{U_Y}", []),
+    ],
+)
+def test_what_a_resharding_needs(text, steps):
+    found = sharding.reshard(text, XY, I=16, J=16).steps
+    assert [f"{step.op} {''.join(step.axes)}" for step in found] == steps
+
+
+def test_swapped_axes_of_one_size_are_a_permute():
+    change = sharding.reshard("A[I_X, J_Y] -> A[I_Y, J_X]", XYZ, I=8, J=8)
+    assert [c.op for c in change.collectives] == ["permute"]
+
+
+def test_copies_are_neither_shards_nor_terms():
+    for text, copies in (("A[I]", 8), ("A[I_X]", 4), ("A[I_X]{U_Y}", 1)):
+        assert sharding.array(text, XY, I=8).copies == copies
+
+
+# --- JAX ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mesh", [XY, XYZ])
+def test_blocks_and_spec_are_those_of_jax(mesh):
+    """Every sharding of a matrix: JAX puts the same block on the same device."""
+    devices = jax.make_mesh(tuple(mesh.values()), tuple(mesh))
+    for array in spread("A", "IJ", mesh):
+        placed = NamedSharding(devices, jax.P(*array.spec))
+        theirs = placed.devices_indices_map(array.shape)
+        for place, device in zip(array.places(), devices.devices.flat, strict=True):
+            slices = zip(theirs[device], array.shape, strict=True)
+            ours = tuple((s.start, s.stop) for s in array.block(place))
+            assert tuple(s.indices(n)[:2] for s, n in slices) == ours
+        assert placed.shard_shape(array.shape) == array.local_shape
+
+
+def in_jax(step: Step, x):
+    """`step` in one line of JAX, for one device inside `jax.shard_map`."""
+    pairs = zip(step.before.placed, step.after.placed, strict=True)
+    changed = [n for n, (old, new) in enumerate(pairs) if old != new]
+    grown = [n for n in changed if step.before.grid[n] < step.after.grid[n]]
+    shrunk = [n for n in changed if n not in grown]
+    if step.op == "all_gather":
+        return lax.all_gather(x, step.axes, axis=shrunk[0], tiled=True)
+    if step.op == "all_to_all":
+        return lax.all_to_all(x, step.axes, grown[0], shrunk[0], tiled=True)
+    if step.op == "all_reduce":
+        return lax.psum(x, step.axes)
+    if step.op == "reduce_scatter":
+        return lax.psum_scatter(x, step.axes, scatter_dimension=grown[0], tiled=True)
+    if step.op == "slice":
+        size = step.after.local_shape[grown[0]]
+        start = lax.axis_index(step.axes) * size
+        return lax.dynamic_slice_in_dim(x, start, size, axis=grown[0])
+    places = list(step.before.places())
+    senders = {}
+    for n, place in enumerate(places):
+        senders.setdefault(step.before.index(place), []).append(n)
+    pairs = [(senders[step.after.index(p)].pop(), n) for n, p in enumerate(places)]
+    return lax.ppermute(x, tuple(name for name, _ in step.before.mesh), pairs)
+
+
+MATMULS = [
+    "A[I_X, J] · B[J, K_Y] -> C[I_X, K_Y]",
+    "A[I, J_X] · B[J, K] -> C[I, K]",
+    "A[I, J_X] · B[J, K] -> C[I, K_X]",
+    "A[I_X, J_Y] · B[J_Y, K] -> C[I_X, K]",
+    "A[I, J_XY] · B[J_XY, K] -> C[I, K_XY]",
+    "A[I_X, J_Y] · B[J_Y, K] -> C[I_X, K_Y]",
+    "A[I_X, J] · B[J, K_X] -> C[I_X, K]",
+    "A[I_Y, J_X] · B[J_X, K_Y] -> C[I_Y, K_X]",
+    "A[I_XY, J] · B[J_X, K_Y] -> C[I_XY, K]",
+    "A[I, J_YX] · B[J_XY, K] -> C[I, K_X]",
+]
+
+
+@pytest.mark.parametrize("text", MATMULS)
+def test_matmuls_by_hand_in_jax(text):
+    """`shard_map` on 8 devices: values of one device, bytes exactly as compiled."""
+    op = sharding.contract(text, XY, "f32", **SIZES)
+    mesh = jax.make_mesh(tuple(XY.values()), tuple(XY))
+
+    def body(a, b):
+        state = {"A": a, "B": b}
+        for step in op.plan.before:
+            state[step.before.name] = in_jax(step, state[step.before.name])
+        c = state["A"] @ state["B"]
+        for step in op.plan.after:
+            c = in_jax(step, c)
+        return c
+
+    a, b, c = (jax.P(*x.spec) for x in (op.a, op.b, op.c))
+    sharded = jax.shard_map(
+        body, mesh=mesh, in_specs=(a, b), out_specs=c, check_vma=False
+    )
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(-9, 9, z.shape).astype(np.float32) for z in (op.a, op.b))
+    placed = [
+        jax.device_put(z, NamedSharding(mesh, spec)) for z, spec in ((x, a), (y, b))
+    ]
+    compiled = jax.jit(sharded).lower(*placed).compile()
+    np.testing.assert_array_equal(compiled(*placed), x @ y)
+    found = hlo.collectives_in(compiled.as_text(), XY)
+    assert sorted(map(moved, found)) == sorted(map(moved, op.collectives))
+
+
+def moved(c: collectives.Collective) -> tuple:
+    return c.op, c.group, tuple(sorted(c.axes)), c.nbytes, c.times
+
+
+# --- published answers --------------------------------------------------------------
+# "How to Scale Your Model" (jax-ml/scaling-book, MIT), chapter 3, its questions.
+
+
+def test_published_copies():
+    """Question 1: A[I_X, J, K] on X 4, Y 8, Z 2 takes 16 times one copy's bytes."""
+    array = sharding.array("A[I_X, J, K]", {"X": 4, "Y": 8, "Z": 2}, I=8, J=2, K=2)
+    assert array.copies == 16
+    assert array.devices * array.local_nbytes == 16 * array.nbytes
+
+
+def test_published_gathers_and_reduction():
+    """Question 2, on a 4 x 4 x 4 mesh: 23, 46 and 11.6 µs at 90 GB/s for an axis.
+
+    The answers leave (n-1)/n out, so we compare V over the bandwidth. The time of
+    AllGather_XY is that of one collective over both axes at once.
+    """
+    mesh, sizes = {"X": 4, "Y": 4, "Z": 4}, {"B": 1024, "D": 4096}
+    (x,) = sharding.reshard("A[B_X, D_Y] -> A[B, D_Y]", mesh, **sizes).collectives
+    xy = sharding.reshard("A[B_X, D_Y] -> A[B, D]", mesh, **sizes).collectives
+    (z,) = sharding.reshard(
+        "A[B_X, D_Y]{U_Z} -> A[B_X, D_Y]", mesh, **sizes
+    ).collectives
+    assert (x.op, xy[-1].op, z.op) == ("all_gather", "all_gather", "all_reduce")
+    assert x.nbytes / 9e10 == pytest.approx(23e-6, rel=0.02)
+    assert xy[-1].nbytes / (2 * 9e10) == pytest.approx(46e-6, rel=0.02)
+    assert 2 * z.nbytes / 9e10 == pytest.approx(11.6e-6, rel=0.02)
+
+
+def gather_or_reduce(B: int, D: int, n: int) -> tuple[Plan, Plan]:
+    """Question 4: X[B, D] · Y[D_X, F], by gathering Y or by reducing the result."""
+    text = "X[B, D] · Y[D_X, F] -> Z[B, F]"
+    op = sharding.contract(text, {"X": n}, B=B, D=D, F=4096)
+    assert op.case == 2
+    by_moves = {plan.moves: plan for plan in op.plans}
+    assert op.plan is by_moves["AllGather_X Y"]
+    return op.plan, by_moves["AllReduce_X Z"]
+
+
+def test_published_gather_or_reduce():
+    """Question 4, with FLOPs/s over bytes/s = 2550: three thresholds."""
+    n = 1024  # the answers take (n-1)/n as 1
+    gather, _ = gather_or_reduce(B=2550, D=n, n=n)
+    assert gather.flops / gather.sent == pytest.approx(2550, rel=0.02)
+    _, reduce = gather_or_reduce(B=8, D=5100 * n, n=n)  # computes as long as X < D/5100
+    assert reduce.flops / reduce.sent == pytest.approx(2550, rel=0.02)
+    assert gather.flops == 2 * 2550 * n * 4096  # every device does all of it
+
+
+def test_published_crossing():
+    """Question 4: where the network binds both, reducing wins iff D > 2 B."""
+    text = "X[B, D] · Y[D_X, F] -> Z[B, F]"
+    op = sharding.contract(text, {"X": 8}, B=8, D=4096, F=64)
+    plans = gather_or_reduce(B=8, D=4096, n=8)
+    (crossing,) = op.crossings("B", [p.resized("F", 64) for p in plans])
+    assert crossing.size == pytest.approx(4096 / 2, rel=1e-5)
+    assert crossing.below.moves == "AllReduce_X Z"
+    assert str(crossing) == "B = 2,048: below, AllReduce_X Z; above, AllGather_X Y"
+
+
+@pytest.mark.parametrize(
+    ("text", "ops"),
+    [
+        ("A[I_X, J_Y] · B[J_Y, K] -> C[I_X, K]", [("all_reduce", ("Y",))]),
+        ("A[I_X, J] · B[J_X, K_Y] -> C[I_X, K_Y]", [("all_gather", ("X",))]),
+        ("A[I_X, J] · B[J, K_Y] -> C[I_X, K_Y]", []),
+    ],
+)
+def test_what_three_matmuls_on_16_chips_need(text, ops):
+    """Question 6 (no published answer): AllReduce over Y; AllGather of B; nothing."""
+    op = sharding.contract(text, {"X": 4, "Y": 4}, I=64, J=64, K=64)
+    assert [(c.op, c.axes) for c in op.collectives] == ops
+
+
+def test_published_two_layer_block():
+    """Question 7: 537 MB a weight, 2.1 MB in; both layers fit 300 MB a chip when the
+    activations are gathered and scattered."""
+    mesh, sizes = {"X": 2, "Y": 2}, {"B": 128, "D": 8192, "F": 32768}
+    up = sharding.contract("In[B, D_XY] · W[D, F_XY] -> H[B, F_XY]", mesh, **sizes)
+    down = sharding.contract("H[B, F_XY] · V[F_XY, D] -> Out[B, D_XY]", mesh, **sizes)
+    assert up.b.nbytes == pytest.approx(536e6, rel=0.02)
+    assert up.a.nbytes == pytest.approx(2.09715e6, rel=0.02)
+    assert [c.op for c in up.collectives + down.collectives] == [
+        "all_gather",
+        "reduce_scatter",
+    ]
+    assert up.b.local_nbytes + down.b.local_nbytes < 300e6 < up.b.nbytes
+    assert max(up.nbytes, down.nbytes) < 300e6 / 2
+
+
+def test_published_gather_over_scatter():
+    """Question 9: bytes of AllGather A over those of ReduceScatter O are M / K."""
+    sizes = {"N": 64, "M": 4096, "K": 512}
+    gather = sharding.contract("A[N, M_X] · B[M, K] -> O[N, K]", {"X": 4}, **sizes)
+    scatter_ = sharding.contract(
+        "A[N, M_X] · B[M_X, K] -> O[N, K_X]", {"X": 4}, **sizes
+    )
+    assert gather.sent / scatter_.sent == sizes["M"] / sizes["K"]
+
+
+# --- prices -------------------------------------------------------------------------
+
+
+def test_price_is_that_of_its_parts():
+    """Math and HBM of the local product, network of each collective in turn."""
+    mesh = Mesh(Torus(TPU_V5E, (4, 16)), {"X": 4, "Y": 16})
+    op = sharding.contract(
+        "A[I_Y, J_X] · B[J_X, K_Y] -> C[I_Y, K_X]", mesh, I=4096, J=8192, K=16384
+    )
+    seconds = op.estimate.seconds
+    each = 2 * 4096 * 8192 * 16384 / 64  # the product is split over all 64 chips
+    assert seconds["math"] == pytest.approx(each / TPU_V5E.flops["bf16"])
+    local = 2 * (256 * 2048 + 2048 * 16384 + 256 * 16384)  # B is whole along K
+    assert seconds["HBM"] == pytest.approx(local / TPU_V5E.hbm_bandwidth)
+    network = (
+        collectives.all_gather(2 * 2048 * 16384, mesh, "Y").seconds
+        + collectives.reduce_scatter(2 * 256 * 16384, mesh, "X").seconds
+    )
+    assert seconds["network"] == pytest.approx(network)
+    change = sharding.reshard("A[I_Y, J_X] -> A[I_Y, J]", mesh, I=4096, J=8192)
+    assert change.seconds == collectives.all_gather(2 * 256 * 8192, mesh, "X").seconds
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "X[B, D] · W[D_X, F] -> Y[B, F]",
+        "X[B_X, D] · W[D, F_X] -> Y[B_X, F]",
+        "X[B, D_X] · W[D_X, F] -> Y[B, F]",
+    ],
+)
+def test_plans_cost_the_same_where_they_cross(text):
+    mesh = Mesh(NVLinkDomain(H100, 8), {"X": 8})
+    op = sharding.contract(text, mesh, B=1024, D=8192, F=8192)
+    crossings = op.crossings("B")
+    for crossing in crossings:
+        plans = (crossing.below, crossing.above)
+        at = [p.resized("B", crossing.size).estimate(mesh, "bf16") for p in plans]
+        assert at[0].lower == pytest.approx(at[1].lower, rel=1e-5)
+    assert op.best in op.candidates
+    below = [c.size for c in crossings if c.size < 1024]
+    winner = crossings[len(below)].below if len(below) < len(crossings) else None
+    winner = winner or (crossings[-1].above if crossings else op.best)
+    assert winner.moves == op.best.moves
+
+
+def test_formats_per_array():
+    """Weights in int8, activations in bf16: each array has its own bytes."""
+    op = sharding.contract(
+        "bf16[I_X, J] · int8[J, K_X] -> f32[I_X, K]", {"X": 4}, I=8, J=8, K=8
+    )
+    assert [x.nbytes for x in (op.a, op.b, op.c)] == [128, 64, 256]
+    assert op.collectives[0].nbytes == 64  # the int8 weights are what is gathered
+    assert "AllGather_X int8[J, K_X]" in str(op.table)
+
+
+# --- pictures and errors ------------------------------------------------------------
+
+
+def test_picture_shows_every_block():
+    array = sharding.array("A[I_X, J_Y]", XY, I=4, J=8)
+    svg = ET.fromstring(array._repr_svg_())
+    space = "{http://www.w3.org/2000/svg}"
+    assert svg.get("role") == "img"
+    assert svg.find(f"{space}title").text == "A[I_X, J_Y]"
+    words = [text.text for text in svg.iter(f"{space}text")]
+    assert {"I 0:2", "I 2:4", "J 6:8", *map(str, range(8))} <= set(words)
+    ground, *cells = svg.iter(f"{space}rect")
+    assert (ground.get("fill"), len(cells)) == ("#fff", 8)
+    html = array._repr_html_()
+    assert "currentColor" in html
+    assert "var(--sm-math" in html
+    assert 'fill="#fff"' not in html  # on a page the page is the ground
+    assert str(array.table).splitlines()[2].split() == ["I", "2:4", "4", "5", "6", "7"]
+
+
+@pytest.mark.parametrize(
+    ("text", "cells"),
+    [
+        ("A[I_X]", {"0, 1, 2, 3", "4, 5, 6, 7"}),
+        ("A[I_X]{U_Y}", {"0 + 1 + 2 + 3", "4 + 5 + 6 + 7"}),
+        ("A[I_Y]{U_X}", {"0 + 4", "1 + 5", "2 + 6", "3 + 7"}),
+        ("A[I]{U_X}", {"(0, 1, 2, 3) + (4, 5, 6, 7)"}),
+    ],
+)
+def test_picture_tells_copies_from_terms(text, cells):
+    array = sharding.array(text, XY, I=8)
+    assert set(array.table.rows[0][1:]) == cells
+
+
+def test_large_meshes_are_abbreviated():
+    array = sharding.array("A[I_X, J]", {"X": 512}, I=1024, J=4)
+    assert len(array.table.rows) == 5
+    assert array.table.rows[-1] == ("I 1022:1024", "511")
+    deep = sharding.array("A[I_X, J_Y, K_Z]", XYZ, I=4, J=4, K=4)
+    assert "K is split too" in deep._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "column"),
+    [
+        ("A[I_X, J_X]", "mesh axis X is in use", 9),
+        ("A[I_X, J]{U_X}", "mesh axis X is in use", 12),
+        ("A[I, I]", "dimension I is in this array", 5),
+        ("A[I_Z, J]", r"Z is not in the mesh \(X = 2, Y = 4\)", 4),
+        ("A[I, J_Y]", r"\|Y\| = 4 does not divide J = 6", 5),
+        ("A[I, J_XY]", r"\|X\| · \|Y\| = 8 does not divide J = 6", 5),
+        ("A[I, K]", "size of K is not given", 5),
+        ("A[I J]", "',' or ']' is expected", 4),
+        ("A[I, ]", "a dimension is expected", 5),
+        ("A[I_, J]", "a mesh axis is expected", 4),
+        ("A[I]{V_X}", "'U' is expected", 5),
+        ("A[I, J", "',' or ']' is expected", 6),
+        ("A[I, J] B", "'B' is not expected", 8),
+        ("bf17[I, J]", "format 'bf17': must be one of", 0),
+        ("A[I] -> B[J]", "`reshard` takes", 8),
+        ("A[I] · B[J]", "`contract` takes", 7),
+    ],
+)
+def test_errors_in_an_array_point_at_the_character(text, said, column):
+    with pytest.raises(ValueError, match=said) as caught:
+        sharding.array(text, XY, I=8, J=6)
+    _, shown, carets = str(caught.value).splitlines()
+    assert shown == f"    {text}"
+    assert carets.index("^") == 4 + column
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "column"),
+    [
+        ("A[I, J] · B[K, J] -> C[I]", "K is neither in the other operand", 12),
+        ("A[I, J] · B[J, K] -> C[I, K, L]", "L is in neither operand", 29),
+        ("A[I, J] · B[J, K]", "the result with its sharding", 17),
+        ("A[I, J] -> B[J, K]", "a second operand", 11),
+        ("A[I, J] ·_K B[J, K] -> C[I, K]", "K is not summed over; what is: J", 10),
+        ("A[I, J] · B[I, J] -> C[I, J]", "share no dimension", 10),
+        ("A[I, J]{U_X} · B[J, K] -> C[I, K]", "must be added up", 10),
+        ("A[I, J] · B[J, K] -> C[I, K]{U_Y}", "Y does not divide a dimension", 31),
+        ("A[I_X, J] · B[J, K_X] -> C[I_X, K_X]", "X is in use", 34),
+    ],
+)
+def test_errors_in_a_matmul_point_at_the_character(text, said, column):
+    sizes = {name: 6 if name == "J" else 8 for name in "IJKL" if name in text}
+    with pytest.raises(ValueError, match=said) as caught:
+        sharding.contract(text, XY, **sizes)
+    assert str(caught.value).splitlines()[-1].index("^") == 4 + column
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: sharding.array("A[I]", I=0), "I = 0: must be a whole number"),
+        (lambda: sharding.array("A[I]", I=8, J=2), "J = 2: the line has no such"),
+        (lambda: sharding.array("A[I]", {"X": 0.5}, I=8), "X = 0.5: must be a whole"),
+        (lambda: sharding.array("A[I]", dtype="f8", I=8), "format 'f8'"),
+        (lambda: sharding.reshard("A[I, J] -> A[J, I]", I=8, J=8), "in this order"),
+        (lambda: sharding.reshard("A[I] -> A[I]{U_X}", XY, I=8), "no partial sums"),
+        (lambda: sharding.reshard("A[I] -> B[I]", XY, I=8), "must be the same array"),
+        (lambda: sharding.reshard("A[I]", XY, I=8), "as it shall be"),
+        (lambda: sharding.array("A[I]", ["X"], I=8), r"mesh = \['X'\]: must be"),
+        (lambda: sharding.reshard("A[I] -> A[I]", I=8).seconds, "must be a `Mesh`"),
+        (
+            lambda: sharding.contract("A[I]·B[I,J]->C[J]", I=8, J=8).crossings("L"),
+            "dimension 'L': must be one of I, J",
+        ),
+        (
+            lambda: sharding.contract("A[I]·B[I,J]->C[J]", I=8, J=8).estimate,
+            "must be a `Mesh`",
+        ),
+    ],
+)
+def test_bad_input_is_quoted(call, said):
+    with pytest.raises(ValueError, match=said):
+        call()
