@@ -4,6 +4,7 @@ import os
 
 # Kernels inherit these.
 os.environ |= {
+    "JAX_NUM_CPU_DEVICES": "8",
     "JAX_PLATFORMS": "cpu",
     "PYTHONHASHSEED": "0",
     "SHARDMATH_STATIC": "1",

@@ -171,7 +171,7 @@ def roofline(
 
 
 def _label_ends(ax, ends: Sequence[tuple[str, float]], x: float) -> None:
-    """Write each name beside its line's end at (x, height), moved apart, with a line."""
+    """Write each name beside its end at (x, height), moved apart, with a line."""
     bottom, top = ax.get_ylim()
     heights = [height for _, height in ends]
     places = _apart(heights, (top / bottom) ** LABEL_HEIGHT)
