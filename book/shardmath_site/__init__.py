@@ -1,0 +1,28 @@
+"""The site's own Sphinx extension: formulas, notes, lean pages, live figures."""
+
+import hashlib
+from pathlib import Path
+
+from . import formulas, notes, pages, trim
+from .render import setup_live
+
+HERE = Path(__file__).parent
+
+
+def setup(app):
+    """Register everything the site adds to Jupyter Book and its theme."""
+    # Holds a digest of this package, so that a change of it builds all pages anew.
+    app.add_config_value("shardmath_site_digest", "", "env")
+    app.connect("config-inited", _configure)
+    formulas.setup(app)
+    notes.setup(app)
+    pages.setup(app)
+    trim.setup(app)
+    setup_live(app)
+    return {"parallel_read_safe": True, "parallel_write_safe": False}
+
+
+def _configure(app, config):
+    config.templates_path.insert(0, str(HERE / "templates"))
+    code = b"".join(path.read_bytes() for path in sorted(HERE.glob("*.*")))
+    config.shardmath_site_digest = hashlib.sha256(code).hexdigest()[:12]

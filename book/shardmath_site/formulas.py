@@ -1,0 +1,200 @@
+r"""Formulas, set by KaTeX while the site is built: no script, no wait, no request.
+
+A display formula is numbered by a plain TeX ``\tag{1.2}``, which Jupyter and GitHub
+show as well. Here the tag becomes the formula's number and its anchor ``eq-1.2``.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from functools import partial
+from html import escape
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.errors import ExtensionError
+from sphinx.transforms import SphinxTransform
+from sphinx.util import logging
+from sphinx.util.math import get_node_equation_number
+
+LOGGER = logging.getLogger(__name__)
+TAG = re.compile(r"\s*\\tag\{([^{}]+)\}")
+OPENS = re.compile(r"[(\[“‘]+$")
+CLOSES = re.compile(r"^[.,;:!?)\]”’%–-]+")
+STARLESS = re.compile(r"\\(begin|end)\{(align|alignat|equation|gather)\}")
+OTHER_FORMATS = re.compile(r',url\([^)]*\) format\("(?:woff|truetype)"\)')
+FIRST_BASE, LAST_BASE = '<span class="base">', "</span></span></span>"
+KATEX_SERVER = Path(__file__).with_name("katex.mjs")
+
+
+class NumberFormulas(SphinxTransform):
+    """Turn the one ``\\tag`` of a display formula into its number and anchor."""
+
+    default_priority = 400  # before links to anchors are resolved
+
+    def apply(self, **kwargs):
+        for node in self.document.findall(nodes.math_block):
+            tex = node.astext()
+            if len(TAG.findall(tex)) != 1:
+                continue
+            tag = TAG.search(tex).group(1)
+            node.children = [nodes.Text(TAG.sub("", tex))]
+            node["tag"] = tag
+            node["names"].append(f"eq-{tag}")
+            self.document.note_explicit_target(node, node)  # warns of a second one
+            slugs = self.env.metadata[self.env.docname].setdefault("myst_slugs", {})
+            slugs[f"eq-{tag}"] = (node.line, node["ids"][0], f"({tag})")
+
+
+class KeepPunctuation(SphinxTransform):
+    """Move the marks that touch a formula into it: a browser breaks lines between."""
+
+    default_priority = 420
+
+    def apply(self, **kwargs):
+        for node in self.document.findall(nodes.math):
+            line, at = node.parent, node.parent.index(node)
+            if at > 0:
+                node["before"] = _take(line, at - 1, OPENS)
+            if at + 1 < len(line):
+                node["after"] = _take(line, at + 1, CLOSES)
+
+
+def _take(line, at, marks):
+    """Cut the marks from the text at a place of a line and return them.
+
+    By place: two texts of a line may be equal, such as the commas of a list.
+    """
+    found = isinstance(line[at], nodes.Text) and marks.search(line[at])
+    if not found:
+        return ""
+    line[at] = nodes.Text(marks.sub("", line[at]))
+    return found.group()
+
+
+class Typesetter:
+    """KaTeX in one Node process, asked a formula at a time (about 1 ms each)."""
+
+    def __init__(self):
+        self.katex = self.process = None
+        self.known = {}
+
+    def __call__(self, node, tex, display):
+        """HTML and MathML for `tex`, or a warning that says where `tex` is wrong."""
+        key = tex, display
+        if key not in self.known:
+            self.known[key] = self._ask(tex, display)
+        answer = self.known[key]
+        if "error" in answer:
+            LOGGER.warning("formula %r: %s", tex, answer["error"], location=node)
+        return answer.get("html", f"<code>{escape(tex)}</code>")
+
+    def _ask(self, tex, display):
+        if self.process is None:
+            self.process = subprocess.Popen(
+                [_node(), KATEX_SERVER, self.katex],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                encoding="utf-8",
+            )
+        self.process.stdin.write(json.dumps({"tex": tex, "display": display}) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        if not line:
+            raise ExtensionError("Node stopped while it set a formula; see above.")
+        return json.loads(line)
+
+    def start(self, app):
+        """Use the KaTeX of ``package-lock.json``, script and style alike."""
+        if app.builder.format != "html":
+            return
+        dist = Path(app.srcdir) / "node_modules" / "katex" / "dist"
+        if not dist.is_dir():
+            raise ExtensionError(
+                "KaTeX is missing: `make book` or `npm ci` installs it."
+            )
+        self.katex = dist / "katex.min.js"
+        _copy_style(dist, Path(app.outdir) / "_static" / "katex")
+
+    def stop(self, app, exception):
+        """Let Node end."""
+        if self.process is not None:
+            self.process.communicate()
+
+
+def _node():
+    beside_python = str(Path(sys.executable).parent)
+    node = shutil.which("node") or shutil.which("node", path=beside_python)
+    if node is None:
+        raise ExtensionError("Node is missing: `make book` installs it.")
+    return node
+
+
+def visit_inline(typeset, self, node):
+    """Write a formula within a line."""
+    self.body.append(self.starttag(node, "span", "", CLASS="math"))
+    html = typeset(node, node.astext(), display=False)
+    if before := node.get("before"):
+        html = html.replace(FIRST_BASE, FIRST_BASE + _mark(before), 1)
+    if after := node.get("after"):
+        base, end, _ = html.rpartition(LAST_BASE)
+        html = base + _mark(after) + end if end else html + after
+    self.body.append(html + "</span>")
+    raise nodes.SkipNode
+
+
+def _mark(text):
+    return f'<span class="sm-with">{text}</span>'
+
+
+def visit_display(typeset, self, node):
+    """Write a formula on its own line: a box that scrolls, and the number beside it."""
+    # KaTeX would number these environments itself, from 1 on every page.
+    tex = STARLESS.sub(r"\\\1{\2*}", node.astext())
+    number = node.get("tag")
+    if number is None and node.get("number"):
+        number = get_node_equation_number(self, node)
+    self.body.append(self.starttag(node, "div", "", CLASS="sm-formula"))
+    box = typeset(node, tex, display=True)
+    self.body.append(f'<div class="sm-formula-box">{box}</div>')
+    if number is not None:
+        anchor = node["ids"][0]
+        self.body.append(f'<a class="sm-eqno" href="#{anchor}">({number})</a>')
+    self.body.append("</div>\n")
+    raise nodes.SkipNode
+
+
+def _copy_style(dist, out):
+    """Copy style and fonts of the same KaTeX; every browser reads woff2."""
+    (out / "fonts").mkdir(parents=True, exist_ok=True)
+    style = (dist / "katex.min.css").read_text(encoding="utf-8")
+    (out / "katex.css").write_text(OTHER_FORMATS.sub("", style), encoding="utf-8")
+    for font in (dist / "fonts").glob("*.woff2"):
+        shutil.copyfile(font, out / "fonts" / font.name)
+
+
+def _add_style(app, pagename, templatename, context, doctree):
+    """Only pages with a formula load KaTeX's style."""
+    if doctree and next(doctree.findall(_is_formula), None):
+        app.add_css_file("katex/katex.css", priority=400)
+
+
+def _is_formula(node):
+    return isinstance(node, nodes.math | nodes.math_block)
+
+
+def setup(app):
+    """Make this the math renderer."""
+    typeset = Typesetter()
+    app.add_html_math_renderer(
+        "shardmath",
+        (partial(visit_inline, typeset), None),
+        (partial(visit_display, typeset), None),
+    )
+    app.add_transform(NumberFormulas)
+    app.add_transform(KeepPunctuation)
+    app.connect("builder-inited", typeset.start)
+    app.connect("html-page-context", _add_style)
+    app.connect("build-finished", typeset.stop)

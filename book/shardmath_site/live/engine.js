@@ -1,0 +1,65 @@
+// The page's side of the worker: one for all figures and questions of a page, started
+// when a reader first reaches for a control.
+
+const PATIENCE = 120_000; // ms for the start; a slow line needs some 30 seconds
+
+let engine = null;
+
+/** Start Python if it is not running; a start that failed is tried again. */
+export function start() {
+  engine ??= launch();
+  return engine;
+}
+
+/** Resolves to the value that `module.function(**kwargs)` returns in Python. */
+export async function call(module, name, kwargs) {
+  return (await start()).call(module, name, kwargs);
+}
+
+/** Whether an answer can come at once. */
+export const running = () => Boolean(engine?.up);
+
+function launch() {
+  const waiting = new Map();
+  let last = 0;
+  const url = new URL("./worker.js", import.meta.url);
+  const starting = new Promise((resolve, reject) => {
+    const fail = (reason) => {
+      clearTimeout(timer);
+      worker?.terminate();
+      if (engine === starting) engine = null;
+      reject(new Error(`Python could not start in this browser: ${reason}.`));
+    };
+    const timer = setTimeout(() => fail("no answer after two minutes"), PATIENCE);
+    let worker;
+    try {
+      worker = new Worker(url, { type: "module" });
+    } catch (error) {
+      fail(error.message);
+      return;
+    }
+    worker.onerror = (event) => {
+      event.preventDefault();
+      fail(event.message || "its script was refused or is missing");
+    };
+    const request = (module, name, kwargs) =>
+      new Promise((answer, refuse) => {
+        last += 1;
+        waiting.set(last, { answer, refuse });
+        worker.postMessage({ id: last, module, function: name, kwargs });
+      });
+    worker.onmessage = ({ data: { id, result, error, failed, up } }) => {
+      if (failed) return fail(failed.replace(/\.$/, ""));
+      if (up) {
+        clearTimeout(timer);
+        starting.up = true;
+        return resolve({ call: request });
+      }
+      const { answer, refuse } = waiting.get(id);
+      waiting.delete(id);
+      if (error === undefined) answer(result);
+      else refuse(new Error(error));
+    };
+  });
+  return starting;
+}

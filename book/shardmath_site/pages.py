@@ -1,0 +1,91 @@
+"""What a page's HTML needs beyond the theme: a description, sized images, a start."""
+
+import re
+from functools import cache
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.util.images import get_image_size
+
+DESCRIPTION_LENGTH = 160  # about what search engines show
+IMAGE = re.compile(r'<img (?=[^>]*src="[^"]*_images/([^"]+)")')
+EMPTY_HEADER = re.compile(r'<th class="head[^"]*">(?:<p></p>)?</th>')
+REDIRECT = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>{title}</title>
+<meta name="description" content="{title}">
+<meta http-equiv="refresh" content="0; url={start}">
+<link rel="canonical" href="{start}">
+</head>
+<body><main><h1>{title}</h1><p><a href="{start}">Open the book</a></p></main></body>
+</html>
+"""
+
+
+def describe(doctree):
+    """The first paragraph as one line of at most 160 characters, cut at a word."""
+    for paragraph in doctree.findall(nodes.paragraph):
+        if not any(paragraph.findall(nodes.math)) and paragraph.astext().strip():
+            text = " ".join(paragraph.astext().split())
+            if isinstance(paragraph.parent, nodes.block_quote):  # less its lead word
+                lead = paragraph.next_node(nodes.strong)
+                text = text.removeprefix(lead.astext() if lead else "").strip()
+            if len(text) > DESCRIPTION_LENGTH:
+                text = text[:DESCRIPTION_LENGTH].rpartition(" ")[0].rstrip(",;:") + " …"
+            return text
+    return ""
+
+
+def _complete_context(app, pagename, templatename, context, doctree):
+    meta = context.get("meta") or {}
+    given = meta.get("description")
+    context["description"] = given or (describe(doctree) if doctree else "")
+    # Markdown tables may leave the corner empty; an empty header is none.
+    body = EMPTY_HEADER.sub("<td></td>", context.get("body", ""))
+    # A list of role "list" needs items of role "listitem"; docutils says otherwise.
+    body = body.replace('role="doc-biblioentry"', 'role="listitem"')
+    sources = {name: path for path, name in app.builder.images.items()}
+    context["body"] = IMAGE.sub(
+        lambda match: _size(Path(app.srcdir, sources[match.group(1)])), body
+    )
+    context["default_mode"] = "auto"  # the theme logs an error when it is empty
+
+
+def _defer_scripts(app, pagename, templatename, context, doctree):
+    """Text shows before scripts run, and nothing is refused when opened as a file."""
+    # The theme's inline script could not wait; it serves a version menu we lack.
+    context["script_files"] = [
+        script
+        for script in context["script_files"]
+        if not script.attributes.get("body", "").startswith("DOCUMENTATION_OPTIONS")
+    ]
+    for script in context["script_files"]:
+        if script.attributes.get("type") == "module":
+            script.attributes["type"] = "shardmath/module"  # book.js imports it
+        elif script.filename:
+            script.attributes["defer"] = "defer"
+
+
+@cache
+def _size(image):
+    """The start of an ``<img>`` that holds its place and loads when it comes near."""
+    size = get_image_size(image)
+    place = f'width="{size[0]}" height="{size[1]}" ' if size else ""
+    return f'<img {place}loading="lazy" decoding="async" '
+
+
+def _write_start(app, exception):
+    """The root document lives in ``book/``: the site's top leads there."""
+    if exception is None and app.builder.format == "html":
+        start = app.builder.get_target_uri(app.config.root_doc)
+        page = REDIRECT.format(title=app.config.html_title, start=start)
+        Path(app.outdir, "index.html").write_text(page, encoding="utf-8")
+
+
+def setup(app):
+    """Add to every page's context; write the start when all is built."""
+    app.connect("html-page-context", _complete_context)
+    app.connect("html-page-context", _defer_scripts, priority=950)
+    app.connect("build-finished", _write_start)

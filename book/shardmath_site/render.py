@@ -1,0 +1,80 @@
+"""Live figures and checked answers in the built pages.
+
+A cell's output says only which figure with which setting, or which question. The page's
+block is computed when the page is written, so it can not go stale.
+"""
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+from shardmath.grading import CHECK_MIME
+from shardmath.live import MIME, block
+
+from . import runtime
+from .question import form
+
+HTML_BUILDERS = ("html", "dirhtml", "singlehtml")
+FOLDER = "live"  # under _static
+BLOCKS = {
+    MIME: lambda content: block(content["name"], content["params"]),
+    CHECK_MIME: lambda content: form(content["question"]),
+}
+
+
+class live_block(nodes.General, nodes.Element):  # noqa: N801
+    """A place in a page that Python fills: attributes `mime` and `content`."""
+
+
+class Renderer:
+    """MyST-NB's plug-in: our outputs come before text, images and dead widgets."""
+
+    mime_priority_overrides = tuple(
+        (builder, mime, 1) for builder in HTML_BUILDERS for mime in BLOCKS
+    )
+
+    @staticmethod
+    def handle_mime(renderer, data, inline):
+        if inline or data.mime_type not in BLOCKS:
+            return None
+        return [live_block(mime=data.mime_type, content=dict(data.content))]
+
+
+def setup_live(app: Sphinx) -> None:
+    """Connect live figures to the build; call it from the extension's `setup`."""
+    app.add_node(live_block, html=(_write, None))
+    # Holds the digest of everything below, so that a change rewrites every page.
+    app.add_config_value("shardmath_live_digest", "", "html")
+    app.connect("config-inited", _make)
+    app.connect("html-page-context", _add_scripts)
+    app.connect("build-finished", _install)
+
+
+def _make(app: Sphinx, config) -> None:
+    try:
+        made = runtime.build()
+    except runtime.MissingToolError as error:
+        raise ExtensionError(str(error)) from None
+    app.shardmath_runtime = made
+    config.shardmath_live_digest = made.scripts
+
+
+def _write(translator, node: live_block) -> None:
+    try:
+        translator.body.append(BLOCKS[node["mime"]](node["content"]))
+    except ValueError as error:
+        raise ExtensionError(f"{translator.builder.current_docname}: {error}") from None
+    raise nodes.SkipNode
+
+
+def _add_scripts(app: Sphinx, pagename, templatename, context, doctree) -> None:
+    if doctree is None or next(doctree.findall(live_block), None) is None:
+        return
+    folder = f"{FOLDER}/{app.shardmath_runtime.scripts}"
+    app.add_css_file(f"{folder}/live.css")
+    app.add_js_file(f"{folder}/host.js", type="module", loading_method="none")
+
+
+def _install(app: Sphinx, exception) -> None:
+    if exception is None and app.builder.format == "html":
+        app.shardmath_runtime.install(app.outdir / "_static" / FOLDER)

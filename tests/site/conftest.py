@@ -1,0 +1,151 @@
+"""The built site, served; and pages of a real browser that complain."""
+
+import functools
+import http.server
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from playwright.sync_api import Error, sync_playwright
+
+ROOT = Path(__file__).parents[2]
+HTML = ROOT / "_build" / "html"
+SOURCES = ("book", "chapters", "exercises", "_config.yml", "_toc.yml", "package.json")
+NO_BROWSER = (
+    "No Chromium found, and neither `playwright install chromium` nor apt could "
+    "install one: install Chromium and run again."
+)
+
+
+@pytest.fixture(scope="session")
+def site() -> Path:
+    """The folder of the built site; built first where it is older than its sources."""
+    HTML.parent.mkdir(exist_ok=True)
+    with FileLock(HTML.parent / "site.lock"):
+        if _is_stale():
+            _build()
+    return HTML
+
+
+def _is_stale() -> bool:
+    built = HTML / "index.html"  # written when all else is
+    if not built.exists():
+        return True
+    tops = [ROOT / name for name in SOURCES]
+    files = [f for top in tops for f in (top.rglob("*") if top.is_dir() else [top])]
+    used = (f for f in files if f.is_file() and "__pycache__" not in f.parts)
+    return max(f.stat().st_mtime for f in used) > built.stat().st_mtime
+
+
+def _build() -> None:
+    builder = Path(sys.executable).with_name("jupyter-book")
+    command = [builder, "build", ".", "-W", "-n", "--keep-going", "--quiet"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode:
+        pytest.fail(f"The site does not build:\n{done.stderr[-4000:]}", pytrace=False)
+
+
+class _Handler(http.server.SimpleHTTPRequestHandler):
+    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {
+        ".js": "text/javascript",
+        ".mjs": "text/javascript",
+        ".wasm": "application/wasm",
+        ".woff2": "font/woff2",
+        ".svg": "image/svg+xml",
+    }
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="session")
+def site_url(site):
+    """Where the site is served, with a slash at the end."""
+    handler = functools.partial(_Handler, directory=site)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium: the system's, Playwright's, or one that gets installed."""
+    with sync_playwright() as playwright:
+        path = _find_chromium(playwright) or _install_chromium(playwright)
+        if path is None:
+            pytest.fail(NO_BROWSER, pytrace=False)
+        is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+        args = ["--disable-background-networking", *["--no-sandbox"] * is_root]
+        browser = playwright.chromium.launch(executable_path=path, args=args)
+        yield browser
+        browser.close()
+
+
+def _find_chromium(playwright) -> str | None:
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    own = playwright.chromium.executable_path
+    return own if Path(own).exists() else None
+
+
+def _install_chromium(playwright) -> str | None:
+    attempts = [[sys.executable, "-m", "playwright", "install", "chromium"]]
+    if shutil.which("apt-get") and os.geteuid() == 0:
+        attempts += [["apt-get", "update"], ["apt-get", "install", "-y", "chromium"]]
+    for attempt in attempts:
+        subprocess.run(attempt, capture_output=True)
+        if found := _find_chromium(playwright):
+            return found
+    return None
+
+
+@pytest.fixture
+def new_page(browser, site_url):
+    """Open a page: ``new_page(width=390, scheme="dark", scripts=False)``.
+
+    At the end the test fails if any of its pages logged an error, threw, or asked
+    for anything that is not the site's.
+    """
+    contexts, complaints = [], []
+    own = (site_url, "file:", "data:", "blob:", "about:")
+
+    def new(width=1280, height=900, scheme="light", scripts=True):
+        context = browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme=scheme,
+            java_script_enabled=scripts,
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(f"threw: {error}"))
+        page.on("console", lambda m: m.type == "error" and complaints.append(m.text))
+        context.on(
+            "request",
+            lambda request: (
+                request.url.startswith(own)
+                or complaints.append(f"foreign request: {request.url}")
+            ),
+        )
+        return page
+
+    yield new
+    for context in contexts:
+        try:
+            context.close()
+        except Error as error:
+            complaints.append(str(error))
+    if complaints:
+        pytest.fail("\n".join(dict.fromkeys(complaints)), pytrace=False)
+
+
+@pytest.fixture
+def page(new_page):
+    """One page, 1280 wide, light, scripts on; see `new_page`."""
+    return new_page()

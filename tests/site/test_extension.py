@@ -1,0 +1,129 @@
+"""The Sphinx extension on a page of its own: formulas, notes, lean styles."""
+
+from pathlib import Path
+
+import pytest
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace
+
+from shardmath_site import trim
+from shardmath_site.pages import describe
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def build(tmp_path, site):
+    """Build one page of Markdown; gives its HTML, its doctree and the warnings."""
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "node_modules").symlink_to(ROOT / "node_modules")
+
+    def run(text):
+        (source / "index.md").write_text(text, encoding="utf-8")
+        warnings = (tmp_path / "warnings").open("w+", encoding="utf-8")
+        with docutils_namespace(), warnings:
+            app = Sphinx(
+                source,
+                None,
+                tmp_path / "html",
+                tmp_path / "doctrees",
+                "html",
+                status=None,
+                warning=warnings,
+                freshenv=True,
+                confoverrides={
+                    "extensions": [
+                        "myst_parser",
+                        "shardmath_site.formulas",
+                        "shardmath_site.notes",
+                    ],
+                    "myst_enable_extensions": ["dollarmath", "amsmath"],
+                    "exclude_patterns": ["node_modules"],
+                    "html_math_renderer": "shardmath",
+                    "html_theme": "basic",
+                },
+            )
+            app.build()
+            warnings.seek(0)
+            html = (tmp_path / "html" / "index.html").read_text("utf-8")
+            return html, app.env.get_doctree("index"), warnings.read()
+
+    return run
+
+
+def test_tag_is_number_and_anchor(build):
+    r"""``\tag{1.2}`` gives the number beside the formula, and a link to it works."""
+    html, _, warnings = build(
+        "# A\n\n$$\na = b \\tag{1.2}\n$$\n\nBy [(1.2)](#eq-1.2).\n"
+    )
+    assert 'class="sm-formula" id="eq-1-2"' in html
+    assert html.count('href="#eq-1-2"') == 2
+    assert "<math" in html
+    assert not warnings
+
+
+def test_punctuation_stays_with_its_formula(build):
+    """Marks that touch a formula move into it, none twice and none lost."""
+    html, *_ = build("# A\n\nSmall ($b = c$), then $d$. End.\n")
+    assert "Small <span" in html
+    assert html.count('class="sm-with">(</span>') == 1
+    assert html.count('class="sm-with">),</span></span></span></span></span> then') == 1
+    assert html.count('class="sm-with">.</span></span></span></span></span> End.') == 1
+
+
+def test_punctuation_is_taken_from_its_own_place(build):
+    """Two texts of a line may be equal: the first comma here belongs to no formula."""
+    html, *_ = build("# A\n\nWith `a`, `b` and $c$, `d`.\n")
+    assert "a</span></code>, <code" in html
+    assert ",</span></span></span></span></span> <code" in html
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("$\\frac{1$", "KaTeX parse error"),
+        ("$$\na \\tag{1}\n$$\n\n$$\nb \\tag{1}\n$$", "Duplicate explicit target"),
+        ("[(1.9)](#eq-1.9)", "eq-1.9"),
+    ],
+)
+def test_bad_formula_warns(build, text, complaint):
+    """Wrong TeX, a number used twice, a link to no formula: the build says where."""
+    _, _, warnings = build(f"# A\n\n{text}\n")
+    assert complaint in warnings
+    assert "index.md" in warnings
+
+
+def test_notes_take_their_kind(build):
+    """A quote that opens with a known bold word is a box; other quotes stay quotes."""
+    text = "# A\n\n> **Takeaway.** Yes.\n\n> **Bold** but no note.\n\n> Plain.\n"
+    _, doctree, _ = build(text)
+    kinds = [quote["classes"] for quote in doctree.findall(nodes.block_quote)]
+    assert kinds == [["sm-lead", "sm-lead-takeaway"], [], []]
+
+
+def test_description_is_one_line_cut_at_a_word(build):
+    """The lead word is dropped, and a long paragraph ends at a word."""
+    _, doctree, _ = build(f"# A\n\n> **Question.** Why?\n\n{'word ' * 60}\n")
+    assert describe(doctree) == "Why?"
+    _, doctree, _ = build(f"# A\n\n{'word ' * 60}\n")
+    assert describe(doctree).endswith("word …")
+    assert len(describe(doctree)) <= 162
+
+
+@pytest.mark.parametrize(
+    ("style", "kept"),
+    [
+        (".a{x:1}.b{y:2}", ".a{x:1}"),
+        (".b,.a .c{y:2}", ".a .c{y:2}"),
+        ("@media print{.b{z:3}}p{w:4}", "p{w:4}"),
+        (".a:not(.b){x:1}", ".a:not(.b){x:1}"),
+        ("/*! MIT v1.2 *//* .b */.a{x:1}", "/*! MIT v1.2 */.a{x:1}"),
+        ("@font-face{font-family:F}.a{x:1}", ".a{x:1}"),
+        ("@keyframes k{from{x:1}to{x:2}}", "@keyframes k{from{x:1}to{x:2}}"),
+    ],
+)
+def test_unused_rules_go(style, kept):
+    """Only rules that no page can match are dropped; licences stay."""
+    assert trim.without_unused(style, {"a", "c"}) == kept
