@@ -39,7 +39,7 @@ grade: $(VENV)/all.ok ## grade the submitted notebooks in the folder DIR=…
 	@$(WITH) python -m shardmath.grading "$(DIR)"
 
 bench: $(VENV)/all.ok book ## measure page weight, start-up and build times
-	@$(WITH) python benchmarks/site.py && $(BIN)/python benchmarks/live.py
+	@for b in site live hlo; do $(WITH) python benchmarks/$$b.py || exit 1; done
 
 clean: ## remove what was built; readers' progress stays
 	@rm -rf _build node_modules $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -93,8 +93,6 @@ LOWER = Number(
     "hide behind the other?",
     solution="""
         ```python
-        from shardmath import chips
-
         B, D, F = 512, 4096, 16384
         math = 2 * B * D * F / chips.H100.flops["bf16"]
         memory = 2 * (B * D + D * F + B * F) / chips.H100.hbm_bandwidth
@@ -131,12 +129,10 @@ WEIGHT_ONLY = Number(
     ),
     hint="Write down the two times for large D and F, with w = 1 byte per weight.",
     solution="""
-        $2BDF / C = w D F / W_\\text{hbm}$ gives $B^* = I w / 2$ with the *bf16* peak
-        in $I$.
+        $2BDF / C = w D F / W_\\text{hbm}$ gives $B^* = I^* w / 2$ with the *bf16* peak
+        in $I^*$.
 
         ```python
-        from shardmath import chips
-
         tokens = chips.TPU_V6E.intensity("bf16") * 1 / 2
         ```
     """,
@@ -168,11 +164,9 @@ EXACT = Number(
     hint="Set the two times equal, all three arrays in the bytes, and solve for B. It "
     "stands on both sides.",
     solution="""
-        From $2BDF / C = 2(BD + DF + BF) / W_\\text{hbm}$ and $I = C / W_\\text{hbm}$:
+        From $2BDF / C = 2(BD + DF + BF) / W_\\text{hbm}$ and $I^* = C / W_\\text{hbm}$:
 
         ```python
-        from shardmath import chips
-
         D, F = 1024, 4096
         I = chips.TPU_V5P.intensity("bf16")
         tokens = I * D * F / (D * F - I * (D + F))
@@ -205,8 +199,6 @@ DECODE = Number(
         matters: intensity 1 against a critical intensity of 295.
 
         ```python
-        from shardmath import chips
-
         params = 8.03e9
         rate = chips.H100.hbm_bandwidth / (2 * params)
         ```
@@ -239,17 +231,15 @@ TILE = Number(
     hint="Per step along D the tile of b rows and f columns receives b + f values and "
     "does 2·b·f FLOPs. Set its intensity equal to the chip's.",
     solution="""
-        In bf16 the tile's intensity is $2bf / 2(b + f)$. Setting it to $I$ gives
-        $1/f = 1/I - 1/b$.
+        In bf16 the tile's intensity is $2bf / 2(b + f)$. Setting it to $I^*$ gives
+        $1/f = 1/I^* - 1/b$.
 
         ```python
-        from shardmath import chips
-
         I = chips.MI300X.intensity("bf16")
         f = 1 / (1 / I - 1 / 1024)
         ```
 
-        A wide tile can be narrow, but never narrower than $I$.
+        A wide tile can be narrow, but never narrower than $I^*$.
     """,
 )
 
@@ -283,8 +273,6 @@ SPLIT = Number(
         bandwidth of one link.
 
         ```python
-        from shardmath import chips
-
         v5p = chips.TPU_V5P
         D = 2 * v5p.flops["bf16"] / v5p.link_bandwidth
         ```
