@@ -94,6 +94,17 @@ def test_executing_twice_gives_the_same_bytes(notebook):
     assert b"signature" not in first
 
 
+def test_measurements_of_a_notebook_are_renewed_together(notebook):
+    """A new figure beside an old table would contradict it."""
+    before = clock(notebook)
+    changed = nbformat.read(notebook, as_version=4)
+    tags = {"tags": ["nbval-ignore-output"]}
+    changed.cells.append(new_code_cell("print('new')", id="new", metadata=tags))
+    nbformat.write(changed, notebook)
+    tool("execute.py", notebook)
+    assert clock(notebook) != before
+
+
 def test_a_measurement_is_renewed_on_demand_and_after_a_change(notebook):
     before = clock(notebook)
     tool("execute.py", notebook, "--measure")

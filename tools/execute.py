@@ -3,9 +3,10 @@
     python tools/execute.py chapters/01_rooflines.ipynb … [--measure]
 
 Outputs are made by a fresh kernel, cells are numbered 1, 2, 3 …, metadata that
-editors leave behind is dropped. Running it twice gives the same bytes: a cell tagged
-`nbval-ignore-output` (a measurement) keeps its stored output for as long as its source
-stays the same, unless --measure asks for a new one.
+editors leave behind is dropped. Running it twice gives the same bytes: cells tagged
+`nbval-ignore-output` (measurements) keep their stored outputs for as long as the source
+of all of them stays the same, unless --measure asks for new ones. They belong together:
+a figure of one run beside the table of another would contradict it.
 """
 
 import argparse
@@ -32,6 +33,11 @@ def source_digest(cell) -> str:
     return hashlib.sha256(cell.source.encode()).hexdigest()[:12]
 
 
+def unchanged(cell) -> bool:
+    """Whether a measurement's stored output is of its present source."""
+    return cell.metadata.get("shardmath", {}).get("measured") == source_digest(cell)
+
+
 def execute(notebook, folder: Path):
     """A copy of `notebook` with the outputs of a fresh run in `folder`."""
     fresh = nbformat.from_dict(notebook)
@@ -49,6 +55,8 @@ def execute(notebook, folder: Path):
 def normalise(fresh, stored, measure: bool = False):
     """`fresh` with stable numbering and metadata; measurements kept from `stored`."""
     old = {cell.id: cell for cell in stored.cells}
+    noisy = [cell for cell in fresh.cells if NOISY in cell.metadata.get("tags", [])]
+    keep = not measure and all(map(unchanged, noisy))
     count = 0
     for cell in fresh.cells:
         kept = {k: v for k, v in cell.metadata.items() if k in KEPT_METADATA}
@@ -57,11 +65,9 @@ def normalise(fresh, stored, measure: bool = False):
             continue
         count += 1
         if NOISY in cell.metadata.get("tags", []):
-            mine = cell.metadata.setdefault("shardmath", {})
-            same = mine.get("measured") == source_digest(cell)
-            if same and not measure:
+            if keep:
                 cell.outputs = old[cell.id].outputs
-            mine["measured"] = source_digest(cell)
+            cell.metadata.setdefault("shardmath", {})["measured"] = source_digest(cell)
         cell.execution_count = count
         for output in cell.outputs:
             if "execution_count" in output:

@@ -27,7 +27,7 @@ OTHERS = (
     "#7a4a21",
     "#1f2328",
 )
-LABEL_HEIGHT = 0.06  # of the height of the axes
+LABEL_HEIGHT = 0.075  # of the height of the axes
 INK, GRID, PAPER = "#1f2328", "#d0d7de", "#ffffff"
 
 STYLE = {
@@ -77,7 +77,7 @@ class Picture:
         self.figure.savefig(
             buffer,
             format="png",
-            dpi=160,
+            dpi=200,
             bbox_inches="tight",
             metadata={"Software": ""},
         )
@@ -86,7 +86,7 @@ class Picture:
         return {"image/png": buffer.getvalue(), "text/plain": text}
 
 
-def axes(xlabel: str, ylabel: str, size: tuple[float, float] = (6.2, 3.8)):
+def axes(xlabel: str, ylabel: str, size: tuple[float, float] = (4.8, 3.4)):
     """A figure of the book with one empty pair of axes: (figure, axes)."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=size)
@@ -163,7 +163,14 @@ def roofline(
     _label_ends(ax, [(roof.name, roof.at(span[1])) for roof in roofs], span[1])
     for name, intensity, rate in points:
         ax.plot([intensity], [rate], "D", color=INK, markersize=6)
-        ax.annotate(f"  {name}", (intensity, rate), va="top", color=INK)
+        ax.annotate(
+            name,
+            (intensity, rate),
+            (8, -5),
+            textcoords="offset points",
+            va="top",
+            color=INK,
+        )
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
     _prefixed(ax.yaxis, "FLOPs/s")
@@ -208,7 +215,7 @@ def _points(ax, start: float, end: float) -> float:
 def ratios(rows: Iterable[tuple[str, float]], xlabel: str) -> Picture:
     """One dot a row on a scale from 0 to 1, the value printed beside it."""
     rows = list(rows)[::-1]
-    figure, ax = axes(xlabel, "", size=(6.2, 0.4 * len(rows) + 0.9))
+    figure, ax = axes(xlabel, "", size=(4.8, 0.36 * len(rows) + 0.9))
     for height, (_, value) in enumerate(rows):
         ax.plot([0, value], [height, height], color=GRID, linewidth=2, zorder=1)
         ax.plot([value], [height], "o", color=MATH, markersize=8)

@@ -16,7 +16,7 @@ from .units import bytes_per_value, positive
 
 def roof(chip: Chip, precision: str = "bf16") -> Roof:
     """The roof of one chip over its HBM, at the dense peak of `precision`."""
-    return Roof(f"{chip.name} {precision}", chip.flops[precision], chip.hbm_bandwidth)
+    return Roof(chip.name, chip.flops[precision], chip.hbm_bandwidth)
 
 
 def matmul(
