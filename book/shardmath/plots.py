@@ -108,6 +108,7 @@ def curves(
     unit: str = "",
     mark: float | None = None,
     colours: Sequence[str] = (MATH, HBM, NETWORK, *OTHERS),
+    xunit: str = "",
 ) -> Picture:
     """Log-log curves over one x, each labelled at its right end; `mark` is a dashed x.
 
@@ -118,6 +119,7 @@ def curves(
         unit: base unit of y, printed with prefixes.
         mark: an x value to mark, such as a crossing.
         colours: one a curve, in order.
+        xunit: base unit of x, printed with prefixes; plain numbers if not given.
     """
     figure, ax = axes(xlabel, ylabel)
     for (name, y), colour in zip(ys.items(), colours, strict=False):
@@ -135,6 +137,8 @@ def curves(
         )
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,g}"))
+    if xunit:
+        _prefixed(ax.xaxis, xunit)
     _prefixed(ax.yaxis, unit)
     return Picture(figure)
 

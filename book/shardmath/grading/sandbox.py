@@ -15,6 +15,8 @@ import sys
 import tempfile
 from dataclasses import dataclass
 
+from .sharded import DEVICES
+
 _READ_ONLY = """
 mount --bind "$0" "$0" || exit 125
 while read -r _ place _; do
@@ -132,6 +134,7 @@ def _environment(folder: str) -> dict[str, str]:
         "TMPDIR": folder,
         "IPYTHONDIR": folder,
         "JAX_PLATFORMS": "cpu",
+        "JAX_NUM_CPU_DEVICES": str(DEVICES),
         "MPLBACKEND": "agg",
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",

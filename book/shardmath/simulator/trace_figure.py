@@ -212,8 +212,10 @@ def _n(value: float) -> str:
 
 
 def _frame(width, height, title: str, desc: str, parts: Iterable[str]) -> str:
+    size = f'width="{_n(width)}" height="{_n(height)}"'  # pages that show it as a file
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" font-size="{FONT}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" '
+        f'font-size="{FONT}" font-family="sans-serif" '
         f'viewBox="0 0 {_n(width)} {_n(height)}"><title>{escape(title)}</title>'
         f"<desc>{escape(desc)}</desc>{_text(8, 18, title)}{''.join(parts)}</svg>"
     )

@@ -1,0 +1,237 @@
+"""Questions for code on a mesh: graded on its result and on what it sends.
+
+The devices are virtual: threads of this CPU. They compute what real ones would, and
+XLA compiles for them the collectives that were asked for.
+"""
+
+import base64
+import math
+import random
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..collectives import Collective
+from ..hlo import collectives_in
+from ..ledger import compare
+from .calling import describe
+from .questions import Finding, code_or, unusable
+from .slips import Slip
+
+DEVICES = 8  # what a kernel is asked to have; the sandbox has as many
+_MOST_BYTES = 2**30  # that an answer may take to run on one device
+_WANTED = {
+    "manual": "a JAX function of the local parts",
+    "explicit": "a JAX function of arrays whose types carry their shardings",
+    "automatic": "a JAX function of sharded arrays",
+}
+Spec = tuple[str | tuple[str, ...] | None, ...]  # as in `jax.P(*spec)`
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharded:
+    """JAX code over mesh axes, graded on its result and on its compiled collectives.
+
+    The evidence is the exported program (StableHLO) for all devices. The judge shards
+    arrays of its own, compiles the program for virtual CPU devices, compares what
+    every device holds with the naive truth, and reads the collectives from the HLO.
+
+    Args:
+        mesh: size by axis name; at most `DEVICES` devices.
+        shapes: the shapes of the whole float32 arguments of one drawn case.
+        in_specs: how each argument is sharded, one entry a dimension: `("X", None)`.
+        out_spec: how the result must be sharded; `()` is the whole of it everywhere.
+        spec: the naive truth, from whole NumPy arrays to the whole result.
+        collectives: called with the shapes; what the program may send.
+        view: what the reader writes. "manual": the function that each device runs on
+            its parts, the body of `jax.shard_map` (without the check of varying
+            types). "explicit", "automatic": a function of the whole arrays, on axes of
+            that type, with the mesh set.
+        at_most: whether fewer bytes, or as many in other pieces, are right too. Else
+            arrays, axes and counts must be exactly those of `collectives`.
+        slips: collectives that a known clumsy program sends at these shapes.
+        rtol: how far off a value may be, relative to the largest of the result.
+    """
+
+    id: str
+    title: str
+    mesh: Mapping[str, int]
+    shapes: Callable[[random.Random], tuple[Shape, ...]]
+    in_specs: tuple[Spec, ...]
+    out_spec: Spec
+    spec: Callable
+    collectives: Callable[..., list[Collective]]
+    hint: str
+    solution: str
+    view: str = "manual"
+    at_most: bool = False
+    slips: tuple[Slip, ...] = ()
+    rtol: float = 1e-4
+    points: int = 1
+
+    def __post_init__(self) -> None:
+        if self.view not in _WANTED:
+            raise ValueError(
+                f"view {self.view!r}: must be one of {', '.join(map(repr, _WANTED))}"
+            )
+        if math.prod(self.mesh.values()) > DEVICES:
+            raise ValueError(f"mesh {dict(self.mesh)}: must have at most {DEVICES}")
+
+    @property
+    def form(self) -> str:
+        return f"Answer with {_WANTED[self.view]}; what it compiles to counts."
+
+    def draw(self, seed: str) -> list:
+        rng = random.Random(f"{self.id} {seed}")
+        return [list(shape) for shape in self.shapes(rng)]
+
+    def collect(self, answer: object, task: list) -> dict:
+        if evidence := code_or(answer, f"{_WANTED[self.view]}, without calling it"):
+            return evidence
+        import jax  # not at the top: a page judges numbers without it
+        from jax import export
+
+        try:
+            mesh = self._mesh()
+        except RuntimeError as error:
+            return {"invalid": str(error)}
+        function = answer
+        if self.view == "manual":
+            ins = tuple(jax.P(*spec) for spec in self.in_specs)
+            function = jax.shard_map(
+                answer,
+                mesh=mesh,
+                in_specs=ins,
+                out_specs=jax.P(*self.out_spec),
+                check_vma=False,
+            )
+        try:
+            with jax.set_mesh(mesh):
+                traced = export.export(jax.jit(function), platforms=["cpu"])
+                program = traced(*self._arguments(mesh, task))
+        except Exception as error:  # the reader's own: anything may come
+            return {"error": describe(error, answer)}
+        return {"program": base64.b64encode(program.serialize()).decode()}
+
+    def judge(self, evidence: dict, task: list) -> Finding:
+        if finding := unusable(evidence, self.form):
+            return finding
+        if "error" in evidence:
+            return Finding("wrong", f"your function raises {evidence['error']}")
+        import jax
+        import numpy as np
+        from jax import export
+
+        stored = base64.b64decode(evidence["program"])
+        program = export.deserialize(bytearray(stored))
+        mesh, shapes = self._mesh(), [tuple(shape) for shape in task]
+        if [a.shape for a in program.in_avals] != shapes or len(program.out_avals) != 1:
+            return Finding("invalid", "the function must return one array")
+        at = ", ".join(str(list(shape)) for shape in shapes)
+        if said := self._misplaced(program.out_avals[0]):
+            return Finding("wrong", f"for {at} {said}")
+        # Values that depend on the program: it cannot hold the results as constants.
+        rng = np.random.default_rng(zlib.crc32(stored))
+        arrays = [rng.standard_normal(shape).astype("float32") for shape in shapes]
+        wanted = np.asarray(self.spec(*arrays))
+        shape = program.out_avals[0].shape
+        if shape != wanted.shape:
+            said = f"the shape is {list(shape)}, not {list(wanted.shape)}."
+            return Finding("wrong", f"for {at} {said}")
+
+        places = self._arguments(mesh, task)
+        out = jax.NamedSharding(mesh, jax.P(*self.out_spec))
+        compiled = jax.jit(program.call, out_shardings=out).lower(*places).compile()
+        if compiled.memory_analysis().temp_size_in_bytes > _MOST_BYTES:
+            return Finding("wrong", "the function needs more than 1 GiB on a device")
+        placed = [
+            jax.device_put(array, place.sharding)
+            for array, place in zip(arrays, places, strict=True)
+        ]
+        near = self.rtol * abs(wanted).max()
+        for number, shard in enumerate(compiled(*placed).addressable_shards):
+            if not np.allclose(shard.data, wanted[shard.index], rtol=0, atol=near):
+                said = f"the values on device {number} are not right."
+                return Finding("wrong", f"for {at} {said}")
+        sent = collectives_in(compiled.as_text(), self.mesh)
+        return self._priced(sent, self.collectives(*shapes), shapes, at)
+
+    def _priced(self, sent, allowed, shapes, at: str) -> Finding:
+        """The finding on a right result: is what it sends what it may send?"""
+        if compare(allowed, sent).exact or (self.at_most and _within(sent, allowed)):
+            return Finding(
+                "correct", f"the result is right, and it sends {_said(sent)}"
+            )
+        said = (
+            f"the result is right, but for {at} it sends {_said(sent)}; "
+            f"wanted {'at most ' if self.at_most else ''}{_said(allowed)}."
+        )
+        for slip in self.slips:
+            if compare(slip.wrong(*shapes), sent).exact:
+                return Finding("wrong", f"{said} {slip.says}", slip.name)
+        return Finding("wrong", said)
+
+    def _misplaced(self, result) -> str:
+        """Where types carry shardings: what is wrong with that of the result."""
+        if self.view != "explicit":
+            return ""
+        got, wanted = tuple(result.sharding.spec), self.out_spec
+        wanted += (None,) * (len(got) - len(wanted))
+        if got == wanted:
+            return ""
+        return f"the result is sharded as {_p(got)}, not as {_p(wanted)}."
+
+    def _arguments(self, mesh, task: list) -> list:
+        import jax
+
+        return [
+            jax.ShapeDtypeStruct(
+                tuple(shape),
+                "float32",
+                sharding=jax.NamedSharding(mesh, jax.P(*spec)),
+            )
+            for shape, spec in zip(task, self.in_specs, strict=True)
+        ]
+
+    def _mesh(self):
+        """The JAX mesh of the question, on virtual CPU devices."""
+        import jax
+
+        devices, wanted = jax.devices("cpu"), math.prod(self.mesh.values())
+        if len(devices) < wanted:
+            raise RuntimeError(
+                f"{wanted} devices are needed, and this kernel has {len(devices)}: "
+                f'restart it and run jax.config.update("jax_num_cpu_devices", '
+                f"{DEVICES}) before anything else of JAX"
+            )
+        kind = jax.sharding.AxisType
+        types = kind.Auto if self.view == "automatic" else kind.Explicit
+        return jax.make_mesh(
+            tuple(self.mesh.values()),
+            tuple(self.mesh),
+            axis_types=(types,) * len(self.mesh),
+            devices=devices[:wanted],
+        )
+
+
+def _within(sent: list[Collective], allowed: list[Collective]) -> bool:
+    """Whether no operation over the same axes sends more bytes than it may."""
+    return all(
+        row.compiled_sent <= row.predicted_sent * (1 + 1e-9)
+        for row in compare(allowed, sent).rows
+    )
+
+
+def _said(sent: list[Collective]) -> str:
+    """Collectives in words, equal ones counted together."""
+    times: dict[str, int] = {}
+    for one in sent:
+        title = Collective(one.op, one.axes, one.nbytes, one.group).title
+        times[title] = times.get(title, 0) + one.times
+    said = [title if n == 1 else f"{n} × {title}" for title, n in times.items()]
+    return " and ".join(said) or "nothing"
+
+
+def _p(spec: Spec) -> str:
+    return f"P({', '.join(map(repr, spec))})"

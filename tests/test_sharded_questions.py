@@ -1,0 +1,244 @@
+"""Sharded questions: the result on every device, and what the program sends, decide."""
+
+import json
+import math
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from shardmath import answers, grading
+from shardmath.collectives import Collective
+from shardmath.grading import sandbox
+from shardmath.grading.sharded import DEVICES, Sharded
+from shardmath.grading.slips import Slip
+
+RING = [(i, (i + 1) % 8) for i in range(8)]
+
+
+def question(**fields):
+    default = {
+        "id": "05.1",
+        "title": "Gather",
+        "mesh": {"X": 8},
+        "shapes": lambda rng: ((8 * rng.randint(1, 4), 3),),
+        "in_specs": (("X", None),),
+        "out_spec": (),
+        "spec": lambda a: a,
+        "collectives": lambda a: [Collective("all_gather", ("X",), nbytes(a), 8)],
+        "slips": (
+            Slip(
+                "gather by sum",
+                lambda a: [Collective("all_reduce", ("X",), nbytes(a), 8)],
+                "Nothing has to be added.",
+            ),
+        ),
+        "hint": "Gather.",
+        "solution": "",
+    }
+    return Sharded(**(default | fields))
+
+
+def contraction(view, **fields):
+    default = {
+        "view": view,
+        "shapes": lambda rng: ((8, 16), (16, 24)),
+        "in_specs": ((None, "X"), ("X", None)),
+        "spec": lambda a, b: a @ b,
+        "collectives": lambda a, b: [
+            Collective("all_reduce", ("X",), 4 * a[0] * b[1], 8)
+        ],
+        "slips": (),
+    }
+    return question(**(default | fields))
+
+
+def nbytes(shape):
+    return 4 * math.prod(shape)
+
+
+def gather(x):
+    return jax.lax.all_gather(x, "X", tiled=True)
+
+
+def by_sum(x):
+    whole = jnp.zeros((8, *x.shape)).at[jax.lax.axis_index("X")].set(x)
+    return jax.lax.psum(whole, "X").reshape(-1, x.shape[1])
+
+
+def by_permutes(x):
+    parts, me = [x], jax.lax.axis_index("X")
+    for _ in range(7):
+        parts.append(jax.lax.ppermute(parts[-1], "X", RING))
+    return jnp.roll(jnp.stack(parts)[::-1], me + 1, 0).reshape(-1, x.shape[1])
+
+
+def in_halves(x):
+    left, right = x[:, :1], x[:, 1:]
+    return jnp.concatenate([gather(left), gather(right)], 1)
+
+
+def right_on_device_0(x):
+    whole = gather(x)
+    return jnp.where(jax.lax.axis_index("X") == 0, whole, 2 * whole)
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "slip", "word"),
+    [
+        (gather, "correct", "", "it sends AllGather over X (8 devices)"),
+        (by_sum, "wrong", "gather by sum", "Nothing has to be added."),
+        (by_permutes, "wrong", "", "7 × Permute over X"),
+        (in_halves, "wrong", "", "result is right, but"),
+        (right_on_device_0, "wrong", "", "device 1 are not right"),
+        (lambda x: gather(x)[:4], "wrong", "", "the shape is [4, 3]"),
+        (lambda x: (x, x), "invalid", "", "one array"),
+        (lambda x: jax.lax.psum(x, "Y"), "wrong", "", "unbound axis name"),
+        (lambda x: None, "todo", "", "the local parts"),
+        (3, "invalid", "", "int is not a function"),
+    ],
+)
+def test_code_for_one_device(answer, verdict, slip, word):
+    found = grading.examine(question(), answer)
+    assert (found.verdict, found.slip) == (verdict, slip), found
+    assert word in found.message
+
+
+def test_other_pieces_of_no_more_bytes_are_right_where_the_question_says_so():
+    loose = question(at_most=True)
+    assert grading.examine(loose, in_halves).verdict == "correct"
+    assert grading.examine(loose, by_sum).verdict == "wrong"
+    assert "wanted at most" in grading.examine(loose, by_permutes).message
+
+
+def test_nothing_may_be_sent_where_nothing_is_allowed():
+    local = question(out_spec=("X", None), collectives=lambda a: [])
+    assert "sends nothing" in grading.examine(local, lambda x: x).message
+    reverse = grading.examine(local, lambda x: gather(x)[: x.shape[0]])
+    assert reverse.verdict == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("view", "answer", "verdict", "word"),
+    [
+        (
+            "explicit",
+            lambda a, b: jnp.einsum("ij,jk->ik", a, b, out_sharding=jax.P()),
+            "correct",
+            "AllReduce over X",
+        ),
+        ("explicit", lambda a, b: a @ b, "wrong", "ShardingTypeError"),
+        (
+            "explicit",
+            lambda a, b: jnp.einsum("ij,jk->ik", a, b, out_sharding=jax.P("X")),
+            "wrong",
+            "sharded as P('X', None), not as P(None, None)",
+        ),
+        (
+            "explicit",
+            lambda a, b: jax.reshard(a, jax.P()) @ jax.reshard(b, jax.P()),
+            "wrong",
+            "AllGather over X",
+        ),
+        ("automatic", lambda a, b: a @ b, "correct", "AllReduce over X"),
+        (
+            "automatic",
+            lambda a, b: jax.lax.with_sharding_constraint(a, jax.P()) @ b,
+            "wrong",
+            "AllGather over X",
+        ),
+    ],
+)
+def test_code_on_whole_arrays(view, answer, verdict, word):
+    found = grading.examine(contraction(view), answer)
+    assert found.verdict == verdict, found
+    assert word in found.message
+
+
+def test_several_axes():
+    both = question(
+        mesh={"X": 4, "Y": 2},
+        in_specs=(("X", "Y"),),
+        shapes=lambda rng: ((8, 6),),
+        out_spec=(None, "Y"),
+        collectives=lambda a: [Collective("all_gather", ("X",), nbytes(a) / 2, 4)],
+    )
+    assert grading.examine(both, gather).verdict == "correct"
+
+
+def test_evidence_that_claims_whole_inputs_pays_for_their_gathering():
+    """Believing the shardings of the evidence would make every gather free."""
+    honest, forged = question(), question(in_specs=((),))
+    task = honest.draw("x")
+    evidence = forged.collect(lambda x: x, task)
+    assert forged.judge(evidence, task).verdict == "wrong"  # it sends nothing at all
+    assert "AllGather" in honest.judge(evidence, task).message
+
+
+def test_evidence_is_json_and_judged_in_another_process_of_the_sandbox():
+    record = next((q for q in registered()), None)
+    tasks = {record.id: record.draw("x")}
+    evidence = {record.id: record.collect(worked(record), tasks[record.id])}
+    told = json.loads(json.dumps({"evidence": evidence, "tasks": tasks, "skip": []}))
+    lines, ended = sandbox.run(
+        "shardmath.grading.sandboxed", told, sandbox.Limits(seconds=60)
+    )
+    assert lines[-1] == {"end": True}, ended
+    assert lines[1]["result"]["verdict"] == "correct", lines
+
+
+def test_a_kernel_with_too_few_devices_says_what_to_do():
+    code = (
+        "import sys; sys.path.insert(0, 'tests')\n"
+        "import jax; jax.config.update('jax_num_cpu_devices', 2)\n"
+        "from test_sharded_questions import gather, grading, question\n"
+        "print(grading.examine(question(), gather))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "invalid" in told.stdout, told.stderr
+    assert f'"jax_num_cpu_devices", {DEVICES}' in told.stdout
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"view": "magic"}, {"mesh": {"X": 2 * DEVICES}}],
+    ids=["view", "devices"],
+)
+def test_a_record_that_cannot_be_judged_is_refused(fields):
+    with pytest.raises(ValueError, match="must"):
+        question(**fields)
+
+
+# Every registered question
+
+
+def registered():
+    return [q for q in answers.questions().values() if isinstance(q, Sharded)]
+
+
+def worked(record):
+    """What the worked solution defines last."""
+    code = grading.prose(record.solution).split("```python\n")[1].split("```")[0]
+    names: dict = {}
+    exec(f"import jax\nimport jax.numpy as jnp\n{code}", names)
+    return next(reversed(names.values()))
+
+
+@pytest.mark.parametrize("record", registered(), ids=lambda record: record.id)
+def test_the_worked_solution_is_right_on_two_draws(record):
+    for seed in ("a", "b"):
+        found = grading.examine(record, worked(record), seed)
+        assert found.verdict == "correct", found
+
+
+@pytest.mark.parametrize("record", registered(), ids=lambda record: record.id)
+def test_slips_differ_from_what_is_allowed_and_from_each_other(record):
+    from shardmath.ledger import compare
+
+    shapes = [tuple(shape) for shape in record.draw("a")]
+    allowed = [record.collectives(*shapes)]
+    for slip in record.slips:
+        assert not any(compare(one, slip.wrong(*shapes)).exact for one in allowed)
+        allowed.append(slip.wrong(*shapes))
