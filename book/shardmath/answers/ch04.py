@@ -1,0 +1,520 @@
+"""Questions of chapter 04, "Networks"."""
+
+import math
+
+from shardmath import chips
+from shardmath.collectives import Collective, all_gather, all_reduce
+from shardmath.grading import slips
+from shardmath.grading.questions import Function, Number, Slip
+from shardmath.grading.sharded import Sharded
+from shardmath.mesh import Mesh
+from shardmath.networks import Cluster, NVLinkDomain, Torus
+
+# Given in the tasks.
+GATHERED, REDUCED = 4e6, 10e9  # bytes
+SWEEP_ALPHA, SWEEP_RATE, SWEEP_GPUS = 20e-6, 400e9, 16
+
+LINK = Number(
+    id="04.1",
+    title="One link, one way",
+    unit="bytes/s",
+    expected=lambda: chips.TPU_V6E.link_bandwidth,
+    slips=(
+        slips.both_directions(2),
+        slips.scaled("all links", 4, "That is what all four links carry together."),
+        slips.bits_for_bytes(1 / 8),
+    ),
+    hint="The printed figure adds up all links, and both directions of each.",
+    solution="""
+        Four links, two directions each.
+
+        ```python
+        link = 800e9 / (4 * 2)
+        ```
+
+        The record says 100 GB/s, and what the page prints.
+    """,
+)
+
+POD = Number(
+    id="04.2",
+    title="What a pod says about a link",
+    unit="bytes/s",
+    expected=lambda: (
+        chips.TPU_V4.fact("domain_allreduce").value
+        / (chips.TPU_V4.fact("domain").value * chips.TPU_V4.links)
+    ),
+    slips=(
+        slips.scaled(
+            "links forgotten", 6, "That is a chip's share. How many links carry it?"
+        ),
+        slips.one_direction(1 / 2),
+        Slip(
+            "the record's link",
+            lambda right: chips.TPU_V4.link_bandwidth,
+            "That is the link as the v4 paper states it. What does the pod's figure "
+            "say?",
+        ),
+    ),
+    hint="The printed figure is the sum of all links of all chips, one-way.",
+    solution="""
+        ```python
+        link = 1.1e15 / (4096 * 6)
+        ```
+
+        44.8 GB/s, a tenth less than the 50 GB/s that the v4 paper states.
+    """,
+)
+
+BISECTION = Number(
+    id="04.3",
+    title="The thinnest cut of a long slice",
+    unit="bytes/s",
+    expected=lambda: Torus(chips.TPU_V5P, (8, 8, 24)).bisection,
+    slips=(
+        slips.both_directions(2),
+        slips.scaled(
+            "no wraparound",
+            1 / 2,
+            "A ring is cut in two places. Do the sides of this slice wrap?",
+        ),
+        slips.scaled(
+            "the wrong cut",
+            3,
+            "You cut a short side, where more links cross. Look for the fewest.",
+        ),
+    ),
+    hint="Cut across the longest side. How many rings run along it, and in how many "
+    "places does a cut into halves meet each?",
+    solution="""
+        $8 \\cdot 8$ rings run along the side of 24, and halves meet each in two places.
+
+        ```python
+        bisection = 8 * 8 * 2 * chips.TPU_V5P.link_bandwidth
+        ```
+
+        As much as a cube of 512 has, for three times the chips.
+    """,
+)
+
+DIAMETER = Number(
+    id="04.4",
+    title="The longest way",
+    unit="hops",
+    expected=lambda: float(Torus(chips.TPU_V5P, (12, 16, 20)).diameter),
+    slips=(
+        Slip(
+            "no wraparound",
+            lambda right: 11 + 15 + 19,
+            "On a ring nobody is farther away than half of its length.",
+        ),
+        slips.scaled("all sides", 2, "Half of a ring is far enough."),
+        Slip(
+            "longest side alone",
+            lambda right: 10,
+            "The chip opposite differs in all three coordinates.",
+        ),
+    ),
+    hint="On a ring of $n$ the farthest chip is $n/2$ hops away; on a torus the ways "
+    "along the sides add up.",
+    solution="""
+        ```python
+        hops = 12 // 2 + 16 // 2 + 20 // 2
+        ```
+    """,
+)
+
+
+def _gather(shape):
+    mesh = Mesh(Torus(chips.TPU_V5E, shape), {"X": shape[0], "Y": shape[1]})
+    return all_gather(GATHERED, mesh, "X")
+
+
+LINE = Number(
+    id="04.5",
+    title="An AllGather on an open side",
+    unit="s",
+    expected=lambda: _gather((8, 8)).seconds,
+    slips=(
+        Slip(
+            "a ring",
+            lambda right: _gather((8, 8)).bandwidth_seconds / 2 + 4e-6,
+            "A side of 8 does not wrap on a v5e.",
+        ),
+        Slip(
+            "latency left out",
+            lambda right: _gather((8, 8)).bandwidth_seconds,
+            "At 4 MB the hops are not small change.",
+        ),
+        Slip(
+            "own part counted",
+            lambda right: GATHERED / chips.TPU_V5E.link_bandwidth + 7e-6,
+            "A chip has one part already. How much is left to arrive?",
+        ),
+    ),
+    hint="Formula (4.3), on the line. How many hops lie between the ends?",
+    solution="""
+        ```python
+        link = chips.TPU_V5E.link_bandwidth
+        seconds = 4e6 / link * 7 / 8 + 7 * 1e-6
+        ```
+    """,
+)
+
+UNIT = Number(
+    id="04.6",
+    title="What a SuperPOD unit sends to the spine",
+    unit="bytes/s",
+    expected=lambda: Cluster(NVLinkDomain(chips.H100), (4, 32)).egress("spine"),
+    slips=(
+        slips.scaled(
+            "one card a node",
+            1 / 8,
+            "That gives each node one card. How many has a node?",
+        ),
+        slips.bits_for_bytes(8),
+        slips.scaled("all four units", 4, "One unit is asked for, not all of them."),
+    ),
+    hint="32 nodes, 8 cards a node, 400 Gb/s a card.",
+    solution="""
+        ```python
+        egress = 32 * 8 * 400e9 / 8
+        ```
+
+        The first 8 counts cards, the second turns bits into bytes.
+    """,
+)
+
+
+def _reduce(nodes):
+    mesh = Mesh(Cluster(NVLinkDomain(chips.B200), nodes), {"X": 8 * nodes})
+    return all_reduce(REDUCED, mesh, "X").seconds
+
+
+CROSSING = Number(
+    id="04.7",
+    title="An AllReduce over four nodes",
+    unit="s",
+    expected=lambda: _reduce(4),
+    slips=(
+        slips.scaled(
+            "one card for all",
+            8,
+            "Each GPU of a node has a card of its own and carries an eighth.",
+        ),
+        Slip(
+            "NVLink alone",
+            lambda right: 2 * REDUCED * 31 / 32 / chips.B200.scale_up_bandwidth,
+            "That is the pace inside the nodes. Which level is slower?",
+        ),
+        slips.scaled("one pass", 1 / 2, "That gathers or scatters. An AllReduce does?"),
+        Slip(
+            "own node counted",
+            lambda right: right * 4 / 3,
+            "A node keeps one part of what it sums up: 3 of 4 parts cross.",
+        ),
+    ),
+    hint="Sum up inside the nodes first: each GPU then holds an eighth, and reduces it "
+    "over four nodes with its own card.",
+    solution="""
+        After a ReduceScatter in the node each GPU holds $V/8$. It is reduced over 4
+        nodes by 8 cards at once, while NVLink has time to spare.
+
+        ```python
+        part = 10e9 / 8
+        seconds = 2 * part * 3 / 4 / chips.B200.scale_out_bandwidth
+        ```
+
+        37.5 ms, 1.9 times what one node needs.
+    """,
+)
+
+
+def _h200(reduces):
+    mesh = Mesh(NVLinkDomain(chips.H200, 4, reduces=reduces), {"X": 4})
+    return all_reduce(1e15, mesh, "X").bus_bandwidth  # so large that hops do not count
+
+
+SHARP = Number(
+    id="04.8",
+    title="How far busbw can exceed the wire",
+    unit="bytes/s",
+    expected=lambda: _h200(reduces=True),
+    slips=(
+        Slip(
+            "the wire",
+            lambda right: _h200(reduces=False),
+            "That is the limit if the GPUs do the adding.",
+        ),
+        Slip(
+            "twice the wire",
+            lambda right: 2 * _h200(reduces=False),
+            "That is the limit for very many GPUs.",
+        ),
+        Slip(
+            "eight GPUs",
+            lambda right: 7 / 4 * _h200(reduces=False),
+            "How many GPUs take part here?",
+        ),
+    ),
+    hint="busbw counts $2V(n-1)/n$ bytes; a GPU really sends $V$.",
+    solution="""
+        ```python
+        limit = 2 * 3 / 4 * chips.H200.scale_up_bandwidth
+        ```
+    """,
+)
+
+HALF = Number(
+    id="04.9",
+    title="The half-bandwidth size",
+    unit="bytes",
+    expected=lambda: SWEEP_ALPHA * SWEEP_RATE * SWEEP_GPUS / (2 * (SWEEP_GPUS - 1)),
+    slips=(
+        slips.scaled(
+            "sent for size",
+            2 * 15 / 16,
+            "So many bytes are sent by a GPU. How large is the array?",
+        ),
+        slips.scaled(
+            "factor upside down",
+            (2 * 15 / 16) ** 2,
+            "A GPU sends more than the array has. Which of the two is larger?",
+        ),
+        slips.scaled(
+            "AllGather",
+            2,
+            "An AllReduce sends its array twice, nearly.",
+        ),
+    ),
+    hint="Both terms of (4.7) are equal there.",
+    solution="""
+        ```python
+        n = 16
+        size = 20e-6 * 400e9 * n / (2 * (n - 1))
+        ```
+    """,
+)
+
+SLICES = Number(
+    id="04.10",
+    title="When crossing is free",
+    unit="chips",
+    expected=lambda: chips.TPU_7X.scale_up_bandwidth / chips.TPU_7X.scale_out_bandwidth,
+    slips=(
+        slips.scaled(
+            "one link",
+            1 / 6,
+            "That compares one link. A chip pushes through all of them.",
+        ),
+        slips.both_directions(2),
+        slips.inverse(),
+    ),
+    hint="What all chips of a slice push into the DCN must reach what one chip pushes "
+    "into its links.",
+    solution="""
+        ```python
+        chip = chips.TPU_7X
+        size = chip.scale_up_bandwidth / chip.scale_out_bandwidth
+        ```
+
+        48 chips: smaller than one cube of 64.
+    """,
+)
+
+
+def _bisection(sides, wraps, link):
+    total = math.prod(sides)
+    ways = [2 if wrap else 1 for wrap in wraps]
+    return min(w * link * total / n for n, w in zip(sides, ways, strict=True))
+
+
+def _slice(rng):
+    sides = [2 * rng.randint(2, 8) for _ in range(rng.choice((2, 3)))]
+    return sides, [rng.random() < 0.5 for _ in sides], 1e9 * rng.randint(40, 200)
+
+
+CUT = Function(
+    id="04.11",
+    title="The bisection of any slice",
+    spec=_bisection,
+    cases=_slice,
+    examples=(
+        ([16, 16], [True, True], 50e9),
+        ([8, 16], [False, True], 50e9),
+        ([4, 16], [False, False], 50e9),
+    ),
+    slips=(
+        Slip(
+            "always wraps",
+            lambda sides, wraps, link: _bisection(sides, [True] * len(sides), link),
+            "An open side is cut in one place, not in two.",
+        ),
+        Slip(
+            "longest side",
+            lambda sides, wraps, link: (
+                (2 if wraps[sides.index(max(sides))] else 1)
+                * link
+                * math.prod(sides)
+                / max(sides)
+            ),
+            "Cutting the longest side is not always the least: a shorter, open one may "
+            "have fewer links. Try all.",
+        ),
+    ),
+    hint="Try a cut across each side. It meets (product of the other sides) rows, each "
+    "once or twice.",
+    solution="""
+        ```python
+        import math
+
+
+        def bisection(sides, wraps, link):
+            total = math.prod(sides)
+            cuts = []
+            for n, wrap in zip(sides, wraps, strict=True):
+                cuts.append((2 if wrap else 1) * link * total / n)
+            return min(cuts)
+        ```
+    """,
+)
+
+
+def _fit(n, small, small_seconds, large, large_seconds):
+    rate = (large - small) / (large_seconds - small_seconds)
+    return small_seconds - small / rate, rate * 2 * (n - 1) / n
+
+
+def _measured(rng):
+    n, alpha, rate = rng.choice((4, 8, 16)), rng.uniform(5e-6, 5e-5), 4e11
+    small, large = 2 ** rng.randint(15, 20), 2 ** rng.randint(28, 34)
+    seconds = [alpha + 2 * (n - 1) / n * V / rate for V in (small, large)]
+    return n, small, seconds[0], large, seconds[1]
+
+
+FIT = Function(
+    id="04.12",
+    title="Two numbers from two measurements",
+    spec=_fit,
+    cases=_measured,
+    rtol=1e-6,
+    slips=(
+        Slip(
+            "array over time",
+            lambda n, *case: (_fit(n, *case)[0], _fit(n, *case)[1] * n / (2 * (n - 1))),
+            "That is bytes of the array per second. Bus bandwidth counts what a GPU "
+            "sends.",
+        ),
+        Slip(
+            "smallest time for alpha",
+            lambda n, small, t, large, u: (t, _fit(n, small, t, large, u)[1]),
+            "Even the smallest array has bytes to send.",
+        ),
+    ),
+    hint="Two equations, $t = \\alpha + cV$ at two sizes. Subtract them to get $c$.",
+    solution="""
+        ```python
+        def fit(n, small, small_seconds, large, large_seconds):
+            rate = (large - small) / (large_seconds - small_seconds)  # of the array
+            alpha = small_seconds - small / rate
+            return alpha, rate * 2 * (n - 1) / n
+        ```
+    """,
+)
+
+MESH = {"node": 2, "gpu": 4}
+
+
+def _vectors(rng):
+    return ((8, 8 * rng.randint(2, 32)),)
+
+
+def _hierarchical(x):
+    nbytes = 4 * x[1]
+    return [
+        Collective("reduce_scatter", ("gpu",), nbytes, 4),
+        Collective("all_reduce", ("node",), nbytes / 4, 2),
+        Collective("all_gather", ("gpu",), nbytes, 4),
+    ]
+
+
+HIERARCHY = Sharded(
+    id="04.13",
+    title="An AllReduce that knows its wires",
+    mesh=MESH,
+    shapes=_vectors,
+    in_specs=((("node", "gpu"), None),),
+    out_spec=(),
+    spec=lambda x: x.sum(axis=0),
+    collectives=_hierarchical,
+    slips=(
+        Slip(
+            "flat",
+            lambda x: [Collective("all_reduce", ("node", "gpu"), 4 * x[1], 8)],
+            "One AllReduce over both axes does not say what crosses the nodes.",
+        ),
+        Slip(
+            "whole array across",
+            lambda x: [
+                Collective("all_reduce", ("gpu",), 4 * x[1], 4),
+                Collective("all_reduce", ("node",), 4 * x[1], 2),
+            ],
+            "Every GPU sends the whole array to the other node. A quarter each is "
+            "enough.",
+        ),
+    ),
+    hint="Three steps: `psum_scatter` inside the node, `psum` across, `all_gather` "
+    "inside, with `tiled=True`.",
+    solution="""
+        ```python
+        def hierarchical(x):
+            part = jax.lax.psum_scatter(x[0], "gpu", tiled=True)
+            part = jax.lax.psum(part, "node")
+            return jax.lax.all_gather(part, "gpu", tiled=True)
+        ```
+
+        The thin wire carries a quarter of the array for each GPU, as in (4.6).
+    """,
+)
+
+SCATTERED = Sharded(
+    id="04.14",
+    title="Sums that stay where they are",
+    mesh=MESH,
+    shapes=_vectors,
+    in_specs=((("node", "gpu"), None),),
+    out_spec=(("gpu", "node"),),
+    spec=lambda x: x.sum(axis=0),
+    collectives=lambda x: [
+        Collective("reduce_scatter", ("gpu",), 4 * x[1], 4),
+        Collective("reduce_scatter", ("node",), x[1], 2),
+    ],
+    slips=(
+        Slip(
+            "flat",
+            lambda x: [Collective("reduce_scatter", ("node", "gpu"), 4 * x[1], 8)],
+            "One collective over both axes does not say what crosses the nodes.",
+        ),
+        Slip(
+            "summed across, then cut",
+            lambda x: _hierarchical(x)[:2],
+            "An AllReduce across the nodes brings back what the other node keeps.",
+        ),
+        Slip(
+            "gathered and cut",
+            _hierarchical,
+            "The whole array on every GPU is more than is asked for.",
+        ),
+    ),
+    hint="Nobody needs the whole array, so nobody gathers it. Scatter inside the node "
+    "first, then across.",
+    solution="""
+        ```python
+        def scattered(x):
+            part = jax.lax.psum_scatter(x[0], "gpu", tiled=True)
+            return jax.lax.psum_scatter(part, "node", tiled=True)
+        ```
+
+        Half of the bytes of an AllReduce, on both wires.
+    """,
+)

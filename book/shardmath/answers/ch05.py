@@ -1,0 +1,601 @@
+"""Questions of chapter 05, "Collectives"."""
+
+import math
+
+from shardmath import chips, collectives
+from shardmath.collectives import Collective, Priced
+from shardmath.grading import slips
+from shardmath.grading.questions import Function, Number, Slip
+from shardmath.grading.sharded import Sharded
+from shardmath.mesh import Mesh
+from shardmath.networks import Network, NVLinkDomain, Torus
+
+MATRIX = 2 * 8192 * 8192  # bytes of the first two questions: bf16[8192, 8192]
+EXPERTS = 256 * 2**20  # bytes, given in the tasks
+LINE = 32 * 2**20
+GRADIENTS = 1e9
+SHARPNESS = 100  # so that exponentials overflow without the largest taken off
+MEASURED = 2.4e-3  # seconds, given in the task
+
+
+def _priced(op: str, nbytes: float, network: Network, axes=("X",)) -> Priced:
+    names = dict(zip("XYZ", network.shape, strict=False))
+    return getattr(collectives, op)(nbytes, Mesh(network, names), axes)
+
+
+V5E_RING = Torus(chips.TPU_V5E, (16, 16))
+V5E_LINE = Torus(chips.TPU_V5E, (4, 4))
+V5P_RING = Torus(chips.TPU_V5P, (16, 4, 4))
+V5P_CUBE = Torus(chips.TPU_V5P, (8, 8, 8))
+NODE = NVLinkDomain(chips.H100)
+
+SENT = Number(
+    id="05.1",
+    title="Bytes a chip sends in an AllGather",
+    unit="bytes",
+    expected=lambda: Collective("all_gather", "X", MATRIX, 16).sent,
+    slips=(
+        Slip(
+            "own part too",
+            lambda right: MATRIX,
+            "One of the sixteen parts is where it has to be from the start.",
+        ),
+        Slip(
+            "one step",
+            lambda right: MATRIX / 16,
+            "That is one step on a ring. How many are there?",
+        ),
+        Slip(
+            "whole arrays",
+            lambda right: MATRIX * 15,
+            "Each step moves one part, not the whole array.",
+        ),
+    ),
+    hint="How large is a part, and how many parts does a chip pass on?",
+    solution="""
+        Sixteen parts; every chip passes on all but the last that it receives, so
+        fifteen. Or: every chip must receive the fifteen parts that it lacks, and what
+        is received is sent.
+
+        ```python
+        V = 2 * 8192 * 8192
+        nbytes = V * 15 / 16
+        ```
+    """,
+)
+
+GATHER = Number(
+    id="05.2",
+    title="An AllGather on a ring",
+    unit="s",
+    expected=lambda: _priced("all_gather", MATRIX, V5P_RING).bandwidth_seconds,
+    slips=(
+        slips.one_direction(2),
+        slips.scaled(
+            "own part too",
+            16 / 15,
+            "Bytes over bandwidth is the limit of many chips. On sixteen one part of "
+            "the sixteen need not move.",
+        ),
+        slips.scaled(
+            "a part for the array",
+            1 / 16,
+            "V is the whole array, the result of the gather.",
+        ),
+    ),
+    hint="The bytes of the last question leave through two links at once.",
+    solution="""
+        By (5.2), without its second term:
+
+        ```python
+        from shardmath import chips
+
+        V = 2 * 8192 * 8192
+        seconds = V * 15 / 16 / (2 * chips.TPU_V5P.link_bandwidth)
+        ```
+    """,
+)
+
+REDUCE = Number(
+    id="05.3",
+    title="Gradients on eight H100",
+    unit="s",
+    expected=lambda: _priced("all_reduce", GRADIENTS, NODE).bandwidth_seconds,
+    slips=(
+        slips.scaled(
+            "half of it",
+            1 / 2,
+            "That is one of the two halves of an AllReduce, or it counts NVLink in "
+            "both directions: a GPU's 900 GB/s are 450 out and 450 in.",
+        ),
+        slips.scaled(
+            "an adding switch",
+            4 / 7,
+            "If the switch adds, each GPU sends its array once. This one does not.",
+        ),
+        slips.scaled(
+            "own part too",
+            8 / 7,
+            "In each half one of the eight parts stays where it is.",
+        ),
+        slips.scaled(
+            "whole arrays",
+            4,
+            "Seven times the whole array is the straight way. What do you gain if each "
+            "GPU first finishes one part?",
+        ),
+    ),
+    hint="A ReduceScatter and an AllGather. How much does each send?",
+    solution="""
+        Each half sends $V \\cdot 7/8$ at the GPU's one-way egress:
+
+        ```python
+        from shardmath import chips
+
+        seconds = 2 * 1e9 * 7 / 8 / chips.H100.scale_up_bandwidth
+        ```
+    """,
+)
+
+TO_ALL = Number(
+    id="05.4",
+    title="An AllToAll on a ring",
+    unit="s",
+    expected=lambda: _priced("all_to_all", EXPERTS, V5E_RING).bandwidth_seconds,
+    slips=(
+        slips.scaled(
+            "an AllGather's time",
+            3.75,
+            "That is the time of an AllGather, which is also that of an AllToAll sent "
+            "around in one direction only.",
+        ),
+        slips.scaled(
+            "a quarter",
+            15 / 16,
+            "A quarter of the AllGather is the limit for many chips. Count hops for "
+            "sixteen.",
+        ),
+        Slip(
+            "no detours",
+            lambda right: EXPERTS * 15 / 256 / 2 / chips.TPU_V5E.link_bandwidth,
+            "That is what a chip sends of its own. On a ring it must also pass on what "
+            "others send.",
+        ),
+        slips.one_direction(2),
+    ),
+    hint="Each part has V/256 bytes. How many hops do the parts of one chip make "
+    "together, and how many links are there per chip?",
+    solution="""
+        $\\lfloor n^2/4 \\rfloor = 64$ hops of $V/256$ for each chip, over its two
+        links: $V/8W_\\text{link}$.
+
+        ```python
+        from shardmath import chips
+
+        V = 256 * 2**20
+        seconds = V / 256 * 64 / (2 * chips.TPU_V5E.link_bandwidth)
+        ```
+    """,
+)
+
+BEND = Number(
+    id="05.5",
+    title="Where latency ends",
+    unit="bytes",
+    expected=lambda: _priced("all_gather", 1e6, V5E_RING).latency_bound_below,
+    slips=(
+        slips.scaled(
+            "one hop",
+            15 / 256,
+            "That is what a link carries during one hop. The gather makes eight, and "
+            "cuts the array in sixteen parts.",
+        ),
+        slips.scaled(
+            "a line",
+            15 / 16,
+            "That holds on a line, or one way round: fifteen hops, one link.",
+        ),
+        slips.scaled(
+            "fifteen hops",
+            15 / 8,
+            "Both directions are in use. How far away is the farthest chip?",
+        ),
+    ),
+    hint="Set V/(2W) · 15/16 equal to the latency of all hops.",
+    solution="""
+        Eight hops of 1 µs, during which two links carry 800 kB; each chip must receive
+        15/16 of the array, so the array is a little larger.
+
+        ```python
+        from shardmath import chips
+        from shardmath.networks import LATENCY
+
+        hops = 16 // 2
+        latency = hops * LATENCY["ICI"].value
+        nbytes = 2 * chips.TPU_V5E.link_bandwidth * latency * 16 / 15
+        ```
+    """,
+)
+
+SLICE = Number(
+    id="05.6",
+    title="A slice without wraparound",
+    unit="s",
+    expected=lambda: _priced("all_gather", LINE, V5E_LINE).bandwidth_seconds,
+    slips=(
+        slips.scaled(
+            "a ring",
+            1 / 2,
+            "A side of four on a v5e does not close. Through how many links does the "
+            "chip at the end receive?",
+        ),
+        slips.scaled(
+            "own part too",
+            4 / 3,
+            "A chip lacks three parts of the four.",
+        ),
+        slips.scaled(
+            "sixteen chips",
+            5 / 4,
+            "The gather runs over X alone: four chips in a group.",
+        ),
+    ),
+    hint="Look at the chip at the end of the line: what must come in, and through how "
+    "many links?",
+    solution="""
+        The chip at the end receives three parts of four through its only link.
+
+        ```python
+        from shardmath import chips
+
+        seconds = 32 * 2**20 * 3 / 4 / chips.TPU_V5E.link_bandwidth
+        ```
+    """,
+)
+
+AXES = Number(
+    id="05.7",
+    title="Two axes at once",
+    unit="s",
+    expected=lambda: (
+        _priced("all_gather", GRADIENTS, V5P_CUBE, ("X", "Y")).bandwidth_seconds
+    ),
+    slips=(
+        slips.scaled(
+            "one axis after the other",
+            2,
+            "First Y, then X leaves one axis idle all the time; or you counted one "
+            "direction of each link.",
+        ),
+        slips.scaled(
+            "three axes",
+            2 / 3,
+            "The links along Z could help, if the array were sharded over Z too. "
+            "It is not.",
+        ),
+        slips.scaled(
+            "eight chips",
+            (7 / 8) / (63 / 64),
+            "The group has all chips of both axes.",
+        ),
+    ),
+    hint="How many links does a chip have along X and Y together, and how many parts "
+    "does it lack?",
+    solution="""
+        A chip lacks 63 parts of 64 and has four links.
+
+        ```python
+        from shardmath import chips
+
+        seconds = 1e9 * 63 / 64 / (4 * chips.TPU_V5P.link_bandwidth)
+        ```
+    """,
+)
+
+BUS = Number(
+    id="05.8",
+    title="A bus bandwidth",
+    unit="bytes/s",
+    expected=lambda: Collective("all_reduce", "X", GRADIENTS, 8).sent / MEASURED,
+    slips=(
+        slips.scaled(
+            "bytes over time",
+            4 / 7,
+            "That is the algorithm bandwidth, which depends on the number of GPUs. "
+            "What must a GPU send?",
+        ),
+        slips.scaled(
+            "half of it",
+            1 / 2,
+            "An AllReduce sends what a ReduceScatter and an AllGather send.",
+        ),
+        slips.scaled(
+            "own part too",
+            8 / 7,
+            "In each half one of the eight parts stays where it is.",
+        ),
+    ),
+    hint="Bus bandwidth is what a GPU must send without help, over the time.",
+    solution="""
+        ```python
+        rate = 2 * 1e9 * 7 / 8 / 2.4e-3
+        ```
+
+        729 GB/s through links of 450: the switch has added on the way, or the clock is
+        wrong.
+    """,
+)
+
+
+def _gather_seconds(V, n, W, alpha):
+    return V / (2 * W) * (n - 1) / n + n // 2 * alpha
+
+
+SECONDS = Function(
+    id="05.9",
+    title="The time of an AllGather",
+    spec=_gather_seconds,
+    cases=lambda rng: (
+        10 ** rng.uniform(2, 10),
+        rng.randint(3, 64),
+        10 ** rng.uniform(10, 12),
+        rng.uniform(1e-7, 1e-5),
+    ),
+    examples=((8e6, 8, 50e9, 1e-6), (8e6, 5, 50e9, 1e-6)),
+    slips=(
+        Slip(
+            "one way round",
+            lambda V, n, W, alpha: V / W * (n - 1) / n + (n - 1) * alpha,
+            "A ring has two directions, and the array has two halves.",
+        ),
+        Slip(
+            "too many hops",
+            lambda V, n, W, alpha: V / (2 * W) * (n - 1) / n + (n - 1) * alpha,
+            "With both directions in use, how far away is the farthest chip?",
+        ),
+        Slip(
+            "half a hop",
+            lambda V, n, W, alpha: V / (2 * W) * (n - 1) / n + n / 2 * alpha,
+            "Hops are whole, also where n is odd.",
+        ),
+        Slip(
+            "own part too",
+            lambda V, n, W, alpha: V / (2 * W) + n // 2 * alpha,
+            "A chip need not receive what it has.",
+        ),
+    ),
+    hint="Formula (5.2). Try n = 5.",
+    solution="""
+        ```python
+        def seconds(V, n, W, alpha):
+            return V / (2 * W) * (n - 1) / n + n // 2 * alpha
+        ```
+    """,
+)
+
+HOPS = Function(
+    id="05.10",
+    title="The ways of an AllToAll",
+    spec=lambda n: sum(min(k, n - k) for k in range(n)),
+    cases=lambda rng: (rng.randint(2, 99),),
+    examples=((8,), (7,)),
+    rtol=0,
+    slips=(
+        Slip(
+            "one way round",
+            lambda n: n * (n - 1) // 2,
+            "Nobody goes the long way round a ring.",
+        ),
+        Slip(
+            "not whole",
+            lambda n: n * n / 4,
+            "Check an odd n by hand: with three chips each sends two parts by one hop.",
+        ),
+    ),
+    hint="The chip k places on is k hops away, or n − k the other way.",
+    solution="""
+        ```python
+        def hops(n):
+            return sum(min(k, n - k) for k in range(n))
+        ```
+
+        Which is $\\lfloor n^2/4 \\rfloor$.
+    """,
+)
+
+
+def _rows(most: int = 6):
+    return lambda rng: ((8 * rng.randint(2, most), 8 * rng.randint(1, 4)),)
+
+
+def _bytes(shape) -> int:
+    return 4 * math.prod(shape)
+
+
+BY_HAND = Sharded(
+    id="05.11",
+    title="AllGather from permutes",
+    mesh={"X": 8},
+    shapes=_rows(),
+    in_specs=(("X", None),),
+    out_spec=(),
+    spec=lambda a: a,
+    collectives=lambda a: [Collective("permute", "X", _bytes(a) / 8, 8, times=7)],
+    at_most=True,
+    slips=(
+        Slip(
+            "whole array each time",
+            lambda a: [Collective("permute", "X", _bytes(a), 8, times=7)],
+            "Send on only what came in last, not all that you have.",
+        ),
+        Slip(
+            "ready made",
+            lambda a: [Collective("all_gather", "X", _bytes(a), 8)],
+            "That is the compiler's own. Here it has to be built from permutes.",
+        ),
+    ),
+    hint="In every step send on what came in the step before. After `step` steps a "
+    "chip holds the part that set out `step` places to its left.",
+    solution="""
+        ```python
+        def gather(x):
+            me = jax.lax.axis_index("X")
+            to_the_right = [(chip, (chip + 1) % 8) for chip in range(8)]
+            whole = jnp.zeros((8, *x.shape)).at[me].set(x)
+            for step in range(1, 8):
+                x = jax.lax.ppermute(x, "X", to_the_right)
+                whole = whole.at[(me - step) % 8].set(x)
+            return whole.reshape(-1, x.shape[1])
+        ```
+    """,
+)
+
+SCATTER = Sharded(
+    id="05.12",
+    title="ReduceScatter from permutes",
+    mesh={"X": 8},
+    shapes=lambda rng: ((8, 8 * rng.randint(2, 20)),),
+    in_specs=(("X", None),),
+    out_spec=("X",),
+    spec=lambda a: a.sum(0),
+    collectives=lambda a: [Collective("permute", "X", _bytes(a) / 64, 8, times=7)],
+    at_most=True,
+    slips=(
+        Slip(
+            "ready made",
+            lambda a: [Collective("reduce_scatter", "X", _bytes(a) / 8, 8)],
+            "That is the compiler's own. Here it has to be built from permutes.",
+        ),
+        Slip(
+            "whole rows",
+            lambda a: [Collective("permute", "X", _bytes(a) / 8, 8, times=7)],
+            "Each sum is wanted on one chip only: one eighth of a row has to travel "
+            "for each.",
+        ),
+        Slip(
+            "everything to everybody",
+            lambda a: [Collective("all_reduce", "X", _bytes(a) / 8, 8)],
+            "That leaves the whole sum on every chip, and sends twice the bytes.",
+        ),
+    ),
+    hint="The sum for chip d sets out from chip d + 1. Which of its eight parts does a "
+    "chip add when a sum that set out `step` chips ago comes by?",
+    solution="""
+        ```python
+        def reduce_scatter(x):
+            me = jax.lax.axis_index("X")
+            to_the_right = [(chip, (chip + 1) % 8) for chip in range(8)]
+            parts = x.reshape(8, -1)
+            total = parts[(me - 1) % 8]
+            for step in range(2, 9):
+                total = jax.lax.ppermute(total, "X", to_the_right)
+                total += parts[(me - step) % 8]
+            return total
+        ```
+    """,
+)
+
+TURN = Sharded(
+    id="05.13",
+    title="From rows to columns",
+    mesh={"X": 8},
+    shapes=_rows(),
+    in_specs=(("X", None),),
+    out_spec=(None, "X"),
+    spec=lambda a: a,
+    collectives=lambda a: [Collective("all_to_all", "X", _bytes(a), 8)],
+    slips=(
+        Slip(
+            "gather and cut",
+            lambda a: [Collective("all_gather", "X", _bytes(a), 8)],
+            "That brings everything to everybody, and then throws seven eighths away.",
+        ),
+    ),
+    hint="`jax.lax.all_to_all` wants the axis that is cut and the axis along which the "
+    "parts are joined. Look at what `tiled=True` does.",
+    solution="""
+        ```python
+        def columns(x):
+            return jax.lax.all_to_all(x, "X", split_axis=1, concat_axis=0, tiled=True)
+        ```
+    """,
+)
+
+
+def _softmax(a):
+    powers = math.e ** (SHARPNESS * (a - a.max(1, keepdims=True)))
+    return powers / powers.sum(1, keepdims=True)
+
+
+SOFTMAX = Sharded(
+    id="05.14",
+    title="A softmax over a sharded axis",
+    mesh={"X": 8},
+    shapes=_rows(),
+    in_specs=((None, "X"),),
+    out_spec=(None, "X"),
+    spec=_softmax,
+    collectives=lambda a: [Collective("all_reduce", "X", 4 * a[0], 8, times=2)],
+    slips=(
+        Slip(
+            "gather and cut",
+            lambda a: [Collective("all_gather", "X", _bytes(a), 8)],
+            "The softmax of a row needs two numbers from the other chips, not their "
+            "values.",
+        ),
+    ),
+    hint="What does a chip have to know of the rest of a row? `jax.lax.pmax` is an "
+    "AllReduce that takes the largest.",
+    solution="""
+        Two numbers a row: the largest value, then the sum of the exponentials.
+
+        ```python
+        def softmax(x):
+            largest = jax.lax.pmax(x.max(1, keepdims=True), "X")
+            powers = jnp.exp(100 * (x - largest))
+            return powers / jax.lax.psum(powers.sum(1, keepdims=True), "X")
+        ```
+    """,
+)
+
+GRADIENT = Sharded(
+    id="05.15",
+    title="Gather forward, scatter back",
+    mesh={"X": 8},
+    shapes=lambda rng: ((8 * (size := rng.randint(2, 9)),), (8, 8 * size)),
+    in_specs=(("X",), ("X", None)),
+    out_spec=("X",),
+    spec=lambda w, x: 2 * x.T @ (x @ w),
+    collectives=lambda w, x: [
+        Collective("all_gather", "X", _bytes(w), 8),
+        Collective("reduce_scatter", "X", _bytes(w), 8),
+    ],
+    slips=(
+        Slip(
+            "everything to everybody",
+            lambda w, x: [
+                Collective("all_gather", "X", _bytes(w), 8),
+                Collective("all_reduce", "X", _bytes(w), 8),
+            ],
+            "Each chip needs the gradient of its own shard only. Which half of the "
+            "AllReduce can you leave out?",
+        ),
+    ),
+    hint="Write this chip's loss as a function of its shard of w, with the gather "
+    "inside, and let `jax.grad` do the rest.",
+    solution="""
+        The transpose of the gather is the ReduceScatter that adds the gradients of all
+        chips' losses; JAX puts it in by itself.
+
+        ```python
+        def gradient(w, x):
+            def loss(w):
+                whole = jax.lax.all_gather(w, "X", tiled=True)
+                return (x[0] @ whole) ** 2
+
+            return jax.grad(loss)(w)
+        ```
+
+        A chip never holds more than its shard of the gradient: the idea of FSDP.
+    """,
+)

@@ -1,0 +1,620 @@
+"""Questions of chapter 06, "Sharding"."""
+
+import math
+
+from shardmath import chips, collectives
+from shardmath.collectives import Collective
+from shardmath.grading import slips
+from shardmath.grading.questions import Function, Number
+from shardmath.grading.sharded import Sharded
+from shardmath.grading.slips import Slip, scaled
+from shardmath.mesh import Mesh
+from shardmath.networks import Torus
+from shardmath.sharding import array, contract
+
+XYZ = {"X": 4, "Y": 8, "Z": 2}
+RING = {"X": 8}
+
+LOCAL = Number(
+    id="06.1",
+    title="What one chip holds",
+    unit="bytes",
+    expected=lambda: array("W[D_X, F_Y]", XYZ, D=8192, F=32_768).local_nbytes,
+    slips=(
+        scaled(
+            "copies counted as parts",
+            1 / 2,
+            "The line does not name Z. What do chips that differ along Z hold?",
+        ),
+        scaled(
+            "X alone", 8, "Two dimensions are split, and both make the block smaller."
+        ),
+        scaled(
+            "Y alone", 4, "Two dimensions are split, and both make the block smaller."
+        ),
+        scaled("the whole array", 32, "That is one whole copy. What does a chip hold?"),
+    ),
+    hint="Bytes of one copy, divided by every axis that the line names.",
+    solution="""
+        $X$ splits the rows in 4, $Y$ the columns in 8; along $Z$ lie copies.
+
+        ```python
+        nbytes = 2 * (8192 // 4) * (32_768 // 8)
+        ```
+    """,
+)
+
+COPIES = Number(
+    id="06.2",
+    title="How many chips hold the same",
+    unit="chips",
+    expected=lambda: array("A[B_X, D]", XYZ, B=1024, D=8192).copies,
+    slips=(
+        scaled(
+            "the blocks",
+            1 / 4,
+            "That is how many different blocks there are. How many chips share one?",
+        ),
+        scaled("all chips", 4, "Not all 64 hold the same: X splits the rows."),
+        scaled(
+            "Y alone", 1 / 2, "Which axes does the line leave out? All of them count."
+        ),
+    ),
+    hint="There are 64 chips. How many different blocks does the line make?",
+    solution="""
+        $4 \\cdot 8 \\cdot 2 = 64$ chips and 4 different blocks: 16 chips to a block.
+
+        ```python
+        copies = 4 * 8 * 2 // 4
+        ```
+    """,
+)
+
+
+def _sums():
+    line = "A[B, D_X] · W[D_X, F] -> C[B, F]"
+    return contract(line, RING, B=2048, D=8192, F=16_384)
+
+
+ALL_REDUCE = Number(
+    id="06.3",
+    title="A sum that is finished",
+    unit="bytes",
+    expected=lambda: _sums().sent,
+    slips=(
+        scaled(
+            "one of two rounds",
+            1 / 2,
+            "So much a ReduceScatter sends. Here every chip wants the whole result.",
+        ),
+        scaled(
+            "own part sent too",
+            8 / 7,
+            "A chip need not send anything to itself: one part of n stays.",
+        ),
+        Slip(
+            "the weights",
+            lambda right: 2 * 8192 * 16_384 * 7 / 8,
+            "That gathers W. Both operands are split along D: what travels is not one "
+            "of them.",
+        ),
+        scaled(
+            "a chip's share",
+            1 / 8,
+            "The partial sums have the full size of C on every chip.",
+        ),
+    ),
+    hint="Which case is it, which array travels, and how often does an AllReduce send "
+    "it?",
+    solution="""
+        Both operands are split along the contraction: case 3. The terms of $C$, each
+        of its full size, are added by an AllReduce.
+
+        ```python
+        V = 2 * 2048 * 16_384
+        nbytes = 2 * V * 7 / 8
+        ```
+    """,
+)
+
+_V5P = Mesh(Torus(chips.TPU_V5P, (4, 4, 8)), {"Y": 16, "X": 8})
+
+
+def _gather():
+    line = "A[B_X, D] · W[D_X, F] -> C[B_X, F]"
+    (weights,) = contract(line, _V5P, B=2048, D=8192, F=16_384).collectives
+    return collectives.price(weights, _V5P).seconds
+
+
+GATHER_TIME = Number(
+    id="06.4",
+    title="Fetching the weights",
+    unit="s",
+    rtol=0.02,  # with or without the latency of 4 hops
+    expected=_gather,
+    slips=(
+        slips.one_direction(2),
+        scaled(
+            "own part sent too",
+            8 / 7,
+            "A chip has one of the n parts already, and need not send it.",
+        ),
+        scaled(
+            "a chip's share",
+            1 / 8,
+            "The weights have to be whole in the end. How many of their bytes arrive?",
+        ),
+    ),
+    hint="V(n − 1)/n bytes, and a ring that runs both ways round.",
+    solution="""
+        ```python
+        from shardmath import chips
+
+        V = 2 * 8192 * 16_384
+        seconds = V * 7 / 8 / (2 * chips.TPU_V5P.link_bandwidth)
+        ```
+
+        The latency of four hops adds less than one percent.
+    """,
+)
+
+
+def _crossing() -> float:
+    line = "bf16[B_X, D] · int8[D_X, F] -> bf16[B_X, F]"
+    (cross,) = contract(line, RING, B=1024, D=4096, F=14_336).crossings("B")
+    return cross.size
+
+
+CROSSING = Number(
+    id="06.5",
+    title="Weights or activations",
+    unit="tokens",
+    expected=_crossing,
+    slips=(
+        scaled(
+            "formats forgotten", 2, "A weight has one byte here, an activation two."
+        ),
+        scaled(
+            "formats swapped",
+            4,
+            "Lighter weights travel sooner, so they must lower the crossing.",
+        ),
+        Slip(
+            "AllToAll left out",
+            lambda right: 4096 / 2,
+            "That leaves out the way of the activations to the product.",
+        ),
+        Slip(
+            "an AllGather of the activations",
+            lambda right: 4096 * 14_336 / (14_336 + 4096) / 2,
+            "To move a split from one dimension to another, no chip needs the whole "
+            "array.",
+        ),
+    ),
+    hint="Bytes of an AllGather of W on one side, of an AllToAll of A and a "
+    "ReduceScatter of C on the other.",
+    solution="""
+        $1 \\cdot D F = 2\\,(D / n + F)\\,B$, the factor $(n-1)/n$ on both sides.
+
+        ```python
+        D, F, n = 4096, 14_336, 8
+        tokens = D * F / (2 * (D / n + F))
+        ```
+    """,
+)
+
+
+def _two_axes() -> float:
+    line = "A[B_X, D_Y] · W[D_X, F_Y] -> C[B_X, F_Y]"
+    op = contract(line, {"X": 16, "Y": 4}, B=4096, D=8192, F=32_768)
+    return next(c.sent for c in op.collectives if c.axes == ("X",))
+
+
+TWO_AXES = Number(
+    id="06.6",
+    title="Two axes at once",
+    unit="bytes",
+    expected=_two_axes,
+    slips=(
+        scaled(
+            "Y forgotten",
+            4,
+            "Along Y the weights stay split. A chip gathers its own columns only.",
+        ),
+        scaled(
+            "own part sent too",
+            16 / 15,
+            "A chip need not send anything to itself: one part of n stays.",
+        ),
+        scaled(
+            "a chip's share",
+            1 / 16,
+            "That is about what a chip holds before. How much must it get to all "
+            "others together?",
+        ),
+    ),
+    hint="X is case 2 for the weights. How large is what an X group gathers?",
+    solution="""
+        Over $X$ the rows of $W[D_X, F_Y]$ are gathered; its columns stay split over
+        $Y$.
+
+        ```python
+        V = 2 * 8192 * 32_768 / 4
+        nbytes = V * 15 / 16
+        ```
+    """,
+)
+
+HIDDEN = Number(
+    id="06.7",
+    title="A gather that hides",
+    unit="columns",
+    expected=lambda: 16 * chips.TPU_V6E.flops["bf16"] / chips.TPU_V6E.link_bandwidth,
+    slips=(
+        scaled(
+            "on one chip", 1 / 16, "So many columns each chip needs. F is all of them."
+        ),
+        slips.both_directions(1 / 2),
+        Slip(
+            "HBM for the link",
+            lambda right: 16 * chips.TPU_V6E.intensity("bf16"),
+            "That divides by the bandwidth of HBM. What do the blocks travel on?",
+        ),
+    ),
+    hint="One step multiplies a block of tokens with F/n columns while the block is "
+    "sent once. What cancels?",
+    solution="""
+        A step computes $2 (B/n) D (F/n)$ FLOPs and sends $2 (B/n) D$ bytes. The times
+        are equal at $F / n = C / W_\\text{link}$.
+
+        ```python
+        from shardmath import chips
+
+        F = 16 * chips.TPU_V6E.flops["bf16"] / chips.TPU_V6E.link_bandwidth
+        ```
+    """,
+)
+
+
+def _case(in_a: str, in_b: str) -> int:
+    if "J" in (in_a, in_b):
+        return 3 if in_a == in_b else 2
+    return 4 if in_a and in_b else 1
+
+
+def _case_either_alone(in_a: str, in_b: str) -> int:
+    if in_a == in_b == "J":
+        return 3
+    return 2 if "J" in (in_a, in_b) and "" in (in_a, in_b) else 1
+
+
+CASE = Function(
+    id="06.8",
+    title="Which case is it?",
+    spec=_case,
+    cases=lambda rng: (rng.choice(["I", "J", ""]), rng.choice(["J", "K", ""])),
+    examples=(("I", "K"), ("J", "J"), ("I", "J"), ("J", "K"), ("", "")),
+    slips=(
+        Slip(
+            "case 4 forgotten",
+            lambda in_a, in_b: {4: 1}.get(_case(in_a, in_b), _case(in_a, in_b)),
+            "An axis that splits I of A can still get in the way: of what in B?",
+        ),
+        Slip(
+            "split elsewhere",
+            _case_either_alone,
+            "One operand is split along J, the other along another dimension by the "
+            "same axis. What is missing for the product?",
+        ),
+    ),
+    hint="Is J split in neither, one or both? Only if in neither, look at I and K.",
+    solution="""
+        ```python
+        def case(in_a, in_b):
+            if in_a == "J" and in_b == "J":
+                return 3
+            if in_a == "J" or in_b == "J":
+                return 2
+            return 4 if in_a and in_b else 1
+        ```
+    """,
+)
+
+
+def _both_plans(B: int, D: int, F: int, n: int) -> list[float]:
+    share = (n - 1) / n
+    return [2 * D * F * share, 2 * (D / n + F) * B * share]
+
+
+PLANS = Function(
+    id="06.9",
+    title="The bytes of both plans",
+    spec=_both_plans,
+    cases=lambda rng: (
+        64 * rng.randint(1, 64),
+        64 * rng.randint(1, 64),
+        64 * rng.randint(1, 64),
+        rng.choice([2, 4, 8, 16]),
+    ),
+    examples=((64, 64, 64, 1),),
+    slips=(
+        Slip(
+            "own part sent too",
+            lambda B, D, F, n: [2 * D * F, 2 * (D / n + F) * B],
+            "One part of n stays where it is. Try it with a single chip.",
+        ),
+        Slip(
+            "an AllReduce",
+            lambda B, D, F, n: [
+                2 * D * F * (n - 1) / n,
+                2 * (D / n + 2 * F) * B * (n - 1) / n,
+            ],
+            "The result may stay scattered over the tokens: no chip needs all sums.",
+        ),
+        Slip(
+            "AllToAll as a gather",
+            lambda B, D, F, n: [
+                2 * D * F * (n - 1) / n,
+                2 * (D + F) * B * (n - 1) / n,
+            ],
+            "In an AllToAll a chip sends each other chip 1/n of its own part.",
+        ),
+    ),
+    hint="An AllGather of W; or an AllToAll of A, then a ReduceScatter of C.",
+    solution="""
+        ```python
+        def plans(B, D, F, n):
+            share = (n - 1) / n
+            return 2 * D * F * share, 2 * (D / n + F) * B * share
+        ```
+    """,
+)
+
+
+# Programs. Values are float32: four bytes each.
+
+
+def _matmul_shapes(rng):
+    I, J, K = (8 * rng.randint(2, 6) for _ in range(3))
+    return (I, J), (J, K)
+
+
+NOTHING = Sharded(
+    id="06.10",
+    title="Nothing moves",
+    mesh=RING,
+    shapes=_matmul_shapes,
+    in_specs=((), ()),
+    out_spec=("X", None),
+    spec=lambda a, b: a @ b,
+    collectives=lambda a, b: [],
+    view="explicit",
+    hint="The type of the result is wanted sharded. `jnp.einsum` takes an "
+    "`out_sharding`.",
+    solution="""
+        Every device has all of $A$ and $B$, so it can take its rows of $A$ without
+        asking anyone.
+
+        ```python
+        def product(a, b):
+            return jnp.einsum("ij,jk->ik", a, b, out_sharding=jax.P("X", None))
+        ```
+    """,
+)
+
+
+def _sum_shapes(rng):
+    (a, b), (c, d) = _matmul_shapes(rng)
+    return (a, b), (c, d), (a, b), (c, d)
+
+
+ONE_SUM = Sharded(
+    id="06.11",
+    title="Two products, one AllReduce",
+    mesh=RING,
+    shapes=_sum_shapes,
+    in_specs=((None, "X"), ("X", None), (None, "X"), ("X", None)),
+    out_spec=(None, None),
+    spec=lambda a, b, c, d: a @ b + c @ d,
+    collectives=lambda a, b, c, d: [
+        Collective("all_reduce", ("X",), 4 * a[0] * b[1], 8)
+    ],
+    view="explicit",
+    slips=(
+        Slip(
+            "each product finished",
+            lambda a, b, c, d: [
+                Collective("all_reduce", ("X",), 4 * a[0] * b[1], 8, times=2)
+            ],
+            "Each product is added up on its own. What may be done with terms before "
+            "they are added up?",
+        ),
+    ),
+    hint='`jax.P(None, None, unreduced={"X"})` leaves the sum open; `jax.reshard` '
+    "finishes it.",
+    solution="""
+        ```python
+        def both(a, b, c, d):
+            open_ = jax.P(None, None, unreduced={"X"})
+            first = jnp.einsum("ij,jk->ik", a, b, out_sharding=open_)
+            second = jnp.einsum("ij,jk->ik", c, d, out_sharding=open_)
+            return jax.reshard(first + second, jax.P(None, None))
+        ```
+    """,
+)
+
+SCATTERED = Sharded(
+    id="06.12",
+    title="Half of an AllReduce",
+    mesh=RING,
+    shapes=_matmul_shapes,
+    in_specs=((None, "X"), ("X", None)),
+    out_spec=(None, "X"),
+    spec=lambda a, b: a @ b,
+    collectives=lambda a, b: [Collective("reduce_scatter", ("X",), 4 * a[0] * b[1], 8)],
+    slips=(
+        Slip(
+            "sum, then slice",
+            lambda a, b: [Collective("all_reduce", ("X",), 4 * a[0] * b[1], 8)],
+            "Every device gets the whole sum and throws most of it away.",
+        ),
+        Slip(
+            "operands gathered",
+            lambda a, b: [
+                Collective("all_gather", ("X",), 4 * math.prod(a), 8),
+                Collective("all_gather", ("X",), 4 * math.prod(b), 8),
+            ],
+            "With both operands whole, every device computes everything.",
+        ),
+    ),
+    hint="`jax.lax.psum_scatter` adds and scatters. Which dimension of the result is "
+    "split?",
+    solution="""
+        ```python
+        def scattered(a, b):
+            return jax.lax.psum_scatter(a @ b, "X", scatter_dimension=1, tiled=True)
+        ```
+    """,
+)
+
+TRAVEL = Sharded(
+    id="06.13",
+    title="The activations travel",
+    mesh=RING,
+    shapes=_matmul_shapes,
+    in_specs=(("X", None), ("X", None)),
+    out_spec=("X", None),
+    spec=lambda a, w: a @ w,
+    collectives=lambda a, w: [
+        Collective("all_to_all", ("X",), 4 * math.prod(a), 8),
+        Collective("reduce_scatter", ("X",), 4 * a[0] * w[1], 8),
+    ],
+    slips=(
+        Slip(
+            "the weights travel",
+            lambda a, w: [Collective("all_gather", ("X",), 4 * math.prod(w), 8)],
+            "That moves the weights, which here must stay where they are.",
+        ),
+        Slip(
+            "activations gathered",
+            lambda a, w: [
+                Collective("all_gather", ("X",), 4 * math.prod(a), 8),
+                Collective("reduce_scatter", ("X",), 4 * a[0] * w[1], 8),
+            ],
+            "A device needs all tokens, but only its own part of D.",
+        ),
+    ),
+    hint="Bring A[B_X, D] to A[B, D_X] first: the split moves from one dimension to "
+    "the other.",
+    solution="""
+        ```python
+        def travel(a, w):
+            a = jax.lax.all_to_all(a, "X", 1, 0, tiled=True)
+            return jax.lax.psum_scatter(a @ w, "X", scatter_dimension=0, tiled=True)
+        ```
+    """,
+)
+
+
+def _layer_shapes(rng):
+    B, D, F = (8 * rng.randint(2, 5) for _ in range(3))
+    return (B, D), (D, 2 * F), (2 * F, D)
+
+
+LAYER = Sharded(
+    id="06.14",
+    title="A layer of two matmuls",
+    mesh=RING,
+    shapes=_layer_shapes,
+    in_specs=((None, "X"), (None, "X"), ("X", None)),
+    out_spec=(None, "X"),
+    spec=lambda a, w, v: (a @ w).clip(0) @ v,
+    collectives=lambda a, w, v: [
+        Collective("all_gather", ("X",), 4 * math.prod(a), 8),
+        Collective("reduce_scatter", ("X",), 4 * a[0] * v[1], 8),
+    ],
+    slips=(
+        Slip(
+            "sum, then slice",
+            lambda a, w, v: [
+                Collective("all_gather", ("X",), 4 * math.prod(a), 8),
+                Collective("all_reduce", ("X",), 4 * a[0] * v[1], 8),
+            ],
+            "Every device gets the whole sum and throws most of it away.",
+        ),
+        Slip(
+            "hidden layer gathered",
+            lambda a, w, v: [
+                Collective("all_gather", ("X",), 4 * math.prod(a), 8),
+                Collective("all_gather", ("X",), 4 * a[0] * w[1], 8),
+                Collective("reduce_scatter", ("X",), 4 * a[0] * v[1], 8),
+            ],
+            "The hidden layer is split as the rows of V are: it can stay so.",
+        ),
+    ),
+    hint="Name the case of each matmul. Between them nothing has to move.",
+    solution="""
+        The first matmul is case 2 and gathers $A$. Its result $H[B, F_X]$ meets
+        $V[F_X, D]$ along the contraction: case 3, scattered.
+
+        ```python
+        def layer(a, w, v):
+            a = jax.lax.all_gather(a, "X", axis=1, tiled=True)
+            h = jax.nn.relu(a @ w)
+            return jax.lax.psum_scatter(h @ v, "X", scatter_dimension=1, tiled=True)
+        ```
+    """,
+)
+
+RING_SUM = Sharded(
+    id="06.15",
+    title="A sum that travels around the ring",
+    mesh=RING,
+    shapes=_matmul_shapes,
+    in_specs=((None, "X"), ("X", None)),
+    out_spec=("X", None),
+    spec=lambda a, b: a @ b,
+    collectives=lambda a, b: [
+        Collective("permute", ("X",), 4 * a[0] * b[1] / 8, 8, times=7)
+    ],
+    slips=(
+        Slip(
+            "one ReduceScatter",
+            lambda a, b: [Collective("reduce_scatter", ("X",), 4 * a[0] * b[1], 8)],
+            "The bytes are the same, but the sum starts only after the whole product.",
+        ),
+        Slip(
+            "all the way round",
+            lambda a, b: [
+                Collective("permute", ("X",), 4 * a[0] * b[1] / 8, 8, times=8)
+            ],
+            "A sum that has met all eight devices is done: it need not go on.",
+        ),
+        Slip(
+            "whole products sent",
+            lambda a, b: [Collective("permute", ("X",), 4 * a[0] * b[1], 8, times=7)],
+            "Each step should send the sum of one block of rows, not of all of them.",
+        ),
+    ),
+    hint="A sum starts right behind the device that it is for and goes all the way "
+    "round to it; every device on the way adds its own product of those rows. Which "
+    "rows does device d add in the first step?",
+    solution="""
+        The sum for device $d$ starts on device $d + 1$ and ends on $d$. In step $s$ a
+        device adds to the sum for device $d - 1 - s$, counted around the ring.
+
+        ```python
+        def ring(a, b):
+            n, me, rows = 8, jax.lax.axis_index("X"), a.shape[0] // 8
+            hop = [(i, (i + 1) % n) for i in range(n)]
+            total = jnp.zeros((rows, b.shape[1]))
+            for step in range(n):
+                if step:
+                    total = jax.lax.ppermute(total, "X", hop)
+                at = (me - 1 - step) % n * rows
+                block = jax.lax.dynamic_slice_in_dim(a, at, rows, axis=0)
+                total = total + block @ b
+            return total
+        ```
+    """,
+)
