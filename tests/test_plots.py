@@ -45,6 +45,12 @@ def test_table_is_the_same_in_text_and_html():
     assert html.count("text-align: right") == 3  # the numeric column, header included
 
 
+def test_a_column_without_a_name_has_no_empty_heading():
+    """A screen reader would announce a heading that says nothing."""
+    html = table(["", "b"], [("a", 1)])._repr_html_()
+    assert "<tr><td></td><th" in html
+
+
 def test_table_names_a_row_that_does_not_fit():
     with pytest.raises(ValueError, match=r"3 cells.*2"):
         table(["a", "b"], [(1, 2, 3)])

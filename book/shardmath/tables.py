@@ -45,7 +45,7 @@ class Table:
     def _repr_html_(self) -> str:
         styles = [' style="text-align: right"' if n else "" for n in self.numeric]
         head = "".join(
-            f'<th scope="col"{style}>{escape(cell)}</th>'
+            f'<th scope="col"{style}>{escape(cell)}</th>' if cell else "<td></td>"
             for cell, style in zip(self.header, styles, strict=True)
         )
         body = "\n".join(
