@@ -1,9 +1,9 @@
-"""The site's own Sphinx extension: formulas, notes, lean pages, live figures."""
+"""The site's own Sphinx extension: formulas, notes, pages, live figures, hardware."""
 
 import hashlib
 from pathlib import Path
 
-from . import formulas, notes, pages, trim
+from . import formulas, hardware, notes, pages, trim
 from .render import setup_live
 
 HERE = Path(__file__).parent
@@ -11,10 +11,11 @@ HERE = Path(__file__).parent
 
 def setup(app):
     """Register everything the site adds to Jupyter Book and its theme."""
-    # Holds a digest of this package, so that a change of it builds all pages anew.
+    # A digest of this package and of _static: a change of them builds all pages anew.
     app.add_config_value("shardmath_site_digest", "", "env")
     app.connect("config-inited", _configure)
     formulas.setup(app)
+    hardware.setup(app)
     notes.setup(app)
     pages.setup(app)
     trim.setup(app)
@@ -24,5 +25,6 @@ def setup(app):
 
 def _configure(app, config):
     config.templates_path.insert(0, str(HERE / "templates"))
-    code = b"".join(path.read_bytes() for path in sorted(HERE.glob("*.*")))
+    files = sorted([*HERE.glob("*.*"), *HERE.parent.glob("_static/*.*")])
+    code = b"".join(path.read_bytes() for path in files)
     config.shardmath_site_digest = hashlib.sha256(code).hexdigest()[:12]

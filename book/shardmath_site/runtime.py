@@ -26,8 +26,10 @@ IMPORTED = """
 import sys
 sys.path.insert(0, sys.argv[1])
 sys.dont_write_bytecode = True
-from shardmath import answers, grading, live
+from shardmath import answers, figures, grading, live
 answers.questions()
+for name in figures.NAMES:
+    figures.find(name)
 for name, module in sys.modules.items():
     if name.partition(".")[0] == "shardmath":
         print(module.__file__)

@@ -1,0 +1,249 @@
+"""The hardware appendix: every record of `shardmath.chips`, written when the site is.
+
+The page's Markdown says ``{hardware} overview`` (or ``records``, ``disagreements``,
+``sources``); each word becomes HTML here, so nothing on the page can drift from the
+records. The overview sorts and filters by ``hardware.js`` and reads well without it.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from itertools import groupby
+from urllib.parse import urlsplit
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from shardmath import chips
+from shardmath.chips import Chip, Fact, Source
+
+from .facts import exact, label, printed
+
+KINDS = ("vendor", "vendor-code", "paper", "secondary")  # nearest the chip first
+ABSENT = (
+    '<span aria-hidden="true">–</span>'
+    '<span class="visually-hidden">not published</span>'
+)
+
+
+def _anchor(what: Chip | Source) -> str:
+    if isinstance(what, Chip):
+        return nodes.make_id(what.id)
+    return nodes.make_id(f"source-{what.key}")
+
+
+def _link(to: Chip | Source) -> str:
+    text = to.name if isinstance(to, Chip) else to.title
+    return f'<a href="#{_anchor(to)}">{escape(text)}</a>'
+
+
+def _table(name: str, header: Iterable[str], rows: Iterable[str]) -> str:
+    """A table called `name` in a box that scrolls sideways where it must."""
+    head = "".join(f'<th scope="col">{cell}</th>' for cell in header)
+    body = "\n".join(rows)
+    return (
+        '<div class="pst-scrollable-table-container">'
+        f'<table class="table" aria-label="{escape(name)}">'
+        f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
+    )
+
+
+def _row(first: str, *cells: str, attributes: str = "") -> str:
+    rest = "".join(f"<td>{cell}</td>" for cell in cells)
+    return f'<tr{attributes}><th scope="row">{first}</th>{rest}</tr>'
+
+
+def _note(html: str) -> str:
+    return f'<span class="sm-note">{html}</span>'
+
+
+def _html(text: str, *classes: str) -> nodes.raw:
+    return nodes.raw("", text, format="html", classes=list(classes))
+
+
+def _peak(chip: Chip) -> tuple[float, str] | None:
+    """The bf16 peak of `chip`, else that in fp16, and which it is."""
+    precision = next((p for p in ("bf16", "fp16") if p in chip.flops), None)
+    return precision and (chip.flops[precision], precision)
+
+
+def _intensity(chip: Chip) -> tuple[float, str] | None:
+    """Critical intensity at that peak."""
+    peak = _peak(chip)
+    return peak and (chip.intensity(peak[1]), peak[1])
+
+
+def _of(name: str) -> Callable[[Chip], tuple[float, str] | None]:
+    """A reader of the fact `name`, where it is published."""
+    return lambda chip: (chip.fact(name).value, "") if name in chip.facts else None
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the overview: its numbers are in `unit`, `scale` base units."""
+
+    name: str
+    unit: str
+    scale: float
+    read: Callable[[Chip], tuple[float, str] | None]
+
+    @property
+    def header(self) -> str:
+        return f'{self.name}<br><span class="sm-unit">{self.unit}</span>'
+
+    def cell(self, chip: Chip) -> str:
+        """The number to four digits, with its precision where that is not bf16."""
+        found = self.read(chip)
+        if not found:
+            return ABSENT
+        value, precision = found
+        number = f"{float(f'{value / self.scale:.4g}'):,g}"
+        other = precision not in ("", "bf16")
+        return number + f' <span class="sm-unit">{precision}</span>' * other
+
+
+COLUMNS = (
+    Column("bf16 peak", "TFLOPs/s", 1e12, _peak),
+    Column("fp8 peak", "TFLOPs/s", 1e12, _of("flops.fp8")),
+    Column("HBM", "GB", 1e9, _of("hbm_bytes")),
+    Column("HBM bandwidth", "TB/s", 1e12, _of("hbm_bandwidth")),
+    Column("Critical intensity", "FLOPs/byte", 1, _intensity),
+    Column("Scale-up", "GB/s", 1e9, _of("scale_up_bandwidth")),
+    Column("Scale-out", "GB/s", 1e9, _of("scale_out_bandwidth")),
+)
+FILTER = (
+    '<p class="sm-filter" hidden><label>Filter by name, vendor or year '
+    '<input type="search" autocomplete="off" spellcheck="false"></label> '
+    '<span role="status"></span></p>'
+)
+
+
+def overview() -> list[nodes.Node]:
+    """One row for each accelerator, and the field that filters them."""
+
+    def row(chip: Chip) -> str:
+        words = " ".join((chip.name, chip.vendor, str(chip.year), *chip.aliases))
+        return _row(
+            _link(chip),
+            str(chip.year),
+            *(column.cell(chip) for column in COLUMNS),
+            attributes=f' data-words="{escape(words.lower())}"',
+        )
+
+    header = ("Chip", "Year", *(column.header for column in COLUMNS))
+    rows = map(row, chips.ALL)
+    return [_html(FILTER + _table("All accelerators", header, rows), "sm-hardware")]
+
+
+def records() -> list[nodes.Node]:
+    """A section for each vendor, and in it one for each of its accelerators."""
+    return [
+        _section(nodes.make_id(vendor), vendor, map(_record, group))
+        for vendor, group in groupby(chips.ALL, key=lambda chip: chip.vendor)
+    ]
+
+
+def _section(anchor: str, title: str, content: Iterable[nodes.Node]) -> nodes.section:
+    return nodes.section("", nodes.title("", title), *content, ids=[anchor])
+
+
+def _record(chip: Chip) -> nodes.section:
+    """Every fact of `chip` with its source."""
+    about = [f"Announced in {chip.year}."]
+    if chip.aliases:
+        about += [f"Also called {escape(', '.join(chip.aliases))}."]
+    about += [f"In code: <code>chips.{chip.id.upper()}</code>."]
+    balance = ", ".join(f"{chip.intensity(p):.4g} in {p}" for p in chip.flops)
+    about += [f"Critical intensity, in FLOPs per byte: {balance}."]
+    header = ("Fact", "Value", "Source")
+    rows = (_fact(chip, name, fact) for name, fact in chip.facts.items())
+    html = f"<p>{' '.join(about)}</p>\n{_table(chip.name, header, rows)}"
+    return _section(_anchor(chip), chip.name, [_html(html, "sm-record")])
+
+
+def _fact(chip: Chip, name: str, fact: Fact) -> str:
+    words, unit = label(chip, name)
+    value = printed(fact.value, unit)
+    if not value.startswith(exact(fact.value)):
+        value += _note(exact(fact.value))
+    source = _link(fact.source)
+    if fact.note:
+        source += _note(escape(fact.note))
+    for other, its_source in fact.disagrees:
+        source += _note(f"but {printed(other, unit)} in {_link(its_source)}")
+    return _row(escape(words), value, source)
+
+
+def _disputes() -> Iterator[tuple[float, Chip, str, Fact, float, Source]]:
+    """Each value that a second source contradicts, after its ratio to ours."""
+    for chip in chips.ALL:
+        for name, fact in chip.facts.items():
+            for value, source in fact.disagrees:
+                yield value / fact.value, chip, name, fact, value, source
+
+
+def disagreements() -> list[nodes.Node]:
+    """All of them, the furthest apart first."""
+
+    def row(ratio, chip, name, fact, value, source) -> str:
+        words, unit = label(chip, name)
+        ours = printed(fact.value, unit) + _note(_link(fact.source))
+        theirs = printed(value, unit) + _note(_link(source))
+        return _row(_link(chip), escape(words), ours, theirs, f"{ratio:.4g}")
+
+    header = ("Chip", "Fact", "This book takes", "Another prints", "Ratio")
+    found = sorted(_disputes(), key=lambda dispute: -abs(math.log(dispute[0])))
+    rows = (row(*dispute) for dispute in found)
+    return [_html(_table("Disagreements", header, rows), "sm-disagreements")]
+
+
+def sources() -> list[nodes.Node]:
+    """All sources, the makers of the chips first, and how many values each gave."""
+    uses = Counter(f.source.key for chip in chips.ALL for f in chip.facts.values())
+
+    def row(source: Source) -> str:
+        title = f'<a href="{escape(source.url)}">{escape(source.title)}</a>'
+        title += _note(escape(urlsplit(source.url).netloc))
+        cells = source.kind, source.read, str(uses[source.key])
+        return _row(title, *cells, attributes=f' id="{_anchor(source)}"')
+
+    by_kind = sorted(
+        chips.SOURCES.values(), key=lambda s: (KINDS.index(s.kind), s.title)
+    )
+    header = ("Source", "Kind", "Read on", "Values taken")
+    return [_html(_table("Sources", header, map(row, by_kind)), "sm-sources")]
+
+
+PARTS = {part.__name__: part for part in (overview, records, disagreements, sources)}
+
+
+class Hardware(SphinxDirective):
+    """``{hardware} overview``: that part of the page."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        part = self.arguments[0]
+        if part not in PARTS:
+            raise self.error(f"hardware {part!r}: must be one of {', '.join(PARTS)}")
+        # A changed record writes the page anew.
+        self.env.note_dependency(str(files("shardmath") / "chips.toml"))
+        return PARTS[part]()
+
+
+def _add_files(app, pagename, templatename, context, doctree) -> None:
+    """Only the page with the overview loads its script and style."""
+    if doctree and any(
+        "sm-hardware" in node["classes"] for node in doctree.findall(nodes.raw)
+    ):
+        app.add_css_file("hardware.css")
+        app.add_js_file("hardware.js")
+
+
+def setup(app) -> None:
+    """Add the directive."""
+    app.add_directive("hardware", Hardware)
+    app.connect("html-page-context", _add_files)

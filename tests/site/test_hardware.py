@@ -1,0 +1,179 @@
+"""The hardware appendix in a browser: sorted and filtered by keyboard, light, whole."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from playwright.sync_api import expect
+
+from shardmath import chips
+
+PAGE = "book/hardware.html"
+AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
+NAMES = [chip.name for chip in chips.ALL]
+
+
+@pytest.fixture
+def opened(page, site_url):
+    page.goto(site_url + PAGE)
+    page.get_by_role("button", name="Chip").wait_for()
+    return page
+
+
+def names(page) -> list[str]:
+    """The chips that the overview shows, from top to bottom."""
+    shown = page.locator(".sm-hardware tbody tr:not([hidden]) th")
+    return shown.all_inner_texts()
+
+
+def test_sorts_by_keyboard(opened):
+    """Largest first, then smallest; chips without the value stay last."""
+    button = opened.get_by_role("button", name="Scale-up")
+    head = opened.get_by_role("columnheader", name="Scale-up")
+    published = [c for c in chips.ALL if "scale_up_bandwidth" in c.facts]
+    missing = [c.name for c in chips.ALL if c not in published]
+    button.focus()
+    for key, order, largest_first in (
+        ("Enter", "descending", True),
+        ("Space", "ascending", False),
+        ("Enter", "descending", True),
+    ):
+        opened.keyboard.press(key)
+        assert head.get_attribute("aria-sort") == order
+        assert button.evaluate("button => button === document.activeElement")
+        ordered = sorted(
+            published, key=lambda c: c.scale_up_bandwidth, reverse=largest_first
+        )
+        assert names(opened) == [chip.name for chip in ordered] + missing
+
+
+def test_one_column_is_sorted_at_a_time(opened):
+    """Names go from A, and only the column in charge says so."""
+    assert opened.locator("[aria-sort]").count() == 0
+    opened.get_by_role("button", name="Year").click()
+    opened.get_by_role("button", name="Chip").click()
+    assert opened.locator("[aria-sort]").count() == 1
+    head = opened.locator("th[aria-sort=ascending]")
+    assert head.inner_text().startswith("Chip")
+    found = names(opened)
+    assert found[0] == "A100 40GB"
+    assert found.index("TPU v2") < found.index("TPU v5e") < found.index("V100")
+    assert sorted(found) == sorted(NAMES)
+
+
+def test_every_column_sorts_by_its_numbers(opened):
+    """Thousands and powers of ten are told apart, whatever the column."""
+    for column in range(1, opened.locator(".sm-hardware thead th").count()):
+        opened.locator(".sm-hardware thead button").nth(column).click()
+        cells = opened.locator(f".sm-hardware tbody tr > :nth-child({column + 1})")
+        texts = [text.split()[0].replace(",", "") for text in cells.all_inner_texts()]
+        numbers = [float(text) for text in texts if text[0].isdigit()]
+        assert len(numbers) > 10
+        assert numbers == sorted(numbers, reverse=True), column
+
+
+def test_filters_by_keyboard(opened):
+    """Every word must match a name, a nickname, the vendor or the year."""
+    field = opened.get_by_role("searchbox", name="Filter by name, vendor or year")
+    status = opened.locator(".sm-filter [role=status]")
+    field.focus()
+    for typed, expected in (
+        ("nvidia", [c.name for c in chips.ALL if c.vendor == "NVIDIA"]),
+        ("NVIDIA  2024 ", ["B200", "GB200"]),
+        ("trillium", ["TPU v6e (Trillium)"]),
+        ("trn2", ["Trainium2"]),
+        ("no such chip", []),
+        ("", NAMES),
+    ):
+        field.press("Control+a")
+        opened.keyboard.press("Backspace")
+        opened.keyboard.type(typed)
+        assert names(opened) == expected, typed
+        assert status.inner_text() == f"{len(expected)} of {len(NAMES)} shown"
+
+
+def test_sorting_keeps_the_filter(opened):
+    opened.get_by_role("searchbox", name="Filter").fill("amd")
+    opened.get_by_role("button", name="HBM bandwidth").click()
+    assert names(opened) == ["MI355X", "MI325X", "MI300X", "MI250X"]
+
+
+def test_reads_without_scripts(new_page, site_url):
+    """The whole table in the records' order; no field, no button that does nothing."""
+    page = new_page(scripts=False)
+    page.goto(site_url + PAGE)
+    assert names(page) == NAMES
+    assert not page.locator(".sm-filter").is_visible()
+    assert page.locator(".sm-hardware button").count() == 0
+
+
+def test_fits_a_phone(new_page, site_url):
+    """The page stays within 390 px; the overview scrolls in its box, by keyboard too,
+    and keeps the names in view; records need no scrolling."""
+    page = new_page(width=390)
+    page.goto(site_url + PAGE)
+    page.get_by_role("button", name="Chip").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    box = page.locator(".sm-hardware .pst-scrollable-table-container")
+    assert box.evaluate(
+        "box => box.scrollWidth > box.clientWidth && box.tabIndex === 0"
+    )
+    box.evaluate("box => { box.scrollLeft = 200 }")
+    name = box.get_by_role("link", name="TPU v2").bounding_box()
+    assert 0 <= name["x"] < 100
+    overflow = "boxes => boxes.filter(b => b.scrollWidth > b.clientWidth + 1).length"
+    records = page.locator(".sm-record .pst-scrollable-table-container")
+    assert records.count() == len(NAMES)
+    assert records.evaluate_all(overflow) == 0
+
+
+def test_nothing_scrolls_sideways_on_a_desk(opened):
+    overflow = "boxes => boxes.filter(b => b.scrollWidth > b.clientWidth + 1).length"
+    boxes = opened.locator(".pst-scrollable-table-container")
+    assert boxes.evaluate_all(overflow) == 0
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1280, "light"), (1280, "dark"), (390, "dark")]
+)
+def test_accessible(new_page, site_url, width, scheme):
+    """axe finds nothing, sorted and filtered too."""
+    page = new_page(width=width, scheme=scheme)
+    page.goto(site_url + PAGE)
+    page.get_by_role("button", name="Year").click()
+    page.get_by_role("searchbox", name="Filter").fill("tpu")
+    page.add_script_tag(path=AXE)
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    assert not found["violations"], json.dumps(found["violations"])[:2000]
+
+
+def test_a_name_leads_to_its_record_and_a_value_to_its_source(opened):
+    """Two clicks: from the overview to the record, from there to the source."""
+    opened.locator(".sm-hardware").get_by_role("link", name="Trainium2").click()
+    heading = opened.get_by_role("heading", name="Trainium2")
+    expect(heading).to_be_in_viewport()
+    fact = chips.TRAINIUM2.fact("hbm_bytes")
+    row = opened.get_by_role("table", name="Trainium2").locator(
+        "tr", has_text="HBM capacity"
+    )
+    row.get_by_role("link").click()
+    target = opened.locator("tr:target")
+    assert target.get_by_role("link").get_attribute("href") == fact.source.url
+    expect(target).to_be_in_viewport()
+
+
+def test_search_finds_the_page_by_the_name_of_a_chip(page, site_url):
+    page.goto(f"{site_url}search.html?q=Trainium3")
+    result = page.locator(f"#search-results a[href*='{PAGE}']")
+    result.first.wait_for()
+
+
+def test_is_light_and_loads_its_script_alone(site):
+    """The page stays below 150 kB as sent; no other page pays for it."""
+    assert len(gzip.compress((site / PAGE).read_bytes())) < 150_000
+    for page in site.rglob("*.html"):
+        html = BeautifulSoup(page.read_text("utf-8"), "html.parser")
+        links = html.select("[src*='hardware.js'], [href*='hardware.css']")
+        assert len(links) == 2 * (page == site / PAGE), page

@@ -1,0 +1,183 @@
+"""The hardware appendix holds every fact of every record, and nothing typed."""
+
+import re
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+from docutils import nodes
+
+from shardmath import chips
+from shardmath.units import show
+from shardmath_site import facts, hardware
+
+PAGE = Path(__file__).parents[1] / "book" / "hardware.md"
+EVERY_CHIP = pytest.mark.parametrize("chip", chips.ALL, ids=lambda chip: chip.id)
+DISPUTES = [
+    (chip, name, fact, value, source)
+    for chip in chips.ALL
+    for name, fact in chip.facts.items()
+    for value, source in fact.disagrees
+]
+
+
+def soup(parts) -> BeautifulSoup:
+    """The HTML that `parts` of the page hold."""
+    raws = (raw.astext() for part in parts for raw in part.findall(nodes.raw))
+    return BeautifulSoup("".join(raws), "html.parser")
+
+
+def rows(part) -> list:
+    return soup(part).select("tbody tr")
+
+
+def section(chip) -> nodes.section:
+    """The section that the overview's link to `chip` leads to."""
+    [link] = [a for a in soup(hardware.overview())("a") if a.text == chip.name]
+    vendors = (found for part in hardware.records() for found in part.children)
+    [found] = [s for s in vendors if f"#{(s.get('ids') or [''])[0]}" == link["href"]]
+    return found
+
+
+def number(text) -> float:
+    return float(text.replace(",", ""))
+
+
+SOURCES = {row["id"]: row for row in rows(hardware.sources())}
+
+
+def is_link_to(source, link) -> bool:
+    """Does `link` lead to the entry of `source` in the list, and say its title?"""
+    entry = SOURCES[link["href"].removeprefix("#")]
+    return link.text == source.title and entry.a["href"] == source.url
+
+
+@EVERY_CHIP
+def test_every_fact_stands_with_its_value_source_and_note(chip):
+    """A row for each fact; the value in full, its source a link, its note beside."""
+    found = section(chip)
+    assert found.next_node(nodes.title).astext() == chip.name
+    table = rows([found])
+    assert len(table) == len(chip.facts)
+    for row, fact in zip(table, chip.facts.values(), strict=True):
+        _, value, source = row(["th", "td"])
+        in_full = value.span or value
+        assert number(in_full.text.split()[0]) == fact.value
+        assert is_link_to(fact.source, source.a)
+        notes = [note.text for note in source(class_="sm-note")]
+        assert notes[: bool(fact.note)] == [fact.note] * bool(fact.note)
+        assert len(notes) == bool(fact.note) + len(fact.disagrees)
+
+
+@EVERY_CHIP
+def test_facts_are_told_apart_and_have_their_unit(chip):
+    """No two rows of a chip have one name; rates and sizes are printed with a unit."""
+    names = [facts.label(chip, name)[0] for name in chip.facts]
+    assert len(set(names)) == len(names)
+    assert not any("{" in name or name.startswith(" ") for name in names)
+    text = soup([section(chip)]).text
+    for precision, rate in chip.flops.items():
+        unit = "OPs/s" if precision.startswith("int") else "FLOPs/s"
+        assert show(rate, unit, digits=4) in text
+        assert f"{chip.intensity(precision):.4g} in {precision}" in text
+    assert show(chip.hbm_bytes, "bytes", digits=4) in text
+    assert show(chip.hbm_bandwidth, "bytes/s", digits=4) in text
+
+
+def test_all_disagreements_are_listed():
+    """Each other value with its source, on its own and beside the record's value."""
+    listed = rows(hardware.disagreements())
+    assert len(listed) == len(DISPUTES) > 60
+    for chip, name, fact, value, source in DISPUTES:
+        words, unit = facts.label(chip, name)
+        theirs = facts.printed(value, unit)
+        [row] = [
+            row
+            for row in listed
+            if (row.th.text, row.td.text) == (chip.name, words)
+            and is_link_to(source, row("a")[2])
+            and row("td")[2].text.startswith(theirs)
+        ]
+        assert is_link_to(fact.source, row("a")[1])
+        assert row("td")[1].text.startswith(facts.printed(fact.value, unit))
+        ratio = float(row("td")[-1].text)
+        assert ratio == pytest.approx(value / fact.value, rel=1e-3)
+        beside = soup([section(chip)]).text
+        assert f"but {theirs} in {source.title}" in beside
+
+
+def test_the_furthest_apart_come_first():
+    """int8 of the chips where NVIDIA cut it leads the list."""
+    ratios = [float(row("td")[-1].text) for row in rows(hardware.disagreements())]
+    apart = [max(ratio, 1 / ratio) for ratio in ratios]
+    assert apart == sorted(apart, reverse=True)
+    assert apart[0] > 10
+
+
+def test_every_source_is_listed_with_address_kind_and_date():
+    assert len(SOURCES) == len(chips.SOURCES)
+    for source in chips.SOURCES.values():
+        [row] = [row for row in SOURCES.values() if row.a["href"] == source.url]
+        kind, read, uses = (cell.text for cell in row("td"))
+        assert row.a.text == source.title
+        assert kind == source.kind
+        assert read == source.read
+        facts = (fact for chip in chips.ALL for fact in chip.facts.values())
+        assert int(uses) == sum(fact.source is source for fact in facts)
+
+
+def test_the_overview_has_every_chip_and_says_what_is_missing():
+    table = {row.th.text: row for row in rows(hardware.overview())}
+    assert list(table) == [chip.name for chip in chips.ALL]
+    for chip in chips.ALL:
+        cells = [cell.text for cell in table[chip.name]("td")]
+        facts = {name: fact.value for name, fact in chip.facts.items()}
+        peak = facts.get("flops.bf16", facts.get("flops.fp16"))
+        wanted = [
+            chip.year,
+            peak and peak / 1e12,
+            facts.get("flops.fp8", 0) / 1e12,
+            chip.hbm_bytes / 1e9,
+            chip.hbm_bandwidth / 1e12,
+            peak and peak / chip.hbm_bandwidth,
+            facts.get("scale_up_bandwidth", 0) / 1e9,
+            facts.get("scale_out_bandwidth", 0) / 1e9,
+        ]
+        for cell, value in zip(cells, wanted, strict=True):
+            if value:
+                shown = number(cell.removesuffix(" fp16"))
+                assert shown == pytest.approx(value, rel=5e-4), chip.name
+            else:
+                assert cell == "–not published", chip.name
+        only_fp16 = "flops.fp16" in facts and "flops.bf16" not in facts
+        assert [cell.endswith("fp16") for cell in (cells[1], cells[5])] == [
+            only_fp16
+        ] * 2
+
+
+def test_no_number_is_typed():
+    """The Markdown holds words and the four places that the records fill."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert not re.findall(r"\b\d", text)
+    assert re.findall(r"^```\{hardware\} (\w+)$", text, re.M) == list(hardware.PARTS)
+
+
+def test_a_fact_without_words_stops_the_build():
+    with pytest.raises(ValueError, match=r"H100: no words for 'colour'"):
+        facts.label(chips.H100, "colour")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (989.4e12, "9.894e14"),
+        (76.5e9, "7.65e10"),
+        (102_005_473_280, "102,005,473,280"),
+        (1024, "1,024"),
+        (2_199_023_255_552, "2,199,023,255,552"),
+        (262, "262"),
+    ],
+)
+def test_values_are_printed_in_full(value, text):
+    assert facts.exact(value) == text
+    assert number(text) == value
