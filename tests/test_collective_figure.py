@@ -10,7 +10,7 @@ from shardmath import collectives, figures
 from shardmath.figures.collective import LINE, NVLINK, REDUCING, RING, TORUS, network
 from shardmath.mesh import Mesh
 
-FIGURE = figures.FIGURES["collective"]
+FIGURE = figures.find("collective")
 OP, WIRES, CHIPS, _ = FIGURE.controls
 
 

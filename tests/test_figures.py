@@ -12,7 +12,7 @@ import pytest
 
 from shardmath import chips, figures, roofline
 
-ROOFLINE = figures.FIGURES["roofline"]
+ROOFLINE = figures.find("roofline")
 BOOK = Path(__file__).parent.parent / "book"
 
 

@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from shardmath import figures
 from shardmath import live as live_module
-from shardmath.figures import FIGURES
 from shardmath.live import MIME, answer, block, live
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
@@ -116,7 +116,7 @@ def test_the_block_holds_every_control_switched_off():
     assert page.open == []
     assert "disabled" in next(a for tag, a in page.tags if tag == "fieldset")
     names = [a["name"] for tag, a in page.tags if tag in ("select", "input")]
-    assert names == [control.name for control in FIGURES["roofline"].controls]
+    assert names == [control.name for control in figures.find("roofline").controls]
     tokens = next(a for _, a in page.tags if a.get("name") == "B")
     assert tokens["aria-valuetext"] == "256 tokens"
     assert tokens["data-stops"].split()[int(tokens["value"])] == "256"

@@ -96,6 +96,15 @@ class Dot:
 
 
 @dataclass(frozen=True)
+class Bar:
+    """A filled box from its lower left to its upper right, in the units of the axes."""
+
+    start: tuple[float, float]
+    end: tuple[float, float]
+    colour: str = "math"
+
+
+@dataclass(frozen=True)
 class Label:
     """Text near (x, y), on the side `toward` (n, ne, e, …) if there is room."""
 
@@ -107,7 +116,7 @@ class Label:
 
 
 def plot(
-    title: str, desc: str, x: Axis, y: Axis, marks: Iterable[Line | Dot | Label]
+    title: str, desc: str, x: Axis, y: Axis, marks: Iterable[Line | Dot | Bar | Label]
 ) -> str:
     """The picture as one `<svg role="img">` with a title and a description.
 
@@ -124,6 +133,7 @@ def plot(
     lines = [(m, [at(*p) for p in m.points]) for m in marks if isinstance(m, Line)]
     dots = [(m, at(m.x, m.y)) for m in marks if isinstance(m, Dot)]
     parts = [*_axes(x, y, at)]
+    parts += [_box(m, at(*m.start), at(*m.end)) for m in marks if isinstance(m, Bar)]
     parts += [_polyline(line, points) for line, points in lines]
     parts += [_circle(dot, *centre) for dot, centre in dots]
     taken = [(px - 7, py - 7, px + 7, py + 7) for _, (px, py) in dots]
@@ -211,6 +221,14 @@ def _polyline(line: Line, points: list[tuple[float, float]]) -> str:
     return (
         f'<polyline points="{path}" fill="none" stroke="{_paint(line.colour)}" '
         f'stroke-width="{line.width:g}" stroke-linejoin="round"{dash}/>'
+    )
+
+
+def _box(bar: Bar, start: tuple[float, float], end: tuple[float, float]) -> str:
+    (left, bottom), (right, top) = start, end
+    return (
+        f'<rect x="{_n(left)}" y="{_n(top)}" width="{_n(right - left)}" '
+        f'height="{_n(bottom - top)}" fill="{_paint(bar.colour)}"/>'
     )
 
 

@@ -18,14 +18,14 @@ from pathlib import Path
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from shardmath import answers
-from shardmath.figures import FIGURES, Choice
+from shardmath import answers, figures
+from shardmath.figures import Choice
 from shardmath.grading import CHECK_MIME, judge_number
 from shardmath.labels import text_width
 from shardmath.live import Still, answer
 from shardmath_site import runtime
 
-DEFAULTS = FIGURES["roofline"].settings()
+DEFAULTS = figures.find("roofline").settings()
 NUMBERS = [q for q, record in answers.questions().items() if hasattr(record, "unit")]
 QUESTION = NUMBERS[0]
 CONF = """
@@ -129,7 +129,7 @@ def awake(browser, small):
 @pytest.fixture
 def ready(awake):
     """That page, all controls at their defaults."""
-    for control in FIGURES["roofline"].controls:
+    for control in figures.find("roofline").controls:
         field, value = awake.locator(f"[name={control.name}]"), DEFAULTS[control.name]
         if isinstance(control, Choice):
             field.select_option(value)
@@ -254,7 +254,7 @@ def test_its_numbers_equal_ours_on_drawn_settings(awake):
             control.name: draw.choice(
                 control.options if isinstance(control, Choice) else control.stops
             )
-            for control in FIGURES["roofline"].controls
+            for control in figures.find("roofline").controls
         }
         for _ in range(100)
     ]

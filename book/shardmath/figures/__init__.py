@@ -1,15 +1,17 @@
 """Figures with controls: settings in; a picture, its read-out and its numbers out.
 
 A figure is a pure function and needs the standard library alone. A notebook's kernel,
-the build of the site and the reader's browser run the same one.
+the build of the site and the reader's browser run the same one. Each has a module of
+its name here, which is imported when it is asked for: a page pays for its own alone.
 """
 
+from importlib import import_module
+
 from .controls import Choice, Drawing, Figure, Slider
-from .roofline import ROOFLINE
 
-__all__ = ["FIGURES", "Choice", "Drawing", "Figure", "Slider", "find"]
+__all__ = ["NAMES", "Choice", "Drawing", "Figure", "Slider", "find"]
 
-FIGURES = {figure.name: figure for figure in (ROOFLINE,)}
+NAMES = ("roofline", "systolic", "waves", "collective", "sharded_matmul")
 
 
 def find(name: str) -> Figure:
@@ -18,7 +20,7 @@ def find(name: str) -> Figure:
     >>> find("roofline").draw(chip="v5e", B=16).data["chips"][0]["bound"]
     'memory-bound'
     """
-    if name not in FIGURES:
-        known = ", ".join(FIGURES)
+    if name not in NAMES:
+        known = ", ".join(NAMES)
         raise ValueError(f"no live figure is called {name!r}; there are: {known}")
-    return FIGURES[name]
+    return import_module(f".{name}", __name__).FIGURE

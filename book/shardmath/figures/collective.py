@@ -105,7 +105,7 @@ def _picture(title: str, summary: str, here: Priced, sweep: list[Priced]) -> str
     return svg.plot(title, summary, x, y, marks)
 
 
-COLLECTIVE = Figure(
+FIGURE = Figure(
     "collective",
     "The time of a collective",
     (

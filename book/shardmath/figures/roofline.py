@@ -131,7 +131,7 @@ def _name(text: str) -> str:
 _NAMES = tuple(c.name for c in chips.ALL if c.flops and "hbm_bandwidth" in c.facts)
 _PRECISIONS = tuple(p for p in PRECISION_BYTES if any(p in c.flops for c in chips.ALL))
 
-ROOFLINE = Figure(
+FIGURE = Figure(
     "roofline",
     "A matmul on the roofline",
     (

@@ -118,7 +118,7 @@ def _picture(line: str, summary: str, curves: dict, point: tuple) -> str:
 
 PLANS = ("as the case names it", "the quickest")
 
-SHARDED_MATMUL = Figure(
+FIGURE = Figure(
     "sharded_matmul",
     "A sharded matmul, what it moves, and what binds it",
     (

@@ -20,7 +20,7 @@ def live(name: str, **params):
     """The live figure `name`; `params` set controls, the others keep their defaults.
 
     Args:
-        name: one of `figures.FIGURES`.
+        name: one of `figures.NAMES`.
         params: values of its controls by name; a chip may be spelt as in `chips.find`.
 
     Returns:

@@ -1,0 +1,147 @@
+"""The live figure "systolic": a systolic array after any of its cycles."""
+
+from html import escape
+
+from .. import systolic
+from ..labels import FONT
+from ..svg import COLOURS, HEIGHT, WIDTH
+from .controls import Drawing, Figure, Slider
+
+SIZES, TOKENS = (2, 8), (1, 16)
+LAST = systolic.cycles(TOKENS[1], 1, SIZES[1])
+LEFT, TOP, SIDE = 58, 62, 208  # the grid's corner, its width and height
+CHART, CHART_TOP, CHART_HEIGHT = 316, 92, 150  # the bars of busy cells
+
+
+def draw(size: int, B: int, step: int) -> Drawing:
+    """X[B, size] · W[size, size] after `step` cycles; later ones show the end."""
+    X = [[1] * size for _ in range(B)]
+    W = [[1] * size for _ in range(size)]
+    states = list(systolic.steps(X, W, size))
+    state = states[min(step, len(states) - 1)]
+    busy = [other.busy for other in states[1:]]
+    cells = [cell for row in state.cells for cell in row]
+    held = sum((c.standing, c.waiting) != (None, None) for c in cells)
+    total, done = size**2 * len(busy), sum(busy[: state.number])
+    title = f"Systolic array of {size} × {size} cells, {B} tokens"
+    summary = (
+        f"Cycle {state.number} of {len(busy)}: {held} of {size**2} weights are in "
+        f"place, {state.busy} of {size**2} cells multiply. All cycles together use "
+        f"{sum(busy) / total:.0%} of the array."
+    )
+    data = {
+        "cycle": state.number,
+        "cycles": len(busy),
+        "busy": state.busy,
+        "held": held,
+        "done": done,
+        "utilization": sum(busy) / total,
+    }
+    readout = (
+        ("", "value"),
+        ("cycles to load the weights", str(size)),
+        ("cycles from first to last token in", str(B)),
+        ("cycles to cross the array", str(2 * size - 2)),
+        ("cycles in all", str(len(busy))),
+        ("multiplications done so far", f"{done} of {sum(busy)}"),
+        ("utilization of the whole run", f"{sum(busy) / total:.1%}"),
+    )
+    return Drawing(_picture(title, summary, state, busy), summary, readout, data)
+
+
+def _picture(title: str, desc: str, state: systolic.Cycle, busy: list[int]) -> str:
+    size = len(state.cells)
+    side = SIDE / size
+    parts = [_text(LEFT, TOP - 30, "weights fall in", "HBM")]
+    for j, weight in enumerate(state.above):
+        if weight:
+            parts.append(_text(LEFT + (j + 0.5) * side, TOP - 8, "↓", "HBM", "middle"))
+    for i, entering in enumerate(state.beside):
+        if entering:
+            y = TOP + (i + 0.5) * side + 5
+            parts.append(_text(LEFT - 8, y, f"{entering.token} →", "math", "end"))
+    for i, row in enumerate(state.cells):
+        for j, cell in enumerate(row):
+            parts.append(_cell(LEFT + j * side, TOP + i * side, side, cell))
+    for j, cell in enumerate(state.cells[-1]):
+        if cell.activation:
+            x = LEFT + (j + 0.5) * side
+            text = f"{cell.activation.token} ↓"
+            parts.append(_text(x, TOP + SIDE + 18, text, anchor="middle"))
+    parts.append(_text(LEFT, TOP + SIDE + 40, "sums leave, one token a diagonal"))
+    parts += _bars(state, busy)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'role="img" font-size="{FONT}">'
+        f"<title>{escape(title)}</title><desc>{escape(desc)}</desc>"
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _cell(x: float, y: float, side: float, cell: systolic.Cell) -> str:
+    """Pale with a weight in place; full, with the token's number, while it works."""
+    held = (cell.standing, cell.waiting) != (None, None)
+    working = cell.activation is not None
+    colour = "math" if working else "HBM"
+    opacity = 0.85 if working else 0.22 if held else 0.55 if cell.falling else 0
+    box = (
+        f'<rect x="{x + 1:.1f}" y="{y + 1:.1f}" width="{side - 2:.1f}" '
+        f'height="{side - 2:.1f}" rx="3" fill="{_paint(colour)}" '
+        f'fill-opacity="{opacity}" stroke="currentColor" stroke-opacity=".35"/>'
+    )
+    if not working:
+        return box
+    number = str(cell.activation.token)
+    return box + (
+        f'<text x="{x + side / 2:.1f}" y="{y + side / 2 + 5:.1f}" text-anchor="middle" '
+        f'fill="var(--sm-paper, #fff)">{number}</text>'
+    )
+
+
+def _bars(state: systolic.Cycle, busy: list[int]) -> list[str]:
+    """Busy cells by cycle; those to come are pale."""
+    cells = len(state.cells) ** 2
+    wide = (WIDTH - 12 - CHART) / len(busy)
+    floor = CHART_TOP + CHART_HEIGHT
+    parts = [
+        _text(CHART, CHART_TOP - 50, f"cycle {state.number} of {len(busy)}"),
+        _text(CHART, CHART_TOP - 30, f"{state.busy} of {cells} cells multiply", "math"),
+    ]
+    for n, count in enumerate(busy, 1):
+        high = CHART_HEIGHT * count / cells
+        pale = 0.85 if n <= state.number else 0.2
+        parts.append(
+            f'<rect x="{CHART + (n - 1) * wide:.1f}" y="{floor - high:.1f}" '
+            f'width="{wide - 0.6:.1f}" height="{high:.1f}" fill="{_paint("math")}" '
+            f'fill-opacity="{pale}"/>'
+        )
+    line = f"M{CHART} {CHART_TOP}H{WIDTH - 12}M{CHART} {floor}H{WIDTH - 12}"
+    parts.append(f'<path d="{line}" stroke="currentColor" stroke-opacity=".4"/>')
+    parts.append(_text(CHART, CHART_TOP - 6, "all cells"))
+    parts.append(_text(CHART, floor + 18, "busy cells, by cycle"))
+    return parts
+
+
+def _paint(colour: str) -> str:
+    if colour == "ink":
+        return "currentColor"
+    return f"var(--sm-{colour.lower()}, {COLOURS[colour]})"
+
+
+def _text(x: float, y: float, text: str, colour="ink", anchor="start") -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" '
+        f'fill="{_paint(colour)}">{escape(text)}</text>'
+    )
+
+
+FIGURE = Figure(
+    "systolic",
+    "A systolic array, cycle by cycle",
+    (
+        Slider("size", "Side of the array", "", *SIZES, 4),
+        Slider("B", "Tokens", "tokens", *TOKENS, 4),
+        Slider("step", "Cycle", "", 0, LAST, 7, step=1),
+    ),
+    draw,
+)

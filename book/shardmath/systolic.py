@@ -1,0 +1,240 @@
+"""A weight-stationary systolic array, cycle by cycle: what a TPU's MXU is made of.
+
+A grid of `size` × `size` cells multiplies X[B, D] by W[D, F], one tile of W at a time.
+In each cycle a cell
+
+* keeps the weight that falls from above, if it is the one, or hands it down;
+* takes an activation from the left and a sum from above, adds activation times its
+  standing weight, and hands the activation right and the sum down.
+
+A kept weight waits until the first token of its tile arrives, then it stands. Row i
+starts i cycles after row 0, column j another j later: the work is a wave along the
+diagonals. A cell looks at two neighbours and nothing else, so that the result and the
+number of cycles come out of the simulation and are not put in.
+
+A real MXU takes several tokens at a time and multiplies in bf16; this one is exact.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+Matrix = Sequence[Sequence[float]]
+
+
+class Weight(NamedTuple):
+    """A weight on its way down, and the row that it is for."""
+
+    row: int
+    value: float
+
+
+class Activation(NamedTuple):
+    """A value of one token on its way right."""
+
+    tile: int
+    token: int
+    value: float
+
+
+class Cell(NamedTuple):
+    """One cell after a cycle; None where there is nothing."""
+
+    standing: float | None = None  # the weight that it multiplies by
+    waiting: float | None = None  # the weight of the next tile
+    falling: Weight | None = None  # to be handed down
+    activation: Activation | None = None  # just used, to be handed right
+    total: float = 0  # the sum, to be handed down
+
+
+Cells = tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """`cells[row][column]` after `number` cycles, and what enters in the next one."""
+
+    number: int
+    cells: Cells
+    above: tuple[Weight | None, ...]
+    beside: tuple[Activation | None, ...]
+
+    @property
+    def busy(self) -> int:
+        """Cells that multiplied in this cycle."""
+        return sum(cell.activation is not None for row in self.cells for cell in row)
+
+
+@dataclass(frozen=True)
+class Run:
+    """A whole product: its result, and how many cells worked in each cycle."""
+
+    result: tuple[tuple[float, ...], ...]
+    busy: tuple[int, ...]
+    size: int
+
+    @property
+    def cycles(self) -> int:
+        return len(self.busy)
+
+    @property
+    def utilization(self) -> float:
+        """Multiplications done over those that the cells had time for."""
+        return sum(self.busy) / (self.size**2 * self.cycles)
+
+
+def cycles(B: int, tiles: int, size: int, prefetch: bool = True) -> int:
+    """Cycles of a product: size + (tiles - 1) max(B, size) + B + 2 size - 2.
+
+    Without prefetch: tiles (size + B) + 2 size - 2. `multiply` counts the same.
+
+    Args:
+        B: tokens.
+        tiles: tiles of the weights, each size × size.
+        size: side of the array, 128 or 256 in a TPU.
+        prefetch: whether a tile's weights load while the tile before it multiplies.
+
+    Raises:
+        ValueError: a number that is not whole, or below 1.
+
+    >>> cycles(B=8, tiles=1, size=4), cycles(8, 3, 4), cycles(8, 3, 4, prefetch=False)
+    (18, 34, 42)
+    """
+    _whole(B=B, tiles=tiles, size=size)
+    if prefetch:
+        return size + (tiles - 1) * max(B, size) + B + 2 * size - 2
+    return tiles * (size + B) + 2 * size - 2
+
+
+def utilization(B: int, tiles: int, size: int, prefetch: bool = True) -> float:
+    """Share of the cells' time that multiplies: tiles B / cycles.
+
+    With many tiles it tends to min(1, B / size); without prefetch to B / (B + size).
+
+    >>> [round(utilization(128, tiles, size=128), 3) for tiles in (1, 10, 1000)]
+    [0.251, 0.77, 0.997]
+    """
+    return tiles * B / cycles(B, tiles, size, prefetch)
+
+
+def padded(length: int, size: int) -> int:
+    """`length` rounded up to whole tiles.
+
+    >>> padded(100, 128), padded(129, 128)
+    (128, 256)
+    """
+    _whole(length=length, size=size)
+    return -(-length // size) * size
+
+
+def useful(D: int, F: int, size: int) -> float:
+    """Share of the multiplications that are not with padding: D F, over padded D F.
+
+    >>> useful(D=64, F=4096, size=128)
+    0.5
+    """
+    return D * F / (padded(D, size) * padded(F, size))
+
+
+def multiply(X: Matrix, W: Matrix, size: int, prefetch: bool = True) -> Run:
+    """X[B, D] · W[D, F] on the array, every cycle counted.
+
+    Args:
+        X, W: nested sequences of numbers; padded with zeros to whole tiles.
+        size: side of the array.
+        prefetch: see `cycles`.
+
+    Raises:
+        ValueError: empty or ragged arrays, or lengths that do not fit.
+
+    >>> run = multiply([[1, 2], [3, 4]], [[1, 0], [0, 1]], size=2)
+    >>> run.result, run.busy
+    (((1, 2), (3, 4)), (0, 0, 1, 3, 3, 1))
+    """
+    result: dict[tuple[int, int], float] = {}
+    busy = []
+    for cycle in steps(X, W, size, prefetch):
+        busy.append(cycle.busy)
+        for column, cell in enumerate(cycle.cells[-1]):
+            if cell.activation:  # a finished sum leaves at the bottom
+                tile, token, _ = cell.activation
+                f = tile // (padded(len(W), size) // size) * size + column
+                result[token, f] = result.get((token, f), 0) + cell.total
+    rows = tuple(tuple(result[b, f] for f in range(len(W[0]))) for b in range(len(X)))
+    return Run(rows, tuple(busy[1:]), size)
+
+
+def steps(X: Matrix, W: Matrix, size: int, prefetch: bool = True) -> Iterator[Cycle]:
+    """The empty array, then the array after each cycle; arguments as for `multiply`."""
+    tokens, tiles = _tiled(X, W, size)
+    above = [{} for _ in range(size)]  # by column: the weights, by cycle
+    beside = [{} for _ in range(size)]  # by row: the activations, by cycle
+    load, start = 0, size  # when the tile's weights, and its tokens, reach the corner
+    for t, (down, block) in enumerate(tiles):
+        for n in range(size):
+            for m in range(size):  # the lowest row's weight falls first
+                row = size - 1 - m
+                above[n][load + n + m] = Weight(row, block[row][n])
+            for b, values in enumerate(tokens):
+                beside[n][start + n + b] = Activation(t, b, values[down + n])
+        end = start + len(tokens)
+        load = start if prefetch else end
+        start = max(end, load + size)
+    cells: Cells = ((Cell(),) * size,) * size
+    for now in range(end + 2 * size - 1):
+        cycle = Cycle(
+            now,
+            cells,
+            tuple(column.get(now) for column in above),
+            tuple(row.get(now) for row in beside),
+        )
+        yield cycle
+        cells = _tick(cycle)
+
+
+def _tick(cycle: Cycle) -> Cells:
+    """All cells a cycle later; each sees itself, the one above and the one left."""
+    cells, size = cycle.cells, range(len(cycle.cells))
+
+    def later(i: int, j: int) -> Cell:
+        here = cells[i][j]
+        over = cells[i - 1][j] if i else Cell(falling=cycle.above[j])
+        entering = cells[i][j - 1].activation if j else cycle.beside[i]
+        standing, waiting, weight = here.standing, here.waiting, over.falling
+        if entering and entering.token == 0:
+            standing, waiting = waiting, None
+        if weight and weight.row == i:
+            waiting, weight = weight.value, None
+        if entering is None:
+            return Cell(standing, waiting, weight)
+        total = over.total + entering.value * standing
+        return Cell(standing, waiting, weight, entering, total)
+
+    return tuple(tuple(later(i, j) for j in size) for i in size)
+
+
+def _tiled(X: Matrix, W: Matrix, size: int):
+    """Tokens, padded, and the tiles of W, each with its first row."""
+    _whole(size=size)
+    across, wide = {len(row) for row in X}, {len(row) for row in W}
+    if across != {len(W)} or len(wide) != 1 or wide == {0}:
+        raise ValueError(
+            f"X has rows of {sorted(across)} values, W has {len(W)} rows of "
+            f"{sorted(wide)}: must be X[B, D] and W[D, F], neither empty"
+        )
+    D, F = len(W), len(W[0])
+    deep, far = padded(D, size), padded(F, size)
+    whole = [[*row, *[0] * (far - F)] for row in W] + [[0] * far] * (deep - D)
+    tokens = [[*row, *[0] * (deep - D)] for row in X]
+    tiles = [
+        (d, [row[f : f + size] for row in whole[d : d + size]])
+        for f in range(0, far, size)
+        for d in range(0, deep, size)
+    ]
+    return tokens, tiles
+
+
+def _whole(**numbers: int) -> None:
+    for name, n in numbers.items():
+        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
+            raise ValueError(f"{name} = {n!r}: must be a whole number, 1 or more")

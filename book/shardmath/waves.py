@@ -1,0 +1,238 @@
+"""Tiles over the SMs of a GPU: whole waves, the time they take, and a simulation.
+
+A matmul is cut into tiles of its result. Each SM works on one tile at a time, so the
+tiles go through the chip in waves, and neither a tile nor a wave can be split:
+
+    waves = ⌈tiles / SMs⌉        T = waves · T_tile        ideal = tiles · T_tile / SMs
+"""
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from . import svg
+from .chips import Chip
+from .units import positive, show
+
+
+@dataclass(frozen=True)
+class Waves:
+    """`tiles` equal pieces of work over `sms` workers, one at a time each.
+
+    >>> Waves(133, 132)
+    133 tiles on 132 SMs: 2 waves, the last with 1 tile, 50.4% of the SM time used.
+    """
+
+    tiles: int
+    sms: int
+
+    def __post_init__(self) -> None:
+        for name, count in {"tiles": self.tiles, "sms": self.sms}.items():
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise ValueError(f"{name} = {count!r}: must be a whole number above 0")
+
+    @property
+    def waves(self) -> int:
+        """⌈tiles / SMs⌉."""
+        return -(-self.tiles // self.sms)
+
+    @property
+    def last(self) -> int:
+        """Tiles in the last wave, from 1 to `sms`."""
+        return self.tiles - (self.waves - 1) * self.sms
+
+    @property
+    def used(self) -> float:
+        """Share of the SM time spent on tiles: tiles / (waves · SMs), at most 1."""
+        return self.tiles / (self.waves * self.sms)
+
+    def __repr__(self) -> str:
+        waves = f"{self.waves:,} wave{'s' * (self.waves > 1)}"
+        last = f"{self.last} tile{'s' * (self.last > 1)}"
+        return (
+            f"{self.tiles:,} tiles on {self.sms} SMs: {waves}, the last with {last}, "
+            f"{self.used:.1%} of the SM time used."
+        )
+
+
+def tiles_of(B: int, F: int, tile: tuple[int, int]) -> int:
+    """⌈B/b⌉ · ⌈F/f⌉ tiles [b, f] that cover a result [B, F].
+
+    >>> tiles_of(896, 2432, (128, 128))
+    133
+    """
+    b, f = tile
+    positive(B=B, F=F, b=b, f=f)
+    return math.ceil(B / b) * math.ceil(F / f)
+
+
+@dataclass(frozen=True)
+class TiledMatmul:
+    """X[B, D] · W[D, F] in tiles [b, f] over the SMs of `chip`, math alone.
+
+        T_tile = 2·b·f·D / (C / SMs)        T = ⌈tiles / SMs⌉ · T_tile
+
+    A tile that hangs over the edge costs as much as a whole one. Left out: memory,
+    the first load and the last store of a tile, several tiles at once on one SM, and
+    kernels that cut tiles along D to fill the last wave (split-K, stream-K).
+
+    Args:
+        B, D, F: tokens, contracted size, output size.
+        chip: a record with its number of SMs ("cores").
+        tile: rows and columns of one tile.
+        precision: sets C, the dense peak.
+    """
+
+    B: int
+    D: int
+    F: int
+    chip: Chip
+    tile: tuple[int, int] = (128, 128)
+    precision: str = "bf16"
+
+    @property
+    def waves(self) -> Waves:
+        tiles = tiles_of(self.B, self.F, self.tile)
+        return Waves(tiles, self.chip.fact("cores").value)
+
+    @property
+    def tile_seconds(self) -> float:
+        """One tile on one SM at its share of the peak."""
+        b, f = self.tile
+        share = self.chip.flops[self.precision] / self.waves.sms
+        return 2 * b * f * self.D / share
+
+    @property
+    def seconds(self) -> float:
+        return self.waves.waves * self.tile_seconds
+
+    @property
+    def ideal(self) -> float:
+        """2·B·D·F / C: neither tiles nor waves are rounded up."""
+        return 2 * self.B * self.D * self.F / self.chip.flops[self.precision]
+
+    @property
+    def covered(self) -> float:
+        """Share of the tiles' area that the result fills: B·F / (tiles·b·f)."""
+        b, f = self.tile
+        return self.B * self.F / (self.waves.tiles * b * f)
+
+    @property
+    def efficiency(self) -> float:
+        """ideal / seconds, which is `covered` times `waves.used`."""
+        return self.ideal / self.seconds
+
+    def __str__(self) -> str:
+        b, f = self.tile
+        return (
+            f"[{self.B}, {self.D}] · [{self.D}, {self.F}] in tiles of {b} × {f} on "
+            f"{self.chip.name}: {self.waves} {show(self.seconds, 's')}, "
+            f"{self.efficiency:.0%} of the peak."
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """One tile on one SM, from `start` to `end` in seconds."""
+
+    tile: int
+    sm: int
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Which SM did which tile when; draws itself as a timeline."""
+
+    sms: int
+    runs: tuple[Run, ...]
+
+    @property
+    def seconds(self) -> float:
+        return max(run.end for run in self.runs)
+
+    @property
+    def used(self) -> float:
+        """Share of the SM time spent on tiles."""
+        busy = math.fsum(run.end - run.start for run in self.runs)
+        return busy / (self.sms * self.seconds)
+
+    @property
+    def summary(self) -> str:
+        return (
+            f"{len(self.runs):,} tiles on {self.sms} SMs in "
+            f"{show(self.seconds, 's')}, {self.used:.1%} of the SM time used"
+        )
+
+    def _repr_svg_(self) -> str:
+        return svg.standalone(timeline(self))
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(self.summary)
+
+
+def simulate(seconds: Sequence[float], sms: int) -> Schedule:
+    """Hand tiles out in order, each to the SM that is free first.
+
+    Nothing here knows of waves: they come out, where all tiles take equally long.
+
+    Args:
+        seconds: how long each tile takes.
+        sms: number of SMs.
+
+    >>> simulate([1.0] * 133, 132).seconds
+    2.0
+    """
+    Waves(len(seconds), sms)  # raises for what cannot be scheduled
+    positive(**{f"seconds[{n}]": duration for n, duration in enumerate(seconds)})
+    free = [(0.0, sm) for sm in range(sms)]
+    runs = []
+    for tile, duration in enumerate(seconds):
+        start, sm = heapq.heappop(free)
+        heapq.heappush(free, (start + duration, sm))
+        runs.append(Run(tile, sm, start, start + duration))
+    return Schedule(sms, tuple(runs))
+
+
+def timeline(schedule: Schedule, title: str = "Tiles on the SMs") -> str:
+    """SMs over time: a box is a tile, or a block of SMs in step; blank is idle.
+
+    The dashed line, ideal, is the time of work that could be divided at will.
+    """
+    runs = schedule.runs
+    ideal = math.fsum(run.end - run.start for run in runs) / schedule.sms
+    longest = max(run.end - run.start for run in runs)
+    gap = 0.012 * max(schedule.seconds, longest)
+    x = svg.Axis("time, s", 0, schedule.seconds * 1.04, log=False, unit="s")
+    y = svg.Axis("SM", 0, schedule.sms, log=False)
+    seam = 0.12 if schedule.sms <= 40 else 0  # between SMs, where it can be seen
+    marks: list = []
+    for (start, end), group in groupby(sorted(runs, key=_when), key=_when):
+        for low, high in _blocks([run.sm for run in group], together=not seam):
+            corner = (end - min(gap, (end - start) / 4), high - seam)
+            marks.append(svg.Bar((start, low + seam), corner))
+    marks.append(svg.Line(((ideal, 0), (ideal, schedule.sms)), dashed=True, width=1.5))
+    marks.append(svg.Label(ideal, schedule.sms, "ideal", toward="ne"))
+    return svg.plot(title, f"{schedule.summary}.", x, y, marks)
+
+
+def _when(run: Run) -> tuple[float, float]:
+    return run.start, run.end
+
+
+def _blocks(sms: list[int], together: bool) -> list[tuple[int, int]]:
+    """Neighbouring SMs as one block from low to high, or each alone.
+
+    >>> _blocks([0, 1, 2, 5], together=True)
+    [(0, 3), (5, 6)]
+    """
+    blocks: list[tuple[int, int]] = []
+    for sm in sorted(sms):
+        if together and blocks and blocks[-1][1] == sm:
+            blocks[-1] = (blocks[-1][0], sm + 1)
+        else:
+            blocks.append((sm, sm + 1))
+    return blocks

@@ -1,0 +1,166 @@
+"""Tiles and waves: a simulation that knows no waves agrees with the closed form."""
+
+import itertools
+import json
+import math
+import random
+from xml.etree import ElementTree
+
+import pytest
+
+from shardmath import chips, figures
+from shardmath.waves import (
+    Schedule,
+    TiledMatmul,
+    Waves,
+    simulate,
+    tiles_of,
+    timeline,
+)
+
+SEEDS = pytest.mark.parametrize("seed", range(40))
+FIGURE = figures.find("waves")
+
+
+@SEEDS
+def test_the_simulation_takes_as_long_as_the_closed_form_says(seed):
+    draw = random.Random(seed)
+    tiles, sms = draw.randint(1, 700), draw.randint(1, 200)
+    seconds = 2.0 ** draw.randint(-20, 3)  # sums of it are exact
+    closed, run = Waves(tiles, sms), simulate([seconds] * tiles, sms)
+    assert run.seconds == closed.waves * seconds
+    assert run.used == pytest.approx(closed.used)
+    last = [r for r in run.runs if r.end == run.seconds]
+    assert len(last) == closed.last
+
+
+@SEEDS
+def test_every_tile_runs_once_and_no_sm_does_two_things_at_a_time(seed):
+    draw = random.Random(seed)
+    durations = [draw.uniform(0.1, 2) for _ in range(draw.randint(1, 120))]
+    run = simulate(durations, draw.randint(1, 40))
+    assert [r.tile for r in run.runs] == list(range(len(durations)))
+    for sm in range(run.sms):
+        own = sorted((r.start, r.end) for r in run.runs if r.sm == sm)
+        assert all(a[1] <= b[0] for a, b in itertools.pairwise(own))
+    for r, seconds in zip(run.runs, durations, strict=True):
+        assert r.end - r.start == pytest.approx(seconds)
+
+
+@SEEDS
+def test_unequal_tiles_stay_within_the_bounds_of_list_scheduling(seed):
+    """Graham (1969): no later than the ideal plus the longest tile, less its share."""
+    draw = random.Random(seed)
+    durations = [draw.uniform(0.1, 2) for _ in range(draw.randint(1, 200))]
+    sms = draw.randint(1, 60)
+    ideal, longest = sum(durations) / sms, max(durations)
+    seconds = simulate(durations, sms).seconds
+    assert max(ideal, longest) <= seconds * (1 + 1e-12)
+    assert seconds <= (ideal + longest * (1 - 1 / sms)) * (1 + 1e-12)
+
+
+@SEEDS
+def test_the_loss_to_the_last_wave_has_its_limits(seed):
+    draw = random.Random(seed)
+    tiles, sms = draw.randint(1, 10_000), draw.randint(1, 200)
+    waves = Waves(tiles, sms)
+    assert waves.waves == math.ceil(tiles / sms)
+    assert 1 <= waves.last <= sms
+    assert (waves.used == 1) == (tiles % sms == 0)
+    # Time over ideal: below one wave more than the ideal, so it fades with the waves.
+    assert 1 <= 1 / waves.used < 1 + sms / tiles
+
+
+def test_one_tile_too_many_doubles_the_time():
+    sms = chips.H100.fact("cores").value
+    full, over = simulate([1.0] * sms, sms), simulate([1.0] * (sms + 1), sms)
+    assert (full.seconds, full.used) == (1, 1)
+    assert over.seconds == 2
+    assert sum(r.start == 1 for r in over.runs) == 1  # one SM works, the rest wait
+
+
+@SEEDS
+def test_the_loss_is_that_of_the_tiles_times_that_of_the_waves(seed):
+    draw = random.Random(seed)
+    B, D, F = (draw.randint(1, 5000) for _ in range(3))
+    tile = draw.choice([64, 128, 256]), draw.choice([64, 128, 256])
+    op = TiledMatmul(
+        B, D, F, draw.choice([chips.A100_80GB, chips.H100, chips.B200]), tile
+    )
+    assert op.efficiency == pytest.approx(op.covered * op.waves.used)
+    assert op.efficiency <= 1 + 1e-12
+    assert op.waves.tiles == tiles_of(B, F, tile)
+    assert op.waves.tiles * tile[0] * tile[1] >= B * F
+    run = simulate([op.tile_seconds] * op.waves.tiles, op.waves.sms)
+    assert run.seconds == pytest.approx(op.seconds)
+
+
+def test_a_matmul_that_divides_evenly_reaches_the_peak():
+    sms = chips.H100.fact("cores").value
+    op = TiledMatmul(128 * sms, 512, 128, chips.H100)
+    assert op.efficiency == pytest.approx(1)
+    assert op.seconds == pytest.approx(op.ideal)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Waves(0, 132), "tiles = 0: must be a whole number above 0"),
+        (lambda: Waves(5, 2.5), "sms = 2.5: must be a whole number"),
+        (lambda: Waves(True, 2), "tiles = True"),
+        (lambda: simulate([], 4), "tiles = 0"),
+        (lambda: simulate([1.0, -1.0], 4), r"seconds\[1\] = -1.0"),
+        (lambda: tiles_of(0, 8, (8, 8)), "B = 0"),
+        (lambda: TiledMatmul(8, 8, 8, chips.B300).waves, "no source states 'cores'"),
+    ],
+)
+def test_bad_input_is_refused_with_what_is_valid(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def boxes(svg: str) -> list[dict[str, float]]:
+    root = ElementTree.fromstring(svg)
+    names = ("x", "y", "width", "height")
+    found = root.iter("{http://www.w3.org/2000/svg}rect")
+    return [{name: float(rect.get(name)) for name in names} for rect in found]
+
+
+def test_the_timeline_shows_each_wave_and_the_idle_chip():
+    """133 on 132: a block of all SMs, then a sliver; few SMs: a box for every tile."""
+    first, second = boxes(timeline(simulate([1.0] * 133, 132)))
+    assert second["x"] > first["x"]
+    assert first["height"] > 100 * second["height"]
+    few: Schedule = simulate([1.0, 2.0, 1.0, 1.0, 0.5], 2)
+    drawn = boxes(timeline(few))
+    assert len(drawn) == 5
+    assert all(box["width"] > 0 and box["height"] > 0 for box in drawn)
+
+
+def settings(seed: int) -> dict:
+    draw = random.Random(seed)
+    return {
+        control.name: draw.choice(
+            control.options if isinstance(control, figures.Choice) else control.stops
+        )
+        for control in FIGURE.controls
+    }
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_live_figure_shows_the_numbers_of_the_model(seed):
+    given = settings(seed)
+    drawing = FIGURE.draw(**given)
+    ElementTree.fromstring(drawing.svg)
+    data = json.loads(json.dumps(drawing.data, allow_nan=False))
+    tile = tuple(int(side) for side in given["tile"].split(" × "))
+    op = TiledMatmul(given["B"], 4096, given["F"], chips.find(given["chip"]), tile)
+    assert data["seconds"] == op.seconds == pytest.approx(data["simulated"])
+    assert (data["tiles"], data["waves"]) == (op.waves.tiles, op.waves.waves)
+    assert data["efficiency"] == pytest.approx(data["covered"] * data["used"])
+    assert str(data["tiles"]) in drawing.readout[1][1].replace(",", "")
+
+
+def test_the_live_figure_opens_on_the_one_tile_too_many():
+    data = FIGURE.draw().data
+    assert (data["tiles"], data["sms"], data["waves"], data["last"]) == (133, 132, 2, 1)
