@@ -1,0 +1,469 @@
+"""Questions of chapter 02, "TPUs"."""
+
+import math
+
+from shardmath import chips, systolic
+from shardmath.grading import slips
+from shardmath.grading.measured import Traffic
+from shardmath.grading.questions import Function, Number, Slip
+from shardmath.networks import Torus
+
+V4, V5E, V5P = chips.TPU_V4, chips.TPU_V5E, chips.TPU_V5P
+TRILLIUM, IRONWOOD = chips.TPU_V6E, chips.TPU_7X
+
+
+def side(chip):
+    return chip.fact("mxu_size").value
+
+
+def clock(chip, mxus):
+    """The clock at which `mxus` arrays reach the bf16 peak."""
+    return chip.flops["bf16"] / (2 * side(chip) ** 2 * mxus)
+
+
+TILE_CYCLES = Number(
+    id="02.1",
+    title="The cycles of one tile",
+    unit="cycles",
+    expected=lambda: systolic.cycles(512, 1, side(V5P)),
+    slips=(
+        Slip(
+            "loading left out",
+            lambda right: right - side(V5P),
+            "Before the first token, every weight has to fall into its cell.",
+        ),
+        Slip(
+            "crossing left out",
+            lambda right: right - 2 * (side(V5P) - 1),
+            "The last token has entered, but its wave has not reached the far corner.",
+        ),
+        Slip(
+            "tokens alone",
+            lambda right: 512,
+            "That is how long the tokens take to enter. What comes before, and after?",
+        ),
+    ),
+    hint="Three parts: weights fall in, tokens enter, the last one crosses the grid.",
+    solution="""
+        The weights take 128 cycles, the tokens 512, and the last one 127 steps right
+        and 127 down.
+
+        ```python
+        side = chips.TPU_V5P.fact("mxu_size").value
+        cycles = side + 512 + 2 * (side - 1)
+        ```
+    """,
+)
+
+BUSY = Number(
+    id="02.2",
+    title="A hundred tokens on a Trillium",
+    unit="",
+    expected=lambda: 100 / side(TRILLIUM),
+    slips=(
+        slips.scaled(
+            "the old side", 2, "Trillium's array is larger than those before it."
+        ),
+        Slip(
+            "no prefetch",
+            lambda right: 100 / (100 + side(TRILLIUM)),
+            "That loads each tile after the last one has finished. Each cell has room "
+            "for a second weight.",
+        ),
+        slips.percent(),
+        slips.inverse(),
+    ),
+    hint="With prefetch, a tile takes max(B, s) cycles. In how many of them does a "
+    "cell work?",
+    solution="""
+        Loading the next tile takes as many cycles as the array has rows; in B of them
+        a cell multiplies.
+
+        ```python
+        used = 100 / chips.TPU_V6E.fact("mxu_size").value
+        ```
+    """,
+)
+
+USEFUL = Number(
+    id="02.3",
+    title="Odd shapes",
+    unit="",
+    expected=lambda: systolic.useful(80, 1000, side(TRILLIUM)),
+    slips=(
+        Slip(
+            "one side padded",
+            lambda right: 80 / side(TRILLIUM),
+            "The 1,000 columns are not whole tiles either.",
+        ),
+        Slip(
+            "the other side padded",
+            lambda right: 1000 / systolic.padded(1000, side(TRILLIUM)),
+            "The contracted size is padded as well.",
+        ),
+        slips.scaled(
+            "the old side", 2, "Trillium's array is larger than those before it."
+        ),
+        slips.percent(),
+    ),
+    hint="Round both sizes up to multiples of the array's side.",
+    solution="""
+        80 becomes 256, and 1,000 becomes 1,024: less than a third is useful.
+
+        ```python
+        share = 80 * 1000 / (256 * 1024)
+        ```
+    """,
+)
+
+CLOCK = Number(
+    id="02.4",
+    title="A clock from a peak",
+    unit="Hz",
+    expected=lambda: clock(V5P, V5P.fact("mxus").value),
+    slips=(
+        slips.multiply_add(2),
+        slips.scaled(
+            "one array",
+            8,
+            "That is the clock that a single MXU would need. How many has the chip?",
+        ),
+        slips.scaled(
+            "one row",
+            128,
+            "An array of side 128 has 128 rows of as many cells.",
+        ),
+    ),
+    hint="FLOPs per cycle of the whole chip first.",
+    solution="""
+        ```python
+        v5p = chips.TPU_V5P
+        cells = v5p.fact("mxus").value * v5p.fact("mxu_size").value ** 2
+        clock = v5p.flops["bf16"] / (2 * cells)
+        ```
+
+        1.75 GHz. Google's page does not print it.
+    """,
+)
+
+COUNT = Number(
+    id="02.5",
+    title="The missing arrays",
+    unit="MXUs",
+    expected=lambda: (
+        TRILLIUM.fact("mxus").value
+        * clock(TRILLIUM, TRILLIUM.fact("mxus").value)
+        / clock(V5P, V5P.fact("mxus").value)
+    ),
+    slips=(
+        slips.scaled("as listed", 1 / 2, "That is what the page lists. Does it do?"),
+        slips.multiply_add(2),
+        slips.scaled(
+            "the old side", 4, "Trillium's array is larger than those before it."
+        ),
+    ),
+    hint="Solve peak = 2 s² n f for n.",
+    solution="""
+        ```python
+        v5p, trillium = chips.TPU_V5P, chips.TPU_V6E
+        old = 2 * v5p.fact("mxus").value * v5p.fact("mxu_size").value ** 2
+        clock = v5p.flops["bf16"] / old
+        per_mxu = 2 * trillium.fact("mxu_size").value ** 2 * clock
+        count = trillium.flops["bf16"] / per_mxu
+        ```
+
+        Four, as an earlier revision of Trillium's page said.
+    """,
+)
+
+VMEM = Number(
+    id="02.6",
+    title="Weights from VMEM",
+    unit="tokens",
+    expected=lambda: V5E.flops["int8"] / V5E.onchip_bandwidth / 2,
+    slips=(
+        Slip(
+            "HBM for VMEM",
+            lambda right: V5E.flops["int8"] / V5E.hbm_bandwidth / 2,
+            "That is the critical batch for weights in the HBM.",
+        ),
+        slips.scaled(
+            "bytes per weight",
+            2,
+            "An int8 weight is one byte, and a token does two FLOPs with it.",
+        ),
+        slips.inverse(),
+    ),
+    hint="Each token does two OPs with every weight; a weight is one byte.",
+    solution="""
+        $2B$ operations per byte, against the ratio of the two rates:
+
+        ```python
+        v5e = chips.TPU_V5E
+        tokens = v5e.flops["int8"] / v5e.onchip_bandwidth / 2
+        ```
+    """,
+)
+
+VECTOR = Number(
+    id="02.7",
+    title="What a softmax may cost",
+    unit="operations",
+    expected=lambda: (
+        4 * 256 * V4.fact("vpu_alus").value * V4.fact("clock").value / V4.flops["bf16"]
+    ),
+    slips=(
+        slips.scaled(
+            "one of the two products",
+            1 / 2,
+            "A score is made in one matmul and used in another.",
+        ),
+        Slip(
+            "FLOPs for operations",
+            lambda right: 4 * 256,
+            "Those are FLOPs of the MXUs. How many of them take as long as one vector "
+            "operation?",
+        ),
+        slips.inverse(),
+    ),
+    hint="A score costs 2 H FLOPs to make and 2 H to use. How much faster than the "
+    "vector units are the MXUs?",
+    solution="""
+        ```python
+        v4 = chips.TPU_V4
+        vector_rate = v4.fact("vpu_alus").value * v4.fact("clock").value
+        operations = 4 * 256 * vector_rate / v4.flops["bf16"]
+        ```
+
+        Twice the head, twice the room: 16 instead of 8.
+    """,
+)
+
+HOSTS = Number(
+    id="02.8",
+    title="Hosts of a slice",
+    unit="hosts",
+    expected=lambda: Torus(V5P, (8, 8, 12)).hosts,
+    slips=(
+        slips.scaled("two trays a host", 1 / 2, "That holds for v5e and Trillium."),
+        slips.scaled("chips", 4, "Those are the chips. Four of them share a host."),
+        Slip(
+            "cubes",
+            lambda right: Torus(V5P, (8, 8, 12)).cubes,
+            "Those are the cubes of 4 × 4 × 4.",
+        ),
+    ),
+    hint="A tray has four chips.",
+    solution="""
+        ```python
+        hosts = 8 * 8 * 12 / 4
+        ```
+    """,
+)
+
+DEVICES = Number(
+    id="02.9",
+    title="What JAX counts",
+    unit="devices",
+    expected=lambda: Torus(IRONWOOD, (4, 8, 8)).chips * IRONWOOD.devices_per_chip,
+    slips=(
+        slips.device_not_chip(1 / 2),
+        Slip(
+            "hosts",
+            lambda right: Torus(IRONWOOD, (4, 8, 8)).hosts,
+            "Those are the hosts.",
+        ),
+        Slip(
+            "cubes",
+            lambda right: Torus(IRONWOOD, (4, 8, 8)).cubes,
+            "Those are the cubes of 4 × 4 × 4.",
+        ),
+    ),
+    hint="Ironwood is made of two chiplets.",
+    solution="""
+        ```python
+        devices = 4 * 8 * 8 * chips.TPU_7X.devices_per_chip
+        ```
+
+        A mesh over this slice has 512 devices, and a "device" half of the chip's rates.
+    """,
+)
+
+FACTOR = Number(
+    id="02.10",
+    title="Like for like",
+    unit="",
+    expected=lambda: IRONWOOD.flops["bf16"] / V4.flops["bf16"],
+    slips=(
+        Slip(
+            "two precisions",
+            lambda right: IRONWOOD.flops["fp8"] / V4.flops["bf16"],
+            "Above the line is fp8, below it bf16.",
+        ),
+        Slip(
+            "bandwidth",
+            lambda right: IRONWOOD.hbm_bandwidth / V4.hbm_bandwidth,
+            "That is the factor for a memory-bound program.",
+        ),
+        slips.device_not_chip(1 / 2),
+        slips.inverse(),
+    ),
+    hint="Both rates per chip, both in bf16.",
+    solution="""
+        ```python
+        factor = chips.TPU_7X.flops["bf16"] / chips.TPU_V4.flops["bf16"]
+        ```
+
+        The launch compared 4,614 with 275 TFLOPs/s: fp8 with bf16, twice as much.
+    """,
+)
+
+
+def _tiles(D, F, size):
+    return math.ceil(D / size) * math.ceil(F / size)
+
+
+CYCLES = Function(
+    id="02.11",
+    title="The cycles of a product",
+    spec=lambda B, D, F, size: systolic.cycles(B, _tiles(D, F, size), size),
+    cases=lambda rng: (
+        rng.randint(1, 600),
+        rng.randint(1, 2000),
+        rng.randint(1, 2000),
+        rng.choice((8, 128, 256)),
+    ),
+    examples=((1, 1, 1, 128), (128, 256, 128, 128), (64, 129, 128, 128)),
+    slips=(
+        Slip(
+            "no prefetch",
+            lambda B, D, F, size: systolic.cycles(
+                B, _tiles(D, F, size), size, prefetch=False
+            ),
+            "The weights of the next tile fall while this one multiplies.",
+        ),
+        Slip(
+            "tiles that never wait",
+            lambda B, D, F, size: size + _tiles(D, F, size) * B + 2 * size - 2,
+            "With few tokens a tile ends before the weights of the next have arrived.",
+        ),
+        Slip(
+            "whole tiles only",
+            lambda B, D, F, size: systolic.cycles(B, max(1, D * F // size**2), size),
+            "D and F are each rounded up to whole tiles.",
+        ),
+    ),
+    hint="Round D and F up to tiles. Every tile but the last takes max(B, size) "
+    "cycles.",
+    solution="""
+        ```python
+        def cycles(B, D, F, size):
+            tiles = -(-D // size) * -(-F // size)
+            return size + (tiles - 1) * max(B, size) + B + 2 * size - 2
+        ```
+    """,
+)
+
+AUDIT = Function(
+    id="02.12",
+    title="The fewest arrays",
+    spec=lambda peak, side, fastest: math.ceil(peak / (2 * side**2 * fastest)),
+    cases=lambda rng: (
+        rng.randint(40, 5000) * 1e12,
+        rng.choice((64, 128, 256)),
+        rng.randint(700, 2200) * 1e6,
+    ),
+    examples=((1e12, 256, 2e9), (918e12, 256, 2e9)),
+    slips=(
+        Slip(
+            "rounded down",
+            lambda peak, side, fastest: int(peak / (2 * side**2 * fastest)),
+            "With that many the peak is not reached yet.",
+        ),
+        Slip(
+            "multiply-add",
+            lambda peak, side, fastest: math.ceil(peak / (side**2 * fastest)),
+            "A cell does two FLOPs in a cycle.",
+        ),
+        Slip(
+            "not rounded",
+            lambda peak, side, fastest: peak / (2 * side**2 * fastest),
+            "A chip has a whole number of them.",
+        ),
+    ),
+    hint="Solve peak = 2 s² n f for n, at the fastest clock.",
+    solution="""
+        ```python
+        import math
+
+
+        def fewest_mxus(peak, side, fastest):
+            return math.ceil(peak / (2 * side**2 * fastest))
+        ```
+
+        For Trillium at 2 GHz: four.
+    """,
+)
+
+BLOCK = 8  # rows and columns of a block, given in the task
+
+
+def _once(b, n):
+    """Bytes: every weight and every result once, activations once a block column."""
+    return 4 * (n * n + b * n * (n // BLOCK) + b * n)
+
+
+STATIONARY = Traffic(
+    id="02.13",
+    title="Every weight once",
+    cases=lambda rng: (BLOCK * rng.randint(2, 4), BLOCK * rng.randint(2, 4)),
+    capacity=lambda b, n: 4 * (2 * BLOCK**2 + b * BLOCK),
+    arrays=lambda b, n: {"X": (b, n), "W": (n, n), "Y": (b, n)},
+    result=lambda X, W, Y: {
+        "Y": [
+            [
+                sum(x * w for x, w in zip(row, col, strict=True))
+                for col in zip(*W, strict=True)
+            ]
+            for row in X
+        ]
+    },
+    at_most=_once,
+    slips=(
+        Slip(
+            "weights again for each block of tokens",
+            lambda b, n: 4 * (n * n * (b // BLOCK) + b * n * (n // BLOCK) + b * n),
+            "Every block of tokens loads the weights anew. Let the tile of weights "
+            "stand and the tokens stream.",
+        ),
+        Slip(
+            "results back and forth",
+            lambda b, n: _once(b, n) + 8 * b * n * (n // BLOCK - 1),
+            "The sums leave the scratchpad and come back. There is room to keep them "
+            "until their column of tiles is done.",
+        ),
+    ),
+    hint="Take one block column of W at a time. Keep the sums of all tokens for it, "
+    "let each of its tiles stand while the blocks of X pass.",
+    solution="""
+        The sums of all tokens for one block column fit beside one tile of weights and
+        one block of activations: these are the accumulators of an MXU.
+
+        ```python
+        def stationary(machine, b, n):
+            for f in range(0, n, 8):
+                sums = [machine.zeros(8, 8) for _ in range(0, b, 8)]
+                for d in range(0, n, 8):
+                    tile = machine.load("W", rows=(d, d + 8), cols=(f, f + 8))
+                    for i, c in enumerate(sums):
+                        x = machine.load("X", rows=(8 * i, 8 * i + 8), cols=(d, d + 8))
+                        machine.multiply_add(c, x, tile)
+                        machine.free(x)
+                    machine.free(tile)
+                for i, c in enumerate(sums):
+                    machine.store(c, "Y", row=8 * i, col=f)
+                    machine.free(c)
+        ```
+    """,
+    points=2,
+)

@@ -1,0 +1,580 @@
+"""Questions of chapter 03, "GPUs"."""
+
+import math
+
+from shardmath import chips, waves
+from shardmath.grading import slips
+from shardmath.grading.measured import Compiled, Traffic
+from shardmath.grading.questions import Function, Number, Slip
+
+
+def _fact(chip, name):
+    return chip.fact(name).value
+
+
+PER_CLOCK = Number(
+    id="03.1",
+    title="One clock of an H100",
+    unit="FLOPs",
+    expected=lambda: _fact(chips.H100, "cores") * _fact(chips.H100, "flops_per_clock"),
+    slips=(
+        slips.multiply_add(1 / 2),
+        slips.scaled(
+            "one Tensor Core an SM",
+            1 / 4,
+            "How many Tensor Cores does one SM have?",
+        ),
+        Slip(
+            "one SM",
+            lambda right: _fact(chips.H100, "flops_per_clock"),
+            "That is one SM. The chip has more than a hundred.",
+        ),
+    ),
+    hint="Formula (3.2) without its last factor; or the peak over the clock.",
+    solution="""
+        ```python
+        h100 = chips.H100
+        flops = h100.fact("cores").value * h100.fact("flops_per_clock").value
+        ```
+
+        About half a million FLOPs in each of 1.83 billion clocks a second.
+    """,
+)
+
+CLOCK = Number(
+    id="03.2",
+    title="The clock behind a peak",
+    unit="Hz",
+    rtol=0.003,
+    expected=lambda: (
+        chips.B200.flops["fp32"]
+        / (2 * _fact(chips.B200, "cores") * _fact(chips.B200, "lanes"))
+    ),
+    slips=(
+        slips.multiply_add(2),
+        Slip(
+            "the clock reported",
+            lambda right: _fact(chips.B200, "clock"),
+            "That is the highest clock the device reports. Which does the peak need?",
+        ),
+        Slip(
+            "one SM",
+            lambda right: right * _fact(chips.B200, "cores"),
+            "So fast one SM would have to be, alone.",
+        ),
+        Slip(
+            "Tensor Core peak",
+            lambda right: right * chips.B200.flops["bf16"] / chips.B200.flops["fp32"],
+            "That is the peak of the Tensor Cores. The lanes have one of their own.",
+        ),
+    ),
+    hint="Every lane does a multiply-add per clock. How many lanes are there?",
+    solution="""
+        ```python
+        b200 = chips.B200
+        lanes = b200.fact("cores").value * b200.fact("lanes").value
+        hertz = b200.flops["fp32"] / (2 * lanes)
+        ```
+
+        1.98 GHz, within 1 % of the highest clock that the device reports. (From the 80
+        TFLOPs/s that another source prints it would be 2.11 GHz, which it never runs.)
+    """,
+)
+
+RESIDENT = Number(
+    id="03.3",
+    title="Warps that fit",
+    unit="warps",
+    rtol=0.001,
+    expected=lambda: float(
+        _fact(chips.H100, "registers_bytes") // _fact(chips.H100, "cores") // (4 * 5376)
+    ),
+    slips=(
+        Slip(
+            "not rounded",
+            lambda right: 2**16 / 5376,
+            "A warp is resident whole or not at all.",
+        ),
+        Slip(
+            "rounded up",
+            lambda right: right + 1,
+            "The last of these does not fit.",
+        ),
+        Slip(
+            "the most possible",
+            lambda right: float(_fact(chips.H100, "warps")),
+            "So many fit if their registers do. Do they?",
+        ),
+        slips.scaled(
+            "threads for warps",
+            32,
+            "Those are threads. A warp has 32 of them.",
+        ),
+    ),
+    hint="A register has four bytes, a warp 32 threads. Round down.",
+    solution="""
+        ```python
+        h100 = chips.H100
+        file = h100.fact("registers_bytes").value // h100.fact("cores").value
+        warps = file // (4 * 168 * 32)
+        ```
+
+        12 of 64, an occupancy of 19 %.
+    """,
+)
+
+IN_FLIGHT = Number(
+    id="03.4",
+    title="Bytes on their way to a B200",
+    unit="bytes",
+    expected=lambda: (
+        chips.B200.hbm_bandwidth
+        * _fact(chips.B200, "hbm_latency")
+        / _fact(chips.B200, "clock")
+    ),
+    slips=(
+        Slip(
+            "one SM",
+            lambda right: right / _fact(chips.B200, "cores"),
+            "That is the share of one SM. The chip is wanted.",
+        ),
+        Slip(
+            "clocks for seconds",
+            lambda right: right * _fact(chips.B200, "clock"),
+            "The latency is given in clocks, the bandwidth in bytes a second.",
+        ),
+        Slip(
+            "latency of the L2",
+            lambda right: (
+                right
+                * _fact(chips.B200, "l2_latency")
+                / _fact(chips.B200, "hbm_latency")
+            ),
+            "That is how long the L2 takes. These bytes come from HBM.",
+        ),
+    ),
+    hint="Little's law, formula (3.3). The record has the latency in clocks.",
+    solution="""
+        ```python
+        b200 = chips.B200
+        seconds = b200.fact("hbm_latency").value / b200.fact("clock").value
+        nbytes = b200.hbm_bandwidth * seconds
+        ```
+
+        3.5 MB, where an H100 needs 1.3.
+    """,
+)
+
+ASKED = Number(
+    id="03.5",
+    title="Too little in flight",
+    unit="bytes/s",
+    expected=lambda: (
+        _fact(chips.H100, "cores")
+        * 8
+        * 32
+        * 16
+        * _fact(chips.H100, "clock")
+        / _fact(chips.H100, "hbm_latency")
+    ),
+    slips=(
+        Slip(
+            "the full bandwidth",
+            lambda right: chips.H100.hbm_bandwidth,
+            "Are there enough bytes in flight for that?",
+        ),
+        slips.scaled("one thread a warp", 1 / 32, "Every thread of a warp loads."),
+        slips.scaled(
+            "all 64 warps",
+            8,
+            "Only eight of the 64 possible warps are resident here.",
+        ),
+        Slip(
+            "one SM",
+            lambda right: right / _fact(chips.H100, "cores"),
+            "That is what one SM receives.",
+        ),
+    ),
+    hint="Turn (3.3) around: so many bytes arrive once in every latency.",
+    solution="""
+        ```python
+        h100 = chips.H100
+        threads = h100.fact("cores").value * 8 * h100.fact("warp_threads").value
+        seconds = h100.fact("hbm_latency").value / h100.fact("clock").value
+        rate = threads * 16 / seconds
+        ```
+
+        1.43 TB/s, 43 % of what the memory could do.
+    """,
+)
+
+USED = Number(
+    id="03.6",
+    title="The last wave of an A100",
+    unit="",
+    expected=lambda: waves.Waves(256, _fact(chips.A100_80GB, "cores")).used,
+    slips=(
+        Slip(
+            "waves rounded down",
+            lambda right: 256 / (2 * _fact(chips.A100_80GB, "cores")),
+            "More than the whole chip is busy? The last wave takes its time, too.",
+        ),
+        Slip(
+            "the last wave alone",
+            lambda right: (
+                waves.Waves(256, _fact(chips.A100_80GB, "cores")).last
+                / _fact(chips.A100_80GB, "cores")
+            ),
+            "So much of the last wave is used. The waves before it were full.",
+        ),
+        Slip(
+            "square tiles",
+            lambda right: waves.Waves(512, _fact(chips.A100_80GB, "cores")).used,
+            "That is the share with tiles of 128 × 128.",
+        ),
+    ),
+    hint="Count tiles, then waves. The second factor of (3.5).",
+    solution="""
+        8 · 32 = 256 tiles on 108 SMs make three waves:
+
+        ```python
+        tiles = (1024 // 128) * (8192 // 256)
+        sms = chips.A100_80GB.fact("cores").value
+        share = tiles / (-(-tiles // sms) * sms)
+        ```
+    """,
+)
+
+_EDGE = waves.TiledMatmul(1000, 8192, 3000, chips.H100, (128, 256))
+
+EDGE = Number(
+    id="03.7",
+    title="Edges and idle SMs",
+    unit="s",
+    expected=lambda: _EDGE.seconds,
+    slips=(
+        Slip(
+            "ideal time",
+            lambda right: _EDGE.ideal,
+            "That would take tiles and SMs that can be divided.",
+        ),
+        Slip(
+            "idle SMs at work",
+            lambda right: right * _EDGE.waves.used,
+            "There are fewer tiles than SMs, and a tile stays on one SM.",
+        ),
+        Slip(
+            "edges cut off",
+            lambda right: right * _EDGE.covered,
+            "A tile over the edge costs as much as a whole one.",
+        ),
+    ),
+    hint="How many tiles, and how many waves? One wave lasts as long as one tile on "
+    "one SM.",
+    solution="""
+        8 · 12 = 96 tiles, one wave, so the time is that of one tile:
+
+        ```python
+        h100 = chips.H100
+        of_one_sm = h100.flops["bf16"] / h100.fact("cores").value
+        seconds = 2 * 128 * 256 * 8192 / of_one_sm
+        ```
+
+        71.6 µs where 49.7 is ideal: 5 % lost at the edges, 27 % to SMs without a tile.
+    """,
+)
+
+DENSE = Number(
+    id="03.8",
+    title="Rubin in fp4",
+    unit="FLOPs/byte",
+    expected=lambda: chips.RUBIN.intensity("fp4"),
+    slips=(
+        Slip(
+            "sparse peak",
+            lambda right: _fact(chips.RUBIN, "sparse.fp4") / chips.RUBIN.hbm_bandwidth,
+            "That is the sparse rate. Ordinary matrices run at the dense one.",
+        ),
+        Slip(
+            "sparse, halved",
+            lambda right: (
+                _fact(chips.RUBIN, "sparse.fp4") / 2 / chips.RUBIN.hbm_bandwidth
+            ),
+            "Half of the sparse rate is not the dense rate here.",
+        ),
+        Slip(
+            "another format",
+            lambda right: chips.RUBIN.intensity("fp8"),
+            "That is fp8.",
+        ),
+    ),
+    hint="The record knows both rates. Which one do matrices without zeros get?",
+    solution="""
+        ```python
+        intensity = chips.RUBIN.flops["fp4"] / chips.RUBIN.hbm_bandwidth
+        ```
+
+        1,591 FLOPs for every byte: at half a byte per weight, a critical batch of 398.
+    """,
+)
+
+FEED = Number(
+    id="03.9",
+    title="What the SMs ask of the L2",
+    unit="bytes/s",
+    expected=lambda: chips.B200.flops["bf16"] * 2 / 256,
+    slips=(
+        Slip(
+            "one operand",
+            lambda right: chips.B200.flops["bf16"] / 256,
+            "A tile reads rows of one array and columns of the other.",
+        ),
+        Slip(
+            "of one SM",
+            lambda right: right / _fact(chips.B200, "cores"),
+            "That is one SM. All of them ask at the same time.",
+        ),
+        Slip(
+            "what HBM has",
+            lambda right: chips.B200.hbm_bandwidth,
+            "That is what the HBM delivers. How much would the tiles need?",
+        ),
+    ),
+    hint="The intensity of a square tile of side b is b/2 in bf16.",
+    solution="""
+        Formula (3.6) with $b = f = 256$, so $I = 128$:
+
+        ```python
+        rate = chips.B200.flops["bf16"] / (256 * 256 / (256 + 256))
+        ```
+
+        17.6 TB/s, 2.2 times what the HBM has: neighbours must share what they read.
+    """,
+)
+
+
+def _finish(seconds, sms):
+    return waves.simulate(seconds, sms).seconds
+
+
+FINISH = Function(
+    id="03.10",
+    title="Hand out tiles",
+    spec=_finish,
+    cases=lambda rng: (
+        [rng.uniform(0.5, 2) for _ in range(rng.randint(1, 40))],
+        rng.randint(1, 12),
+    ),
+    examples=(([1.0] * 5, 4), ([1.0], 8), ([3.0, 1.0, 1.0, 1.0], 2)),
+    slips=(
+        Slip(
+            "ideal time",
+            lambda seconds, sms: sum(seconds) / sms,
+            "A tile cannot be split over SMs.",
+        ),
+        Slip(
+            "waves in step",
+            lambda seconds, sms: sum(
+                max(seconds[n : n + sms]) for n in range(0, len(seconds), sms)
+            ),
+            "An SM takes its next tile as soon as it is free; it does not wait for the "
+            "others.",
+        ),
+        Slip(
+            "dealt like cards",
+            lambda seconds, sms: max(sum(seconds[n::sms]) for n in range(sms)),
+            "The next tile goes to the SM that is free first, whichever it is.",
+        ),
+    ),
+    hint="Keep a list of the times at which each SM becomes free.",
+    solution="""
+        ```python
+        def finish(seconds, sms):
+            free = [0.0] * sms
+            for duration in seconds:
+                first = free.index(min(free))
+                free[first] += duration
+            return max(free)
+        ```
+    """,
+)
+
+
+def _efficiency(B, F, b, f, sms):
+    tiles = math.ceil(B / b) * math.ceil(F / f)
+    return B * F / (b * f * math.ceil(tiles / sms) * sms)
+
+
+EFFICIENCY = Function(
+    id="03.11",
+    title="Both quantisations",
+    spec=_efficiency,
+    cases=lambda rng: (
+        rng.randint(1, 5000),
+        rng.randint(1, 5000),
+        2 ** rng.randint(5, 8),
+        2 ** rng.randint(5, 8),
+        rng.randint(1, 160),
+    ),
+    examples=((896, 2432, 128, 128, 132), (1, 1, 128, 128, 132)),
+    slips=(
+        Slip(
+            "edges left out",
+            lambda B, F, b, f, sms: (
+                (tiles := math.ceil(B / b) * math.ceil(F / f))
+                / (math.ceil(tiles / sms) * sms)
+            ),
+            "Tiles that hang over the edge are not all result.",
+        ),
+        Slip(
+            "waves left out",
+            lambda B, F, b, f, sms: (
+                B * F / (b * f * math.ceil(B / b) * math.ceil(F / f))
+            ),
+            "SMs without a tile wait for the last wave.",
+        ),
+        Slip(
+            "rounded once",
+            lambda B, F, b, f, sms: (
+                B * F / (b * f * math.ceil(B * F / (b * f) / sms) * sms)
+            ),
+            "Rows and columns of tiles are rounded up before the waves are.",
+        ),
+    ),
+    hint="Formula (3.5). Three things are rounded up.",
+    solution="""
+        ```python
+        import math
+
+
+        def efficiency(B, F, b, f, sms):
+            tiles = math.ceil(B / b) * math.ceil(F / f)
+            waves = math.ceil(tiles / sms)
+            return B * F / (waves * sms * b * f)
+        ```
+    """,
+)
+
+
+def _blocks(registers, smem, threads, file, shared, most):
+    warps = math.ceil(threads / 32)
+    fits = [file // (4 * registers * 32 * warps), most // warps]
+    return min([*fits, shared // smem] if smem else fits)
+
+
+BLOCKS = Function(
+    id="03.12",
+    title="Blocks on one SM",
+    spec=_blocks,
+    cases=lambda rng: (
+        rng.randint(16, 128),
+        1024 * rng.randint(1, 100),
+        rng.randint(1, 512),
+        2**18,
+        1024 * rng.choice([96, 164, 228]),
+        64,
+    ),
+    examples=((32, 0, 256, 2**18, 2**17, 64), (32, 1024, 33, 2**18, 2**17, 64)),
+    slips=(
+        Slip(
+            "shared memory left out",
+            lambda registers, smem, threads, file, shared, most: _blocks(
+                registers, 0, threads, file, shared, most
+            ),
+            "The blocks share one SMEM.",
+        ),
+        Slip(
+            "threads for warps",
+            lambda registers, smem, threads, file, shared, most: min(
+                file // (4 * registers * threads),
+                32 * most // threads,
+                *([shared // smem] if smem else []),
+            ),
+            "A block of 33 threads takes two warps, and the registers of two.",
+        ),
+    ),
+    hint="Three limits, each rounded down. A started warp is a whole warp.",
+    solution="""
+        ```python
+        import math
+
+
+        def blocks(registers, smem, threads, file, shared, most):
+            warps = math.ceil(threads / 32)
+            limits = [file // (4 * registers * 32 * warps), most // warps]
+            if smem:
+                limits.append(shared // smem)
+            return min(limits)
+        ```
+    """,
+)
+
+
+def _scaled_sum(A, B, C):
+    rows = zip(A, B, C, strict=True)
+    return {"C": [[x * y + z for x, y, z in zip(*r, strict=True)] for r in rows]}
+
+
+FUSED = Traffic(
+    id="03.13",
+    title="Two operations, one pass",
+    cases=lambda rng: (8 * rng.randint(2, 5),),
+    capacity=lambda n: 4 * 3 * 8 * 8,
+    arrays=lambda n: {"A": (n, n), "B": (n, n), "C": (n, n)},
+    result=_scaled_sum,
+    at_most=lambda n: 4 * 4 * n * n,
+    slips=(
+        Slip(
+            "two kernels",
+            lambda n: 4 * 6 * n * n,
+            "The product goes out and comes back before the addition. Can it stay?",
+        ),
+        Slip(
+            "two products",
+            lambda n: 4 * 5 * n * n,
+            "One of the arrays is read twice.",
+        ),
+    ),
+    points=2,
+    hint="Load a block of each array and do both operations before anything is stored.",
+    solution="""
+        Three reads and one write for each value, and nothing in between:
+
+        ```python
+        def multiply_and_add(machine, n):
+            t = 8
+            for i in range(0, n, t):
+                for j in range(0, n, t):
+                    where = {"rows": (i, i + t), "cols": (j, j + t)}
+                    a, b, c = (machine.load(name, **where) for name in "ABC")
+                    machine.multiply(a, b)
+                    machine.add(a, c)
+                    machine.store(a, "C", row=i, col=j)
+                    for block in (a, b, c):
+                        machine.free(block)
+        ```
+
+        As two kernels it would be six arrays across the bus, and half as long again.
+    """,
+)
+
+LAST = Compiled(
+    id="03.14",
+    title="The one row that is needed",
+    shapes=lambda rng: (
+        (8 * rng.randint(2, 8), n := 16 * rng.randint(2, 4)),
+        (n, 32 * rng.randint(2, 4)),
+    ),
+    spec=lambda x, w: x[-1] @ w,
+    at_most=lambda x, w: {"flops": 2 * w[0] * w[1]},
+    points=2,
+    hint="Which rows of x does the last row of the product depend on?",
+    solution="""
+        ```python
+        def last_row(x, W):
+            return x[-1] @ W
+        ```
+
+        Written as `(x @ W)[-1]`, the compiler multiplies all rows and throws them away.
+    """,
+)
