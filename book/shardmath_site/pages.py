@@ -46,6 +46,8 @@ def _complete_context(app, pagename, templatename, context, doctree):
     body = EMPTY_HEADER.sub("<td></td>", context.get("body", ""))
     # A list of role "list" needs items of role "listitem"; docutils says otherwise.
     body = body.replace('role="doc-biblioentry"', 'role="listitem"')
+    # A folded cell's name is what it shows ("Show code cell source"), nothing else.
+    body = body.replace(' aria-label="Toggle hidden content"', "")
     sources = {name: path for path, name in app.builder.images.items()}
     context["body"] = IMAGE.sub(
         lambda match: _size(Path(app.srcdir, sources[match.group(1)])), body
