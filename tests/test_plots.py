@@ -6,7 +6,9 @@ import pytest
 
 from shardmath import plots, roofline
 from shardmath.chips import H100, TPU_V5E
+from shardmath.collectives import Collective
 from shardmath.estimate import Roof
+from shardmath.ledger import compare
 from shardmath.tables import table
 
 
@@ -54,3 +56,17 @@ def test_a_column_without_a_name_has_no_empty_heading():
 def test_table_names_a_row_that_does_not_fit():
     with pytest.raises(ValueError, match=r"3 cells.*2"):
         table(["a", "b"], [(1, 2, 3)])
+
+
+def test_the_ledger_is_drawn_row_by_row():
+    """Every row has its two bars, as long as its bytes, and its ratio."""
+    gather = Collective("all_gather", ("X",), 8e6, group=4)
+    twice = Collective("all_reduce", ("Y",), 8e6, group=2, times=2)
+    book = compare([gather, twice], [gather, gather, twice])
+    (ax,) = plots.ledger(book).figure.axes
+    assert sorted(line.get_xdata()[1] for line in ax.lines) == [6e6, 12e6, 16e6, 16e6]
+    assert {text.get_text().strip() for text in ax.texts} == {"2.000", "1.000"}
+    assert [t.get_text() for t in ax.get_yticklabels()] == [
+        "AllReduce Y",
+        "AllGather X",
+    ]

@@ -9,9 +9,11 @@ from itertools import pairwise
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
+from .collectives import NAMES
 from .estimate import Roof
+from .ledger import Ledger
 from .units import show
 
 # The same three colours in the whole book; live figures take them from the style sheet.
@@ -227,5 +229,30 @@ def ratios(rows: Iterable[tuple[str, float]], xlabel: str) -> Picture:
     ax.set_yticks(range(len(rows)), [name for name, _ in rows])
     ax.set_xlim(0, 1.08)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
+    ax.grid(visible=False, axis="y")
+    return Picture(figure)
+
+
+def ledger(book: Ledger) -> Picture:
+    """Bytes that a device sends: predicted and compiled, a pair of bars a row.
+
+    The ratio stands beside each pair; bars start at zero, so lengths may be compared.
+    """
+    figure, ax = axes("sent by one device", "", size=(4.8, 0.62 * len(book.rows) + 1.1))
+    for height, row in enumerate(reversed(book.rows)):
+        ends = row.predicted_sent, row.compiled_sent
+        for shift, end, colour in zip(
+            (0.17, -0.17), ends, (GRID, NETWORK), strict=True
+        ):
+            ax.plot([0, end], [height + shift] * 2, color=colour, linewidth=9,
+                    solid_capstyle="butt")  # fmt: skip
+        ax.annotate(f"  {row.ratio:.3f}", (max(ends), height), va="center", color=INK)
+    names = [f"{NAMES[row.op]} {' '.join(row.axes)}" for row in reversed(book.rows)]
+    ax.set_yticks(range(len(names)), names)
+    longest = max(max(r.predicted_sent, r.compiled_sent) for r in book.rows)
+    ax.set_xlim(0, 1.18 * longest)
+    ax.set_title("grey: predicted, plum: compiled, and their ratio", fontsize=10)
+    ax.xaxis.set_major_locator(MaxNLocator(4))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: show(v, "bytes")))
     ax.grid(visible=False, axis="y")
     return Picture(figure)
