@@ -167,7 +167,8 @@ def view(browser, server):
 
 
 def slider(page, name="B"):
-    return page.locator(f".sm-live input[name={name}]")
+    """The slider once it is switched on: a key pressed before that is lost."""
+    return page.locator(f".sm-live fieldset:enabled input[name={name}]")
 
 
 def shown(page) -> str:
