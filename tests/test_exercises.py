@@ -9,8 +9,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from shardmath import answers
 from shardmath.grading import folder, sandbox
-from shardmath.grading.exercise import answers_in, checked, role
-from shardmath.grading.questions import Number
+from shardmath.grading.notebook import answers_in, checked, role
+from shardmath.questions import Number
 
 sys.path.append("tools")
 import exercises

@@ -12,8 +12,7 @@ import pytest
 
 from shardmath import answers
 from shardmath.grading import folder, sandbox
-from shardmath.grading.measured import Traffic
-from shardmath.grading.questions import Function, Number
+from shardmath.questions import Function, Number, Traffic
 
 SECONDS = 10  # so long one endless answer takes
 

@@ -11,11 +11,18 @@ import numpy as np
 import pytest
 
 from shardmath import answers, grading
-from shardmath.grading import slips
-from shardmath.grading.machine import Machine
-from shardmath.grading.measured import Compiled, Traffic
-from shardmath.grading.questions import Finding, Function, Number, Slip, same
-from shardmath.grading.reading import quantity
+from shardmath.questions import (
+    Compiled,
+    Finding,
+    Function,
+    Number,
+    Slip,
+    Traffic,
+    slips,
+)
+from shardmath.questions.function import same
+from shardmath.questions.quantity import quantity
+from shardmath.questions.scratchpad import Scratchpad
 
 QUESTIONS = answers.questions()
 
@@ -397,7 +404,7 @@ def test_a_forged_trace_is_invalid(trace):
 
 def test_machine_multiplies_and_counts():
     a, b = [[1.0, 2.0]], [[3.0], [4.0]]
-    machine = Machine(capacity=20, arrays={"a": a, "b": b, "c": [[9.0]]})
+    machine = Scratchpad(capacity=20, arrays={"a": a, "b": b, "c": [[9.0]]})
     x = machine.load("a", rows=(0, 1), cols=(0, 2))
     y = machine.load("b", rows=(0, 2), cols=(0, 1))
     z = machine.zeros(1, 1)

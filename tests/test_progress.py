@@ -10,7 +10,7 @@ import pytest
 from shardmath import answers, grading
 from shardmath.grading import progress
 from shardmath.grading.progress import Entry, Store
-from shardmath.grading.questions import Number
+from shardmath.questions import Number
 
 RECORD = """
 import sys

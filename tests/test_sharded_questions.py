@@ -12,8 +12,8 @@ import pytest
 from shardmath import answers, grading
 from shardmath.collectives import Collective
 from shardmath.grading import sandbox
-from shardmath.grading.sharded import DEVICES, Sharded
-from shardmath.grading.slips import Slip
+from shardmath.questions import Slip
+from shardmath.questions.sharded import DEVICES, Sharded
 
 RING = [(i, (i + 1) % 8) for i in range(8)]
 

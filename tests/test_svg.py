@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from shardmath import labels, svg
+from shardmath.drawing import labels, svg
 
 X, Y = svg.Axis("x", 1, 1e4), svg.Axis("y", 1e9, 1e15, unit="FLOPs/s")
 NS = "{http://www.w3.org/2000/svg}"

@@ -6,7 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from shardmath import figures, labels, svg, systolic
+from shardmath import figures, systolic
+from shardmath.drawing import labels, svg
 
 SEEDS = pytest.mark.parametrize("seed", range(40))
 FIGURE = figures.find("systolic")

@@ -17,7 +17,7 @@ import nbformat
 
 from shardmath import answers
 from shardmath.grading import prose
-from shardmath.grading.exercise import ROLES, checked, role
+from shardmath.grading.notebook import ROLES, checked, role
 
 _GENERATED = "<!-- answer -->"
 _HEADING = re.compile(r"\A##[^\n]*\n*")

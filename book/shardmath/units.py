@@ -4,8 +4,9 @@ Every quantity in this package is a plain ``float`` in a base unit: FLOPs,
 FLOPs/s, bytes, bytes/s, seconds. Prefixes appear when a number is shown.
 """
 
+import contextlib
 import math
-from numbers import Real
+import operator
 
 KiB, MiB, GiB = 2**10, 2**20, 2**30  # capacities whose source says so
 
@@ -66,20 +67,68 @@ def show(value: float, unit: str = "", digits: int = 3) -> str:
     return f"{number} {prefix}{unit}".strip()
 
 
-def positive(**sizes: float) -> None:
-    """Raise unless every size is a finite number above zero.
+def number(name: str, value: object) -> int | float:
+    """`value` as Python's own int or float: the one door for numbers.
+
+    NumPy's and JAX's integers have a fixed width and overflow without a word, so they
+    do not get past this.
+
+    Raises:
+        ValueError: names the argument and quotes what is no number.
+
+    >>> import decimal
+    >>> number("B", 8), number("B", decimal.Decimal("0.5"))
+    (8, 0.5)
+    """
+    if not isinstance(value, bool | str | bytes):
+        for convert in (operator.index, float):
+            with contextlib.suppress(TypeError, ValueError, OverflowError):
+                return convert(value)
+    raise ValueError(f"{name} = {value!r}: must be a number")
+
+
+def positive(**sizes: object) -> list[int | float]:
+    """The sizes as Python's numbers; raise unless each is finite and above zero.
 
     Raises:
         ValueError: names the argument, quotes what was given, says what is valid.
 
+    >>> positive(B=8, D=0.5)
+    [8, 0.5]
     >>> positive(B=8, D=-1)
     Traceback (most recent call last):
     ValueError: D = -1: must be a finite number above 0
     """
+    found = []
     for name, size in sizes.items():
-        real = isinstance(size, Real) and not isinstance(size, bool)
-        if not (real and math.isfinite(size) and size > 0):
-            raise ValueError(f"{name} = {size!r}: must be a finite number above 0")
+        with contextlib.suppress(ValueError):
+            found.append(number(name, size))
+            if found[-1] > 0 and math.isfinite(found[-1]):
+                continue
+        raise ValueError(f"{name} = {size!r}: must be a finite number above 0")
+    return found
+
+
+def whole(**counts: object) -> list[int]:
+    """The counts as Python's ints; raise unless each is a whole number from 1.
+
+    Raises:
+        ValueError: names the argument, quotes what was given, says what is valid.
+
+    >>> whole(gpus=8)
+    [8]
+    >>> whole(gpus=2.5)
+    Traceback (most recent call last):
+    ValueError: gpus = 2.5: must be a whole number from 1
+    """
+    found = []
+    for name, count in counts.items():
+        with contextlib.suppress(ValueError):
+            found.append(number(name, count))
+            if isinstance(found[-1], int) and found[-1] > 0:
+                continue
+        raise ValueError(f"{name} = {count!r}: must be a whole number from 1")
+    return found
 
 
 def bytes_per_value(precision: str) -> float:

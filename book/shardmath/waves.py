@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from . import svg
 from .chips import Chip
+from .drawing import svg
 from .units import positive, show
 
 

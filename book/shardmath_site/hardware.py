@@ -18,7 +18,8 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from shardmath import chips
-from shardmath.chips import Chip, Fact, Source
+from shardmath.chips import Chip
+from shardmath.facts import Fact, Source
 
 from .facts import exact, label, printed
 

@@ -19,9 +19,9 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from shardmath import answers, figures
+from shardmath.drawing.labels import text_width
 from shardmath.figures import Choice
 from shardmath.grading import CHECK_MIME, judge_number
-from shardmath.labels import text_width
 from shardmath.live import Still, answer
 from shardmath_site import runtime
 

@@ -3,9 +3,7 @@
 import math
 
 from shardmath import chips, roofline
-from shardmath.grading import slips
-from shardmath.grading.measured import Compiled, Traffic
-from shardmath.grading.questions import Function, Number, Slip
+from shardmath.questions import Compiled, Function, Number, Slip, Traffic, slips
 
 B, D, F = 512, 4096, 16384  # the matmul of the first three questions
 LLAMA_8B_PARAMS = 8.03e9  # given in the task

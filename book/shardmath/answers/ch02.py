@@ -3,10 +3,8 @@
 import math
 
 from shardmath import chips, systolic
-from shardmath.grading import slips
-from shardmath.grading.measured import Traffic
-from shardmath.grading.questions import Function, Number, Slip
 from shardmath.networks import Torus
+from shardmath.questions import Function, Number, Slip, Traffic, slips
 
 V4, V5E, V5P = chips.TPU_V4, chips.TPU_V5E, chips.TPU_V5P
 TRILLIUM, IRONWOOD = chips.TPU_V6E, chips.TPU_7X

@@ -3,9 +3,7 @@
 import math
 
 from shardmath import chips, waves
-from shardmath.grading import slips
-from shardmath.grading.measured import Compiled, Traffic
-from shardmath.grading.questions import Function, Number, Slip
+from shardmath.questions import Compiled, Function, Number, Slip, Traffic, slips
 
 
 def _fact(chip, name):

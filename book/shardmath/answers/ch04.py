@@ -4,11 +4,9 @@ import math
 
 from shardmath import chips
 from shardmath.collectives import Collective, all_gather, all_reduce
-from shardmath.grading import slips
-from shardmath.grading.questions import Function, Number, Slip
-from shardmath.grading.sharded import Sharded
 from shardmath.mesh import Mesh
 from shardmath.networks import Cluster, NVLinkDomain, Torus
+from shardmath.questions import Function, Number, Sharded, Slip, slips
 
 # Given in the tasks.
 GATHERED, REDUCED = 4e6, 10e9  # bytes

@@ -4,11 +4,9 @@ import math
 
 from shardmath import chips, collectives
 from shardmath.collectives import Collective, Priced
-from shardmath.grading import slips
-from shardmath.grading.questions import Function, Number, Slip
-from shardmath.grading.sharded import Sharded
 from shardmath.mesh import Mesh
 from shardmath.networks import Network, NVLinkDomain, Torus
+from shardmath.questions import Function, Number, Sharded, Slip, slips
 
 MATRIX = 2 * 8192 * 8192  # bytes of the first two questions: bf16[8192, 8192]
 EXPERTS = 256 * 2**20  # bytes, given in the tasks

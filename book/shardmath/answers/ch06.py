@@ -4,12 +4,9 @@ import math
 
 from shardmath import chips, collectives
 from shardmath.collectives import Collective
-from shardmath.grading import slips
-from shardmath.grading.questions import Function, Number
-from shardmath.grading.sharded import Sharded
-from shardmath.grading.slips import Slip, scaled
 from shardmath.mesh import Mesh
 from shardmath.networks import Torus
+from shardmath.questions import Function, Number, Sharded, Slip, scaled, slips
 from shardmath.sharding import array, contract
 
 XYZ = {"X": 4, "Y": 8, "Z": 2}

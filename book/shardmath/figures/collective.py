@@ -2,9 +2,10 @@
 
 import math
 
-from .. import collectives, svg
+from .. import collectives
 from ..chips import GB200, TPU_V5P
 from ..collectives import NAMES, Priced
+from ..drawing import svg
 from ..mesh import Mesh
 from ..networks import LATENCY, Network, NVLinkDomain, Ring
 from ..units import show

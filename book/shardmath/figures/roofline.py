@@ -3,7 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from .. import chips, roofline, svg
+from .. import chips, roofline
+from ..drawing import svg
 from ..estimate import Estimate, Roof
 from ..units import PRECISION_BYTES, show
 from .controls import Choice, Drawing, Figure, Slider

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable
 
-from .. import chips, svg
+from .. import chips
+from ..drawing import svg
 from ..mesh import Mesh
 from ..networks import Cluster, NVLinkDomain, Torus
 from ..sharding import Contraction, contract

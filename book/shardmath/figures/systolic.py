@@ -3,8 +3,8 @@
 from html import escape
 
 from .. import systolic
-from ..labels import FONT
-from ..svg import COLOURS, HEIGHT, WIDTH
+from ..drawing.labels import FONT
+from ..drawing.svg import COLOURS, HEIGHT, WIDTH
 from .controls import Drawing, Figure, Slider
 
 SIZES, TOKENS = (2, 8), (1, 16)

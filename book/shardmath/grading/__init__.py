@@ -7,7 +7,7 @@ import inspect
 from dataclasses import dataclass, field
 
 from .. import answers
-from .questions import Finding, Number
+from ..questions import Finding, Number
 
 CHECK_MIME = "application/vnd.shardmath.check+json"  # a page shows an input field
 MARKS = {"correct": "✓", "wrong": "✗", "todo": "○", "invalid": "!"}

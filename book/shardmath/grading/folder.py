@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .. import answers
+from ..questions.question import Finding
 from . import feedback, sandbox
-from .exercise import answers_in, checked, role, source
-from .questions import Finding
+from .notebook import answers_in, checked, role, source
 
 _LARGEST = 20 * 2**20  # bytes of a notebook
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 
-from .sharded import DEVICES
+from ..questions.sharded import DEVICES
 
 _READ_ONLY = """
 mount --bind "$0" "$0" || exit 125

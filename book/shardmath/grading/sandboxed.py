@@ -11,8 +11,8 @@ import os
 import sys
 
 from .. import answers
-from .calling import describe
-from .questions import Finding
+from ..questions.calling import describe
+from ..questions.question import Finding
 from .sandbox import Limits
 
 

@@ -10,8 +10,8 @@ from base64 import b64encode
 from dataclasses import dataclass
 from html import escape
 
+from ..drawing.svg import standalone
 from ..figures import Choice, Drawing, Figure, Slider, find
-from ..svg import standalone
 
 MIME = "application/vnd.shardmath.live+json"
 

@@ -6,7 +6,8 @@ by DeepSeek, end to end for 64 bytes. A level that is not here has to be given.
 
 from dataclasses import replace
 
-from ..chips import SOURCES, Fact
+from ..chips import SOURCES
+from ..facts import Fact
 
 _BOOK = SOURCES["book"]
 _DEEPSEEK = replace(

@@ -4,8 +4,8 @@ from collections import defaultdict
 from html import escape
 from itertools import product
 
-from ..labels import FONT, text_width
-from ..svg import COLOURS
+from ..drawing.labels import FONT, text_width
+from ..drawing.svg import COLOURS
 from ..tables import Table, table
 
 MANY = 8  # blocks along one dimension, or devices in one block, that are all written

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from html import escape
 from math import isqrt
 
-from ..labels import FONT, text_width
-from ..svg import COLOURS
+from ..drawing.labels import FONT, text_width
+from ..drawing.svg import COLOURS
 from ..units import show
 from . import Link, Trace
 

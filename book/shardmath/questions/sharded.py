@@ -15,7 +15,7 @@ from ..collectives import Collective
 from ..hlo import collectives_in
 from ..ledger import compare
 from .calling import describe
-from .questions import Finding, code_or, unusable
+from .question import Finding, code_or, unusable
 from .slips import Slip
 
 DEVICES = 8  # what a kernel is asked to have; the sandbox has as many

@@ -1,15 +1,4 @@
-"""Question records: what is asked, what is right, what goes wrong, and how to judge.
-
-Every kind of question has the same three steps, so that a notebook, a folder of
-submissions and a page share one grader:
-
-* ``draw(seed)``: the task, what the answer is tried on;
-* ``collect(answer, task)``: the evidence. The only step that touches the reader's
-  objects or runs the reader's code;
-* ``judge(evidence, task)``: the finding. Believes nothing but what it computes.
-
-Task and evidence are JSON values: the second step may run in another process.
-"""
+"""Questions whose answer is a function, graded against a naive one."""
 
 import copy
 import json
@@ -19,105 +8,9 @@ import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..units import show
-from .calling import is_blank, outcome
-from .reading import quantity
-from .slips import Slip, generic
-
-TODO = {"todo": True}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What the judge found: "correct", "wrong", "todo" or "invalid", and why."""
-
-    verdict: str
-    message: str
-    slip: str = ""
-
-
-def unusable(evidence: dict, wanted: str) -> Finding | None:
-    """The finding where there is nothing to judge: no answer, or none of its kind."""
-    if evidence.get("todo"):
-        return Finding("todo", wanted)
-    if "invalid" in evidence:
-        return Finding("invalid", str(evidence["invalid"]))
-    return None
-
-
-def code_or(answer: object, wanted: str) -> dict | None:
-    """The evidence where `answer` is no code to try; None where it is."""
-    if answer is None or answer is ... or is_blank(answer):
-        return TODO
-    if not callable(answer):
-        kind = type(answer).__name__
-        return {"invalid": f"{kind} is not a function: give {wanted}"}
-    return None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Number:
-    """A quantity in a base unit.
-
-    Args:
-        expected: computes the right value from the package.
-        unit: base unit; "" for a ratio.
-        rtol: how far off an answer may be, relative to the right value.
-        slips: the known ways to go wrong. Those of `slips.GENERIC` need not be listed.
-    """
-
-    id: str
-    title: str
-    expected: Callable[[], float]
-    unit: str
-    slips: tuple[Slip, ...]
-    hint: str
-    solution: str
-    rtol: float = 0.01
-    points: int = 1
-
-    @property
-    def form(self) -> str:
-        how = f"in {self.unit}" if self.unit else "as a plain number"
-        near = f"within {100 * self.rtol:g}%" if self.rtol else "exactly"
-        return f"Answer {how}, {near}."
-
-    def draw(self, seed: str) -> None:
-        """Nothing: a number is tried on nothing."""
-
-    def collect(self, answer: object, task: None = None) -> dict:
-        if answer is None or answer is ... or (isinstance(answer, str) and not answer):
-            return TODO
-        try:
-            return {"value": quantity(answer, self.unit)}
-        except ValueError as error:
-            return {"invalid": str(error)}
-
-    def judge(self, evidence: dict, task: None = None) -> Finding:
-        if finding := unusable(evidence, self.form):
-            return finding
-        value = quantity(evidence["value"], self.unit)
-        right = self.expected()
-        given = show(value, self.unit, digits=4)
-        if self._near(value, right):
-            return Finding("correct", given)
-        for slip in (*self.slips, *generic(value, right)):
-            if self._near(value, slip.wrong(right)):
-                name = slip.name[0].upper() + slip.name[1:]
-                return Finding("wrong", f"{given}. {name}? {slip.says}", slip.name)
-        return Finding("wrong", f"{given} is {_far_off(value, right)}.")
-
-    def _near(self, value: float, right: float) -> bool:
-        return math.isclose(value, right, rel_tol=self.rtol)
-
-
-def _far_off(value: float, right: float) -> str:
-    if value * right <= 0:
-        return "not it, not even in sign"
-    ratio = value / right
-    if 0.1 <= ratio <= 10:
-        return "not it, though within a factor of 10"
-    return f"too {'large' if ratio > 1 else 'small'} by more than a factor of 10"
+from .calling import outcome
+from .question import Finding, code_or, unusable
+from .slips import Slip
 
 
 @dataclass(frozen=True, kw_only=True)

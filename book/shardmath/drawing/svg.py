@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
+from ..units import show
 from .labels import FONT, along, place, text_width
-from .units import show
 
 # One colour a resource in the whole book, each with contrast 4.5 : 1 on white; the
 # style sheet has the pair for dark pages.

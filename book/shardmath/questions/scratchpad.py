@@ -33,7 +33,7 @@ class Block:
         return self.rows * self.cols * VALUE_BYTES
 
 
-class Machine:
+class Scratchpad:
     """`capacity` bytes of scratchpad beside a memory that holds `arrays`.
 
     Args:
@@ -46,7 +46,7 @@ class Machine:
         flops: additions and multiplications so far.
         trace: the operations so far, as JSON values.
 
-    >>> machine = Machine(capacity=64, arrays={"x": [[1.0, 2.0, 3.0, 4.0]]})
+    >>> machine = Scratchpad(capacity=64, arrays={"x": [[1.0, 2.0, 3.0, 4.0]]})
     >>> x = machine.load("x", rows=(0, 1), cols=(0, 4))
     >>> machine.add(x, x)
     >>> machine.store(x, "x", row=0, col=0)
@@ -64,7 +64,7 @@ class Machine:
 
     def __repr__(self) -> str:
         return (
-            f"Machine({self.used:,} of {self.capacity:,} bytes in use, "
+            f"Scratchpad({self.used:,} of {self.capacity:,} bytes in use, "
             f"{self.moved:,} bytes moved)"
         )
 

@@ -1,0 +1,1 @@
+"""Drawing: SVG, and labels that find a free place."""

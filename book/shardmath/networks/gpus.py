@@ -1,0 +1,113 @@
+"""GPU networks: NVLink domains, and clusters of them on fat trees."""
+
+import math
+from numbers import Integral
+
+from ..chips import Chip
+from ..units import positive
+from .latency import LATENCY
+from .wiring import Network, Switch
+
+
+class NVLinkDomain(Network):
+    """GPUs joined by NVLink through NVSwitches: 8 in a node, 72 in an NVL72 rack.
+
+    Args:
+        chip: an NVIDIA GPU of `chips`.
+        gpus: how many; as many as the chip's domain holds if not given.
+        bandwidth: one-way bytes/s of one GPU; `chip.scale_up_bandwidth` if not given.
+        latency: seconds from GPU to GPU; if not given 3.33 µs, see `LATENCY`.
+        reduces: whether the switches add up what passes (NVLink SHARP, since Hopper).
+
+    Raises:
+        ValueError: the domain cannot hold as many, or its switches cannot reduce.
+
+    Source:
+        `chips`; How to Scale Your Model, chapter 12 (SHARP since Hopper).
+
+    >>> from shardmath.chips import GB200
+    >>> NVLinkDomain(GB200).bisection
+    32400000000000.0
+    """
+
+    def __init__(
+        self,
+        chip: Chip,
+        gpus: int | None = None,
+        bandwidth: float | None = None,
+        latency: float = LATENCY["NVLink"].value,
+        reduces: bool = False,
+    ):
+        if chip.vendor != "NVIDIA":
+            raise ValueError(f"{chip.name}: must be an NVIDIA GPU to have NVLink")
+        most = chip.fact("domain").value
+        gpus = most if gpus is None else gpus
+        if isinstance(gpus, Integral) and gpus > most:
+            raise ValueError(f"gpus = {gpus}: NVLink joins at most {most} {chip.name}")
+        if reduces and chip.year < 2022:
+            raise ValueError(f"{chip.name}: must be Hopper or later for reduces=True")
+        rate = chip.scale_up_bandwidth if bandwidth is None else bandwidth
+        switch = Switch(gpus, rate, latency, reduces, "NVLink")
+        super().__init__((switch,), f"{gpus} {chip.name} on NVLink", chip)
+
+
+class Cluster(Network):
+    """Nodes on a rail-optimised fat tree, each GPU with a network card of its own.
+
+        egress of a node = GPUs · rate of one card
+
+    Equal GPUs of the nodes under one leaf level share a rail, so that node egress is
+    reached only by collectives that split their bytes over all GPUs of the node.
+
+    Args:
+        node: the NVLink domain that makes one node.
+        nodes: how many on one switch level; or a tuple (…, spine, leaf), such as
+            (4, 32) for 4 scalable units of 32 nodes.
+        egress: one-way bytes/s of one node; GPUs · `chip.scale_out_bandwidth` if not
+            given.
+        taper: level by level as in `nodes`, how many times thinner it is than a full
+            fat tree: (7, 1) for a spine oversubscribed 7 to 1. All 1 if not given.
+        latency: seconds of one crossing, level by level; of `LATENCY` if not given.
+
+    Raises:
+        ValueError: levels do not match, or no latency is known for a third one.
+
+    Source:
+        Levels of a DGX H100 SuperPOD (32 nodes to a unit, 4 units): How to Scale Your
+        Model, chapter 12, after NVIDIA's reference architecture.
+
+    >>> from shardmath.chips import H100
+    >>> Cluster(NVLinkDomain(H100), (4, 32)).egress("spine")
+    12800000000000.0
+    """
+
+    def __init__(
+        self,
+        node: NVLinkDomain,
+        nodes: int | tuple[int, ...],
+        egress: float | None = None,
+        taper: tuple[float, ...] | None = None,
+        latency: tuple[float, ...] | None = None,
+    ):
+        sizes = tuple(nodes) if isinstance(nodes, tuple | list) else (nodes,)
+        if not 1 <= len(sizes) <= 3:
+            raise ValueError(f"nodes = {nodes!r}: must be 1 to 3 levels of switches")
+        names = ("core", "spine", "leaf")[-len(sizes) :]
+        if latency is None:
+            if "core" in names:
+                raise ValueError("no source states the latency of a core: give latency")
+            latency = tuple(LATENCY[name].value for name in names)
+        thinner = (1,) * len(sizes) if taper is None else taper
+        for factor in thinner:
+            positive(taper=factor)
+        for name, given in {"taper": thinner, "latency": latency}.items():
+            if len(given) != len(sizes):
+                raise ValueError(f"{name} = {given}: must match the levels {sizes}")
+        chip = node.chip
+        rate = chip.scale_out_bandwidth if egress is None else egress / node.chips
+        levels = tuple(
+            Switch(n, rate / t, seconds, level=name)
+            for n, t, seconds, name in zip(sizes, thinner, latency, names, strict=True)
+        )
+        title = f"{math.prod(sizes)} nodes of {node.chips} {chip.name}"
+        super().__init__((*levels, *node.dims), title, chip)

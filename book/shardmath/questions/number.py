@@ -1,0 +1,75 @@
+"""Questions whose answer is a quantity in a base unit."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..units import show
+from .quantity import quantity
+from .question import TODO, Finding, unusable
+from .slips import Slip, generic
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """A quantity in a base unit.
+
+    Args:
+        expected: computes the right value from the package.
+        unit: base unit; "" for a ratio.
+        rtol: how far off an answer may be, relative to the right value.
+        slips: the known ways to go wrong. Those of `slips.GENERIC` need not be listed.
+    """
+
+    id: str
+    title: str
+    expected: Callable[[], float]
+    unit: str
+    slips: tuple[Slip, ...]
+    hint: str
+    solution: str
+    rtol: float = 0.01
+    points: int = 1
+
+    @property
+    def form(self) -> str:
+        how = f"in {self.unit}" if self.unit else "as a plain number"
+        near = f"within {100 * self.rtol:g}%" if self.rtol else "exactly"
+        return f"Answer {how}, {near}."
+
+    def draw(self, seed: str) -> None:
+        """Nothing: a number is tried on nothing."""
+
+    def collect(self, answer: object, task: None = None) -> dict:
+        if answer is None or answer is ... or (isinstance(answer, str) and not answer):
+            return TODO
+        try:
+            return {"value": quantity(answer, self.unit)}
+        except ValueError as error:
+            return {"invalid": str(error)}
+
+    def judge(self, evidence: dict, task: None = None) -> Finding:
+        if finding := unusable(evidence, self.form):
+            return finding
+        value = quantity(evidence["value"], self.unit)
+        right = self.expected()
+        given = show(value, self.unit, digits=4)
+        if self._near(value, right):
+            return Finding("correct", given)
+        for slip in (*self.slips, *generic(value, right)):
+            if self._near(value, slip.wrong(right)):
+                name = slip.name[0].upper() + slip.name[1:]
+                return Finding("wrong", f"{given}. {name}? {slip.says}", slip.name)
+        return Finding("wrong", f"{given} is {_far_off(value, right)}.")
+
+    def _near(self, value: float, right: float) -> bool:
+        return math.isclose(value, right, rel_tol=self.rtol)
+
+
+def _far_off(value: float, right: float) -> str:
+    if value * right <= 0:
+        return "not it, not even in sign"
+    ratio = value / right
+    if 0.1 <= ratio <= 10:
+        return "not it, though within a factor of 10"
+    return f"too {'large' if ratio > 1 else 'small'} by more than a factor of 10"
