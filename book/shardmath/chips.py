@@ -15,8 +15,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from .facts import Fact, Source
+from .facts import VOCABULARY, Fact, Source, Unpublished, term
 from .units import bytes_per_value, positive, show
+
+CORES = {  # what each maker calls them
+    "Google": "TensorCores",
+    "NVIDIA": "SMs",
+    "AMD": "Compute units",
+    "AWS": "NeuronCores",
+}
 
 
 class ByPrecision(dict[str, float]):
@@ -28,12 +35,7 @@ class ByPrecision(dict[str, float]):
 
     def __missing__(self, precision: str) -> float:
         what = f"{self._chip}: no {self._what} is published for {precision!r}"
-        raise ValueError(f"{what}; published: {', '.join(self) or 'none'}")
-
-
-def _value(name: str, meaning: str) -> property:
-    """A property of `Chip` that holds one fact, or raises where no source states it."""
-    return property(lambda chip: chip.fact(name).value, doc=meaning)
+        raise Unpublished(f"{what}; published: {', '.join(self) or 'none'}")
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -60,14 +62,14 @@ class Chip:
         """The value called `name` with its source, note and disagreements.
 
         Raises:
-            ValueError: no source states it; lists what is published for this chip.
+            Unpublished: a ValueError; no source states it. Lists what is published.
 
         >>> TPU_V5E.fact("hbm_bandwidth").source.key
         'gcp_v5e'
         """
         if name not in self.facts:
             known = ", ".join(self.facts)
-            raise ValueError(f"{self.name}: no source states {name!r}; known: {known}")
+            raise Unpublished(f"{self.name}: no source states {name!r}; known: {known}")
         return self.facts[name]
 
     @property
@@ -80,14 +82,38 @@ class Chip:
         """Best matmul rate somebody measured, by precision, FLOPs/s."""
         return self._rates("achieved.", "measured matmul rate")
 
-    hbm_bytes = _value("hbm_bytes", "Capacity of the main memory, bytes.")
-    hbm_bandwidth = _value("hbm_bandwidth", "Peak rate of the main memory, bytes/s.")
-    onchip_bytes = _value("onchip_bytes", "Capacity of `onchip`, all cores, bytes.")
-    onchip_bandwidth = _value("onchip_bandwidth", "Rate of `onchip`, all cores.")
-    links = _value("links", "Number of scale-up links (ICI, NVLink, Infinity Fabric).")
-    link_bandwidth = _value("link_bandwidth", "One-way rate of one link, bytes/s.")
-    scale_up_bandwidth = _value("scale_up_bandwidth", "One-way, all links, bytes/s.")
-    scale_out_bandwidth = _value("scale_out_bandwidth", "One-way, own share, bytes/s.")
+    def __getattr__(self, name: str) -> float:
+        """Every fact of the vocabulary is an attribute: ``H100.cores``."""
+        if name not in VOCABULARY:
+            raise AttributeError(f"a chip has no {name!r}", name=name, obj=self)
+        return self.fact(name).value
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.facts]
+
+    def words(self, name: str) -> str:
+        """What the fact `name` is called on this chip; other attributes by their name.
+
+        >>> TPU_V5E.words("onchip_bytes"), TPU_V5E.words("flops.int8")
+        ('VMEM capacity', 'int8 peak')
+        """
+        if name in ("id", "name", "vendor", "year", "onchip"):
+            return name
+        cores = CORES.get(self.vendor, "Cores")
+        return term(name).words.format(onchip=self.onchip, cores=cores)
+
+    def cell(self, name: str) -> tuple[object, str]:
+        """Value and unit of a fact, or of `name`, `year` …, for `tables.compare`.
+
+        >>> TPU_V5E.cell("hbm_bandwidth"), TPU_V5E.cell("year")
+        ((819000000000.0, 'bytes/s'), (2023, '.0f'))
+        """
+        if name in ("id", "name", "vendor", "onchip"):
+            return getattr(self, name), ""
+        if name == "year":
+            return self.year, ".0f"  # no comma
+        unit = term(name).unit
+        return self.fact(name).value, unit
 
     @property
     def devices_per_chip(self) -> int:

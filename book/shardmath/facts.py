@@ -1,6 +1,17 @@
-"""Facts: one value, where it was read, and what other sources print instead."""
+"""Facts: one value, where it was read, and what other sources print instead.
+
+`VOCABULARY` is the one place that says which facts there are: how each is called, its
+unit and what it means.
+"""
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from .tables import Absent
+
+
+class Unpublished(Absent):
+    """No source states such a value."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -30,7 +41,120 @@ class Fact:
     note: str = ""
     disagrees: tuple[tuple[float, Source], ...] = ()
 
+    def said(self, source: str) -> float:
+        """The value by the source of that key, whether it is ours or another.
+
+        Raises:
+            Unpublished: that source is not among them; lists those that are.
+
+        >>> from shardmath.chips import TPU_V5E
+        >>> fact = TPU_V5E.fact("link_bandwidth")
+        >>> fact.value, fact.said("book"), fact.said("gcp_v5e")
+        (50000000000.0, 45000000000.0, 50000000000.0)
+        """
+        stated = {self.source.key: self.value}
+        stated |= {other.key: value for value, other in self.disagrees}
+        if source not in stated:
+            known = ", ".join(stated)
+            raise Unpublished(f"{source!r} says nothing on it here; known: {known}")
+        return stated[source]
+
     def __repr__(self) -> str:
         parts = [f"{self.value:.6g}", self.note, f"source: {self.source}"]
         parts += [f"{source.key} says {v:.6g}" for v, source in self.disagrees]
         return "; ".join(part for part in parts if part)
+
+
+class Term(NamedTuple):
+    """A kind of fact: what it is called, its unit ("" counts), and what it means.
+
+    `words` may name the memory beside the matrix units as {onchip}, the cores as
+    {cores}, and a precision as {precision}.
+    """
+
+    words: str
+    unit: str
+    meaning: str
+
+
+VOCABULARY = {
+    "flops": Term("{precision} peak", "FLOPs/s", "dense, of the matrix units"),
+    "sparse": Term(
+        "{precision} with 2:4 sparsity", "FLOPs/s", "printed beside the dense peak"
+    ),
+    "achieved": Term(
+        "{precision} matmul, best measured", "FLOPs/s", "by anybody, on any shape"
+    ),
+    "flops_per_clock": Term(
+        "FLOPs per clock of one core", "", "bf16 (or fp16), matrix units, dense"
+    ),
+    "devices_per_chip": Term("JAX devices per chip", "", "1 where a record has none"),
+    "hbm_bytes": Term("HBM capacity", "capacity", "main memory, whatever its kind"),
+    "hbm_bandwidth": Term(
+        "HBM bandwidth", "bytes/s", "peak, reads and writes together"
+    ),
+    "hbm_latency": Term("HBM latency of a read", "clocks", "one read, nothing else on"),
+    "onchip_bytes": Term(
+        "{onchip} capacity", "capacity", "managed by software, all cores together"
+    ),
+    "onchip_bandwidth": Term("{onchip} bandwidth", "bytes/s", "all cores together"),
+    "registers_bytes": Term("Registers, capacity", "capacity", "all cores together"),
+    "tmem_bytes": Term("TMEM capacity", "capacity", "of Tensor Cores, all together"),
+    "cmem_bytes": Term("CMEM capacity", "capacity", "shared by the cores"),
+    "l1_bytes": Term(
+        "L1 and {onchip} together, capacity", "capacity", "all cores together"
+    ),
+    "l1_latency": Term("L1 latency of a read", "clocks", "one read, nothing else on"),
+    "l2_bytes": Term("L2 capacity", "capacity", "cache shared by the cores"),
+    "l2_bandwidth": Term("L2 bandwidth", "bytes/s", "reads"),
+    "l2_latency": Term("L2 latency of a read", "clocks", "one read, nothing else on"),
+    "llc_bytes": Term("Last-level cache, capacity", "capacity", "before the HBM"),
+    "llc_bandwidth": Term("Last-level cache, bandwidth", "bytes/s", "peak"),
+    "cores": Term("{cores}", "", "TensorCores, SMs, compute units, NeuronCores"),
+    "tensor_cores": Term("Tensor Cores", "", "NVIDIA's matrix units, whole chip"),
+    "lanes": Term("fp32 lanes of one core", "", "of its vector units"),
+    "warps": Term("Warps resident on one core", "", "at most"),
+    "warp_threads": Term("Threads of a warp", "", "in step"),
+    "mxus": Term("Matrix units", "", "systolic arrays, whole chip"),
+    "mxu_size": Term("Side of a matrix unit", "", "cells"),
+    "clock": Term("Clock", "Hz", "that of the peak; the note says which"),
+    "links": Term("Scale-up links", "", "ICI, NVLink, Infinity Fabric"),
+    "link_bandwidth": Term("One link, one-way", "bytes/s", "of scale-up"),
+    "scale_up_bandwidth": Term("Scale-up, one-way", "bytes/s", "all links of a chip"),
+    "scale_up_printed": Term(
+        "Scale-up, direction not stated", "bytes/s", "one-way or both, nobody says"
+    ),
+    "scale_out_bandwidth": Term(
+        "Scale-out, one-way", "bytes/s", "data-centre network, one chip's share"
+    ),
+    "domain": Term(
+        "Chips in the largest scale-up network", "", "TPU pod, NVLink domain"
+    ),
+    "domain_allreduce": Term(
+        "AllReduce bandwidth of that network", "bytes/s", "as printed for all of it"
+    ),
+    "domain_bisection": Term(
+        "Bisection bandwidth of that network", "bytes/s", "as printed for all of it"
+    ),
+    "power": Term("Power", "W", "TDP or board power; a measured maximum says so"),
+}
+
+
+def term(name: str) -> Term:
+    """What the vocabulary says of a fact: ``"hbm_bytes"``, ``"flops.int8"``.
+
+    Raises:
+        AttributeError: no fact is called so.
+
+    >>> term("flops.int8").words, term("flops.int8").unit, term("hbm_bytes").unit
+    ('int8 peak', 'OPs/s', 'capacity')
+    """
+    kind, _, precision = name.partition(".")
+    by_precision = kind in VOCABULARY and "{precision}" in VOCABULARY[kind].words
+    if kind not in VOCABULARY or bool(precision) != by_precision:
+        raise AttributeError(f"no fact is called {name!r}: see facts.VOCABULARY")
+    words, unit, meaning = VOCABULARY[kind]
+    if by_precision:
+        words = words.replace("{precision}", precision)
+        unit = "OPs/s" if precision.startswith("int") else unit
+    return Term(words, unit, meaning)

@@ -8,7 +8,7 @@ import contextlib
 import math
 import operator
 
-KiB, MiB, GiB = 2**10, 2**20, 2**30  # capacities whose source says so
+KiB, MiB, GiB = 2**10, 2**20, 2**30
 
 PRECISION_BYTES = {
     "fp64": 8.0,
@@ -26,6 +26,7 @@ PRECISION_BYTES = {
 _PREFIXED = ("", "FLOPs", "FLOPs/s", "bytes", "bytes/s", "OPs/s", "Hz", "W", "s")
 _LARGE = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 _SMALL = ("", "m", "µ", "n", "p", "f")
+_BINARY = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def show(value: float, unit: str = "", digits: int = 3) -> str:
@@ -35,6 +36,7 @@ def show(value: float, unit: str = "", digits: int = 3) -> str:
         value: the quantity, in base units.
         unit: its base unit. FLOPs, bytes, their rates, Hz, W, s and "" take a
             prefix, "bytes" as "B" behind it; others ("tokens", "FLOPs/byte") never.
+            "capacity" is bytes that a memory holds, with binary prefixes.
         digits: significant digits, at least 1.
 
     Returns:
@@ -45,11 +47,17 @@ def show(value: float, unit: str = "", digits: int = 3) -> str:
     ('459 TFLOPs/s', '3.35 TB/s', '43.6 µs')
     >>> show(512, "bytes"), show(131072, "tokens"), show(999.7, "bytes")
     ('512 bytes', '131,000 tokens', '1 kB')
+    >>> show(2**37, "capacity"), show(2**37, "bytes"), show(128 * MiB, "capacity")
+    ('128 GiB', '137 GB', '128 MiB')
     """
+    if unit == "capacity":
+        return _binary(value, digits)
     if not math.isfinite(value):
         return f"{value} {unit}".strip()
     # Round first: 999.7 bytes must print as "1 kB", never as "1000 bytes".
     rounded = float(f"{value:.{digits - 1}e}")
+    if math.isinf(rounded):  # the largest floats have nowhere to be rounded to
+        rounded = value
     prefixes, step = _LARGE, 0
     if unit in _PREFIXED and rounded:
         thousands = math.floor(math.log10(abs(rounded)) / 3)
@@ -65,6 +73,29 @@ def show(value: float, unit: str = "", digits: int = 3) -> str:
     if prefix and unit.startswith("bytes"):
         unit = "B" + unit.removeprefix("bytes")
     return f"{number} {prefix}{unit}".strip()
+
+
+def takes_prefix(unit: str) -> bool:
+    """Whether `show` may put a prefix before `unit`; "tokens" never has one.
+
+    >>> takes_prefix("bytes/s"), takes_prefix("capacity"), takes_prefix("tokens")
+    (True, True, False)
+    """
+    return unit == "capacity" or unit in _PREFIXED
+
+
+def _binary(nbytes: float, digits: int) -> str:
+    """`nbytes` with the largest binary prefix that leaves at least 1 before it."""
+    if not math.isfinite(nbytes):
+        return f"{nbytes} bytes"
+    step = 0
+    scaled = float(f"{nbytes:.{digits - 1}e}")
+    while abs(scaled) >= 1024 and step < len(_BINARY) - 1:
+        step += 1
+        scaled = float(f"{nbytes / 1024**step:.{digits - 1}e}")
+    large = abs(scaled) >= 10**digits  # :g turns to powers here
+    number = f"{scaled:,.0f}" if large else f"{scaled:.{digits}g}"
+    return f"{number} {_BINARY[step]}"
 
 
 def number(name: str, value: object) -> int | float:

@@ -29,7 +29,6 @@ FACTS = {
     "lanes": ("fp32 lanes of one core", COUNT),
     "warps": ("Warps resident on one core", COUNT),
     "warp_threads": ("Threads of a warp", COUNT),
-    "vpu_alus": ("Arithmetic units of the vector units", COUNT),
     "mxus": ("Matrix units", COUNT),
     "mxu_size": ("Side of a matrix unit", COUNT),
     "clock": ("Clock", "Hz"),

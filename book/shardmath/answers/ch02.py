@@ -207,9 +207,7 @@ VECTOR = Number(
     id="02.7",
     title="What a softmax may cost",
     unit="operations",
-    expected=lambda: (
-        4 * 256 * V4.fact("vpu_alus").value * V4.fact("clock").value / V4.flops["bf16"]
-    ),
+    expected=lambda: 4 * 256 * V4.cores * V4.lanes * V4.clock / V4.flops["bf16"],
     slips=(
         slips.scaled(
             "one of the two products",
@@ -229,7 +227,7 @@ VECTOR = Number(
     solution="""
         ```python
         v4 = chips.TPU_V4
-        vector_rate = v4.fact("vpu_alus").value * v4.fact("clock").value
+        vector_rate = v4.cores * v4.lanes * v4.clock
         operations = 4 * 256 * vector_rate / v4.flops["bf16"]
         ```
 
