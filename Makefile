@@ -6,7 +6,7 @@ NB     ?= chapters/*.ipynb exercises/*.ipynb
 PORT   ?= 8000
 WITH   := PATH="$(CURDIR)/$(BIN):$$PATH"
 
-.PHONY: help book serve test lab execute lint format grade bench clean
+.PHONY: help book serve test lab execute exercises lint format grade bench clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -26,7 +26,9 @@ lab: $(VENV)/all.ok ## open the notebooks in JupyterLab
 
 execute: $(VENV)/all.ok ## re-run the notebooks NB=… in place and normalise them
 	@$(WITH) python tools/execute.py $(NB)
-	@$(WITH) python tools/exercises.py
+
+exercises: $(VENV)/all.ok ## write the exercise notebooks from their questions (NB=… or all)
+	@$(WITH) python tools/exercises.py $(if $(filter command%,$(origin NB)),$(NB))
 
 lint: $(VENV)/all.ok ## check code and notebooks
 	@$(WITH) ruff check . && $(BIN)/ruff format --check .

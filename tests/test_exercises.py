@@ -1,16 +1,15 @@
-"""Exercise notebooks keep their form, run blank, and their solutions are right."""
+"""Exercise notebooks say what the records say, and the solutions are right."""
 
 import sys
 from pathlib import Path
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from shardmath import answers
 from shardmath.grading import folder, sandbox
-from shardmath.grading.notebook import answers_in, checked, role
-from shardmath.questions import Number
+from shardmath.grading.notebook import ROLES, answers_in, checked, role
+from shardmath.questions import Number, scaled
 
 sys.path.append("tools")
 import exercises
@@ -25,24 +24,40 @@ def test_every_chapter_with_questions_has_its_exercises():
 
 
 @each_notebook
-def test_notebook_and_its_solved_twin_say_what_the_records_say(path):
-    assert exercises.stale(path) == []
+def test_notebook_says_what_its_records_say(path):
+    assert not exercises.stale(path)
 
 
 @each_notebook
-@pytest.mark.parametrize(("kind", "verdict"), [("", "todo"), ("solved", "correct")])
-def test_blank_is_todo_and_solved_is_correct(path, kind, verdict):
-    content = (path.parent / kind / path.name).read_bytes()
+def test_blank_notebook_stores_what_is_to_do(path):
+    """Every check was run and has nothing to judge; nbval compares the outputs."""
+    cells = nbformat.read(path, as_version=4).cells
+    said = {
+        role(cell)[0]: cell.outputs[0].data["text/plain"]
+        for cell in cells
+        if role(cell)[1] == "check"
+    }
+    assert said == {
+        q: f"○ {q} todo: {record.form}"
+        for q, record in answers.chapter(path.name[:2]).items()
+    }
+
+
+@each_notebook
+def test_worked_solutions_are_correct(path):
+    """The notebook with the solutions as answers, graded as a student's would be."""
+    notebook = exercises.solved(exercises.blank(path.name[:2], path.name))
+    content = nbformat.writes(notebook).encode()
     reference = folder.references(path.parent)
     submission = folder.Submission("x", path.name, content)
     graded = folder.grade(submission, reference, "solved", sandbox.Limits(120))
     assert graded.problem == ""
     found = {row.question: row.finding for row in graded.rows}
-    assert {q: f for q, f in found.items() if f.verdict != verdict} == {}
-    assert list(found) == [q for q in answers.questions() if q[:2] == path.name[:2]]
+    assert {q: f for q, f in found.items() if f.verdict != "correct"} == {}
+    assert list(found) == list(answers.chapter(path.name[:2]))
 
 
-# The tool, on a small notebook
+# The tool, on a chapter of one question
 
 
 @pytest.fixture
@@ -53,90 +68,121 @@ def question():
 @pytest.fixture
 def small(question, monkeypatch):
     monkeypatch.setattr(answers, "chapter", lambda number: {question.id: question})
-    monkeypatch.setattr(answers, "chapters", lambda: ["01"])
+    return exercises.blank("01", "01_rooflines.ipynb")
 
-    def mark(role):
-        return {"shardmath": {"question": question.id, "role": role}}
 
-    return new_notebook(
-        cells=[
-            new_markdown_cell("# Small"),
-            new_markdown_cell("**Given** nothing.", metadata=mark("task")),
-            new_code_cell("value = ...", metadata=mark("answer")),
-            new_code_cell(f'check("{question.id}", value)', metadata=mark("check")),
-        ]
+def test_a_question_is_three_cells_with_ids_of_its_own(small, question):
+    """Ids that stay the same keep a diff as small as the change."""
+    number = question.id.replace(".", "-")
+    task, answer, check = small.cells[2:5]
+    assert [cell.id for cell in (task, answer, check)] == [
+        f"{kind}-{number}" for kind in ROLES
+    ]
+    assert [role(cell) for cell in (task, answer, check)] == [
+        (question.id, kind) for kind in ROLES
+    ]
+    assert answer.source == question.stub
+    assert checked(check.source) == (question.id, question.answer)
+    assert task.source.startswith(f"## {question.id} · {question.title}\n\n**Given**")
+    assert question.form in task.source
+    assert task.source.count("<details>") == task.source.count("</details>") == 2
+
+
+def test_questions_are_counted_where_the_notebook_says_how_many(small):
+    assert "Here are 1 question on [chapter 01]" in small.cells[0].source
+    assert small.metadata["description"].startswith("1 question, graded, on ")
+
+
+def test_solved_twin_has_the_solutions_code(small, question):
+    answered = exercises.solved(small)
+    assert answered.cells[3].source == question.code
+    assert answered.cells[0].source.splitlines()[0].endswith(", solved")
+    assert small.cells[3].source == question.stub
+
+
+def test_writing_twice_changes_nothing_and_editing_is_noticed(
+    small, tmp_path, monkeypatch
+):
+    path = tmp_path / "01_rooflines.ipynb"
+    assert exercises.main(["--check", str(path)]) == 1
+    assert not path.exists()
+    ran = []
+    monkeypatch.setattr(
+        exercises.execute, "execute", lambda nb, at: ran.append(at) or nb
     )
-
-
-def test_task_cell_is_completed_around_the_authors_words(small, question):
-    done = exercises.completed(small).cells[1].source
-    assert done.startswith(f"## {question.id} · {question.title}\n\n**Given** nothing.")
-    assert done.count("<details>") == done.count("</details>") == 2
-    assert question.form in done
-    again = exercises.completed(exercises.completed(small))
-    assert again.cells[1].source == done
-
-
-def test_solved_twin_has_the_solutions_code_and_keeps_its_outputs(small, question):
-    answered = exercises.solved(exercises.completed(small))
-    code = answered.cells[2].source
-    assert code
-    assert code in small.cells[2].source + exercises.completed(small).cells[1].source
-    assert answered.cells[0].source == "# Small, solved"
-    answered.cells[2].execution_count = 5
-    kept = exercises.solved(exercises.completed(small), answered)
-    assert kept.cells[2].execution_count == 5
-    answered.cells[2].source += "\n"
-    fresh = exercises.solved(exercises.completed(small), answered)
-    assert fresh.cells[2].execution_count is None
-
-
-def test_writing_twice_changes_nothing_and_editing_is_noticed(small, tmp_path):
-    path = tmp_path / "01_small.ipynb"
-    nbformat.write(small, path)
-    assert exercises.main(["--check", str(path)]) == 1
     assert exercises.main([str(path)]) == 0
-    twin = tmp_path / "solved" / path.name
-    written = path.read_bytes(), twin.read_bytes()
+    assert exercises.main(["--check", str(path)]) == 0
+    written = path.read_bytes()
     assert exercises.main([str(path)]) == 0
-    assert (path.read_bytes(), twin.read_bytes()) == written
-    twin.write_text(twin.read_text().replace("**Given** nothing.", "Given all."))
+    assert path.read_bytes() == written
+    assert ran == [tmp_path]
+    path.write_text(path.read_text().replace("**Given**", "Given"))
     assert exercises.main(["--check", str(path)]) == 1
-    assert "is not what" in exercises.stale(path)[0]
 
 
-def swap(cells):
-    cells[2], cells[3] = cells[3], cells[2]
+def test_a_chapter_without_questions_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        exercises.main(["exercises/99_nothing.ipynb"])
+    assert "has the number 99" in capsys.readouterr().err
 
 
-def retype(cells):
-    cells[3].source = cells[3].source.replace('("0', '("9')
-
-
-def unmark(cells):
-    cells[3].metadata = {}
-
-
-def call_more(cells):
-    cells[3].source += "\nprint()"
+# A record that cannot be is refused where it is written
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("fields", "said"),
     [
-        (swap, "wants the cells task, answer, check"),
-        (retype, "its check cell wants"),
-        (call_more, "its check cell wants"),
-        (unmark, "has no metadata"),
-        (lambda cells: cells.extend(cells[1:]), "twice in the notebook"),
-        (lambda cells: cells.pop(1), "not in the notebook"),
-        (lambda cells: cells.pop(), "wants the cells"),
+        ({"id": "1.3"}, "an id is two digits"),
+        ({"hint": " "}, "must say something"),
+        ({"points": 0}, "points 0"),
+        ({"task": "**Wanted** a number."}, r"must say \*\*Given\*\*"),
+        ({"stub": "flops = "}, "must be Python that binds a name"),
+        ({"stub": "..."}, "must be Python that binds a name"),
+        ({"solution": "Two times two."}, "0 Python blocks"),
+        ({"solution": "```python\nx = 4\n```"}, "must end by binding 'flops'"),
+        ({"hint": "Say flops = 4."}, "the hint gives the solution away"),
+        ({"hint": "It is 4 FLOPs."}, "the hint gives the right value away"),
+        ({"expected": lambda: 0.0}, "the right value is 0"),
+        ({"slips": (scaled("half", 1 / 2, "a"), scaled("half", 2, "b"))}, "'half'"),
+        ({"slips": (scaled("a", 1 / 2, "Twos."), scaled("b", 2, "Twos."))}, "'Twos.'"),
+        ({"slips": (scaled("same", 1.005, "x"),)}, "'right' and 'same' cannot be told"),
+        (
+            {"slips": (scaled("a", 2, "x"), scaled("b", 2.01, "y"))},
+            "'a' and 'b' cannot",
+        ),
     ],
 )
-def test_a_broken_form_is_named(small, change, said):
-    assert exercises.problems(small, "01") == []
-    change(small.cells)
-    assert said in "\n".join(exercises.problems(small, "01"))
+def test_a_record_that_cannot_be_is_refused(fields, said):
+    whole = {
+        "id": "01.3",
+        "title": "A product",
+        "task": "**Given** two.\n\n**Wanted** its square.",
+        "stub": "flops = ...",
+        "unit": "FLOPs",
+        "expected": lambda: 4.0,
+        "hint": "Multiply.",
+        "solution": "```python\nflops = 4\n```",
+    }
+    assert Number(**whole).answer == "flops"
+    with pytest.raises(ValueError, match=f"question .*{said}"):
+        Number(**whole | fields)
+
+
+def test_values_given_are_listed_before_what_is_wanted():
+    record = Number(
+        id="01.3",
+        title="A rate",
+        task="**Given** a chip.\n\n**Wanted** its peak.",
+        given={"peak": (lambda: 4.59e14, "FLOPs/s"), "sides": (8, "")},
+        stub="peak = ...",
+        unit="FLOPs/s",
+        expected=lambda: 4.59e14,
+        hint="Read.",
+        solution="```python\npeak = 459e12\n```",
+    )
+    assert record.asked == (
+        "**Given** a chip.\n\n- peak: 459 TFLOPs/s\n- sides: 8\n\n**Wanted** its peak."
+    )
 
 
 def test_answers_are_found_by_metadata_then_by_check():

@@ -25,6 +25,7 @@ from shardmath.questions.quantity import quantity
 from shardmath.questions.scratchpad import Scratchpad
 
 QUESTIONS = answers.questions()
+TASK = "**Given** little.\n\n**Wanted** much."
 
 
 def of_kind(kind):
@@ -35,6 +36,8 @@ def number(**fields):
     default = {
         "id": "01.3",
         "title": "A rate",
+        "task": TASK,
+        "stub": "rate = ...",
         "expected": lambda: 4e14,
         "unit": "FLOPs/s",
         "slips": (slips.sparse_peak(3), slips.percent(100)),
@@ -48,10 +51,12 @@ def function(**fields):
     default = {
         "id": "01.4",
         "title": "A sum",
+        "task": TASK,
+        "stub": "def total(x, y): ...",
         "spec": lambda x, y: x + y,
         "cases": lambda rng: (rng.randint(0, 9), rng.random()),
         "hint": "Add.",
-        "solution": "",
+        "solution": "```python\ndef total(x, y):\n    return x + y\n```",
     }
     return Function(**(default | fields))
 
@@ -59,6 +64,8 @@ def function(**fields):
 COPY = Traffic(
     id="01.5",
     title="A copy",
+    task=TASK,
+    stub="copy = ...",
     cases=lambda rng: (4,),
     capacity=lambda n: 16,
     arrays=lambda n: {"x": (1, 2 * n), "y": (1, 2 * n)},
@@ -66,17 +73,19 @@ COPY = Traffic(
     at_most=lambda n: 16 * n,
     slips=(Slip("read twice", lambda n: 24 * n, "Once is enough."),),
     hint="Half at a time.",
-    solution="",
+    solution="```python\ncopy = half_by_half\n```",
 )
 
 PRODUCT = Compiled(
     id="01.6",
     title="A product",
+    task=TASK,
+    stub="product = ...",
     shapes=lambda rng: ((8, 8), (8, 8), (8, 1)),
     spec=lambda a, b, x: a @ b @ x,
     at_most=lambda a, b, x: {"flops": 2 * (64 + 64)},
     hint="Brackets.",
-    solution="",
+    solution="```python\nproduct = a @ (b @ x)\n```",
 )
 
 
@@ -99,26 +108,12 @@ def registry(monkeypatch):
 
 
 @pytest.mark.parametrize("question", of_kind(Number))
-def test_number_slips_can_be_told_apart(question):
-    right = question.expected()
-    assert math.isfinite(right)
-    assert right != 0
-    named = {slip.name: slip.wrong(right) for slip in question.slips}
-    assert len(named) == len(question.slips) >= 3
-    values = {"right": right, **named}
-    for one, a in values.items():
-        for other, b in values.items():
-            if one < other:
-                apart = abs(a - b) / max(abs(a), abs(b))
-                assert apart > 2 * question.rtol, f"{one} and {other} overlap"
-
-
-@pytest.mark.parametrize("question", of_kind(Number))
 def test_number_is_judged_right_and_each_slip_named(question):
     right = question.expected()
     assert grading.examine(question, right).verdict == "correct"
     near = right * (1 + max(3 * question.rtol, 1e-6))
     assert grading.examine(question, near).verdict == "wrong"
+    assert len(question.slips) >= 3
     for slip in question.slips:
         found = grading.examine(question, slip.wrong(right))
         assert (found.verdict, found.slip) == ("wrong", slip.name)
@@ -142,10 +137,6 @@ def test_traffic_slips_move_too_much_and_differ(question):
 
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
 def test_every_question_is_complete_and_todo_when_blank(question):
-    assert question.title
-    assert grading.prose(question.hint)
-    assert "```python" in grading.prose(question.solution)
-    assert question.points >= 1
     assert question.draw("a") == question.draw("a")
     for blank in (..., None):
         found = grading.examine(question, blank)

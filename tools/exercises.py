@@ -1,181 +1,169 @@
-"""Completes exercise notebooks and writes their solved twins.
+"""Writes the exercise notebooks from the question records.
 
-python tools/exercises.py [--check] exercises/01_rooflines.ipynb …
+    python tools/exercises.py [exercises/01_rooflines.ipynb …] [--check | --solved DIR]
 
-From the question records: heading, answer line, folded hint and worked solution of
-each task cell, and ``solved/`` beside the notebook, whose answer cells hold the code of
-the worked solutions. ``--check`` writes nothing and says what is not as it should be.
+Without names: those of every chapter that has questions. A notebook is written from
+its records alone, and run where that changed it, so that its outputs are stored.
+``--check`` writes nothing and says what is not as its records say; ``--solved`` writes
+the notebooks with the worked solutions as answers into a folder, and runs them.
 """
 
 import argparse
-import copy
-import re
+import os
 import sys
 from pathlib import Path
 
+import execute
 import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from shardmath import answers
-from shardmath.grading import prose
-from shardmath.grading.notebook import ROLES, checked, role
+from shardmath.questions import Question, prose
 
-_GENERATED = "<!-- answer -->"
-_HEADING = re.compile(r"\A##[^\n]*\n*")
-_CODE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+HOW = """
+    Fill in the answer cell, run it, run the check below it. A wrong answer is told
+    what went wrong, where the slip is a known one. A question without an answer says
+    "todo" and stops nothing. On the website the numbers can be checked in place; what
+    is answered with code needs Jupyter (`make lab`).
+"""
 
 
-def task(record, source: str) -> str:
-    """The task cell: the author's prose of `source` inside what the record says."""
-    body = _HEADING.sub("", source.partition(_GENERATED)[0]).strip()
+def paths() -> list[Path]:
+    """The exercise notebooks of all chapters that have questions."""
+    return [path(number) for number in answers.chapters()]
+
+
+def path(number: str) -> Path:
+    """Where a chapter's exercises are: under the name of the chapter.
+
+    Raises:
+        ValueError: no chapter has this number.
+    """
+    found = sorted(Path("chapters").glob(f"{number}_*.ipynb"))
+    if not found:
+        raise ValueError(f"chapter {number}: has questions, and no notebook")
+    return Path("exercises", found[0].name)
+
+
+def task(record: Question) -> str:
+    """The task cell: what is asked, the form of an answer, hint and solution folded."""
     points = f"{record.points} point{'s' if record.points > 1 else ''}"
-    parts = [
-        f"## {record.id} · {record.title}",
-        body,
-        _GENERATED,
-        f"*{record.form} {points}.*",
-        _fold("Hint", prose(record.hint)),
-        _fold("Worked solution", prose(record.solution)),
-    ]
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join(
+        [
+            f"## {record.id} · {record.title}",
+            record.asked,
+            f"*{record.form} {points}.*",
+            _fold("Hint", prose(record.hint)),
+            _fold("Worked solution", prose(record.solution)),
+        ]
+    )
 
 
 def _fold(summary: str, text: str) -> str:
     return f"<details>\n<summary>{summary}</summary>\n\n{text}\n\n</details>"
 
 
-def solution_code(record) -> str:
-    """The one Python block of a worked solution.
-
-    Raises:
-        ValueError: there is none, or more than one.
-    """
-    blocks = _CODE.findall(prose(record.solution))
-    if len(blocks) != 1:
-        raise ValueError(
-            f"{record.id}: {len(blocks)} Python blocks in its solution, not 1"
-        )
-    return blocks[0].rstrip("\n")
-
-
-def problems(notebook, chapter: str) -> list[str]:
-    """What is wrong with the form of an exercise notebook, a line each."""
-    known = [q for q in answers.questions() if q.startswith(f"{chapter}.")]
-    cells = notebook.cells
-    found, seen = [], []
-    for n, cell in enumerate(cells):
-        question, kind = role(cell)
-        if cell.cell_type == "code" and not kind and checked(cell.source):
-            found.append(f"cell {n}: checks a question, and has no metadata")
-        if kind != "task":
-            continue
-        seen.append(question)
-        three = [role(other) for other in cells[n : n + 3]]
-        if three != [(question, wanted) for wanted in ROLES]:
-            found.append(
-                f"{question}: wants the cells {', '.join(ROLES)}, side by side"
-            )
-            continue
-        if [c.cell_type for c in cells[n : n + 3]] != ["markdown", "code", "code"]:
-            found.append(f"{question}: wants a Markdown cell and two code cells")
-        call = checked(cells[n + 2].source)
-        if call is None or call[0] != question:
-            found.append(
-                f'{question}: its check cell wants check("{question}", …) alone'
-            )
-    marked = sum(bool(role(cell)[1]) for cell in cells)
-    if marked != 3 * len(seen):
-        found.append(
-            f"{marked} cells of {len(seen)} questions: each question has three"
-        )
-    found += [f"{q}: no such question in ch{chapter}" for q in seen if q not in known]
-    found += [
-        f"{q}: registered, and not in the notebook" for q in known if q not in seen
+def blank(number: str, name: str):
+    """A chapter's exercise notebook as its records say it, without outputs."""
+    head, asked = answers.heading(number), answers.chapter(number)
+    count = "1 question" if len(asked) == 1 else f"{len(asked)} questions"
+    intro = (
+        f"# Exercises: {head.title}\n\n"
+        f"Here are {count} on [chapter {number}](../chapters/{name}), "
+        f"{prose(head.intro)}\n\n{prose(HOW)}"
+    )
+    cells = [
+        new_markdown_cell(intro, id="intro"),
+        new_code_cell(prose(head.setup), id="imports"),
     ]
-    found += [
-        f"{q}: twice in the notebook" for q in sorted(set(seen)) if seen.count(q) > 1
+    for record in asked.values():
+        cells += _three(record)
+    cells += [
+        new_markdown_cell("## Score", id="score-text"),
+        new_code_cell(f'report("{number}")', id="score"),
     ]
-    return found
+    return new_notebook(
+        cells=cells,
+        metadata={
+            "description": f"{count}, graded, on {head.topics}.",
+            "kernelspec": execute.KERNEL,
+            "language_info": {"name": "python"},
+        },
+    )
 
 
-def completed(notebook):
-    """A copy of an exercise notebook with its task cells completed."""
-    done = copy.deepcopy(notebook)
+def _three(record: Question) -> list:
+    """Task, answer and check, side by side; their ids come from the question's."""
+
+    def marks(role: str) -> dict:
+        question = {"question": record.id, "role": role}
+        return {
+            "id": f"{role}-{record.id.replace('.', '-')}",
+            "metadata": {"shardmath": question},
+        }
+
+    check = f'check("{record.id}", {record.answer})'
+    return [
+        new_markdown_cell(task(record), **marks("task")),
+        new_code_cell(prose(record.stub), **marks("answer")),
+        new_code_cell(check, **marks("check")),
+    ]
+
+
+def solved(notebook):
+    """A blank notebook with the code of the worked solutions as answers."""
+    done = nbformat.from_dict(notebook)
     for cell in done.cells:
-        question, kind = role(cell)
-        if kind == "task":
-            cell.source = task(answers.find(question), cell.source)
+        mark = cell.metadata.get("shardmath", {})
+        if mark.get("role") == "answer":
+            cell.source = answers.find(mark["question"]).code
+    done.cells[0].source = done.cells[0].source.replace("\n", ", solved\n", 1)
     return done
 
 
-def solved(notebook, before=None):
-    """A completed notebook with the solutions' code as answers.
-
-    Outputs of `before`, an older solved notebook, stay where the code is the same.
-    """
-    done = copy.deepcopy(notebook)
-    ran = {cell.id: cell for cell in before.cells} if before else {}
-    for cell in done.cells:
-        question, kind = role(cell)
-        if kind == "answer":
-            cell.source = solution_code(answers.find(question))
-        if cell.cell_type == "markdown":
-            cell.source = re.sub(r"\A# .*", r"\g<0>, solved", cell.source)
-            continue
-        old = ran.get(cell.id)
-        same = old is not None and old.source == cell.source
-        cell.outputs = old.outputs if same else []
-        cell.execution_count = old.execution_count if same else None
-    return done
+def _told(notebook) -> list:
+    """All that the records decide of a notebook: everything but outputs and counts."""
+    cells = [(c.id, c.cell_type, c.source, c.metadata) for c in notebook.cells]
+    return [cells, notebook.metadata]
 
 
-def _told(notebook) -> list[tuple]:
-    """What the author decides of a notebook: all but outputs and counts."""
-    return [(cell.cell_type, cell.source, role(cell)) for cell in notebook.cells]
+def stale(where: Path) -> bool:
+    """Whether a notebook on disk is not the one that its records make."""
+    if not where.exists():
+        return True
+    return _told(nbformat.read(where, 4)) != _told(blank(where.name[:2], where.name))
 
 
-def stale(path: Path) -> list[str]:
-    """What `main` would complain of or change, a line each."""
-    notebook = nbformat.read(path, as_version=4)
-    found = problems(notebook, path.name[:2])
-    if found:
-        return [f"{path}: {problem}" for problem in found]
-    full = completed(notebook)
-    if _told(full) != _told(notebook):
-        return [f"{path}: a task cell does not say what its record says"]
-    twin = path.parent / "solved" / path.name
-    if not twin.exists() or _told(nbformat.read(twin, 4)) != _told(solved(full)):
-        return [f"{twin}: is not what its exercises and records make of it"]
-    return []
-
-
-def write(path: Path) -> None:
-    """Complete an exercise notebook and write its solved twin."""
-    notebook = nbformat.read(path, as_version=4)
-    full = completed(notebook)
-    if full != notebook:
-        nbformat.write(full, path)
-    twin = path.parent / "solved" / path.name
-    before = nbformat.read(twin, as_version=4) if twin.exists() else None
-    answered = solved(full, before)
-    if answered != before:
-        twin.parent.mkdir(exist_ok=True)
-        nbformat.write(answered, twin)
+def write(notebook, where: Path) -> None:
+    """Run a notebook in the folder of `where`, and store it with its outputs."""
+    where.parent.mkdir(parents=True, exist_ok=True)
+    os.environ |= execute.ENVIRONMENT
+    fresh = execute.normalise(execute.execute(notebook, where.parent), notebook)
+    nbformat.write(fresh, where)
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("notebook", type=Path, nargs="+")
+    parser.add_argument("notebooks", type=Path, nargs="*")
     parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument("--solved", type=Path, metavar="DIR", help="write them there")
     told = parser.parse_args(arguments)
-    found = []
-    for path in told.notebook:
-        wrong = problems(nbformat.read(path, as_version=4), path.name[:2])
-        if not told.check and not wrong:
-            write(path)
-        found += stale(path)
-    for problem in found:
-        print(problem, file=sys.stderr)
-    return 1 if found else 0
+    found = 0
+    for where in told.notebooks or paths():
+        number = where.name[:2]
+        if number not in answers.chapters():
+            parser.error(f"{where}: no chapter with questions has the number {number}")
+        if told.solved:
+            write(solved(blank(number, where.name)), told.solved / where.name)
+        elif not stale(where):
+            continue
+        elif told.check:
+            found = 1
+            print(f"{where}: is not what its records make (make exercises)")
+        else:
+            write(blank(number, where.name), where)
+            print(f"{where}: written")
+    return found
 
 
 if __name__ == "__main__":

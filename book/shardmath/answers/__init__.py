@@ -7,6 +7,8 @@ import pkgutil
 import re
 from types import ModuleType
 
+from ..questions import Chapter, Question
+
 
 def chapters() -> list[str]:
     """Numbers of the chapters that have questions, in order: "01", …"""
@@ -15,20 +17,28 @@ def chapters() -> list[str]:
 
 
 @functools.cache
-def chapter(number: str) -> dict:
+def chapter(number: str) -> dict[str, Question]:
     """Question id → record of one chapter, in order; empty where it has none."""
-    name = f"{__name__}.ch{number}"
-    try:
-        module = importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
+    if number not in chapters():
         return {}
-    found = sorted(records(module), key=lambda question: int(question.id[3:]))
+    found = sorted(records(_module(number)), key=lambda question: int(question.id[3:]))
     return {question.id: question for question in found}
 
 
-def questions() -> dict:
+def heading(number: str) -> Chapter:
+    """What a chapter's exercises say before their first question.
+
+    >>> heading("01").title
+    'Rooflines'
+    """
+    return _module(number).CHAPTER
+
+
+def _module(number: str) -> ModuleType:
+    return importlib.import_module(f"{__name__}.ch{number}")
+
+
+def questions() -> dict[str, Question]:
     """Question id → record, of all chapters, in order.
 
     >>> "01.1" in questions()
@@ -37,16 +47,16 @@ def questions() -> dict:
     return {q: record for number in chapters() for q, record in chapter(number).items()}
 
 
-def records(module: ModuleType) -> list:
-    """The question records of a module: what has an id and can judge.
+def records(module: ModuleType) -> list[Question]:
+    """The question records of a module.
 
     Raises:
         ValueError: an id that is taken, or that is not of the module's chapter.
     """
     number = module.__name__.rpartition(".ch")[2]
-    found: dict = {}
+    found: dict[str, Question] = {}
     for value in vars(module).values():
-        if isinstance(value, type) or not hasattr(value, "judge"):
+        if not isinstance(value, Question):
             continue
         if not re.fullmatch(rf"{number}\.[1-9]\d*", value.id):
             raise ValueError(f"question {value.id!r}: ids here are {number}.1, …")
@@ -56,7 +66,7 @@ def records(module: ModuleType) -> list:
     return list(found.values())
 
 
-def find(question: str):
+def find(question: str) -> Question:
     """The record of a question's id. Loads no chapter but its own.
 
     Raises:

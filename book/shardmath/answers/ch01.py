@@ -3,7 +3,34 @@
 import math
 
 from shardmath import chips, roofline
-from shardmath.questions import Compiled, Function, Number, Slip, Traffic, slips
+from shardmath.questions import (
+    Chapter,
+    Compiled,
+    Function,
+    Number,
+    Slip,
+    Traffic,
+    slips,
+)
+
+CHAPTER = Chapter(
+    title="Rooflines",
+    topics=(
+        "rooflines: FLOPs, bytes, bounds, critical batches, tiles, and two "
+        "programs whose cost is measured"
+    ),
+    intro="""
+        from one division to a program on a machine that counts its bytes. Answers are
+        in base units: FLOPs, bytes, seconds. `chips` holds every data sheet:
+        `chips.H100.hbm_bandwidth`, `chips.TPU_V6E.intensity("bf16")`.
+    """,
+    setup="""
+        import jax.numpy as jnp
+
+        from shardmath import chips
+        from shardmath.grading import check, report
+    """,
+)
 
 B, D, F = 512, 4096, 16384  # the matmul of the first three questions
 LLAMA_8B_PARAMS = 8.03e9  # given in the task
@@ -11,6 +38,12 @@ LLAMA_8B_PARAMS = 8.03e9  # given in the task
 FLOPS = Number(
     id="01.1",
     title="FLOPs of a matmul",
+    task=r"""
+        **Given** $X[B, D] \cdot W[D, F]$ with $B = 512$, $D = 4096$, $F = 16384$.
+
+        **Wanted** the number of FLOPs.
+    """,
+    stub="flops = ...",
     unit="FLOPs",
     expected=lambda: roofline.matmul(B, D, F, chips.H100).flops,
     slips=(
@@ -42,6 +75,12 @@ FLOPS = Number(
 NBYTES = Number(
     id="01.2",
     title="Bytes of a matmul",
+    task="""
+        **Given** the same matmul in bf16, every array crossing the HBM once.
+
+        **Wanted** the bytes that move.
+    """,
+    stub="nbytes = ...",
     unit="bytes",
     expected=lambda: roofline.matmul(B, D, F, chips.H100).nbytes,
     slips=(
@@ -71,6 +110,12 @@ NBYTES = Number(
 LOWER = Number(
     id="01.3",
     title="The least time on an H100",
+    task="""
+        **Given** the same matmul on one H100, in bf16.
+
+        **Wanted** the lower bound of its time.
+    """,
+    stub="seconds = ...",
     unit="s",
     expected=lambda: roofline.matmul(B, D, F, chips.H100).lower,
     slips=(
@@ -104,6 +149,13 @@ LOWER = Number(
 WEIGHT_ONLY = Number(
     id="01.4",
     title="int8 weights on a Trillium",
+    task="""
+        **Given** a Trillium (`chips.TPU_V6E`), weights stored in int8, activations in
+        bf16, multiplication in bf16, $D$ and $F$ large.
+
+        **Wanted** the critical batch.
+    """,
+    stub="tokens = ...",
     unit="tokens",
     expected=lambda: roofline.critical_batch(chips.TPU_V6E, weights="int8"),
     slips=(
@@ -139,6 +191,12 @@ WEIGHT_ONLY = Number(
 EXACT = Number(
     id="01.5",
     title="A small matrix on a v5p",
+    task="""
+        **Given** a v5p, everything in bf16, $D = 1024$ and $F = 4096$.
+
+        **Wanted** the exact critical batch, with all three arrays counted.
+    """,
+    stub="tokens = ...",
     unit="tokens",
     rtol=0.005,
     expected=lambda: roofline.critical_batch(chips.TPU_V5P, 1024, 4096),
@@ -151,12 +209,12 @@ EXACT = Number(
         Slip(
             "result left out",
             lambda right: roofline.critical_batch(chips.TPU_V5P, math.inf, 4096),
-            "One of the two activation arrays is missing from the bytes.",
+            "The result has BF values, and they have to get out.",
         ),
         Slip(
             "input left out",
             lambda right: roofline.critical_batch(chips.TPU_V5P, 1024, math.inf),
-            "One of the two activation arrays is missing from the bytes.",
+            "The input has BD values, and they have to come in.",
         ),
     ),
     hint="Set the two times equal, all three arrays in the bytes, and solve for B. It "
@@ -175,6 +233,14 @@ EXACT = Number(
 DECODE = Number(
     id="01.6",
     title="Tokens per second for one reader",
+    task=r"""
+        **Given** a model of $8.03 \cdot 10^9$ parameters in bf16 on one H100 that
+        writes text for a single reader: one token per step, each step reads every
+        parameter once. Leave out the KV cache.
+
+        **Wanted** the most tokens per second.
+    """,
+    stub="rate = ...",
     unit="tokens/s",
     expected=lambda: chips.H100.hbm_bandwidth / (2 * LLAMA_8B_PARAMS),
     slips=(
@@ -206,6 +272,13 @@ DECODE = Number(
 TILE = Number(
     id="01.7",
     title="A tile that is not square",
+    task="""
+        **Given** an MI300X in bf16, and a tile of results with $b = 1024$ rows.
+
+        **Wanted** the number of columns $f$ from which the tile's intensity reaches the
+        chip's critical intensity.
+    """,
+    stub="f = ...",
     unit="columns",
     expected=lambda: 1 / (1 / chips.MI300X.intensity("bf16") - 1 / 1024),
     slips=(
@@ -244,6 +317,13 @@ TILE = Number(
 SPLIT = Number(
     id="01.8",
     title="When a second v5p doubles the speed",
+    task=r"""
+        **Given** $X[B, D_X] \cdot W[D_X, F]$ in bf16 over two v5p chips, joined by one
+        ICI link; compute-bound on each.
+
+        **Wanted** the smallest $D$ at which two chips are twice as fast as one.
+    """,
+    stub="D = ...",
     unit="values",
     expected=lambda: 2 * chips.TPU_V5P.flops["bf16"] / chips.TPU_V5P.link_bandwidth,
     slips=(
@@ -291,6 +371,14 @@ def _sizes(rng):
 BOUNDS = Function(
     id="01.9",
     title="The two bounds, as a function",
+    task="""
+        **Given** sizes $B$, $D$, $F$ of a bf16 matmul, a peak in FLOPs/s and a
+        bandwidth in bytes/s.
+
+        **Wanted** a function that returns the lower and the upper bound of its time in
+        seconds, as a pair.
+    """,
+    stub="def bounds(B, D, F, peak, bandwidth): ...",
     spec=_bounds,
     cases=lambda rng: (*_sizes(rng), rng.uniform(1e13, 1e15), rng.uniform(1e11, 1e13)),
     slips=(
@@ -328,6 +416,14 @@ def _crossing(intensity, D, F):
 CROSSING = Function(
     id="01.10",
     title="The critical batch, also where there is none",
+    task="""
+        **Given** a chip's critical intensity and the sizes $D$ and $F$, everything in
+        bf16.
+
+        **Wanted** a function that returns the exact critical batch, and infinity where
+        no batch makes the matmul compute-bound.
+    """,
+    stub="def critical_batch(intensity, D, F): ...",
     spec=_crossing,
     cases=lambda rng: (
         rng.uniform(100, 600),
@@ -379,6 +475,14 @@ def _tile_values(B, D, F, b, f):
 TILES = Function(
     id="01.11",
     title="Values moved by a tiled matmul",
+    task=r"""
+        **Given** sizes $B$, $D$, $F$ and a tile of $b \times f$ results that stays on
+        the chip while $D$ streams past. The tile need not divide the result.
+
+        **Wanted** a function that returns the number of values moved between HBM and
+        chip.
+    """,
+    stub="def values_moved(B, D, F, b, f): ...",
     spec=_tile_values,
     cases=lambda rng: (
         rng.randint(1, 90),
@@ -433,6 +537,19 @@ def _tiled_bytes(n, side):
 TILED = Traffic(
     id="01.12",
     title="A tiling with intensity 4",
+    task=r"""
+        **Given** a machine with a scratchpad of 3,072 bytes, which holds 768 values of
+        four bytes, and the arrays `A`, `B` and `C` of $n \times n$ values in its
+        memory, $n$ a multiple of 16. You have
+        `machine.load(name, rows=(i, j), cols=(k, l))`, `machine.zeros(rows, cols)`,
+        `machine.multiply_add(c, a, b)` for $c \mathrel{+}= ab$,
+        `machine.store(block, name, row=i, col=j)` and `machine.free(block)`.
+
+        **Wanted** a program that leaves $AB$ in `C` and moves no more bytes than square
+        tiles of the best size: intensity 4 or more before the result is written. The
+        machine counts.
+    """,
+    stub="def tiled(machine, n): ...",
     cases=lambda rng: (16 * rng.randint(2, 4),),
     capacity=lambda n: 4 * 3 * 16 * 16,
     arrays=lambda n: {"A": (n, n), "B": (n, n), "C": (n, n)},
@@ -484,6 +601,13 @@ def _chain(a, b, v):
 CHAIN = Compiled(
     id="01.13",
     title="The same product for fewer FLOPs",
+    task="""
+        **Given** float32 arrays $A[n, m]$, $B[m, n]$ and a vector $v[n]$.
+
+        **Wanted** a JAX function that returns $A B v$ and compiles to as few FLOPs as
+        the product allows. The compiler counts.
+    """,
+    stub="def chain(A, B, v): ...",
     shapes=lambda rng: (
         (n := 32 * rng.randint(2, 4), m := 16 * rng.randint(2, 4)),
         (m, n),

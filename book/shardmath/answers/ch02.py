@@ -4,7 +4,24 @@ import math
 
 from shardmath import chips, systolic
 from shardmath.networks import Torus
-from shardmath.questions import Function, Number, Slip, Traffic, slips
+from shardmath.questions import Chapter, Function, Number, Slip, Traffic, slips
+
+CHAPTER = Chapter(
+    title="TPUs",
+    topics=(
+        "TPUs: systolic arrays, padding, clocks from peaks, VMEM, slices and "
+        "devices, like-for-like factors, and a program whose traffic is counted"
+    ),
+    intro="""
+        from the cycles of one tile to a program that loads every weight once. Answers
+        are in base units: cycles, tokens, Hz; shares are fractions. `chips` holds every
+        data sheet: `chips.TPU_V6E.flops["bf16"]`, `chips.TPU_V5P.fact("mxus").value`.
+    """,
+    setup="""
+        from shardmath import chips
+        from shardmath.grading import check, report
+    """,
+)
 
 V4, V5E, V5P = chips.TPU_V4, chips.TPU_V5E, chips.TPU_V5P
 TRILLIUM, IRONWOOD = chips.TPU_V6E, chips.TPU_7X
@@ -22,6 +39,13 @@ def clock(chip, mxus):
 TILE_CYCLES = Number(
     id="02.1",
     title="The cycles of one tile",
+    task="""
+        **Given** one tile of bf16 weights on one MXU of a v5p, and 512 tokens that
+        enter one a cycle. The array is empty before.
+
+        **Wanted** the cycles until the last sum has left.
+    """,
+    stub="cycles = ...",
     unit="cycles",
     expected=lambda: systolic.cycles(512, 1, side(V5P)),
     slips=(
@@ -56,6 +80,13 @@ TILE_CYCLES = Number(
 BUSY = Number(
     id="02.2",
     title="A hundred tokens on a Trillium",
+    task="""
+        **Given** a Trillium, 100 tokens and a matrix of very many tiles, each
+        prefetched.
+
+        **Wanted** the share of an MXU's cell-cycles that multiply, as a fraction.
+    """,
+    stub="used = ...",
     unit="",
     expected=lambda: 100 / side(TRILLIUM),
     slips=(
@@ -86,6 +117,13 @@ BUSY = Number(
 USEFUL = Number(
     id="02.3",
     title="Odd shapes",
+    task=r"""
+        **Given** a weight matrix of $80 \times 1000$ on a Trillium.
+
+        **Wanted** the share of the multiplications that meet a real weight, as a
+        fraction.
+    """,
+    stub="share = ...",
     unit="",
     expected=lambda: systolic.useful(80, 1000, side(TRILLIUM)),
     slips=(
@@ -117,6 +155,13 @@ USEFUL = Number(
 CLOCK = Number(
     id="02.4",
     title="A clock from a peak",
+    task="""
+        **Given** the v5p's bf16 peak, the number of its MXUs and their side:
+        `chips.TPU_V5P.fact("mxus")`, `.fact("mxu_size")`.
+
+        **Wanted** its clock.
+    """,
+    stub="clock = ...",
     unit="Hz",
     expected=lambda: clock(V5P, V5P.fact("mxus").value),
     slips=(
@@ -147,6 +192,13 @@ CLOCK = Number(
 COUNT = Number(
     id="02.5",
     title="The missing arrays",
+    task="""
+        **Given** Trillium's bf16 peak, the side of its MXU, and the clock of the
+        question before.
+
+        **Wanted** the number of MXUs that reach this peak at that clock.
+    """,
+    stub="count = ...",
     unit="MXUs",
     expected=lambda: (
         TRILLIUM.fact("mxus").value
@@ -177,6 +229,13 @@ COUNT = Number(
 VMEM = Number(
     id="02.6",
     title="Weights from VMEM",
+    task="""
+        **Given** a v5e that multiplies in int8, weights in int8 that wait in VMEM, $D$
+        and $F$ large. Leave out the traffic of activations.
+
+        **Wanted** the critical batch with VMEM's bandwidth in place of the HBM's.
+    """,
+    stub="tokens = ...",
     unit="tokens",
     expected=lambda: V5E.flops["int8"] / V5E.onchip_bandwidth / 2,
     slips=(
@@ -206,6 +265,15 @@ VMEM = Number(
 VECTOR = Number(
     id="02.7",
     title="What a softmax may cost",
+    task="""
+        **Given** attention on a v4 with heads of size 256, in bf16. Each lane of a
+        core's vector units does one operation a cycle: `chips.TPU_V4.lanes` counts
+        them, `.cores` the cores.
+
+        **Wanted** the vector operations per score that take as long as the two matmuls'
+        work for this score.
+    """,
+    stub="operations = ...",
     unit="operations",
     expected=lambda: 4 * 256 * V4.cores * V4.lanes * V4.clock / V4.flops["bf16"],
     slips=(
@@ -238,6 +306,12 @@ VECTOR = Number(
 HOSTS = Number(
     id="02.8",
     title="Hosts of a slice",
+    task=r"""
+        **Given** a v5p slice of $8 \times 8 \times 12$ chips.
+
+        **Wanted** the number of its hosts.
+    """,
+    stub="hosts = ...",
     unit="hosts",
     expected=lambda: Torus(V5P, (8, 8, 12)).hosts,
     slips=(
@@ -260,6 +334,12 @@ HOSTS = Number(
 DEVICES = Number(
     id="02.9",
     title="What JAX counts",
+    task=r"""
+        **Given** an Ironwood slice of $4 \times 8 \times 8$ chips.
+
+        **Wanted** the number of devices that JAX shows.
+    """,
+    stub="devices = ...",
     unit="devices",
     expected=lambda: Torus(IRONWOOD, (4, 8, 8)).chips * IRONWOOD.devices_per_chip,
     slips=(
@@ -288,6 +368,13 @@ DEVICES = Number(
 FACTOR = Number(
     id="02.10",
     title="Like for like",
+    task="""
+        **Given** a launch that calls Ironwood "more than 16 times" a TPU v4.
+
+        **Wanted** the factor by which a compute-bound bf16 program gets faster, chip
+        against chip.
+    """,
+    stub="factor = ...",
     unit="",
     expected=lambda: IRONWOOD.flops["bf16"] / V4.flops["bf16"],
     slips=(
@@ -322,6 +409,13 @@ def _tiles(D, F, size):
 CYCLES = Function(
     id="02.11",
     title="The cycles of a product",
+    task="""
+        **Given** $B$ tokens, a weight matrix $[D, F]$ of any size, and one array of
+        side `size` that prefetches.
+
+        **Wanted** a function that returns the cycles of the whole product.
+    """,
+    stub="def cycles(B, D, F, size): ...",
     spec=lambda B, D, F, size: systolic.cycles(B, _tiles(D, F, size), size),
     cases=lambda rng: (
         rng.randint(1, 600),
@@ -363,6 +457,14 @@ CYCLES = Function(
 AUDIT = Function(
     id="02.12",
     title="The fewest arrays",
+    task="""
+        **Given** a bf16 peak in FLOPs/s, the side of an array, and the fastest clock
+        that you find credible, in Hz.
+
+        **Wanted** a function that returns the fewest arrays with which that peak can be
+        reached.
+    """,
+    stub="def fewest_mxus(peak, side, fastest): ...",
     spec=lambda peak, side, fastest: math.ceil(peak / (2 * side**2 * fastest)),
     cases=lambda rng: (
         rng.randint(40, 5000) * 1e12,
@@ -412,6 +514,19 @@ def _once(b, n):
 STATIONARY = Traffic(
     id="02.13",
     title="Every weight once",
+    task=r"""
+        **Given** a machine whose memory holds `X` of $b \times n$, `W` of $n \times n$
+        and `Y` of $b \times n$ values of four bytes, $b$ and $n$ multiples of 8. Its
+        scratchpad has room for two blocks of $8 \times 8$ and for $b \times 8$ values
+        more. You have `machine.load(name, rows=(i, j), cols=(k, l))`,
+        `machine.zeros(rows, cols)`, `machine.multiply_add(c, a, b)` for
+        $c \mathrel{+}= ab$, `machine.store(block, name, row=i, col=j)` and
+        `machine.free(block)`.
+
+        **Wanted** a program that leaves $XW$ in `Y`, and moves every weight once and
+        every result once. The machine counts.
+    """,
+    stub="def stationary(machine, b, n): ...",
     cases=lambda rng: (BLOCK * rng.randint(2, 4), BLOCK * rng.randint(2, 4)),
     capacity=lambda b, n: 4 * (2 * BLOCK**2 + b * BLOCK),
     arrays=lambda b, n: {"X": (b, n), "W": (n, n), "Y": (b, n)},

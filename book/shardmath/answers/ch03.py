@@ -3,7 +3,34 @@
 import math
 
 from shardmath import chips, waves
-from shardmath.questions import Compiled, Function, Number, Slip, Traffic, slips
+from shardmath.questions import (
+    Chapter,
+    Compiled,
+    Function,
+    Number,
+    Slip,
+    Traffic,
+    slips,
+)
+
+CHAPTER = Chapter(
+    title="GPUs",
+    topics=(
+        "GPUs: peaks, clocks, registers, bytes in flight, tiles and waves, and "
+        "two programs whose cost is counted"
+    ),
+    intro="""
+        from one product to programs whose cost is counted. Answers are in base units:
+        FLOPs, bytes, seconds, Hz. `chips` holds every data sheet:
+        `chips.H100.fact("cores").value`, `chips.B200.hbm_bandwidth`.
+    """,
+    setup="""
+        import jax.numpy as jnp
+
+        from shardmath import chips
+        from shardmath.grading import check, report
+    """,
+)
 
 
 def _fact(chip, name):
@@ -13,6 +40,13 @@ def _fact(chip, name):
 PER_CLOCK = Number(
     id="03.1",
     title="One clock of an H100",
+    task="""
+        **Given** the record `chips.H100`.
+
+        **Wanted** the bf16 FLOPs that the whole chip does in one clock, on its Tensor
+        Cores, dense.
+    """,
+    stub="flops = ...",
     unit="FLOPs",
     expected=lambda: _fact(chips.H100, "cores") * _fact(chips.H100, "flops_per_clock"),
     slips=(
@@ -42,6 +76,13 @@ PER_CLOCK = Number(
 CLOCK = Number(
     id="03.2",
     title="The clock behind a peak",
+    task="""
+        **Given** the fp32 peak of a B200, which counts a multiply-add per lane and
+        clock.
+
+        **Wanted** the clock for which this peak is stated.
+    """,
+    stub="hertz = ...",
     unit="Hz",
     rtol=0.003,
     expected=lambda: (
@@ -82,6 +123,13 @@ CLOCK = Number(
 RESIDENT = Number(
     id="03.3",
     title="Warps that fit",
+    task="""
+        **Given** a kernel on an H100 that takes 168 registers a thread, and no SMEM
+        worth mentioning.
+
+        **Wanted** the warps that are resident on one SM.
+    """,
+    stub="warps = ...",
     unit="warps",
     rtol=0.001,
     expected=lambda: float(
@@ -124,6 +172,14 @@ RESIDENT = Number(
 IN_FLIGHT = Number(
     id="03.4",
     title="Bytes on their way to a B200",
+    task="""
+        **Given** the latency of a B200's HBM and the highest clock it reports, both in
+        its record.
+
+        **Wanted** the bytes that have to be in flight on the whole chip to use all of
+        the bandwidth.
+    """,
+    stub="nbytes = ...",
     unit="bytes",
     expected=lambda: (
         chips.B200.hbm_bandwidth
@@ -166,6 +222,13 @@ IN_FLIGHT = Number(
 ASKED = Number(
     id="03.5",
     title="Too little in flight",
+    task="""
+        **Given** a kernel on an H100 with eight resident warps on every SM. Each thread
+        has one load of 16 bytes on its way, and asks for the next when it arrives.
+
+        **Wanted** the rate at which the chip reads, by Little's law.
+    """,
+    stub="rate = ...",
     unit="bytes/s",
     expected=lambda: (
         _fact(chips.H100, "cores")
@@ -209,6 +272,13 @@ ASKED = Number(
 USED = Number(
     id="03.6",
     title="The last wave of an A100",
+    task=r"""
+        **Given** a matmul $X[1024, D] \cdot W[D, 8192]$ in tiles of 128 × 256 (rows ×
+        columns) on an A100.
+
+        **Wanted** the share of the SM time that is spent on tiles.
+    """,
+    stub="share = ...",
     unit="",
     expected=lambda: waves.Waves(256, _fact(chips.A100_80GB, "cores")).used,
     slips=(
@@ -248,6 +318,13 @@ _EDGE = waves.TiledMatmul(1000, 8192, 3000, chips.H100, (128, 256))
 EDGE = Number(
     id="03.7",
     title="Edges and idle SMs",
+    task=r"""
+        **Given** $X[1000, 8192] \cdot W[8192, 3000]$ in bf16, in tiles of 128 × 256 on
+        an H100. Only math counts.
+
+        **Wanted** the time, with whole tiles and whole waves.
+    """,
+    stub="seconds = ...",
     unit="s",
     expected=lambda: _EDGE.seconds,
     slips=(
@@ -285,6 +362,12 @@ EDGE = Number(
 DENSE = Number(
     id="03.8",
     title="Rubin in fp4",
+    task="""
+        **Given** a Rubin GPU multiplying ordinary matrices, without zeros, in fp4.
+
+        **Wanted** its critical intensity.
+    """,
+    stub="intensity = ...",
     unit="FLOPs/byte",
     expected=lambda: chips.RUBIN.intensity("fp4"),
     slips=(
@@ -319,6 +402,13 @@ DENSE = Number(
 FEED = Number(
     id="03.9",
     title="What the SMs ask of the L2",
+    task="""
+        **Given** a B200 at its bf16 peak, every SM on a tile of 256 × 256 of its own,
+        nothing shared.
+
+        **Wanted** the rate at which operands must reach all SMs together.
+    """,
+    stub="rate = ...",
     unit="bytes/s",
     expected=lambda: chips.B200.flops["bf16"] * 2 / 256,
     slips=(
@@ -358,6 +448,13 @@ def _finish(seconds, sms):
 FINISH = Function(
     id="03.10",
     title="Hand out tiles",
+    task="""
+        **Given** a list of how long each tile takes, and a number of SMs. Tiles are
+        handed out in order, each to the SM that is free first.
+
+        **Wanted** a function that returns when the last tile is done.
+    """,
+    stub="def finish(seconds, sms): ...",
     spec=_finish,
     cases=lambda rng: (
         [rng.uniform(0.5, 2) for _ in range(rng.randint(1, 40))],
@@ -406,6 +503,14 @@ def _efficiency(B, F, b, f, sms):
 EFFICIENCY = Function(
     id="03.11",
     title="Both quantisations",
+    task=r"""
+        **Given** a result of $B \times F$ values, tiles of $b \times f$ and a number of
+        SMs.
+
+        **Wanted** a function that returns the share of the peak that tiles and waves
+        leave, [(3.5)](../chapters/03_gpus.ipynb#eq-3.5).
+    """,
+    stub="def efficiency(B, F, b, f, sms): ...",
     spec=_efficiency,
     cases=lambda rng: (
         rng.randint(1, 5000),
@@ -463,6 +568,14 @@ def _blocks(registers, smem, threads, file, shared, most):
 BLOCKS = Function(
     id="03.12",
     title="Blocks on one SM",
+    task="""
+        **Given** a kernel's registers per thread, bytes of SMEM per block (perhaps
+        none) and threads per block; and an SM's register file in bytes, its SMEM in
+        bytes and the most warps that may be resident. A warp has 32 threads.
+
+        **Wanted** a function that returns how many blocks are resident at once.
+    """,
+    stub="def blocks(registers, smem, threads, file, shared, most): ...",
     spec=_blocks,
     cases=lambda rng: (
         rng.randint(16, 128),
@@ -516,6 +629,18 @@ def _scaled_sum(A, B, C):
 FUSED = Traffic(
     id="03.13",
     title="Two operations, one pass",
+    task=r"""
+        **Given** a machine with a scratchpad of 768 bytes, which holds three blocks of
+        8 × 8 values, and arrays `A`, `B` and `C` of $n \times n$ values in its memory,
+        $n$ a multiple of 8. You have `machine.load(name, rows=(i, j), cols=(k, l))`,
+        `machine.multiply(a, b)` for $a \mathrel{*}= b$, `machine.add(a, b)` for
+        $a \mathrel{+}= b$, both value by value,
+        `machine.store(block, name, row=i, col=j)` and `machine.free(block)`.
+
+        **Wanted** a program that leaves $A \odot B + C$ in `C` and moves no value more
+        often than it must. The machine counts.
+    """,
+    stub="def multiply_and_add(machine, n): ...",
     cases=lambda rng: (8 * rng.randint(2, 5),),
     capacity=lambda n: 4 * 3 * 8 * 8,
     arrays=lambda n: {"A": (n, n), "B": (n, n), "C": (n, n)},
@@ -559,6 +684,13 @@ FUSED = Traffic(
 LAST = Compiled(
     id="03.14",
     title="The one row that is needed",
+    task="""
+        **Given** float32 arrays $x[B, D]$ and $W[D, F]$.
+
+        **Wanted** a JAX function that returns the last row of $xW$ and compiles to no
+        more FLOPs than that row needs. The compiler counts.
+    """,
+    stub="def last_row(x, W): ...",
     shapes=lambda rng: (
         (8 * rng.randint(2, 8), n := 16 * rng.randint(2, 4)),
         (n, 32 * rng.randint(2, 4)),

@@ -6,7 +6,30 @@ from shardmath import chips
 from shardmath.collectives import Collective, all_gather, all_reduce
 from shardmath.mesh import Mesh
 from shardmath.networks import Cluster, NVLinkDomain, Torus
-from shardmath.questions import Function, Number, Sharded, Slip, slips
+from shardmath.questions import Chapter, Function, Number, Sharded, Slip, slips
+
+CHAPTER = Chapter(
+    title="Networks",
+    topics=(
+        "networks: links, bisection, hops, crossing nodes, latency, and two "
+        "programs judged by their compiled collectives"
+    ),
+    intro="""
+        from one link to an AllReduce that is judged by what it compiles to. Answers are
+        in base units: bytes, bytes/s, seconds; every bandwidth is one-way unless the
+        question says otherwise. `chips` holds the links:
+        `chips.TPU_V5P.link_bandwidth`, `chips.H100.scale_up_bandwidth`,
+        `chips.B200.scale_out_bandwidth`.
+    """,
+    setup="""
+        import jax
+
+        from shardmath import chips
+        from shardmath.grading import check, report
+
+        jax.config.update("jax_num_cpu_devices", 8)  # eight virtual chips
+    """,
+)
 
 # Given in the tasks.
 GATHERED, REDUCED = 4e6, 10e9  # bytes
@@ -15,6 +38,13 @@ SWEEP_ALPHA, SWEEP_RATE, SWEEP_GPUS = 20e-6, 400e9, 16
 LINK = Number(
     id="04.1",
     title="One link, one way",
+    task="""
+        **Given** a Trillium, whose page prints 800 GB/s of inter-chip bandwidth: 4
+        links, both directions added up.
+
+        **Wanted** the one-way bandwidth of one link.
+    """,
+    stub="link = ...",
     unit="bytes/s",
     expected=lambda: chips.TPU_V6E.link_bandwidth,
     slips=(
@@ -37,6 +67,13 @@ LINK = Number(
 POD = Number(
     id="04.2",
     title="What a pod says about a link",
+    task="""
+        **Given** a TPU v4 pod of 4,096 chips with 6 links each, and its page, which
+        prints an all-reduce bandwidth of 1.1 PB/s for the pod.
+
+        **Wanted** the one-way bandwidth of one link that this figure implies.
+    """,
+    stub="link = ...",
     unit="bytes/s",
     expected=lambda: (
         chips.TPU_V4.fact("domain_allreduce").value
@@ -67,6 +104,12 @@ POD = Number(
 BISECTION = Number(
     id="04.3",
     title="The thinnest cut of a long slice",
+    task=r"""
+        **Given** a v5p slice of $8 \times 8 \times 24$ chips.
+
+        **Wanted** its bisection bandwidth, one-way.
+    """,
+    stub="bisection = ...",
     unit="bytes/s",
     expected=lambda: Torus(chips.TPU_V5P, (8, 8, 24)).bisection,
     slips=(
@@ -98,6 +141,12 @@ BISECTION = Number(
 DIAMETER = Number(
     id="04.4",
     title="The longest way",
+    task=r"""
+        **Given** a v5p slice of $12 \times 16 \times 20$ chips.
+
+        **Wanted** the number of hops between the two chips that are farthest apart.
+    """,
+    stub="hops = ...",
     unit="hops",
     expected=lambda: float(Torus(chips.TPU_V5P, (12, 16, 20)).diameter),
     slips=(
@@ -131,6 +180,13 @@ def _gather(shape):
 LINE = Number(
     id="04.5",
     title="An AllGather on an open side",
+    task=r"""
+        **Given** a v5e slice of $8 \times 8$, one microsecond a hop, and an AllGather
+        of 4 MB along one side: 4 MB is the gathered array.
+
+        **Wanted** its time, latency included.
+    """,
+    stub="seconds = ...",
     unit="s",
     expected=lambda: _gather((8, 8)).seconds,
     slips=(
@@ -162,6 +218,13 @@ LINE = Number(
 UNIT = Number(
     id="04.6",
     title="What a SuperPOD unit sends to the spine",
+    task="""
+        **Given** a unit of 32 nodes; each node has 8 H100 with one network card of 400
+        Gb/s each, and the tree above is full.
+
+        **Wanted** the bytes/s that the unit can push, one-way, into the spine.
+    """,
+    stub="egress = ...",
     unit="bytes/s",
     expected=lambda: Cluster(NVLinkDomain(chips.H100), (4, 32)).egress("spine"),
     slips=(
@@ -192,6 +255,13 @@ def _reduce(nodes):
 CROSSING = Number(
     id="04.7",
     title="An AllReduce over four nodes",
+    task="""
+        **Given** 32 B200 in four nodes of 8, and an AllReduce of 10 GB over all of
+        them. The GPUs do the adding.
+
+        **Wanted** its least time. Latency does not matter at this size.
+    """,
+    stub="seconds = ...",
     unit="s",
     expected=lambda: _reduce(4),
     slips=(
@@ -236,6 +306,13 @@ def _h200(reduces):
 SHARP = Number(
     id="04.8",
     title="How far busbw can exceed the wire",
+    task="""
+        **Given** an AllReduce over *four* H200 of one node, large, with switches that
+        add.
+
+        **Wanted** the highest `busbw` that can be reported.
+    """,
+    stub="limit = ...",
     unit="bytes/s",
     expected=lambda: _h200(reduces=True),
     slips=(
@@ -266,6 +343,13 @@ SHARP = Number(
 HALF = Number(
     id="04.9",
     title="The half-bandwidth size",
+    task=r"""
+        **Given** a sweep of AllReduces over 16 GPUs, fitted with $\alpha = 20$ µs and a
+        bus bandwidth of 400 GB/s.
+
+        **Wanted** the size of the array at which half of the bandwidth is reached.
+    """,
+    stub="size = ...",
     unit="bytes",
     expected=lambda: SWEEP_ALPHA * SWEEP_RATE * SWEEP_GPUS / (2 * (SWEEP_GPUS - 1)),
     slips=(
@@ -297,6 +381,15 @@ HALF = Number(
 SLICES = Number(
     id="04.10",
     title="When crossing is free",
+    task="""
+        **Given** slices of an Ironwood (`chips.TPU_7X`), many of them, joined by the
+        DCN; every chip adds its share.
+
+        **Wanted** the number of chips in a slice from which an AllReduce over all
+        slices is bound by ICI and no longer by the DCN. Many slices, large slices:
+        leave out the factors $s/(s-1)$ and $(n-1)/n$.
+    """,
+    stub="size = ...",
     unit="chips",
     expected=lambda: chips.TPU_7X.scale_up_bandwidth / chips.TPU_7X.scale_out_bandwidth,
     slips=(
@@ -335,6 +428,13 @@ def _slice(rng):
 CUT = Function(
     id="04.11",
     title="The bisection of any slice",
+    task="""
+        **Given** the sides of a slice, all even, which of them wrap, and the one-way
+        bandwidth of a link.
+
+        **Wanted** a function that returns the one-way bisection bandwidth.
+    """,
+    stub="def bisection(sides, wraps, link): ...",
     spec=_bisection,
     cases=_slice,
     examples=(
@@ -393,6 +493,14 @@ def _measured(rng):
 FIT = Function(
     id="04.12",
     title="Two numbers from two measurements",
+    task=r"""
+        **Given** $n$ GPUs and two AllReduces: a small and a large array, in bytes, and
+        the seconds that each took.
+
+        **Wanted** a function that returns $\alpha$ in seconds and the *bus* bandwidth
+        in bytes/s, as a pair, such that (4.7) meets both.
+    """,
+    stub="def fit(n, small, small_seconds, large, large_seconds): ...",
     spec=_fit,
     cases=_measured,
     rtol=1e-6,
@@ -439,6 +547,16 @@ def _hierarchical(x):
 HIERARCHY = Sharded(
     id="04.13",
     title="An AllReduce that knows its wires",
+    task="""
+        **Given** 8 devices as a mesh of 2 nodes and 4 GPUs, axes `node` and `gpu`. The
+        function runs on each device, inside `jax.shard_map`, and gets its own row `x`
+        of shape `[1, m]`, with $m$ a multiple of 8.
+
+        **Wanted** the sum of all eight rows, of shape `[m]`, on every device, with only
+        $m/4$ values of it in the collective that crosses the nodes. The compiler
+        counts.
+    """,
+    stub="def hierarchical(x): ...",
     mesh=MESH,
     shapes=_vectors,
     in_specs=((("node", "gpu"), None),),
@@ -478,6 +596,14 @@ HIERARCHY = Sharded(
 SCATTERED = Sharded(
     id="04.14",
     title="Sums that stay where they are",
+    task="""
+        **Given** the same devices and rows.
+
+        **Wanted** the same sum, but left scattered: over `gpu` first, then over `node`,
+        each in a collective of its own, so that each device ends with $m/8$ values and
+        no more than $m/4$ are in the one that crosses the nodes.
+    """,
+    stub="def scattered(x): ...",
     mesh=MESH,
     shapes=_vectors,
     in_specs=((("node", "gpu"), None),),

@@ -6,7 +6,37 @@ from shardmath import chips, collectives
 from shardmath.collectives import Collective, Priced
 from shardmath.mesh import Mesh
 from shardmath.networks import Network, NVLinkDomain, Torus
-from shardmath.questions import Function, Number, Sharded, Slip, slips
+from shardmath.questions import Chapter, Function, Number, Sharded, Slip, slips
+
+CHAPTER = Chapter(
+    title="Collectives",
+    topics=(
+        "collectives: bytes, times and latencies of AllGather, ReduceScatter, "
+        "AllReduce and AllToAll, and five programs graded on what they compile "
+        "to"
+    ),
+    intro="""
+        from one fraction to a gradient whose compiled program must hold one AllGather
+        and one ReduceScatter. Answers are in base units: bytes, seconds, bytes/s.
+        `chips` holds every data sheet: `chips.TPU_V5P.link_bandwidth` is one link of
+        ICI, one-way, `chips.H100.scale_up_bandwidth` the one-way egress of a GPU into
+        NVLink.
+
+        The last five are code for one chip, the function inside a `jax.shard_map`. The
+        check runs it on eight virtual devices, looks at what every one of them ends
+        with, and reads from the compiled program what it sends.
+    """,
+    setup="""
+        import jax
+        import jax.numpy as jnp
+
+        from shardmath import chips
+        from shardmath.grading import check, report
+        from shardmath.networks import LATENCY
+
+        jax.config.update("jax_num_cpu_devices", 8)  # eight virtual chips
+    """,
+)
 
 MATRIX = 2 * 8192 * 8192  # bytes of the first two questions: bf16[8192, 8192]
 EXPERTS = 256 * 2**20  # bytes, given in the tasks
@@ -30,6 +60,12 @@ NODE = NVLinkDomain(chips.H100)
 SENT = Number(
     id="05.1",
     title="Bytes a chip sends in an AllGather",
+    task="""
+        **Given** $A[I_X, J]$ in bf16 with $I = J = 8192$ and $|X| = 16$.
+
+        **Wanted** the bytes that one chip sends in an AllGather over $X$.
+    """,
+    stub="nbytes = ...",
     unit="bytes",
     expected=lambda: Collective("all_gather", "X", MATRIX, 16).sent,
     slips=(
@@ -65,6 +101,13 @@ SENT = Number(
 GATHER = Number(
     id="05.2",
     title="An AllGather on a ring",
+    task="""
+        **Given** the same AllGather on a ring of 16 TPU v5p chips, both directions in
+        use.
+
+        **Wanted** its time, without latency.
+    """,
+    stub="seconds = ...",
     unit="s",
     expected=lambda: _priced("all_gather", MATRIX, V5P_RING).bandwidth_seconds,
     slips=(
@@ -97,6 +140,13 @@ GATHER = Number(
 REDUCE = Number(
     id="05.3",
     title="Gradients on eight H100",
+    task="""
+        **Given** 8 H100 on NVLink with a switch that does not add. Each holds 1 GB (10⁹
+        bytes) of gradients.
+
+        **Wanted** the time of the AllReduce, without latency.
+    """,
+    stub="seconds = ...",
     unit="s",
     expected=lambda: _priced("all_reduce", GRADIENTS, NODE).bandwidth_seconds,
     slips=(
@@ -138,6 +188,13 @@ REDUCE = Number(
 TO_ALL = Number(
     id="05.4",
     title="An AllToAll on a ring",
+    task=r"""
+        **Given** an array of 256 MiB (256 · 2²⁰ bytes) in all, sharded over a ring of
+        16 TPU v5e chips: one axis of a $16 \times 16$ slice.
+
+        **Wanted** the time of an AllToAll over these 16 chips, without latency.
+    """,
+    stub="seconds = ...",
     unit="s",
     expected=lambda: _priced("all_to_all", EXPERTS, V5E_RING).bandwidth_seconds,
     slips=(
@@ -179,6 +236,13 @@ TO_ALL = Number(
 BEND = Number(
     id="05.5",
     title="Where latency ends",
+    task="""
+        **Given** the same ring of 16 TPU v5e chips and 1 µs per hop (`LATENCY["ICI"]`).
+
+        **Wanted** the bytes $V$ below which an AllGather is latency-bound: those at
+        which both terms are equal.
+    """,
+    stub="nbytes = ...",
     unit="bytes",
     expected=lambda: _priced("all_gather", 1e6, V5E_RING).latency_bound_below,
     slips=(
@@ -218,6 +282,13 @@ BEND = Number(
 SLICE = Number(
     id="05.6",
     title="A slice without wraparound",
+    task=r"""
+        **Given** a $4 \times 4$ slice of TPU v5e and an array of 32 MiB, sharded over
+        $X$ with $|X| = 4$.
+
+        **Wanted** the time of an AllGather over $X$, without latency.
+    """,
+    stub="seconds = ...",
     unit="s",
     expected=lambda: _priced("all_gather", LINE, V5E_LINE).bandwidth_seconds,
     slips=(
@@ -254,6 +325,13 @@ SLICE = Number(
 AXES = Number(
     id="05.7",
     title="Two axes at once",
+    task=r"""
+        **Given** a slice of $8 \times 8 \times 8$ TPU v5p and an array of 1 GB (10⁹
+        bytes), sharded over $X$ and $Y$ together and replicated over $Z$.
+
+        **Wanted** the time of the AllGather over $X$ and $Y$, without latency.
+    """,
+    stub="seconds = ...",
     unit="s",
     expected=lambda: (
         _priced("all_gather", GRADIENTS, V5P_CUBE, ("X", "Y")).bandwidth_seconds
@@ -293,6 +371,12 @@ AXES = Number(
 BUS = Number(
     id="05.8",
     title="A bus bandwidth",
+    task="""
+        **Given** a test log: an AllReduce of 1 GB (10⁹ bytes) over 8 GPUs took 2.4 ms.
+
+        **Wanted** the bus bandwidth that NCCL's tests would print for it.
+    """,
+    stub="rate = ...",
     unit="bytes/s",
     expected=lambda: Collective("all_reduce", "X", GRADIENTS, 8).sent / MEASURED,
     slips=(
@@ -332,6 +416,14 @@ def _gather_seconds(V, n, W, alpha):
 SECONDS = Function(
     id="05.9",
     title="The time of an AllGather",
+    task=r"""
+        **Given** the bytes $V$ of the whole array, $n \ge 3$ chips on a ring, the
+        one-way bandwidth $W$ of a link and the latency $\alpha$ of a hop.
+
+        **Wanted** a function that returns the time of an AllGather that uses both
+        directions.
+    """,
+    stub="def seconds(V, n, W, alpha): ...",
     spec=_gather_seconds,
     cases=lambda rng: (
         10 ** rng.uniform(2, 10),
@@ -374,6 +466,14 @@ SECONDS = Function(
 HOPS = Function(
     id="05.10",
     title="The ways of an AllToAll",
+    task="""
+        **Given** a ring of $n$ chips. In an AllToAll every chip sends one part to every
+        other, each the shorter way.
+
+        **Wanted** a function that returns how many hops the parts of one chip make
+        together.
+    """,
+    stub="def hops(n): ...",
     spec=lambda n: sum(min(k, n - k) for k in range(n)),
     cases=lambda rng: (rng.randint(2, 99),),
     examples=((8,), (7,)),
@@ -413,6 +513,14 @@ def _bytes(shape) -> int:
 BY_HAND = Sharded(
     id="05.11",
     title="AllGather from permutes",
+    task="""
+        **Given** a mesh axis `"X"` of eight chips. Each holds the rows `x` of an array
+        $A[I_X, J]$, in float32.
+
+        **Wanted** the function that each of them runs to end with all of $A[I, J]$,
+        built from `jax.lax.ppermute` alone. It may send no more than an AllGather must.
+    """,
+    stub="def gather(x): ...",
     mesh={"X": 8},
     shapes=_rows(),
     in_specs=(("X", None),),
@@ -451,6 +559,15 @@ BY_HAND = Sharded(
 SCATTER = Sharded(
     id="05.12",
     title="ReduceScatter from permutes",
+    task=r"""
+        **Given** eight chips along `"X"`. Each holds one row `x`, of shape `[1, J]`, of
+        partial sums $A[J]\{U_X\}$.
+
+        **Wanted** the function that leaves $A[J_X]$, an eighth of the sums, on each of
+        them, built from `jax.lax.ppermute` alone. It may send no more than a
+        ReduceScatter must. (Return an array of shape `[J // 8]`.)
+    """,
+    stub="def reduce_scatter(x): ...",
     mesh={"X": 8},
     shapes=lambda rng: ((8, 8 * rng.randint(2, 20)),),
     in_specs=(("X", None),),
@@ -496,6 +613,14 @@ SCATTER = Sharded(
 TURN = Sharded(
     id="05.13",
     title="From rows to columns",
+    task="""
+        **Given** eight chips along `"X"`. Each holds some rows `x` of $A[I_X, J]$ and
+        needs some columns of $A[I, J_X]$.
+
+        **Wanted** the function that each of them runs. It must compile to one AllToAll
+        of the array's bytes and nothing else.
+    """,
+    stub="def columns(x): ...",
     mesh={"X": 8},
     shapes=_rows(),
     in_specs=(("X", None),),
@@ -528,6 +653,15 @@ def _softmax(a):
 SOFTMAX = Sharded(
     id="05.14",
     title="A softmax over a sharded axis",
+    task="""
+        **Given** eight chips along `"X"`. Each holds some columns `x` of scores
+        $A[I, J_X]$, in float32.
+
+        **Wanted** the function that returns this chip's columns of the softmax of
+        $100 A$ over $J$, the largest taken off first, so that nothing overflows. It may
+        send two AllReduces of one number per row.
+    """,
+    stub="def softmax(x): ...",
     mesh={"X": 8},
     shapes=_rows(),
     in_specs=((None, "X"),),
@@ -559,6 +693,16 @@ SOFTMAX = Sharded(
 GRADIENT = Sharded(
     id="05.15",
     title="Gather forward, scatter back",
+    task=r"""
+        **Given** eight chips along `"X"`. Each holds a shard `w` of the weights
+        $w[D_X]$ and one row `x`, of shape `[1, D]`, of inputs. Chip $c$ has the loss
+        $(x_c \cdot w)^2$, with all of $w$.
+
+        **Wanted** the function that returns this chip's shard of the gradient of the
+        sum of all eight losses. It must compile to one AllGather and one ReduceScatter
+        of the bytes of $w$.
+    """,
+    stub="def gradient(w, x): ...",
     mesh={"X": 8},
     shapes=lambda rng: ((8 * (size := rng.randint(2, 9)),), (8, 8 * size)),
     in_specs=(("X",), ("X", None)),

@@ -6,8 +6,32 @@ from shardmath import chips, collectives
 from shardmath.collectives import Collective
 from shardmath.mesh import Mesh
 from shardmath.networks import Torus
-from shardmath.questions import Function, Number, Sharded, Slip, scaled, slips
+from shardmath.questions import Chapter, Function, Number, Sharded, Slip, scaled, slips
 from shardmath.sharding import array, contract
+
+CHAPTER = Chapter(
+    title="Sharding",
+    topics=(
+        "sharding: bytes on a chip, collectives of a sharded matmul, weights or "
+        "activations, and six programs graded on what they compile to"
+    ),
+    intro="""
+        from one division to a matmul that hides its own collective. Answers are in base
+        units: bytes, seconds, tokens.
+
+        The last six are programs for eight virtual devices. They are graded on their
+        result and on what XLA compiles them to, array by array.
+    """,
+    setup="""
+        import jax
+        import jax.numpy as jnp
+
+        from shardmath import chips
+        from shardmath.grading import check, report
+
+        jax.config.update("jax_num_cpu_devices", 8)  # eight virtual chips
+    """,
+)
 
 XYZ = {"X": 4, "Y": 8, "Z": 2}
 RING = {"X": 8}
@@ -15,6 +39,12 @@ RING = {"X": 8}
 LOCAL = Number(
     id="06.1",
     title="What one chip holds",
+    task="""
+        **Given** the weights $W[D_X, F_Y]$ in bf16, $D = 8192$ and $F = 32{,}768$.
+
+        **Wanted** the bytes of $W$ on one chip.
+    """,
+    stub="nbytes = ...",
     unit="bytes",
     expected=lambda: array("W[D_X, F_Y]", XYZ, D=8192, F=32_768).local_nbytes,
     slips=(
@@ -23,12 +53,8 @@ LOCAL = Number(
             1 / 2,
             "The line does not name Z. What do chips that differ along Z hold?",
         ),
-        scaled(
-            "X alone", 8, "Two dimensions are split, and both make the block smaller."
-        ),
-        scaled(
-            "Y alone", 4, "Two dimensions are split, and both make the block smaller."
-        ),
+        scaled("X alone", 8, "The second dimension is split, too."),
+        scaled("Y alone", 4, "The first dimension is split, too."),
         scaled("the whole array", 32, "That is one whole copy. What does a chip hold?"),
     ),
     hint="Bytes of one copy, divided by every axis that the line names.",
@@ -44,6 +70,12 @@ LOCAL = Number(
 COPIES = Number(
     id="06.2",
     title="How many chips hold the same",
+    task="""
+        **Given** the activations $A[B_X, D]$ on the same mesh.
+
+        **Wanted** how many chips hold the same block of $A$.
+    """,
+    stub="copies = ...",
     unit="chips",
     expected=lambda: array("A[B_X, D]", XYZ, B=1024, D=8192).copies,
     slips=(
@@ -76,6 +108,13 @@ def _sums():
 ALL_REDUCE = Number(
     id="06.3",
     title="A sum that is finished",
+    task=r"""
+        **Given** $A[B, D_X] \cdot W[D_X, F] \to C[B, F]$ in bf16 with $B = 2048$,
+        $D = 8192$, $F = 16{,}384$, over $|X| = 8$ chips.
+
+        **Wanted** the bytes that each chip sends.
+    """,
+    stub="nbytes = ...",
     unit="bytes",
     expected=lambda: _sums().sent,
     slips=(
@@ -126,6 +165,14 @@ def _gather():
 GATHER_TIME = Number(
     id="06.4",
     title="Fetching the weights",
+    task=r"""
+        **Given** $A[B_X, D] \cdot W[D_X, F] \to C[B_X, F]$ in bf16 with the same sizes,
+        on eight TPU v5p that form a closed ring. A chip sends in both directions at
+        once, `chips.TPU_V5P.link_bandwidth` each.
+
+        **Wanted** the time of the collective.
+    """,
+    stub="seconds = ...",
     unit="s",
     rtol=0.02,  # with or without the latency of 4 hops
     expected=_gather,
@@ -165,6 +212,14 @@ def _crossing() -> float:
 CROSSING = Number(
     id="06.5",
     title="Weights or activations",
+    task="""
+        **Given** the same line with weights stored in int8 and gathered as int8,
+        activations and result in bf16, $D = 4096$, $F = 14{,}336$, $|X| = 8$.
+
+        **Wanted** the number of tokens $B$ at which moving the weights and moving the
+        activations send equally many bytes.
+    """,
+    stub="tokens = ...",
     unit="tokens",
     expected=_crossing,
     slips=(
@@ -210,6 +265,13 @@ def _two_axes() -> float:
 TWO_AXES = Number(
     id="06.6",
     title="Two axes at once",
+    task=r"""
+        **Given** $A[B_X, D_Y] \cdot W[D_X, F_Y] \to C[B_X, F_Y]$ in bf16 with
+        $B = 4096$, $D = 8192$, $F = 32{,}768$, $|X| = 16$, $|Y| = 4$.
+
+        **Wanted** the bytes that each chip sends over $X$.
+    """,
+    stub="nbytes = ...",
     unit="bytes",
     expected=_two_axes,
     slips=(
@@ -245,6 +307,14 @@ TWO_AXES = Number(
 HIDDEN = Number(
     id="06.7",
     title="A gather that hides",
+    task=r"""
+        **Given** $A[B_X, D] \cdot W[D, F_X] \to C[B, F_X]$ in bf16, on a ring of 16
+        Trillium (`chips.TPU_V6E`). The blocks of $A$ travel around the ring in one
+        direction while the chips multiply.
+
+        **Wanted** the smallest $F$ that hides the travel.
+    """,
+    stub="F = ...",
     unit="columns",
     expected=lambda: 16 * chips.TPU_V6E.flops["bf16"] / chips.TPU_V6E.link_bandwidth,
     slips=(
@@ -288,6 +358,14 @@ def _case_either_alone(in_a: str, in_b: str) -> int:
 CASE = Function(
     id="06.8",
     title="Which case is it?",
+    task=r"""
+        **Given** $A[I, J] \cdot_J B[J, K]$ and one mesh axis: `in_a` is the dimension
+        of $A$ that it splits, `"I"`, `"J"` or `""` for none; `in_b` is `"J"`, `"K"` or
+        `""`.
+
+        **Wanted** a function that returns the number of the case, 1 to 4.
+    """,
+    stub="def case(in_a, in_b): ...",
     spec=_case,
     cases=lambda rng: (rng.choice(["I", "J", ""]), rng.choice(["J", "K", ""])),
     examples=(("I", "K"), ("J", "J"), ("I", "J"), ("J", "K"), ("", "")),
@@ -326,6 +404,13 @@ def _both_plans(B: int, D: int, F: int, n: int) -> list[float]:
 PLANS = Function(
     id="06.9",
     title="The bytes of both plans",
+    task=r"""
+        **Given** $A[B_X, D] \cdot W[D_X, F] \to C[B_X, F]$ in bf16 and $n = |X|$.
+
+        **Wanted** a function that returns a pair: the bytes that each chip sends if the
+        weights travel, and if the activations do.
+    """,
+    stub="def plans(B, D, F, n): ...",
     spec=_both_plans,
     cases=lambda rng: (
         64 * rng.randint(1, 64),
@@ -379,6 +464,13 @@ def _matmul_shapes(rng):
 NOTHING = Sharded(
     id="06.10",
     title="Nothing moves",
+    task="""
+        **Given** $A[I, J]$ and $B[J, K]$, whole on every device.
+
+        **Wanted** a function of the whole arrays that returns $C[I_X, K]$ and compiles
+        to no collective at all. The types carry the shardings.
+    """,
+    stub="def product(a, b): ...",
     mesh=RING,
     shapes=_matmul_shapes,
     in_specs=((), ()),
@@ -408,6 +500,13 @@ def _sum_shapes(rng):
 ONE_SUM = Sharded(
     id="06.11",
     title="Two products, one AllReduce",
+    task="""
+        **Given** $A[I, J_X]$, $B[J_X, K]$, and $C$, $D$ like them.
+
+        **Wanted** a function of the whole arrays that returns $A B + C D$, whole on
+        every device, and compiles to exactly one AllReduce, of $4 I K$ bytes.
+    """,
+    stub="def both(a, b, c, d): ...",
     mesh=RING,
     shapes=_sum_shapes,
     in_specs=((None, "X"), ("X", None), (None, "X"), ("X", None)),
@@ -443,6 +542,13 @@ ONE_SUM = Sharded(
 SCATTERED = Sharded(
     id="06.12",
     title="Half of an AllReduce",
+    task="""
+        **Given** each device's part of $A[I, J_X]$ and $B[J_X, K]$.
+
+        **Wanted** the function that every device runs, returning its part of
+        $C[I, K_X]$: exactly one ReduceScatter.
+    """,
+    stub="def scattered(a, b): ...",
     mesh=RING,
     shapes=_matmul_shapes,
     in_specs=((None, "X"), ("X", None)),
@@ -477,6 +583,14 @@ SCATTERED = Sharded(
 TRAVEL = Sharded(
     id="06.13",
     title="The activations travel",
+    task="""
+        **Given** each device's part of $A[B_X, D]$ and $W[D_X, F]$.
+
+        **Wanted** the function that every device runs, returning its part of
+        $C[B_X, F]$. The weights stay where they are: one AllToAll of $A$, one
+        ReduceScatter of $C$.
+    """,
+    stub="def travel(a, w): ...",
     mesh=RING,
     shapes=_matmul_shapes,
     in_specs=(("X", None), ("X", None)),
@@ -521,6 +635,14 @@ def _layer_shapes(rng):
 LAYER = Sharded(
     id="06.14",
     title="A layer of two matmuls",
+    task=r"""
+        **Given** each device's part of $A[B, D_X]$, $W[D, F_X]$ and $V[F_X, D]$.
+
+        **Wanted** the function that every device runs, returning its part of
+        $\max(A W, 0)\,V$ as $C[B, D_X]$: exactly one AllGather, of $4 B D$ bytes, and
+        one ReduceScatter.
+    """,
+    stub="def layer(a, w, v): ...",
     mesh=RING,
     shapes=_layer_shapes,
     in_specs=((None, "X"), (None, "X"), ("X", None)),
@@ -566,6 +688,14 @@ LAYER = Sharded(
 RING_SUM = Sharded(
     id="06.15",
     title="A sum that travels around the ring",
+    task="""
+        **Given** each device's part of $A[I, J_X]$ and $B[J_X, K]$ on eight devices.
+
+        **Wanted** the function that every device runs, returning its part of
+        $C[I_X, K]$, in which the sums travel around the ring while the products are
+        computed: exactly seven permutes of $4 I K / 8$ bytes.
+    """,
+    stub="def ring(a, b): ...",
     mesh=RING,
     shapes=_matmul_shapes,
     in_specs=((None, "X"), ("X", None)),

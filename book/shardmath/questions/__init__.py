@@ -1,22 +1,26 @@
 """Kinds of questions: what is asked, what is right, what goes wrong, how to judge."""
 
 from . import slips
+from .chapter import Chapter
 from .compiled import Compiled
 from .function import Function
 from .number import Number
-from .question import Finding
+from .question import Finding, Question, prose
 from .sharded import Sharded
 from .slips import Slip, scaled
 from .traffic import Traffic
 
 __all__ = [
+    "Chapter",
     "Compiled",
     "Finding",
     "Function",
     "Number",
+    "Question",
     "Sharded",
     "Slip",
     "Traffic",
+    "prose",
     "scaled",
     "slips",
 ]

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from .calling import describe
-from .question import Finding, code_or, unusable
+from .question import Finding, Question, code_or, unusable
 
 _MOST_BYTES = 2**30  # that a compiled answer may take to run
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compiled:
+class Compiled(Question):
     """A JAX function, graded on its result and on what XLA makes of it on a CPU.
 
     The evidence is the exported program (StableHLO), not what somebody says about it:
@@ -27,15 +27,10 @@ class Compiled:
         rtol: how far off a value may be, relative to the largest of the result.
     """
 
-    id: str
-    title: str
     shapes: Callable[[random.Random], tuple[tuple[int, ...], ...]]
     spec: Callable
     at_most: Callable[..., Mapping[str, float]]
-    hint: str
-    solution: str
     rtol: float = 1e-4
-    points: int = 1
     form = "Answer with a JAX function; what it compiles to counts."
 
     def draw(self, seed: str) -> list:

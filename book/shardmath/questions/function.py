@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from .calling import outcome
-from .question import Finding, code_or, unusable
+from .question import Finding, Question, code_or, unusable
 from .slips import Slip
 
 
 @dataclass(frozen=True, kw_only=True)
-class Function:
+class Function(Question):
     """A function that must agree with a naive one on drawn arguments.
 
     Args:
@@ -29,17 +29,11 @@ class Function:
     counts as a list, an array as the list of its rows.
     """
 
-    id: str
-    title: str
     spec: Callable
     cases: Callable[[random.Random], tuple]
-    hint: str
-    solution: str
     examples: tuple[tuple, ...] = ()
-    slips: tuple[Slip, ...] = ()
     rtol: float = 1e-9
     draws: int = 20
-    points: int = 1
     form = "Answer with a function."
 
     def draw(self, seed: str) -> list:
@@ -47,21 +41,21 @@ class Function:
         cases = [*self.examples, *(self.cases(rng) for _ in range(self.draws))]
         return json.loads(json.dumps(cases))
 
-    def collect(self, answer: object, task: list) -> dict:
+    def collect(self, answer: object, cases: list) -> dict:
         if evidence := code_or(answer, "a function, without calling it"):
             return evidence
         outputs = []
-        for arguments in task:
+        for arguments in cases:
             outputs.append(outcome(answer, copy.deepcopy(arguments)))
             if "error" in outputs[-1]:
                 break
         return {"outputs": outputs}
 
-    def judge(self, evidence: dict, task: list) -> Finding:
+    def judge(self, evidence: dict, cases: list) -> Finding:
         if finding := unusable(evidence, self.form):
             return finding
         outputs = evidence["outputs"]
-        for arguments, got in zip(task, outputs, strict=False):
+        for arguments, got in zip(cases, outputs, strict=False):
             case = f"({', '.join(map(_short, arguments))})"
             if "error" in got:
                 return Finding(
@@ -69,20 +63,20 @@ class Function:
                 )
             wanted = self.spec(*arguments)
             if not same(wanted, got["value"], self.rtol):
-                slip = self._slip(outputs, task)
+                slip = self._slip(outputs, cases)
                 name, says = (slip.name, f" {slip.says}") if slip else ("", "")
                 said = (
                     f"for {case} wanted {_short(wanted)}, got {_short(got['value'])}."
                 )
                 return Finding("wrong", said + says, name)
-        if len(outputs) < len(task):
+        if len(outputs) < len(cases):
             return Finding("invalid", "the function was not tried on every case")
-        return Finding("correct", f"right on {len(task)} cases")
+        return Finding("correct", f"right on {len(cases)} cases")
 
-    def _slip(self, outputs: list, task: list) -> Slip | None:
+    def _slip(self, outputs: list, cases: list) -> Slip | None:
         values = [output.get("value") for output in outputs]
         for slip in self.slips:
-            wrong = [slip.wrong(*arguments) for arguments in task]
+            wrong = [slip.wrong(*arguments) for arguments in cases]
             if same(wrong, values, self.rtol):
                 return slip
         return None

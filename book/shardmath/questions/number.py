@@ -1,17 +1,18 @@
 """Questions whose answer is a quantity in a base unit."""
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..units import show
 from .quantity import quantity
-from .question import TODO, Finding, unusable
-from .slips import Slip, generic
+from .question import TODO, Finding, Question, unusable
+from .slips import generic
 
 
 @dataclass(frozen=True, kw_only=True)
-class Number:
+class Number(Question):
     """A quantity in a base unit.
 
     Args:
@@ -21,15 +22,21 @@ class Number:
         slips: the known ways to go wrong. Those of `slips.GENERIC` need not be listed.
     """
 
-    id: str
-    title: str
     expected: Callable[[], float]
     unit: str
-    slips: tuple[Slip, ...]
-    hint: str
-    solution: str
     rtol: float = 0.01
-    points: int = 1
+
+    def faults(self):
+        yield from super().faults()
+        right = self.expected()
+        if not (math.isfinite(right) and right):
+            yield f"the right value is {right}"
+        if show(right, self.unit) in self.hint:
+            yield "the hint gives the right value away"
+        named = {"right": right} | {s.name: s.wrong(right) for s in self.slips}
+        for (one, a), (other, b) in itertools.combinations(named.items(), 2):
+            if math.isclose(a, b, rel_tol=2 * self.rtol):
+                yield f"{one!r} and {other!r} cannot be told apart: {a:g} and {b:g}"
 
     @property
     def form(self) -> str:
@@ -40,7 +47,7 @@ class Number:
     def draw(self, seed: str) -> None:
         """Nothing: a number is tried on nothing."""
 
-    def collect(self, answer: object, task: None = None) -> dict:
+    def collect(self, answer: object, case: None = None) -> dict:
         if answer is None or answer is ... or (isinstance(answer, str) and not answer):
             return TODO
         try:
@@ -48,7 +55,7 @@ class Number:
         except ValueError as error:
             return {"invalid": str(error)}
 
-    def judge(self, evidence: dict, task: None = None) -> Finding:
+    def judge(self, evidence: dict, case: None = None) -> Finding:
         if finding := unusable(evidence, self.form):
             return finding
         value = quantity(evidence["value"], self.unit)

@@ -15,8 +15,7 @@ from ..collectives import Collective
 from ..hlo import collectives_in
 from ..ledger import compare
 from .calling import describe
-from .question import Finding, code_or, unusable
-from .slips import Slip
+from .question import Finding, Question, code_or, unusable
 
 DEVICES = 8  # what a kernel is asked to have; the sandbox has as many
 _MOST_BYTES = 2**30  # that an answer may take to run on one device
@@ -30,7 +29,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sharded:
+class Sharded(Question):
     """JAX code over mesh axes, graded on its result and on its compiled collectives.
 
     The evidence is the exported program (StableHLO) for all devices. The judge shards
@@ -54,23 +53,18 @@ class Sharded:
         rtol: how far off a value may be, relative to the largest of the result.
     """
 
-    id: str
-    title: str
     mesh: Mapping[str, int]
     shapes: Callable[[random.Random], tuple[Shape, ...]]
     in_specs: tuple[Spec, ...]
     out_spec: Spec
     spec: Callable
     collectives: Callable[..., list[Collective]]
-    hint: str
-    solution: str
     view: str = "manual"
     at_most: bool = False
-    slips: tuple[Slip, ...] = ()
     rtol: float = 1e-4
-    points: int = 1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.view not in _WANTED:
             raise ValueError(
                 f"view {self.view!r}: must be one of {', '.join(map(repr, _WANTED))}"

@@ -5,15 +5,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from .calling import outcome
-from .question import Finding, code_or, unusable
+from .question import Finding, Question, code_or, unusable
 from .scratchpad import Matrix, Scratchpad
-from .slips import Slip
 
 _MOST_OPERATIONS = 200_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Traffic:
+class Traffic(Question):
     """A program for the counting machine, graded on what it writes and what it moves.
 
     The reader writes ``def program(machine, *sizes)``. Only its trace is judged: it is
@@ -29,18 +28,12 @@ class Traffic:
         slips: bytes that a known clumsy program moves at these sizes.
     """
 
-    id: str
-    title: str
     cases: Callable[[random.Random], tuple]
     capacity: Callable[..., int]
     arrays: Callable[..., Mapping[str, tuple[int, int]]]
     result: Callable[..., Mapping[str, Matrix]]
     at_most: Callable[..., float]
-    hint: str
-    solution: str
-    slips: tuple[Slip, ...] = ()
     draws: int = 3
-    points: int = 1
     form = "Answer with a program for the machine; its bytes moved count."
 
     def draw(self, seed: str) -> list:
@@ -59,11 +52,11 @@ class Traffic:
         }
         return Scratchpad(self.capacity(*sizes), filled)
 
-    def collect(self, answer: object, task: list) -> dict:
+    def collect(self, answer: object, case: list) -> dict:
         if evidence := code_or(answer, "the program, without calling it"):
             return evidence
         runs = []
-        for sizes in task:
+        for sizes in case:
             machine = self.machine(*sizes)
             ran = outcome(answer, [machine, *sizes])
             if len(machine.trace) > _MOST_OPERATIONS:
@@ -72,11 +65,11 @@ class Traffic:
             runs.append({"error": ran["error"]} if "error" in ran else trace)
         return {"runs": runs}
 
-    def judge(self, evidence: dict, task: list) -> Finding:
+    def judge(self, evidence: dict, case: list) -> Finding:
         if finding := unusable(evidence, self.form):
             return finding
         moved = most = 0.0
-        for sizes, run in zip(task, evidence["runs"], strict=True):
+        for sizes, run in zip(case, evidence["runs"], strict=True):
             if "error" in run:
                 return Finding("wrong", f"at {_sizes(sizes)}: {run['error']}")
             machine = self.machine(*sizes, rng=random.Random(f"values {sizes}"))
