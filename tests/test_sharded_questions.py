@@ -22,6 +22,8 @@ def question(**fields):
     default = {
         "id": "05.1",
         "title": "Gather",
+        "task": "**Given** parts.\n\n**Wanted** the whole.",
+        "stub": "def gather(x): ...",
         "mesh": {"X": 8},
         "shapes": lambda rng: ((8 * rng.randint(1, 4), 3),),
         "in_specs": (("X", None),),
@@ -36,7 +38,7 @@ def question(**fields):
             ),
         ),
         "hint": "Gather.",
-        "solution": "",
+        "solution": "```python\ndef gather(x):\n    return whole(x)\n```",
     }
     return Sharded(**(default | fields))
 
