@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from shardmath import answers, grading
 from shardmath.questions import (
@@ -23,9 +25,14 @@ from shardmath.questions import (
 from shardmath.questions.function import same
 from shardmath.questions.quantity import quantity
 from shardmath.questions.scratchpad import Scratchpad
+from shardmath.units import show
 
 QUESTIONS = answers.questions()
 TASK = "**Given** little.\n\n**Wanted** much."
+
+
+def is_number(question):
+    return isinstance(question, Number)
 
 
 def of_kind(kind):
@@ -170,6 +177,17 @@ def test_every_question_is_complete_and_todo_when_blank(question):
         ("−3", "", -3.0),
         ("40%", "", 0.4),
         (".5", "", 0.5),
+        ("720 ZFLOPs", "FLOPs", 7.2e23),
+        ("69.5 microseconds", "s", 69.5e-6),
+        ("208.6 tok/s", "tokens/s", 208.6),
+        ("208.6 tokens per second", "tokens/s", 208.6),
+        ("3.35 terabytes per second", "bytes/s", 3.35e12),
+        ("16 gibibytes", "bytes", 2**34),
+        ("1.98 gigahertz", "Hz", 1.98e9),
+        ("8 billion", "", 8e9),
+        ("8 million FLOPs", "FLOPs", 8e6),
+        ("40 percent", "", 0.4),
+        ("  1,024\n tokens", "tokens", 1024.0),
     ],
 )
 def test_quantity_reads(given, unit, value):
@@ -199,11 +217,31 @@ def test_quantity_reads(given, unit, value):
         ("1 × 10^99999", ""),
         ("40%", "s"),
         ("nan", ""),
+        ("1\n2", "s"),
+        ("\n", "s"),
+        ("2 gigabits", "bytes"),
+        ("3 megabits per second", "bytes/s"),
     ],
 )
 def test_quantity_refuses_and_says_what_is_valid(given, unit):
     with pytest.raises(ValueError, match="give a"):
         quantity(given, unit)
+
+
+@given(
+    value=st.floats(1e-14, 1e26),
+    unit=st.sampled_from(sorted({q.unit for q in QUESTIONS.values() if is_number(q)})),
+)
+def test_what_is_shown_is_read_back(value, unit):
+    """A reader copies what a cell printed into the field."""
+    assert quantity(show(value, unit, digits=6), unit) == pytest.approx(value, rel=1e-5)
+
+
+def test_a_long_answer_is_not_repeated_whole():
+    for text in ("1" * 100_000, "1" + "x" * 100_000):
+        with pytest.raises(ValueError, match="give a") as caught:
+            quantity(text, "s")
+        assert len(str(caught.value)) < 200
 
 
 # Numbers
@@ -433,6 +471,77 @@ def test_compiled_functions(answer, verdict, word):
     found = grading.examine(PRODUCT, answer)
     assert found.verdict == verdict, found
     assert word in found.message
+
+
+# Nothing that an answer does is raised
+
+
+class Hostile:
+    """Raises whatever is done with it."""
+
+    def raises(self, *arguments):
+        raise RuntimeError("\ud800 no")
+
+    __float__ = __eq__ = __str__ = __repr__ = __bool__ = __call__ = raises
+    __hash__ = None
+    shape = __class__ = property(raises)
+
+
+class WordlessError(Exception):
+    def __str__(self):
+        raise ValueError("no words")
+
+
+def raising(error):
+    def answer(*arguments):
+        raise error
+
+    return answer
+
+
+ODD = {
+    "a huge number": 10**5000,
+    "two lines": "1\n2",
+    "many digits": "9" * 100_000,
+    "hostile": Hostile(),
+    "gives a hostile one": lambda *arguments: Hostile(),
+    "gives a huge number": lambda *arguments: 10**5000,
+    "gives half a letter": lambda *arguments: "\ud800",
+    "gives no number": lambda *arguments: float("nan"),
+    "an error without words": raising(WordlessError()),
+    "leaves": raising(SystemExit()),
+    "stops a generator": raising(GeneratorExit()),
+    "an error of half a letter": raising(ValueError("\ud800")),
+    "a number that leaves": type("N", (float,), {"__float__": raising(SystemExit())})(),
+    "words that raise": type("W", (str,), {"split": raising(BaseException())})("3"),
+}
+
+
+@pytest.mark.parametrize("question", ["01.3", "01.4", "01.5", "01.6"])
+@pytest.mark.parametrize("answer", ODD)
+def test_nothing_that_an_answer_does_is_raised(registry, question, answer):
+    verdict = grading.check(question, ODD[answer])
+    assert verdict.verdict in ("wrong", "invalid")
+    said = repr(verdict)
+    assert len(said) < 700
+    said.encode("utf-8")
+
+
+def test_only_the_readers_own_stop_ends_a_cell(registry):
+    with pytest.raises(KeyboardInterrupt):
+        grading.check("01.4", raising(KeyboardInterrupt()))
+
+
+def test_numbers_of_the_readers_own_type_are_read_by_value(registry):
+    """Evidence is JSON: an object that equals everything is worth its digits."""
+
+    class Anything(float):
+        def __eq__(self, other):
+            return True
+
+        __hash__ = float.__hash__
+
+    assert grading.check("01.4", lambda x, y: Anything(-1)).verdict == "wrong"
 
 
 # What the reader sees

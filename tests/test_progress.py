@@ -1,5 +1,6 @@
 """The progress file survives crashes, other kernels, other versions and full disks."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -209,3 +210,36 @@ def test_empty_place_keeps_progress_in_memory(monkeypatch, tmp_path):
     assert store.record("01.1", True) == (Entry(done=True, wrong=1), "")
     monkeypatch.setenv("SHARDMATH_PROGRESS", "")
     assert progress.store().path is None
+
+
+def test_a_home_that_does_not_exist_is_said_and_not_raised(monkeypatch):
+    monkeypatch.setenv("SHARDMATH_PROGRESS", "~nosuchuser/x")
+    question = next(q for q in answers.questions().values() if isinstance(q, Number))
+    verdict = grading.check(question.id, question.expected())
+    assert verdict.verdict == "correct"
+    assert "not saved in ~nosuchuser/x" in verdict.note
+    assert "not read from ~nosuchuser/x" in repr(grading.report())
+
+
+def test_a_good_file_that_another_kernel_has_begun_is_never_set_aside(
+    path, monkeypatch
+):
+    """One kernel reads the damage; before it holds the lock, another has mended it."""
+    path.parent.mkdir()
+    path.write_text("damaged")
+    slow, quick = Store(path), Store(path)
+    locked = slow._locked
+
+    @contextlib.contextmanager
+    def after_the_other():
+        quick.record("01.1", True)
+        with locked():
+            yield
+
+    monkeypatch.setattr(slow, "_locked", after_the_other)
+    entries, note = slow.entries()
+    assert (entries, note) == ({"01.1": Entry(done=True)}, "")
+    assert Store(path).entries() == (entries, "")
+    assert [p.name for p in path.parent.glob("*damaged*")] == [
+        "progress.damaged-1.json"
+    ]

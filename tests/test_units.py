@@ -23,6 +23,8 @@ from shardmath.units import bytes_per_value, positive, show
         (240.24, "FLOPs/byte", "240 FLOPs/byte"),
         (1e27, "FLOPs", "1,000 YFLOPs"),
         (math.inf, "tokens", "inf tokens"),
+        (1.797e308, "s", "1.8e+284 Ys"),  # nothing overflows, and it fits on a line
+        (1.797e308, "tokens", "1.8e+308 tokens"),
     ],
 )
 def test_show_at_the_edges(value, unit, text):

@@ -67,7 +67,7 @@ def show(value: float, unit: str = "", digits: int = 3) -> str:
             prefixes, step = _SMALL, min(-thousands, len(_SMALL) - 1)
     scaled = rounded / 1000.0**step if prefixes is _LARGE else rounded * 1000.0**step
     number = f"{scaled:.{digits}g}"
-    if "e" in number and abs(scaled) >= 1:  # :g turns to powers at 10**digits
+    if "e" in number and 1 <= abs(scaled) < 1e15:  # :g turns to powers at 10**digits
         number = f"{scaled:,.0f}"
     prefix = prefixes[step]
     if prefix and unit.startswith("bytes"):

@@ -33,10 +33,15 @@ class Store:
 
     Verdicts that cannot be saved are kept in memory and saved with the next one, so
     hints come in time on a disk that is full or read-only, too.
+
+    Args:
+        path: the file, or None.
+        problem: why this file can be neither read nor written, where that is known.
     """
 
-    def __init__(self, path: Path | None):
+    def __init__(self, path: Path | None, problem: str = ""):
         self.path = path
+        self._problem = problem
         self._saved: dict = {"schema": SCHEMA, "questions": {}}
         self._unsaved: list[tuple[str, bool]] = []
         # Held by the operating system: a killed kernel leaves no lock behind.
@@ -81,6 +86,8 @@ class Store:
 
     @contextlib.contextmanager
     def _locked(self):
+        if self._problem:
+            raise OSError(self._problem)
         if self._lock is None:
             yield
             return
@@ -90,16 +97,27 @@ class Store:
 
     def _refresh(self) -> str:
         """Read the file; set it aside where it is damaged, and say so."""
-        if self.path is None:
-            return ""
         try:
-            self._saved = _parsed(self.path.read_bytes())
-        except FileNotFoundError:
-            pass
-        except ValueError as damage:
+            self._read()
+        except ValueError:
             with self._locked():
-                aside = self._free_name()
-                self.path.rename(aside)
+                return self._set_aside()
+        return ""
+
+    def _read(self) -> None:
+        if self._problem:
+            raise OSError(self._problem)
+        if self.path is not None:
+            with contextlib.suppress(FileNotFoundError):
+                self._saved = _parsed(self.path.read_bytes())
+
+    def _set_aside(self) -> str:
+        """Under the lock: another kernel may have begun a good file in the meantime."""
+        try:
+            self._read()
+        except ValueError as damage:
+            aside = self._free_name()
+            self.path.rename(aside)
             return (
                 f"The progress file was damaged ({damage}); a new one is begun. "
                 f"The old one is kept as {aside}."
@@ -160,4 +178,9 @@ def store() -> Store:
 
 @functools.cache
 def _store(place: str) -> Store:
-    return Store(Path(place).expanduser().resolve() if place else None)
+    if not place:
+        return Store(None)
+    try:
+        return Store(Path(place).expanduser().resolve())
+    except (OSError, RuntimeError) as error:  # "~nobody/x", a loop of links
+        return Store(Path(place), problem=str(error))

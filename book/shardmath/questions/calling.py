@@ -3,8 +3,10 @@
 import dis
 import inspect
 import traceback
+import types
 
 _DOES_NOTHING = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE"}
+_MOST_BITS = 10_000  # of a whole number; Python prints none of 4,300 digits
 
 
 def is_blank(function: object) -> bool:
@@ -14,7 +16,7 @@ def is_blank(function: object) -> bool:
     >>> is_blank(tokens), is_blank(lambda B: B), is_blank(3)
     (True, False, False)
     """
-    code = getattr(inspect.unwrap(function), "__code__", None)
+    code = _code(function)
     if code is None:
         return False
     steps = [step for step in dis.get_instructions(code) if step.opname != "CACHE"]
@@ -33,20 +35,43 @@ def outcome(function, arguments: list) -> dict:
     """
     try:
         return {"value": plain(function(*arguments))}
-    except (Exception, SystemExit) as error:  # the reader's own: anything may come
+    except KeyboardInterrupt:  # the reader stops the cell
+        raise
+    except BaseException as error:  # the reader's own: anything may come
         return {"error": describe(error, function)}
 
 
-def describe(error: BaseException, function) -> str:
-    """An error in one line: its type, its words, the reader's line it comes from."""
-    words = " ".join(str(error).split())
-    said = type(error).__name__ + (f": {words[:300]}" if words else "")
-    code = getattr(inspect.unwrap(function), "__code__", None)
+def describe(error: BaseException, function: object) -> str:
+    """An error in one line: its type, its words, the reader's line it comes from.
+
+    >>> describe(ValueError("no\\nsuch thing"), None)
+    'ValueError: no such thing'
+    """
+    words = " ".join(_words(error).split())[:300]
+    said = type(error).__name__ + (f": {words}" if words else "")
+    code = _code(function)
     frames = traceback.extract_tb(error.__traceback__)
     theirs = [f for f in frames if code and f.filename == code.co_filename]
     if theirs and theirs[-1].line:
         said += f" (line {theirs[-1].lineno}: {theirs[-1].line[:80]})"
-    return said
+    return said.encode("utf-8", "backslashreplace").decode()  # it may be half a letter
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # words that raise, too, are the reader's own
+        return ""
+
+
+def _code(function: object) -> types.CodeType | None:
+    try:
+        code = getattr(inspect.unwrap(function), "__code__", None)
+        return code if isinstance(code, types.CodeType) else None
+    except Exception:  # an object whose attributes raise
+        return None
 
 
 def plain(value: object) -> object:
@@ -54,11 +79,14 @@ def plain(value: object) -> object:
 
     Raises:
         TypeError: names the type that has no such form.
+        ValueError: a whole number too large to be printed.
     """
     if hasattr(value, "tolist"):  # NumPy and JAX arrays and scalars
         value = value.tolist()
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise ValueError("the result is a whole number of more than 3,000 digits")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     kind = type(value).__name__

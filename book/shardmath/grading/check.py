@@ -1,0 +1,147 @@
+"""One answer judged: the verdict that a reader sees, and the one that a page gets."""
+
+import json
+from dataclasses import dataclass, field
+
+from .. import answers
+from ..questions import Finding, Number, Question, prose
+from ..questions.calling import describe
+from .report import Text
+
+CHECK_MIME = "application/vnd.shardmath.check+json"  # a page shows an input field
+MARKS = {"correct": "✓", "wrong": "✗", "todo": "○", "invalid": "!"}
+_WRONG_TRIES_BEFORE_HINT = 2
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What `check` found. Displays itself as text.
+
+    Attributes:
+        question: id, "01.3".
+        verdict: "correct", "wrong", "todo" or "invalid".
+        message: what was found, in words, the slip's explanation included.
+        slip: name of the slip, or "".
+        hint: the question's hint after the second wrong try, else "".
+        note: one line about the progress file where it needs one, else "".
+    """
+
+    question: str
+    verdict: str
+    message: str
+    slip: str = ""
+    hint: str = ""
+    note: str = ""
+    on_page: bool = field(default=False, repr=False)
+
+    def __repr__(self) -> str:
+        mark = MARKS[self.verdict]
+        lines = [f"{mark} {self.question} {self.verdict}: {self.message}"]
+        lines += [f"Hint: {self.hint}"] if self.hint else []
+        lines += [self.note] if self.note else []
+        return "\n".join(lines)
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        bundle: dict = {"text/plain": repr(self)}
+        if self.on_page:
+            bundle[CHECK_MIME] = {"question": self.question}
+        return bundle
+
+
+def check(question: str, answer: object = ...) -> Verdict:
+    """Judge `answer` to a question, keep the score, and say what was found.
+
+    Args:
+        question: its id, such as "01.3".
+        answer: a number, string, function or program, as the question wants; `...` or
+            None where there is none yet.
+
+    Returns:
+        A verdict that displays itself. Nothing that the answer does is raised.
+
+    Raises:
+        ValueError: no question has this id; lists the nearest.
+
+    >>> check("01.1").verdict
+    'todo'
+    """
+    from . import progress  # not at the top: the page has no disk
+
+    record = answers.find(question)
+    finding = examine(record, answer)
+    hint = note = ""
+    if finding.verdict in ("correct", "wrong"):
+        right = finding.verdict == "correct"
+        entry, note = progress.store().record(question, right)
+        hint = _hint(record, finding, entry.wrong)
+    return Verdict(
+        question,
+        finding.verdict,
+        finding.message,
+        finding.slip,
+        hint,
+        note,
+        on_page=isinstance(record, Number),
+    )
+
+
+def examine(record: Question, answer: object, seed: str = "notebook") -> Finding:
+    """Draw, collect and judge in one go, in this process.
+
+    Whatever an answer raises is a finding, `sys.exit()` included. `KeyboardInterrupt`
+    alone passes: it is the reader who stops the cell.
+    """
+    case = record.draw(seed)
+    try:  # through JSON, as between two processes: none of the answer's objects is left
+        evidence = json.loads(json.dumps(record.collect(answer, case)))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return Finding("invalid", f"the answer raises {describe(error, answer)}")
+    try:
+        return record.judge(evidence, case)
+    except Exception as error:  # of what the reader wrote, compiled or replayed
+        return Finding("invalid", f"it cannot be judged: {describe(error, None)}")
+
+
+def judge_number(question: str, answer: object, attempts: int = 0) -> dict:
+    """Judge a number with the standard library alone and without keeping a score.
+
+    Args:
+        question: id of a number question.
+        answer: what was typed, such as "459 TFLOPs/s", or a number.
+        attempts: how many wrong answers came before this one.
+
+    Returns:
+        "verdict", "message", "slip" and "hint", all strings.
+
+    Raises:
+        ValueError: no number question has this id.
+
+    >>> judge_number("01.1", "soon")["verdict"]
+    'invalid'
+    """
+    record = answers.find(question)
+    if not isinstance(record, Number):
+        raise ValueError(f"question {question!r} wants code: answer it in the notebook")
+    finding = examine(record, answer)
+    return {
+        "verdict": finding.verdict,
+        "message": finding.message,
+        "slip": finding.slip,
+        "hint": _hint(record, finding, attempts + 1),
+    }
+
+
+def _hint(record: Question, finding: Finding, wrong_tries: int) -> str:
+    late = finding.verdict == "wrong" and wrong_tries >= _WRONG_TRIES_BEFORE_HINT
+    return prose(record.hint) if late else ""
+
+
+def solution(question: str) -> Text:
+    """The worked solution of a question.
+
+    Raises:
+        ValueError: no question has this id; lists the nearest.
+    """
+    return Text(prose(answers.find(question).solution))

@@ -1,0 +1,82 @@
+"""The score, from the progress file, and words that display themselves."""
+
+from dataclasses import dataclass
+
+from .. import answers
+from ..questions import Question
+
+
+@dataclass(frozen=True)
+class Text:
+    """Words that display themselves as they are."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def report(chapter: str = "") -> Text:
+    """The score: questions done, tried and to do, and points, one row a chapter.
+
+    Args:
+        chapter: "01" for that one alone; all of them if not given.
+
+    Returns:
+        A sentence and a small table that display themselves.
+
+    Raises:
+        ValueError: no chapter with questions has this number; lists those that do.
+    """
+    from . import progress
+
+    entries, note = progress.store().entries()
+    chapters: dict[str, list[Question]] = {}
+    for question, record in answers.questions().items():
+        chapters.setdefault(question.partition(".")[0], []).append(record)
+    if chapter and chapter not in chapters:
+        known = ", ".join(chapters)
+        raise ValueError(f"chapter {chapter!r}: those with questions are {known}")
+    if chapter:
+        chapters = {chapter: chapters[chapter]}
+    rows = [_Score.of(name, records, entries) for name, records in chapters.items()]
+    asked = [record for records in chapters.values() for record in records]
+    total = _Score.of("all", asked, entries)
+    lines = [
+        f"{total.done} of {total.done + total.tried + total.todo} questions done, "
+        f"{total.tried} tried, {total.todo} to do: "
+        f"{total.points} of {total.possible} points.",
+        "",
+        f"{'chapter':<8}{'done':>6}{'tried':>7}{'to do':>7}{'points':>9}",
+        *(row.line() for row in rows),
+    ]
+    return Text("\n".join([*lines, *([note] if note else [])]))
+
+
+@dataclass(frozen=True)
+class _Score:
+    chapter: str
+    done: int
+    tried: int
+    todo: int
+    points: int
+    possible: int
+
+    @classmethod
+    def of(cls, chapter: str, records: list[Question], entries: dict) -> "_Score":
+        done = [r for r in records if r.id in entries and entries[r.id].done]
+        tried = [r for r in records if r.id in entries and not entries[r.id].done]
+        return cls(
+            chapter,
+            len(done),
+            len(tried),
+            len(records) - len(done) - len(tried),
+            sum(record.points for record in done),
+            sum(record.points for record in records),
+        )
+
+    def line(self) -> str:
+        points = f"{self.points}/{self.possible}"
+        return (
+            f"{self.chapter:<8}{self.done:>6}{self.tried:>7}{self.todo:>7}{points:>9}"
+        )
