@@ -317,3 +317,26 @@ def test_bad_input_is_quoted(op, more, said):
     usual = {"nbytes": 1.0, "mesh": mesh_of(Ring(4, 1.0, 0.0)), "axes": "X"}
     with pytest.raises(ValueError, match=said):
         simulate(op, **usual | more)
+
+
+@st.composite
+def permutes(draw):
+    """Up to 64 chips in a grid, and who sends to whom: part of a permutation."""
+    wires = draw(mixtures())
+    n = math.prod(w.size for w in wires)
+    targets = draw(st.permutations(range(n)))
+    some = draw(st.sets(st.integers(0, n - 1), min_size=1))
+    return wires, tuple((chip, targets[chip]) for chip in sorted(some))
+
+
+@given(permutes(), SIZES, st.booleans())
+@settings(deadline=None)
+def test_a_permute_is_priced_by_the_links_that_its_pairs_cross(case, V, one_way):
+    """Played hop by hop: the upper bound to the last second, the lower one below it."""
+    wires, pairs = case
+    trace = simulate("permute", V, mesh_of(*wires), "X", one_way=one_way, pairs=pairs)
+    assert trace.seconds == pytest.approx(trace.priced.upper, rel=1e-9, abs=1e-30)
+    assert trace.priced.lower <= trace.priced.upper * (1 + 1e-9)
+    senders = dict(map(reversed, pairs))
+    for chip, held in enumerate(trace.result):
+        assert len(held) == (chip in senders)

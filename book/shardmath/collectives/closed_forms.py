@@ -12,67 +12,101 @@ one-way bandwidth of a link, α its latency. Over one dimension of n chips:
     switch     V/W · (n−1)/n              V/(nW) · (n−1)/n              1
 
 AllReduce is ReduceScatter, then AllGather: twice the bandwidth term and twice the hops;
-a switch that reduces does it in V/W and one hop. A permute moves V to the next chip:
-V/W and 1 hop, or n−1 hops for the way back along a line.
+a switch that adds does it in V/W and one hop. A permute loads the links that its pairs
+cross, see `crossings`.
 
 Several dimensions. Rings and lines that meet in a chip form one level and work at
-once; a switch is a level of its own. AllGather on a level adds the rates of its
-dimensions up; AllToAll waits for the slowest dimension. Of several levels the slowest
-sets the bandwidth term, on V over the chips below it: all levels work at once, on
-different parts. Hops always add up.
+once: AllGather adds their rates up, AllToAll waits for the slowest. Each switch is a
+level. What crosses a level is what leaves the unit below it: of V, a unit of g of the n
+chips takes in V·(1 − g/n) in an AllGather, over the links of its g chips. Where
+switches stand on switches (`Switch.uplinks`), the bytes of the spine come through the
+leaf, so a unit of the leaf is one of all n/g.
 
-Which are exact, that is, met by the schedules of `schedules` step by step:
+    lower   all levels work at once, on different parts: the slowest sets the time. No
+            schedule is faster: each level's time is a cut around its units.
+    upper   one dimension after the other, as `simulator` plays it: the sum.
+
+Where both are equal a schedule is known that takes just as long:
 
     AllGather, ReduceScatter, AllReduce   every ring, line, switch, whatever n;
                                           several rings or lines if they are equal
     AllToAll                              every ring and switch; several equal rings
-    Permute                               every ring and switch
-    all else                              a lower bound: AllToAll on a line (played in
-                                          n−1 steps up to 2 times that), unequal axes of
-                                          a torus, several levels, permutes on a line
+    Permute                               shifts by one on a ring; every switch
 """
 
 import math
+from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
 from ..networks.wiring import Ring, Switch
-
-Wires = tuple[Ring | Switch, ...]
+from .crossings import Pairs, Wires, crossings, stacked
 
 
 class Times(NamedTuple):
-    """Seconds of both terms, the level that sets the first, and whether it is met."""
+    """Both terms of the lower bound, the level that sets the first, the upper bound.
+
+    `exact` says whether both terms of the bounds are equal.
+    """
 
     bandwidth_seconds: float
     latency_seconds: float
     level: str
+    upper: float
     exact: bool
 
 
-def times(op: str, nbytes: float, wires: Wires, one_way: bool = False) -> Times:
-    """Both terms of `op` on `nbytes` over `wires`, as the head of this module has them.
+def times(
+    op: str, nbytes: float, wires: Wires, one_way: bool = False, pairs: Pairs = ()
+) -> Times:
+    """The bounds of `op` on `nbytes` over `wires`, as the head of this module has them.
 
     Args:
         op: "all_gather", "reduce_scatter", "all_reduce", "all_to_all" or "permute".
         nbytes: V, as in `Collective`.
         wires: the dimensions of the group, slowest-varying first.
         one_way: use one direction of every ring only.
+        pairs: (from, to) of a permute; a shift to the next chip if not given.
 
     >>> times("all_gather", 8e6, (Ring(8, 50e9, 1e-6),))[:2]
     (7e-05, 4e-06)
     """
-    wires = tuple(w for w in wires if w.size > 1)
+    wires = tuple(w for w, on in zip(wires, stacked(wires), strict=True) if on)
     if not wires:
-        return Times(0.0, 0.0, "", True)
-    below = math.prod(w.size for w in wires)
-    share, slowest = nbytes / below, (0.0, "")
-    for level in levels(wires):
-        below //= math.prod(w.size for w in level)
-        seconds = _level_seconds(op, nbytes, share, below, level, one_way)
-        slowest = max(slowest, (seconds, level[0].level), key=lambda found: found[0])
-    latency = sum(w.latency * hops(op, w, one_way) for w in wires)
-    return Times(slowest[0], latency, slowest[1], _exact(op, wires))
+        return Times(0.0, 0.0, "", 0.0, True)
+    if op == "permute":
+        n = math.prod(w.size for w in wires)
+        pairs = pairs or tuple((chip, (chip + 1) % n) for chip in range(n))
+        return routed(wires, tuple((*pair, 1.0) for pair in pairs), one_way, nbytes)
+    found = list(_by_level(op, nbytes, wires, one_way))
+    slowest = max(found, key=lambda level: level.lower)
+    latency = sum(level.latency for level in found)
+    one_by_one = sum(level.alone for level in found), sum(level.hops for level in found)
+    return _bounds(slowest.lower, latency, slowest.name, *one_by_one)
+
+
+def routed(
+    wires: Wires,
+    traffic: tuple[tuple[int, int, float], ...],
+    one_way: bool = False,
+    nbytes: float = 1.0,
+) -> Times:
+    """The bounds of (from, to, parts of `nbytes`) that all set off at the same time."""
+    found = crossings(wires, traffic, one_way)
+    level, seconds = max(found.levels, key=lambda level: level[1])
+    one_by_one = (
+        nbytes * sum(busiest for _, busiest in found.steps),
+        sum(latency for latency, _ in found.steps),
+    )
+    return _bounds(nbytes * seconds, found.latency, level, *one_by_one)
+
+
+def _bounds(
+    bandwidth: float, latency: float, level: str, alone: float, hops: float
+) -> Times:
+    """`alone` and `hops` are both terms where one level follows the other."""
+    exact = math.isclose(bandwidth, alone) and math.isclose(latency, hops)
+    return Times(bandwidth, latency, level, alone + hops, exact)
 
 
 def levels(wires: Wires) -> list[Wires]:
@@ -87,52 +121,109 @@ def levels(wires: Wires) -> list[Wires]:
     return [tuple(wires[i] for i in group) for _, group in groups]
 
 
-def hops(op: str, w: Ring | Switch, one_way: bool = False) -> int:
-    """Steps that `op` takes along one dimension."""
-    if op == "permute":
-        return 1 if isinstance(w, Switch) or w.wrap else w.diameter
-    once = w.size - 1 if one_way and isinstance(w, Ring) else w.diameter
-    return 2 * once if op == "all_reduce" and not _reduces(w) else once
+class _Level(NamedTuple):
+    """Both terms of one level: with all others at once, and in a turn of its own."""
+
+    name: str
+    lower: float
+    latency: float
+    alone: float
+    hops: float
 
 
-def _level_seconds(op, nbytes, share, below, level, one_way):
-    """Seconds that the busiest link of one level works; `share` is V/n."""
-    if op == "permute":
-        return max(nbytes / w.bandwidth for w in level)
+def _by_level(op: str, nbytes: float, wires: Wires, one_way: bool) -> Iterator[_Level]:
+    """The bounds of each level, outermost first."""
+    n = below = math.prod(w.size for w in wires)
+    above, late, adds, dim = 1, 0.0, False, 0
+    passes = 2 if op == "all_reduce" else 1
+    for level in levels(wires):
+        first, size = level[0], math.prod(w.size for w in level)
+        below //= size
+        above *= size  # units of the stack, which share out what crosses here
+        adds = adds or (_adds(first) and size > 1)
+        cut = _cut(op, nbytes, n, below, above, level, one_way, adds)
+        once = sum(w.latency * hops(w, one_way) for w in level)
+        # Of a stack one crossing counts, the longest: it passes all switches below.
+        latency = once * (1 if adds else passes)
+        alone = passes * _phase(op, nbytes, n, below, wires[dim:], one_way)
+        turns = passes * once
+        if op == "all_reduce" and dim == 0 and _adds(first):
+            alone, turns = nbytes / below / _path(wires), once
+        yield _Level(first.level, cut, max(latency - late, 0.0), alone, turns)
+        dim, late = dim + len(level), max(late, latency)
+        if not (isinstance(first, Switch) and first.uplinks):
+            above, late, adds = 1, 0.0, False
+
+
+def hops(w: Ring | Switch, one_way: bool = False) -> int:
+    """Steps that a block takes along one dimension to the chip farthest away."""
+    return w.size - 1 if one_way and isinstance(w, Ring) else w.diameter
+
+
+def _cut(op, nbytes, n, below, units, level, one_way, adds) -> float:
+    """Seconds that the links around the units of one level work."""
+    if isinstance(level[0], Switch):
+        share = (units - 1) / units / level[0].bandwidth
+        if op == "all_to_all":
+            return nbytes / n * share
+        if op == "all_reduce":
+            return nbytes / below * (1 / level[0].bandwidth if adds else 2 * share)
+        return nbytes / below * share
     if op == "all_to_all":
-        return max(share * _distance(w, one_way) / _rate(w, one_way) for w in level)
-    moved = nbytes / below
-    if op == "all_reduce" and _reduces(level[0]):
-        return moved / level[0].bandwidth
+        return max(
+            nbytes / n * _mean_hops(w, one_way) / _rate(w, one_way) for w in level
+        )
     size = math.prod(w.size for w in level)
-    once = moved * (size - 1) / size / sum(_rate(w, one_way) for w in level)
+    rates = sum(_rate(w, one_way) for w in level)
+    once = nbytes / below * (size - 1) / size / rates
     return 2 * once if op == "all_reduce" else once
+
+
+def _phase(op, nbytes, n, below, wires, one_way) -> float:
+    """Seconds of the bytes of one pass over the first level of `wires`, alone."""
+    level = levels(wires)[0]
+    if isinstance(level[0], Switch):
+        parts = n if op == "all_to_all" else below
+        return nbytes / parts * (level[0].size - 1) / level[0].size / _path(wires)
+    equal, total = len(set(level)) == 1, 0.0
+    inside = below * math.prod(w.size for w in level)
+    for w in level:
+        inside //= w.size
+        rate = _rate(w, one_way) * (len(level) if equal else 1)  # all busy at once
+        if op == "all_to_all":
+            total += nbytes / n * _played_hops(w, one_way) / rate
+        else:
+            total += nbytes / inside * (w.size - 1) / w.size / rate
+    return total
+
+
+def _path(wires: Wires) -> float:
+    """The thinnest link that bytes of the first level pass, share of one chip."""
+    rate = math.inf
+    for w in wires:
+        rate = min(rate, w.bandwidth)
+        if not (isinstance(w, Switch) and w.uplinks):
+            break
+    return rate
 
 
 def _rate(w: Ring | Switch, one_way: bool) -> float:
     return w.bandwidth if one_way else w.egress
 
 
-def _distance(w: Ring | Switch, one_way: bool) -> float:
+def _mean_hops(w: Ring, one_way: bool) -> float:
     """Hops that a byte of an AllToAll travels on the mean, itself included.
 
     On a line the busiest link counts, the middle one: ⌊n²/4⌋ of n² parts cross it.
     """
     n = w.size
-    if isinstance(w, Switch):
-        return (n - 1) / n
     return (n - 1) / 2 if one_way and w.wrap else (n * n // 4) / n
 
 
-def _reduces(w: Ring | Switch) -> bool:
+def _played_hops(w: Ring, one_way: bool) -> float:
+    """The same where every block sets off at once: on a line the ends set the pace."""
+    return _mean_hops(w, one_way) if w.wrap else (w.size - 1) / 2
+
+
+def _adds(w: Ring | Switch) -> bool:
     return isinstance(w, Switch) and w.reduces
-
-
-def _exact(op: str, wires: Wires) -> bool:
-    """Whether the schedules meet the closed form (the table at the head)."""
-    first = wires[0]
-    straight = isinstance(first, Ring) and not first.wrap and first.size > 2
-    if op in ("all_to_all", "permute") and straight:
-        return False
-    several = isinstance(first, Ring) and op != "permute" and len(set(wires)) == 1
-    return len(wires) == 1 or several

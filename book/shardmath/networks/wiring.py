@@ -4,15 +4,15 @@ Every bandwidth is one-way, in bytes/s; a latency is that of one hop, in seconds
 `networks` builds the grids of real machines.
 """
 
+import contextlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from numbers import Integral, Real
 from typing import NamedTuple
 
 from ..chips import Chip
-from ..units import positive, show
+from ..units import number, positive, show, whole
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Ring:
     level: str = "ICI"
 
     def __post_init__(self) -> None:
-        _check(self.size, self.bandwidth, self.latency)
+        _check(self)
         if self.wrap and self.size < 3:
             raise ValueError(
                 f"a ring of {self.size} cannot wrap: must have 3 chips or more, or "
@@ -77,6 +77,9 @@ class Switch:
         latency: from chip to chip, seconds.
         reduces: whether the switch adds up what passes (NVLink SHARP and its like).
         level: what the switch is called where it sets the pace.
+        uplinks: whether it stands on the switches of the next dimension and not on
+            chips, as a spine does on leaves: what crosses it has come through those.
+            `bandwidth` is then the share of one chip in the link from switch to switch.
 
     >>> Switch(8, 450e9, 3e-6).cut
     1800000000000.0
@@ -87,9 +90,10 @@ class Switch:
     latency: float
     reduces: bool = False
     level: str = "switch"
+    uplinks: bool = False
 
     def __post_init__(self) -> None:
-        _check(self.size, self.bandwidth, self.latency)
+        _check(self)
 
     @property
     def egress(self) -> float:
@@ -238,10 +242,18 @@ class Network:
         printer.text(str(self))
 
 
-def _check(size: int, bandwidth: float, latency: float) -> None:
-    if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
-        raise ValueError(f"size = {size!r}: must be a whole number from 1")
-    positive(bandwidth=bandwidth)
-    real = isinstance(latency, Real) and not isinstance(latency, bool)
-    if not (real and 0 <= latency < math.inf):
-        raise ValueError(f"latency = {latency!r}: must be a finite number from 0")
+def _check(wires: Ring | Switch) -> None:
+    """Turns the numbers into Python's own; raises for those that cannot be."""
+    (size,), (rate,) = whole(size=wires.size), positive(bandwidth=wires.bandwidth)
+    latency = not_negative("latency", wires.latency)
+    found = {"size": size, "bandwidth": rate, "latency": latency}
+    for name, value in found.items():
+        object.__setattr__(wires, name, value)
+
+
+def not_negative(name: str, value: object) -> int | float:
+    """`value` as Python's number; raises a ValueError unless it is finite, from 0."""
+    with contextlib.suppress(ValueError):
+        if 0 <= (found := number(name, value)) < math.inf:
+            return found
+    raise ValueError(f"{name} = {value!r}: must be a finite number from 0")

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
 
-from ..collectives import Axes, Collective, Priced, price
+from ..collectives import AxisNames, Collective, Priced, price
 from ..mesh import Mesh
 from ..networks.wiring import Switch
 from ..units import show
@@ -120,16 +120,18 @@ def simulate(
     op: str,
     nbytes: float,
     mesh: Mesh,
-    axes: Axes,
+    axes: AxisNames,
     data: Sequence[Sequence[float]] | None = None,
     one_way: bool = False,
     at_most: int | None = None,
+    pairs: tuple[tuple[int, int], ...] = (),
 ) -> Trace:
     """Plays `op` on one group of `mesh` over `axes`, and checks what it leaves behind.
 
     Args:
-        op, nbytes, mesh, axes, one_way: as in `collectives`. Where an axis lies on
-            every k-th chip of a row, k groups share its links: bandwidth / k, hops × k.
+        op, nbytes, mesh, axes, one_way, pairs: as in `collectives`. Where an axis lies
+            on every k-th chip of a row, k groups share its links: bandwidth / k and
+            hops × k.
         data: the numbers that each chip begins with: one row a chip, of one number for
             AllGather and Permute, else of one number for each chip. Drawn if not given.
         at_most: AllToAll only: blocks that use a link in one step, farthest first. With
@@ -142,7 +144,7 @@ def simulate(
         ValueError: bad arguments, or a group of more than 256 chips.
         ArithmeticError: the schedule left wrong numbers behind.
     """
-    collective = Collective(op, axes, nbytes, mesh.size(axes))
+    collective = Collective(op, axes, nbytes, mesh.size(axes), pairs=pairs)
     n = collective.group
     if n > LARGEST:
         raise ValueError(f"{n} chips in a group: the simulator takes up to {LARGEST}")
@@ -152,15 +154,16 @@ def simulate(
         raise ValueError(f"at_most = {at_most}: is for all_to_all, not for {op}")
     group = Group(tuple(piece.wires for piece in mesh.span(collective.axes)), one_way)
     rows = payload.rows(op, n, data)
-    limit = {} if at_most is None else {"at_most": at_most}
+    more = {} if at_most is None else {"at_most": at_most}
+    more |= {"pairs": collective.pairs} if op == "permute" else {}
     names = {"all_to_all": n * n, "permute": 1}.get(op, n)
     return play(
         price(collective, mesh, one_way),
         group,
-        schedules.BY_OP[op](group, **limit),
-        nbytes / (names * group.parts * group.halves),
-        [_cut(group, held) for held in payload.start(op, rows)],
-        [_cut(group, held) for held in payload.end(op, rows)],
+        schedules.BY_OP[op](group, **more),
+        collective.nbytes / (names * group.parts * group.halves),
+        [_cut(group, held) for held in payload.start(op, rows, collective.pairs)],
+        [_cut(group, held) for held in payload.end(op, rows, collective.pairs)],
     )
 
 

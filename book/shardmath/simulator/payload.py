@@ -13,6 +13,7 @@ Blocks are named as in `groups`: by chip; in an AllToAll, source · n + destinat
 import random
 from collections.abc import Sequence
 
+Pairs = tuple[tuple[int, int], ...]
 Rows = list[list[float]]
 Held = dict[int, float]  # number by block name
 
@@ -36,9 +37,12 @@ def rows(op: str, n: int, given: Sequence[Sequence[float]] | None = None) -> Row
     return found
 
 
-def start(op: str, rows: Rows) -> list[Held]:
-    """What each chip holds before the collective."""
+def start(op: str, rows: Rows, pairs: Pairs = ()) -> list[Held]:
+    """What each chip holds before the collective; of a permute, what it will send."""
     n = len(rows)
+    if op == "permute" and pairs:
+        sources = {source for source, _ in pairs}
+        return [{c: rows[c][0]} if c in sources else {} for c in range(n)]
     if op in ("all_gather", "permute"):
         return [{chip: row[0]} for chip, row in enumerate(rows)]
     first = n if op == "all_to_all" else 0
@@ -48,12 +52,13 @@ def start(op: str, rows: Rows) -> list[Held]:
     ]
 
 
-def end(op: str, rows: Rows) -> list[Held]:
+def end(op: str, rows: Rows, pairs: Pairs = ()) -> list[Held]:
     """What each chip must hold after it."""
     n = len(rows)
     chips = range(n)
     if op == "permute":
-        return [{(c - 1) % n: rows[c - 1][0]} for c in chips]
+        sender = {b: a for a, b in pairs or ((c, (c + 1) % n) for c in chips)}
+        return [{sender[c]: rows[sender[c]][0]} if c in sender else {} for c in chips]
     if op == "all_gather":
         return [{c: rows[c][0] for c in chips}] * n
     if op == "all_to_all":

@@ -86,13 +86,14 @@ def all_to_all(group: Group, at_most: int | None = None) -> list[Step]:
     return steps
 
 
-def permute(group: Group) -> list[Step]:
-    """Permute: chip c hands its block to chip c + 1, the last one to the first."""
+def permute(group: Group, pairs: tuple[tuple[int, int], ...] = ()) -> list[Step]:
+    """Permute: chip a hands its block to chip b for each pair, else c to c + 1."""
     n = group.size
-    at = {block: block.name for block in group.blocks(range(n))}
+    target = dict(pairs or ((c, (c + 1) % n) for c in range(n)))
+    at = {block: block.name for block in group.blocks(target)}
     steps = []
     for dim in reversed(range(len(group.wires))):
-        goal = {b: group.places[(b.name + 1) % n][dim] for b in at}
+        goal = {b: group.places[target[b.name]][dim] for b in at}
         steps += _forward(group, dim, at, goal, None)
     return steps
 

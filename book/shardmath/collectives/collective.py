@@ -1,0 +1,129 @@
+"""The record of a collective: who takes part, how many bytes, how often."""
+
+from dataclasses import dataclass
+
+from ..units import number, positive, show, whole
+from .crossings import Pairs
+
+NAMES = {
+    "all_gather": "AllGather",
+    "reduce_scatter": "ReduceScatter",
+    "all_reduce": "AllReduce",
+    "all_to_all": "AllToAll",
+    "permute": "Permute",
+}
+AxisNames = str | tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective of a program: who takes part, how many bytes, how often.
+
+        AllGather, ReduceScatter  sent = V·(n−1)/n      AllToAll  sent = V/n·(n−1)/n
+        AllReduce                 sent = 2·V·(n−1)/n    Permute   sent = V
+
+    Args:
+        op: a key of `NAMES`, such as "all_gather".
+        axes: names of the mesh axes that it runs over.
+        nbytes: V, bytes of the array as it is without the sharding over `axes` (it may
+            still be sharded over others): AllGather's result, ReduceScatter's input,
+            AllReduce's operand; AllToAll's whole array, n times the local part;
+            for a permute what one device sends.
+        group: n, devices that take part in one group, the product of the axes' sizes.
+        times: how often it runs.
+        when: where in the step, such as "forward".
+        pairs: (from, to) of a permute: places in the group over `axes`, row-major, each
+            at most once a source and once a target. Not given: to the next, the last to
+            the first.
+
+    Raises:
+        ValueError: an unknown op, bytes not above 0, a count that is not whole, pairs
+            of another op or outside the group.
+
+    >>> print(Collective("all_gather", ("X",), 1e6, group=4))
+    AllGather over X (4 devices), 1 MB: each sends 750 kB
+    """
+
+    op: str
+    axes: tuple[str, ...]
+    nbytes: float
+    group: int
+    times: int = 1
+    when: str = ""
+    pairs: Pairs = ()
+
+    def __post_init__(self) -> None:
+        if self.op not in NAMES:
+            raise ValueError(f"op {self.op!r}: must be one of {', '.join(NAMES)}")
+        axes = (self.axes,) if isinstance(self.axes, str) else tuple(self.axes)
+        object.__setattr__(self, "axes", axes)
+        (nbytes,) = positive(nbytes=self.nbytes)
+        group, times = whole(group=self.group, times=self.times)
+        found = {"nbytes": nbytes, "group": group, "times": times}
+        found["pairs"] = _pairs(self.op, self.pairs, group)
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def sent(self) -> float:
+        """Bytes that one device sends when the collective runs once.
+
+        The least it can do; devices that pass parts of others on send those as well.
+        """
+        n = self.group
+        others = self.nbytes * (n - 1) / n
+        return {
+            "all_gather": others,
+            "reduce_scatter": others,
+            "all_reduce": 2 * others,
+            "all_to_all": others / n,
+            "permute": self.nbytes if self._moves else 0.0,
+        }[self.op]
+
+    @property
+    def _moves(self) -> bool:
+        """Whether a permute takes anything to another device."""
+        return any(a != b for a, b in self.pairs) if self.pairs else self.group > 1
+
+    @property
+    def total_sent(self) -> float:
+        """Bytes that one device sends in all `times` runs."""
+        return self.sent * self.times
+
+    @property
+    def title(self) -> str:
+        """Its name, axes, devices and bytes, in the words of the book."""
+        over = " ".join(self.axes) or "no axis"
+        size = show(self.nbytes, "bytes")
+        text = f"{NAMES[self.op]} over {over} ({self.group} devices), {size}"
+        text += f", {self.times} times" if self.times > 1 else ""
+        return f"{text}, {self.when}" if self.when else text
+
+    def __str__(self) -> str:
+        return f"{self.title}: each sends {show(self.sent, 'bytes')}"
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
+
+def _pairs(op: str, given: object, group: int) -> Pairs:
+    """`given` as tuples of ints; raises unless each is a place of the group, once."""
+    try:
+        pairs = tuple((_place(a, group), _place(b, group)) for a, b in given)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"pairs = {given!r}: must be (from, to) with places 0 to {group - 1}"
+        ) from error
+    if pairs and op != "permute":
+        raise ValueError(f"pairs = {given!r}: are for permute, not for {op}")
+    for end, what in ((0, "sources"), (1, "targets")):
+        if len({pair[end] for pair in pairs}) < len(pairs):
+            raise ValueError(f"pairs = {given!r}: must not name {what} twice")
+    return pairs
+
+
+def _place(value: object, group: int) -> int:
+    place = number("place", value)
+    if not isinstance(place, int) or not 0 <= place < group:
+        raise ValueError(value)
+    return place

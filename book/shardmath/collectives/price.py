@@ -1,0 +1,248 @@
+"""The time of a collective on a mesh, by its record or by its name."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..mesh import Mesh
+from ..networks.wiring import not_negative
+from ..units import show
+from .closed_forms import Times, routed, times
+from .collective import AxisNames, Collective
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A collective and its time; the seconds are those of all its runs.
+
+        lower = bandwidth + latency term ≤ time of the best schedule ≤ upper
+
+    `level` names the links that set the bandwidth term. `lower` lets all levels of the
+    network work at once, so it is a best case; `upper` takes one after the other.
+    Between them lies what a good schedule takes, on links that carry nothing else.
+    `exact` says that both are one: `simulator` plays a schedule that meets it. In
+    neither: the time to start a kernel, what protocols add, traffic of others.
+    """
+
+    collective: Collective
+    bandwidth_seconds: float
+    latency_seconds: float
+    level: str
+    upper: float
+    exact: bool
+
+    @property
+    def seconds(self) -> float:
+        """Bandwidth and latency term together: the lower bound."""
+        return self.bandwidth_seconds + self.latency_seconds
+
+    @property
+    def lower(self) -> float:
+        """Seconds if all levels of the network work at the same time."""
+        return self.seconds
+
+    @property
+    def bus_bandwidth(self) -> float:
+        """Bytes/s: what a device must send without help from the network, over time.
+
+        NCCL's "busbw". A switch that reduces spares the devices half the sending, so
+        that this can exceed the bandwidth of the wire.
+        """
+        return self.collective.total_sent / self.seconds if self.seconds else math.inf
+
+    @property
+    def latency_bound_below(self) -> float:
+        """Bytes V at which both terms are equal; smaller arrays are latency-bound."""
+        if not self.bandwidth_seconds:
+            return 0.0
+        return self.collective.nbytes * self.latency_seconds / self.bandwidth_seconds
+
+    def __str__(self) -> str:
+        if self.collective.group == 1:
+            return f"{self.collective.title}: nothing to send"
+        most = "" if self.exact else f" to {show(self.upper, 's')}"
+        return (
+            f"{self.collective.title}: {show(self.lower, 's')}{most} "
+            f"({show(self.bandwidth_seconds, 's')} at the rate of {self.level}, "
+            f"{show(self.latency_seconds, 's')} latency)"
+        )
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
+
+def price(collective: Collective, mesh: Mesh, one_way: bool = False) -> Priced:
+    """The time of `collective` on `mesh`: the closed forms of `closed_forms`.
+
+    Args:
+        collective: its axes must be axes of `mesh`, its group of their size.
+        mesh: all groups over these axes run at once and share the links.
+        one_way: use one direction of every ring only.
+
+    Raises:
+        ValueError: the mesh has no such axis, or another number of devices on it.
+    """
+    size = mesh.size(collective.axes)
+    if size != collective.group:
+        raise ValueError(
+            f"group = {collective.group}: must be the {size} devices that the mesh "
+            f"has over {' '.join(collective.axes)}"
+        )
+    wires = tuple(piece.wires for piece in mesh.span(collective.axes))
+    record = collective.op, collective.nbytes, wires, one_way, collective.pairs
+    return _priced(collective, times(*record))
+
+
+def price_of(
+    op: str,
+    nbytes: float,
+    mesh: Mesh,
+    axes: AxisNames,
+    one_way: bool = False,
+    pairs: tuple[tuple[int, int], ...] = (),
+) -> Priced:
+    """`price` by name: of the collective `op`, run once.
+
+    Args:
+        op, nbytes, axes, pairs: as in `Collective`.
+        mesh, one_way: as in `price`.
+
+    Raises:
+        ValueError: as `Collective` and `price`.
+
+    >>> from shardmath.chips import H100
+    >>> from shardmath.networks import NVLinkDomain
+    >>> node = Mesh(NVLinkDomain(H100), {"X": 8})
+    >>> price_of("all_to_all", 64e6, node, "X").level
+    'NVLink'
+    """
+    one = Collective(op, axes, nbytes, mesh.size(axes), pairs=pairs)
+    return price(one, mesh, one_way)
+
+
+def all_gather(
+    nbytes: float, mesh: Mesh, axes: AxisNames, one_way: bool = False
+) -> Priced:
+    """A[I_X] -> A[I]: each device ends with the whole array of `nbytes`.
+
+    On a bidirectional ring V/(2W)·(n−1)/n + ⌊n/2⌋·α; the time does not depend on n. A
+    device takes in V·(n−1)/n over its own link, whoever copies the bytes, so a switch
+    that multicasts makes it no faster.
+    """
+    return price_of("all_gather", nbytes, mesh, axes, one_way)
+
+
+def reduce_scatter(
+    nbytes: float, mesh: Mesh, axes: AxisNames, one_way: bool = False
+) -> Priced:
+    """A[I]{U_X} -> A[I_X]: sums `nbytes` over the devices, each ends with 1/n of it.
+
+    The AllGather run backwards, so it takes as long.
+    """
+    return price_of("reduce_scatter", nbytes, mesh, axes, one_way)
+
+
+def all_reduce(
+    nbytes: float, mesh: Mesh, axes: AxisNames, one_way: bool = False
+) -> Priced:
+    """A[I]{U_X} -> A[I]: sums `nbytes` over the devices, each ends with all of it.
+
+    A ReduceScatter, then an AllGather, so twice the time of either, except where a
+    switch adds by itself: V/W. That takes a switch that adds and multicasts the sum,
+    and sends and receives that overlap. On a line twice is not the optimum: sums that
+    run to one end, their first parts already on the way back, need V/W, not
+    2V/W·(n−1)/n.
+    """
+    return price_of("all_reduce", nbytes, mesh, axes, one_way)
+
+
+def all_to_all(
+    nbytes: float, mesh: Mesh, axes: AxisNames, one_way: bool = False
+) -> Priced:
+    """A[I_X, J] -> A[I, J_X]: each device sends 1/n of its part to each other.
+
+    `nbytes` is the whole array, n times a device's part. On a bidirectional ring it
+    takes n/(4(n−1)) of the AllGather's bandwidth term (n even): a quarter, for large n.
+    """
+    return price_of("all_to_all", nbytes, mesh, axes, one_way)
+
+
+def ragged_all_to_all(
+    sent: Sequence[Sequence[float]],
+    mesh: Mesh,
+    axes: AxisNames,
+    one_way: bool = False,
+) -> Priced:
+    """An AllToAll of uneven parts, such as tokens to the experts that they chose.
+
+    Args:
+        sent: bytes that place i of the group sends to place j, row by row; what it
+            keeps, `sent[i][i]`, crosses nothing.
+        mesh, axes, one_way: as in `price_of`.
+
+    Returns:
+        Its bounds: every byte takes a shortest way, and the busiest cut sets the lower
+        one. The record's bytes are those of the even AllToAll that sends as much.
+
+    Raises:
+        ValueError: not n rows of n numbers from 0, or nothing to send.
+
+    >>> from shardmath.chips import H100
+    >>> from shardmath.networks import NVLinkDomain
+    >>> four = Mesh(NVLinkDomain(H100, 4), {"X": 4})
+    >>> even = ragged_all_to_all([[1e6] * 4] * 4, four, "X")
+    >>> skewed = ragged_all_to_all([[0, 3e6, 0, 0]] + [[1e6] * 4] * 3, four, "X")
+    >>> even.lower == all_to_all(16e6, four, "X").lower
+    True
+    >>> skewed.bandwidth_seconds / even.bandwidth_seconds
+    1.6666666666666667
+    """
+    n = mesh.size(axes)
+    rows = [list(row) for row in sent]
+    if [len(row) for row in rows] != [n] * n:
+        raise ValueError(f"sent = {sent!r}: must be {n} rows of {n} numbers of bytes")
+    traffic = tuple(
+        (i, j, not_negative(f"sent[{i}][{j}]", nbytes))
+        for i, row in enumerate(rows)
+        for j, nbytes in enumerate(row)
+        if i != j
+    )
+    total = sum(nbytes for *_, nbytes in traffic)
+    if not total:
+        raise ValueError(f"sent = {sent!r}: must hold bytes from one place to another")
+    even = Collective("all_to_all", axes, total * n / (n - 1), n)
+    wires = tuple(piece.wires for piece in mesh.span(axes))
+    return _priced(even, routed(wires, traffic, one_way))
+
+
+def permute(
+    nbytes: float,
+    mesh: Mesh,
+    axes: AxisNames,
+    one_way: bool = False,
+    pairs: tuple[tuple[int, int], ...] = (),
+) -> Priced:
+    """Each device sends `nbytes` to another: that of `pairs`, or else the next one.
+
+    The links are counted that the pairs cross. `lower` shares what crosses out over all
+    links side by side; `upper` goes dimension by dimension, one hop a step. A transpose
+    of a 4 × 4 torus, (i, j) to (j, i), lies between the two:
+
+    >>> from shardmath.chips import TPU_V4
+    >>> from shardmath.networks import Torus
+    >>> cube = Mesh(Torus(TPU_V4, (4, 4, 4)), {"X": 4, "Y": 4, "Z": 4})
+    >>> turn = tuple((4 * i + j, 4 * j + i) for i in range(4) for j in range(4))
+    >>> turned = permute(1e9, cube, ("X", "Y"), pairs=turn)
+    >>> turned.lower, round(turned.upper, 6)
+    (0.010004, 0.070004)
+    """
+    return price_of("permute", nbytes, mesh, axes, one_way, pairs)
+
+
+def _priced(collective: Collective, found: Times) -> Priced:
+    """The bounds of one run, times the runs."""
+    bandwidth, latency, upper = (
+        seconds * collective.times
+        for seconds in (found.bandwidth_seconds, found.latency_seconds, found.upper)
+    )
+    return Priced(collective, bandwidth, latency, found.level, upper, found.exact)
