@@ -1,5 +1,6 @@
 """The grader: what is right is right, what is wrong is named, nothing is raised."""
 
+import ast
 import json
 import math
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmath import answers, grading
+from shardmath import answers, grading, systolic, waves
 from shardmath.questions import (
     Compiled,
     Finding,
@@ -127,6 +128,12 @@ def test_number_is_judged_right_and_each_slip_named(question):
 
 
 @pytest.mark.parametrize("question", of_kind(Function))
+def test_the_spec_of_a_function_can_be_printed_under_its_name(question):
+    assert question.source.startswith(f"def {question.answer}(")
+    ast.parse(question.source)
+
+
+@pytest.mark.parametrize("question", of_kind(Function))
 def test_function_slips_are_wrong_and_named(question):
     assert grading.examine(question, question.spec).verdict == "correct"
     for slip in question.slips:
@@ -148,6 +155,17 @@ def test_every_question_is_complete_and_todo_when_blank(question):
     for blank in (..., None):
         found = grading.examine(question, blank)
         assert found == Finding("todo", question.form)
+
+
+def test_specs_that_are_printed_agree_with_the_package():
+    """They stand alone in the task; the package has its own way to the same number."""
+    finish, cycles = QUESTIONS["03.10"], QUESTIONS["02.11"]
+    for seconds, sms in finish.draw("package"):
+        ends = waves.simulate(seconds, sms).seconds
+        assert finish.spec(seconds, sms) == pytest.approx(ends)
+    for B, D, F, size in cycles.draw("package"):
+        tiles = math.ceil(D / size) * math.ceil(F / size)
+        assert cycles.spec(B, D, F, size) == systolic.cycles(B, tiles, size)
 
 
 # Reading quantities
@@ -271,6 +289,33 @@ def test_number_verdicts(answer, verdict, slip):
     assert verdict == "correct" or "400 T" not in found.message
 
 
+@pytest.mark.parametrize(
+    ("answer", "slip"),
+    [
+        (1 / 4e14, "upside down"),
+        (4e14 * 1.015, "rounded too early"),
+        (4e14 * 1.03, ""),
+    ],
+)
+def test_what_any_number_can_suffer_is_named(answer, slip):
+    assert grading.examine(number(slips=()), answer).slip == slip
+
+
+def test_a_percentage_is_one_where_a_share_is_wanted():
+    share = number(expected=lambda: 0.37, unit="", slips=())
+    assert grading.examine(share, 37).slip == "percent"
+    assert grading.examine(share, 1 / 0.37).slip == "upside down"
+    rate = number(expected=lambda: 0.37, unit="FLOPs/s", slips=())
+    assert grading.examine(rate, 37).slip == ""
+
+
+def test_how_far_off_a_number_is_in_steps():
+    said = [grading.examine(number(), 4e14 * x).message for x in (3.3, 0.3, 1e9 / 3)]
+    assert said[0].endswith("too large, by less than a factor of 5.")
+    assert said[1].endswith("too small, by less than a factor of 5.")
+    assert said[2].endswith("too large by more than a factor of 1000.")
+
+
 def test_own_slip_wins_over_a_generic_one():
     question = number(slips=(slips.bits_for_bytes(8),))
     assert grading.examine(question, 3.2e15).slip == "bits for bytes"
@@ -293,7 +338,57 @@ def test_function_is_right_with_arrays_for_lists():
 def test_first_failing_case_is_shown():
     question = function(examples=((1, 2),))
     found = grading.examine(question, lambda x, y: x - y)
-    assert found.message == "for (1, 2) wanted 3, got -1."
+    assert found.message == "for x = 1, y = 2: wanted 3, got -1."
+
+
+def bound(**fields):
+    """A function with units: two times of a read, the second one slower."""
+    default = {
+        "spec": lambda V, W: (V / W, 1.00001 * V / W),
+        "cases": lambda rng: (1e9 * rng.random(), 1e12),
+        "examples": ((1e6, 3e12),),
+        "stub": "def total(V, W): ...",
+        "units": {"V": "bytes", "W": "bytes/s"},
+        "gives": (("lower", "s"), ("upper", "s")),
+    }
+    return function(**default | fields)
+
+
+def test_a_failing_case_has_names_units_and_four_digits():
+    found = grading.examine(bound(), lambda V, W: (V / W, 2 * V / W))
+    assert found.message == (
+        "for V = 1 MB, W = 3 TB/s: wanted lower 333.3 ns and upper 333.3 ns, "
+        "got lower 333.3 ns and upper 666.7 ns."
+    )
+
+
+def test_results_that_look_equal_get_more_digits():
+    """Never "wanted 333.3 ns, got 333.3 ns"."""
+    found = grading.examine(bound(), lambda V, W: (V / W, V / W))
+    assert "upper 333.337 ns, got lower 333.333 ns and upper 333.333 ns" in (
+        found.message
+    )
+
+
+@pytest.mark.parametrize("result", [None, 3, "far", [1.0] * 99, [[1.0, "x"]], True])
+def test_results_of_another_form_are_shown_short(result):
+    found = grading.examine(bound(), lambda V, W: result)
+    assert found.verdict == "wrong"
+    assert len(found.message) < 200
+
+
+def test_the_task_shows_what_goes_in_what_comes_back_and_two_cases():
+    lines = bound().asked.splitlines()
+    assert "- takes `V` in bytes, `W` in bytes/s" in lines
+    assert "- returns lower in s and upper in s" in lines
+    assert "- V = 1 MB, W = 3 TB/s → lower 333.3 ns and upper 333.3 ns" in lines
+
+
+def test_stub_and_units_must_fit_the_spec():
+    with pytest.raises(ValueError, match="the stub takes V, the spec V, W"):
+        bound(stub="def total(V): ...")
+    with pytest.raises(ValueError, match="units of U: the spec has V, W"):
+        bound(units={"U": "s"})
 
 
 def test_function_slip_is_named_only_if_it_fits_every_case():
@@ -335,7 +430,11 @@ def test_odd_functions_get_a_verdict(answer, verdict, word):
 
 
 def test_a_function_that_changes_its_arguments_changes_only_a_copy():
-    question = function(spec=sum, cases=lambda rng: ([1, 2],))
+    question = function(
+        spec=lambda values: sum(values),
+        stub="def total(values): ...",
+        cases=lambda rng: ([1, 2],),
+    )
 
     def empties(values):
         total = sum(values)

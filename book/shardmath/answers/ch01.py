@@ -380,6 +380,8 @@ BOUNDS = Function(
     """,
     stub="def bounds(B, D, F, peak, bandwidth): ...",
     spec=_bounds,
+    units={"peak": "FLOPs/s", "bandwidth": "bytes/s"},
+    gives=(("the lower bound", "s"), ("the upper bound", "s")),
     cases=lambda rng: (*_sizes(rng), rng.uniform(1e13, 1e15), rng.uniform(1e11, 1e13)),
     slips=(
         Slip(
@@ -425,6 +427,8 @@ CROSSING = Function(
     """,
     stub="def critical_batch(intensity, D, F): ...",
     spec=_crossing,
+    units={"intensity": "FLOPs/byte"},
+    gives=(("the critical batch", "tokens"),),
     cases=lambda rng: (
         rng.uniform(100, 600),
         2 ** rng.randint(8, 14),
@@ -484,6 +488,7 @@ TILES = Function(
     """,
     stub="def values_moved(B, D, F, b, f): ...",
     spec=_tile_values,
+    gives=(("the values moved", ""),),
     cases=lambda rng: (
         rng.randint(1, 90),
         rng.randint(1, 90),

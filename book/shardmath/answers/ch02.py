@@ -406,6 +406,15 @@ def _tiles(D, F, size):
     return math.ceil(D / size) * math.ceil(F / size)
 
 
+def _cycles(B, D, F, size):
+    """Weights fall for `size` cycles, while the tile before multiplies."""
+    cycles = size  # the first tile has nothing before it
+    tiles = math.ceil(D / size) * math.ceil(F / size)
+    for tile in range(1, tiles + 1):
+        cycles += max(B, size) if tile < tiles else B
+    return cycles + 2 * size - 2  # the last sums leave the array
+
+
 CYCLES = Function(
     id="02.11",
     title="The cycles of a product",
@@ -416,7 +425,9 @@ CYCLES = Function(
         **Wanted** a function that returns the cycles of the whole product.
     """,
     stub="def cycles(B, D, F, size): ...",
-    spec=lambda B, D, F, size: systolic.cycles(B, _tiles(D, F, size), size),
+    spec=_cycles,
+    units={"B": "tokens"},
+    gives=(("the time", "cycles"),),
     cases=lambda rng: (
         rng.randint(1, 600),
         rng.randint(1, 2000),
@@ -454,6 +465,15 @@ CYCLES = Function(
     """,
 )
 
+
+def _fewest(peak, side, fastest):
+    """Add arrays until their peak is reached."""
+    arrays = 0
+    while arrays * 2 * side**2 * fastest < peak:
+        arrays += 1
+    return arrays
+
+
 AUDIT = Function(
     id="02.12",
     title="The fewest arrays",
@@ -465,7 +485,9 @@ AUDIT = Function(
         reached.
     """,
     stub="def fewest_mxus(peak, side, fastest): ...",
-    spec=lambda peak, side, fastest: math.ceil(peak / (2 * side**2 * fastest)),
+    spec=_fewest,
+    units={"peak": "FLOPs/s", "fastest": "Hz"},
+    gives=(("the arrays", ""),),
     cases=lambda rng: (
         rng.randint(40, 5000) * 1e12,
         rng.choice((64, 128, 256)),

@@ -442,7 +442,12 @@ FEED = Number(
 
 
 def _finish(seconds, sms):
-    return waves.simulate(seconds, sms).seconds
+    """Every tile in turn goes to the SM that is free first."""
+    free = [0.0] * sms
+    for tile in seconds:
+        free.sort()
+        free[0] += tile
+    return max(free)
 
 
 FINISH = Function(
@@ -456,6 +461,7 @@ FINISH = Function(
     """,
     stub="def finish(seconds, sms): ...",
     spec=_finish,
+    gives=(("the end", "s"),),
     cases=lambda rng: (
         [rng.uniform(0.5, 2) for _ in range(rng.randint(1, 40))],
         rng.randint(1, 12),
@@ -512,6 +518,7 @@ EFFICIENCY = Function(
     """,
     stub="def efficiency(B, F, b, f, sms): ...",
     spec=_efficiency,
+    gives=(("the share", ""),),
     cases=lambda rng: (
         rng.randint(1, 5000),
         rng.randint(1, 5000),
@@ -577,6 +584,8 @@ BLOCKS = Function(
     """,
     stub="def blocks(registers, smem, threads, file, shared, most): ...",
     spec=_blocks,
+    units={"smem": "bytes", "file": "bytes", "shared": "bytes", "most": "warps"},
+    gives=(("the blocks", ""),),
     cases=lambda rng: (
         rng.randint(16, 128),
         1024 * rng.randint(1, 100),

@@ -436,6 +436,8 @@ CUT = Function(
     """,
     stub="def bisection(sides, wraps, link): ...",
     spec=_bisection,
+    units={"link": "bytes/s"},
+    gives=(("the bisection", "bytes/s"),),
     cases=_slice,
     examples=(
         ([16, 16], [True, True], 50e9),
@@ -502,6 +504,13 @@ FIT = Function(
     """,
     stub="def fit(n, small, small_seconds, large, large_seconds): ...",
     spec=_fit,
+    units={
+        "small": "bytes",
+        "small_seconds": "s",
+        "large": "bytes",
+        "large_seconds": "s",
+    },
+    gives=(("alpha", "s"), ("the bus bandwidth", "bytes/s")),
     cases=_measured,
     rtol=1e-6,
     slips=(

@@ -425,6 +425,8 @@ SECONDS = Function(
     """,
     stub="def seconds(V, n, W, alpha): ...",
     spec=_gather_seconds,
+    units={"V": "bytes", "W": "bytes/s", "alpha": "s"},
+    gives=(("the time", "s"),),
     cases=lambda rng: (
         10 ** rng.uniform(2, 10),
         rng.randint(3, 64),
@@ -463,6 +465,15 @@ SECONDS = Function(
     """,
 )
 
+
+def _hops(n):
+    """Walk from chip 0 to every other, to whichever side is nearer."""
+    hops = 0
+    for target in range(1, n):
+        hops += min(target, n - target)
+    return hops
+
+
 HOPS = Function(
     id="05.10",
     title="The ways of an AllToAll",
@@ -474,7 +485,8 @@ HOPS = Function(
         together.
     """,
     stub="def hops(n): ...",
-    spec=lambda n: sum(min(k, n - k) for k in range(n)),
+    spec=_hops,
+    gives=(("the hops", ""),),
     cases=lambda rng: (rng.randint(2, 99),),
     examples=((8,), (7,)),
     rtol=0,

@@ -367,6 +367,7 @@ CASE = Function(
     """,
     stub="def case(in_a, in_b): ...",
     spec=_case,
+    gives=(("the case", ""),),
     cases=lambda rng: (rng.choice(["I", "J", ""]), rng.choice(["J", "K", ""])),
     examples=(("I", "K"), ("J", "J"), ("I", "J"), ("J", "K"), ("", "")),
     slips=(
@@ -412,6 +413,7 @@ PLANS = Function(
     """,
     stub="def plans(B, D, F, n): ...",
     spec=_both_plans,
+    gives=(("weights", "bytes"), ("activations", "bytes")),
     cases=lambda rng: (
         64 * rng.randint(1, 64),
         64 * rng.randint(1, 64),

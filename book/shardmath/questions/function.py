@@ -1,16 +1,21 @@
 """Questions whose answer is a function, graded against a naive one."""
 
 import copy
+import inspect
 import json
 import math
 import random
-import reprlib
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
+from ..units import show
 from .calling import outcome
 from .question import Finding, Question, code_or, unusable
 from .slips import Slip
+
+_SHOWN = 8  # values of a list that a message shows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +26,9 @@ class Function(Question):
         spec: the naive truth, with the arguments of the reader's function.
         cases: one drawn case, a tuple of arguments, from a `random.Random`.
         examples: cases that are tried first, every time.
+        units: argument → unit, where it has one; as in `units.show`.
+        gives: (name, unit) of each value that comes back; empty where the task says
+            it all. They are listed under the task, and a verdict uses them.
         slips: wrong functions that readers are known to write.
         rtol: relative tolerance of every float in the result.
         draws: how many cases are drawn.
@@ -32,9 +40,42 @@ class Function(Question):
     spec: Callable
     cases: Callable[[random.Random], tuple]
     examples: tuple[tuple, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
+    gives: tuple[tuple[str, str], ...] = ()
     rtol: float = 1e-9
     draws: int = 20
     form = "Answer with a function."
+
+    def faults(self):
+        yield from super().faults()
+        names = list(inspect.signature(self.spec).parameters)
+        if unknown := self.units.keys() - set(names):
+            yield f"units of {', '.join(unknown)}: the spec has {', '.join(names)}"
+        if re.search(rf"def {self.answer}\(", self.stub):
+            told = self.stub.partition("(")[2].partition(")")[0]
+            if [name.strip() for name in told.split(",")] != names:
+                yield f"the stub takes {told}, the spec {', '.join(names)}"
+
+    @property
+    def asked(self) -> str:
+        """The task, what goes in and comes back, and what two cases give."""
+        rows = []
+        if self.units:
+            said = [f"`{name}` in {unit}" for name, unit in self.units.items()]
+            rows.append(f"- takes {', '.join(said)}")
+        if self.gives:
+            said = [f"{name} in {unit}" if unit else name for name, unit in self.gives]
+            rows.append(f"- returns {' and '.join(said)}")
+        for case in self.draw("task")[:2]:
+            right = self._result(self.spec(*case), 4)
+            rows.append(f"- {self._case(case)} → {right}")
+        return f"{super().asked}\n\n" + "\n".join(rows)
+
+    @property
+    def source(self) -> str:
+        """The Python of the spec, under the name that the answer has."""
+        text = textwrap.dedent(inspect.getsource(self.spec))
+        return re.sub(r"^def \w+", f"def {self.answer}", text).rstrip()
 
     def draw(self, seed: str) -> list:
         rng = random.Random(f"{self.id} {seed}")
@@ -56,18 +97,15 @@ class Function(Question):
             return finding
         outputs = evidence["outputs"]
         for arguments, got in zip(cases, outputs, strict=False):
-            case = f"({', '.join(map(_short, arguments))})"
+            at = self._case(arguments)
             if "error" in got:
-                return Finding(
-                    "wrong", f"for {case} your function raises {got['error']}"
-                )
+                return Finding("wrong", f"for {at} your function raises {got['error']}")
             wanted = self.spec(*arguments)
             if not same(wanted, got["value"], self.rtol):
                 slip = self._slip(outputs, cases)
                 name, says = (slip.name, f" {slip.says}") if slip else ("", "")
-                said = (
-                    f"for {case} wanted {_short(wanted)}, got {_short(got['value'])}."
-                )
+                pair = self._apart(wanted, got["value"])
+                said = f"for {at}: wanted {pair[0]}, got {pair[1]}."
                 return Finding("wrong", said + says, name)
         if len(outputs) < len(cases):
             return Finding("invalid", "the function was not tried on every case")
@@ -80,6 +118,33 @@ class Function(Question):
             if same(wrong, values, self.rtol):
                 return slip
         return None
+
+    def _case(self, arguments: list) -> str:
+        names = inspect.signature(self.spec).parameters
+        return ", ".join(
+            f"{name} = {_said(value, self.units.get(name, ''), 4)}"
+            for name, value in zip(names, arguments, strict=True)
+        )
+
+    def _result(self, value: object, digits: int) -> str:
+        if value is None:
+            return "None (a missing return?)"
+        if len(self.gives) == 1:
+            return _said(value, self.gives[0][1], digits)
+        if isinstance(value, list | tuple) and len(value) == len(self.gives):
+            return " and ".join(
+                f"{name} {_said(one, unit, digits)}"
+                for (name, unit), one in zip(self.gives, value, strict=True)
+            )
+        return _said(value, "", digits)
+
+    def _apart(self, wanted: object, got: object) -> tuple[str, str]:
+        """Both in words, with as many digits as it takes to tell them apart."""
+        for digits in (4, 6, 17):
+            pair = self._result(wanted, digits), self._result(got, digits)
+            if pair[0] != pair[1]:
+                break
+        return pair
 
 
 def same(wanted: object, got: object, rtol: float) -> bool:
@@ -100,7 +165,18 @@ def same(wanted: object, got: object, rtol: float) -> bool:
     return wanted == got
 
 
-def _short(value: object) -> str:
-    short = reprlib.Repr()
-    short.maxlist = short.maxtuple = short.maxother = 8
-    return "None (a missing return?)" if value is None else short.repr(value)
+def _said(value: object, unit: str, digits: int) -> str:
+    """A value in few words: a whole number whole, a float with so many digits.
+
+    >>> _said([0.123456, 12, "I"], "", 4), _said(4.36e-5, "s", 4), _said(65, "", 4)
+    ("[0.1235, 12, 'I']", '43.6 µs', '65')
+    """
+    if isinstance(value, list | tuple):
+        few = [_said(one, unit, digits) for one in value[:_SHOWN]]
+        more = f", … {len(value)} values" if len(value) > _SHOWN else ""
+        return f"[{', '.join(few)}{more}]"
+    if isinstance(value, bool | str) or not isinstance(value, int | float):
+        return repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}…"
+    if isinstance(value, float) or len(str(abs(value))) > 15:
+        return show(value, unit, digits) if unit else f"{float(value):.{digits}g}"
+    return f"{value:,} {unit}".strip()

@@ -10,6 +10,8 @@ from .quantity import quantity
 from .question import TODO, Finding, Question, unusable
 from .slips import generic
 
+_CLOSE = 0.02  # wrong, and so near that the way was right
+
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Question):
@@ -63,10 +65,14 @@ class Number(Question):
         given = show(value, self.unit, digits=4)
         if self._near(value, right):
             return Finding("correct", given)
-        for slip in (*self.slips, *generic(value, right)):
+        known = (*self.slips, *generic(value, right, self.unit))
+        for slip in known:
             if self._near(value, slip.wrong(right)):
                 name = slip.name[0].upper() + slip.name[1:]
                 return Finding("wrong", f"{given}. {name}? {slip.says}", slip.name)
+        if math.isclose(value, right, rel_tol=_CLOSE):
+            said = f"{given} is within {_CLOSE:.0%} of it. Rounded too early?"
+            return Finding("wrong", said, "rounded too early")
         return Finding("wrong", f"{given} is {_far_off(value, right)}.")
 
     def _near(self, value: float, right: float) -> bool:
@@ -77,6 +83,9 @@ def _far_off(value: float, right: float) -> str:
     if value * right <= 0:
         return "not it, not even in sign"
     ratio = value / right
-    if 0.1 <= ratio <= 10:
-        return "not it, though within a factor of 10"
-    return f"too {'large' if ratio > 1 else 'small'} by more than a factor of 10"
+    far = max(ratio, 1 / ratio)
+    side = "large" if ratio > 1 else "small"
+    for bound in (2, 5, 10, 100, 1000):
+        if far < bound:
+            return f"too {side}, by less than a factor of {bound}"
+    return f"too {side} by more than a factor of 1000"

@@ -137,8 +137,13 @@ GENERIC = (
 )
 
 
-def generic(value: float, right: float) -> tuple[Slip, ...]:
-    """The generic slip that comes nearest: 1000 and 1024 are 2.4% apart."""
+def generic(value: float, right: float, unit: str) -> tuple[Slip, ...]:
+    """The slips that any number can have and that could explain this one.
+
+    Of powers and factors only the nearest: 1000 and 1024 are 2.4% apart.
+    """
     if value * right <= 0:
         return ()
-    return (min(GENERIC, key=lambda s: abs(math.log(value / s.wrong(right)))),)
+    shares = () if unit else (percent(100), percent(1 / 100))
+    nearest = min(GENERIC, key=lambda s: abs(math.log(value / s.wrong(right))))
+    return (inverse(), *shares, nearest)
