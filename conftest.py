@@ -2,6 +2,8 @@
 
 import os
 
+pytest_plugins = ["suite"]  # tests/suite.py
+
 # Kernels inherit these.
 os.environ |= {
     "JAX_NUM_CPU_DEVICES": "8",

@@ -18,6 +18,7 @@ REDIRECT = """<!DOCTYPE html>
 <meta name="description" content="{title}">
 <meta http-equiv="refresh" content="0; url={start}">
 <link rel="canonical" href="{start}">
+<link rel="icon" href="_static/{icon}">
 </head>
 <body><main><h1>{title}</h1><p><a href="{start}">Open the book</a></p></main></body>
 </html>
@@ -82,7 +83,8 @@ def _write_start(app, exception):
     """The root document lives in ``book/``: the site's top leads there."""
     if exception is None and app.builder.format == "html":
         start = app.builder.get_target_uri(app.config.root_doc)
-        page = REDIRECT.format(title=app.config.html_title, start=start)
+        icon = Path(app.config.html_favicon).name
+        page = REDIRECT.format(title=app.config.html_title, start=start, icon=icon)
         Path(app.outdir, "index.html").write_text(page, encoding="utf-8")
 
 

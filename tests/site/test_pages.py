@@ -1,0 +1,89 @@
+"""What a reader of any page relies on, in a real browser: one load, several questions.
+
+The tests of one page run on one worker, those of different pages on any.
+"""
+
+import json
+
+import pytest
+from written import AXE, CHAPTERS, PAGES, specimens, visit
+
+each_page = pytest.mark.parametrize("name", PAGES)
+MOST_SPECIMENS = 10
+# What depends on colours and on the width; the rest of axe is the same in every view.
+VIEW_RULES = {"runOnly": ["color-contrast", "link-in-text-block", "target-size"]}
+HIDDEN = """(selector) => [...document.querySelectorAll(selector)].filter((e) => {
+    const box = e.getBoundingClientRect();
+    const visible = e.checkVisibility({ visibilityProperty: true });
+    return !(box.width && box.height && visible);
+}).filter((e) => !e.closest("details")).map((e) => e.outerHTML.slice(0, 160))"""
+OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
+
+
+def complaints(page, options=None) -> str:
+    """What axe finds, with everything that is folded opened."""
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    page.add_script_tag(path=AXE)
+    options = {"resultTypes": ["violations"]} | (options or {})
+    found = page.evaluate("options => axe.run(document, options)", options)
+    return "\n".join(
+        f"{v['impact']}: {v['id']}: {n['html'][:160]} {json.dumps(n['any'])[:300]}"
+        for v in found["violations"]
+        for n in v["nodes"][:5]
+    )
+
+
+@each_page
+def test_accessible_and_fits_a_phone(new_page, site_url, name):
+    """axe finds nothing; at 390 px nothing sticks out, and what scrolls has a key."""
+    page = new_page()
+    visit(page, site_url + name)
+    assert not complaints(page)
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.wait_for_timeout(400)  # the theme looks once more which boxes scroll
+    assert page.evaluate(OVERFLOW) <= 0
+    assert not complaints(page, {"runOnly": ["scrollable-region-focusable"]})
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(1280, "dark"), (390, "dark"), (390, "light")]
+)
+@pytest.mark.parametrize("rank", range(MOST_SPECIMENS))
+def test_every_component_is_legible_in_every_view(
+    new_page, site, site_url, rank, width, scheme
+):
+    """Contrast, links and targets, on few pages that hold every component."""
+    if rank >= len(specimens(site)):
+        return
+    page = new_page(width=width, scheme=scheme)
+    visit(page, site_url + specimens(site)[rank])
+    assert page.evaluate("document.documentElement.dataset.theme") == scheme
+    assert not complaints(page, VIEW_RULES)
+    assert page.evaluate(OVERFLOW) <= 0
+
+
+def test_specimens_are_few(site):
+    """Else the pages that add a component alone should be looked at."""
+    assert len(specimens(site)) <= MOST_SPECIMENS
+
+
+@each_page
+def test_reads_without_scripts(new_page, site_url, name):
+    """Text, formulas, figures and tables are there; dead buttons are not."""
+    page = new_page(scripts=False)
+    page.goto(site_url + name)
+    assert page.locator("h1").first.is_visible()
+    assert len(page.locator("article").inner_text()) > 200
+    shown = "article :is(.katex-html, img, table, figure)"
+    assert page.evaluate(HIDDEN, shown) == []
+    assert page.locator("nav[aria-label=Book] a").nth(1).is_visible()
+    buttons = page.locator("button")
+    assert len(page.evaluate(HIDDEN, "button:not(details button)")) == buttons.count()
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_reads_from_a_folder(page, site, name):
+    """A chapter opened by a double click shows itself without complaint."""
+    visit(page, (site / name).as_uri())
+    assert page.locator("h1").first.is_visible()

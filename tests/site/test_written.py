@@ -1,0 +1,69 @@
+"""What the pages say in their HTML: language, names, links that lead somewhere."""
+
+import re
+from urllib.parse import unquote, urldefrag, urlsplit
+
+import pytest
+from written import PAGES, written
+
+each_page = pytest.mark.parametrize("name", PAGES)
+
+
+@each_page
+def test_states_language_and_description(site, name):
+    """Search engines and screen readers are told what the page is."""
+    page = written(site, name)
+    assert page.language == "en"
+    assert 20 <= len(page.meta["description"]) <= 250
+    assert "Shardmath" in page.title
+
+
+@each_page
+def test_images_have_alt_text(site, name):
+    """No figure is mute, and no alt text is a file's path."""
+    for image in written(site, name).images:
+        alt = image.get("alt", "")
+        assert len(alt) > 10, image
+        assert not re.search(r"\.(png|svg)$", alt), alt
+
+
+def dead_links(site, name) -> list[str]:
+    """Links of a page of `site` to a file or an anchor that is not there."""
+    dead = []
+    for link in written(site, name).links:
+        if urlsplit(link).scheme:
+            continue
+        path, anchor = urldefrag(link)
+        path = unquote(urlsplit(path).path)
+        target = (site / name).parent / path if path else site / name
+        if not target.is_file():
+            dead.append(link)
+        elif anchor and target.suffix == ".html":
+            there = str(target.resolve().relative_to(site.resolve()))
+            if unquote(anchor) not in written(site, there).ids:
+                dead.append(link)
+    return dead
+
+
+@each_page
+def test_internal_links_resolve(site, name):
+    """Every link, picture, style and script on the page exists, anchors too."""
+    assert written(site, name).links
+    assert dead_links(site, name) == []
+
+
+def test_a_dead_link_is_seen(tmp_path):
+    page = (
+        '<p id="here">A<br><a href="#here">b</a><a href="#gone">c</a><img src="no.png">'
+    )
+    (tmp_path / "a.html").write_text(page + '<a href="b.html#gone%20too">d</a>')
+    (tmp_path / "b.html").write_text('<i id="gone"></i>')
+    assert dead_links(tmp_path, "a.html") == ["#gone", "no.png", "b.html#gone%20too"]
+
+
+def test_ships_nothing_unused(site):
+    """No source maps, no icon fonts, no formats of a font that no browser needs."""
+    suffixes = {".map", ".ttf", ".woff", ".eot"}
+    shipped = [f for f in site.rglob("*") if f.suffix in suffixes]
+    assert not shipped
+    assert not list(site.rglob("fontawesome*"))

@@ -1,0 +1,105 @@
+"""The pages of the book, and what the built site wrote for each."""
+
+from dataclasses import dataclass, field
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
+VOID = {"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
+
+
+def documents(entry: dict) -> list[str]:
+    """Every document that a table of contents names, in reading order."""
+    found = [entry[key] for key in ("root", "file") if key in entry]
+    for key in ("parts", "chapters", "sections"):
+        for child in entry.get(key, []):
+            found += documents(child)
+    return found
+
+
+PAGES = [
+    f"{name}.html"
+    for name in documents(yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8")))
+]
+CHAPTERS = [page for page in PAGES if page.startswith("chapters/")]
+
+
+@dataclass
+class Written:
+    """What a page's HTML says, gathered in one reading."""
+
+    ids: set[str] = field(default_factory=set)
+    links: list[str] = field(default_factory=list)
+    images: list[dict] = field(default_factory=list)
+    components: set[str] = field(default_factory=set)
+    meta: dict[str, str] = field(default_factory=dict)
+    language: str = ""
+    title: str = ""
+
+
+class _Reader(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.page = Written()
+        self.inside: list[tuple[str, bool]] = []  # open tags, and whether of a formula
+
+    def handle_starttag(self, tag, attributes):
+        given = {name: value or "" for name, value in attributes}
+        classes = given.get("class", "").split()
+        formula = "katex" in classes or bool(self.inside and self.inside[-1][1])
+        if tag not in VOID:
+            self.inside.append((tag, formula))
+        if "id" in given:
+            self.page.ids.add(given["id"])
+        self.page.links += [given[k] for k in ("href", "src") if given.get(k)]
+        if not formula:
+            self.page.components |= {f"{tag}.{name}" for name in ["", *classes]}
+        if tag == "html":
+            self.page.language = given.get("lang", "")
+        elif tag == "img":
+            self.page.images.append(given)
+        elif tag == "meta":
+            self.page.meta[given.get("name", "")] = given.get("content", "")
+
+    def handle_endtag(self, tag):
+        while self.inside:  # a tag that was never closed ends with its parent
+            if self.inside.pop()[0] == tag:
+                break
+
+    def handle_data(self, data):
+        if self.inside and self.inside[-1][0] == "title":
+            self.page.title = self.page.title or data
+
+
+@cache
+def written(site: Path, name: str) -> Written:
+    """The page as it lies on disk, read once."""
+    reader = _Reader()
+    reader.feed((site / name).read_text("utf-8"))
+    return reader.page
+
+
+@cache
+def specimens(site: Path) -> list[str]:
+    """Few pages that hold every component of the site: each adds what none before has.
+
+    A component is an element with a class; formulas count as one.
+    """
+    left = set().union(*(written(site, name).components for name in PAGES))
+    chosen = []
+    while left:
+        best = max(PAGES, key=lambda name: len(written(site, name).components & left))
+        chosen.append(best)
+        left -= written(site, best).components
+    return chosen
+
+
+def visit(page, url):
+    """Open `url` and wait until fonts and scripts are done."""
+    response = page.goto(url, wait_until="load")
+    assert response is None or response.ok, f"{url}: {response.status}"
+    page.wait_for_function("document.fonts.status === 'loaded'")

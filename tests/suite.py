@@ -1,0 +1,80 @@
+"""How the suite is shared out among workers, and what each chapter costs it.
+
+Cells of a notebook run in order in one kernel, and module fixtures are dear: a file
+stays on one worker. Only the pages of the site are dealt out one by one.
+"""
+
+import re
+from collections import Counter
+
+import pytest
+
+BUDGET = 12  # worker-seconds a chapter, so that 24 of them take five minutes on two
+PAGES = "tests/site/test_pages.py"  # its tests of one page stay together
+
+_CHAPTER = re.compile(r"(?:^|[/\[-])(\d\d)_[a-z]\w*(?=[.\]-])")
+_SECONDS = pytest.StashKey[Counter]()
+
+
+def share(nodeid: str) -> str:
+    """What of the suite must run on one worker, in order.
+
+    >>> share("chapters/01_rooflines.ipynb::Cell 3")
+    'chapters/01_rooflines.ipynb'
+    >>> share("tests/site/test_pages.py::test_fits[chapters/01_rooflines.html]")
+    'tests/site/test_pages.py[chapters/01_rooflines.html]'
+    """
+    file, _, test = nodeid.partition("::")
+    return file + test[test.find("[") :] if file == PAGES and "[" in test else file
+
+
+def chapter(nodeid: str) -> str:
+    """The number of the chapter that a test belongs to; "" where it serves all.
+
+    >>> chapter("exercises/04_networks.ipynb::Cell 0")
+    '04'
+    >>> chapter("tests/test_stored.py::test_prose[12_pipeline_parallelism]")
+    '12'
+    >>> chapter("tests/test_units.py::test_show[10_000]")
+    ''
+    """
+    found = _CHAPTER.search(nodeid)
+    return found[1] if found else ""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Shares as `share` cuts them, those of most tests first."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Shares(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return share(nodeid)
+
+    return Shares(config, log)
+
+
+def pytest_configure(config):
+    config.stash[_SECONDS] = Counter()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_teststatus(report, config):
+    """Add the seconds of a report, which workers send as they come."""
+    config.stash[_SECONDS][chapter(report.nodeid)] += report.duration
+    return (yield)
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    """Worker-seconds by chapter, those over the budget marked."""
+    seconds = config.stash[_SECONDS]
+    rest = seconds.pop("", 0.0)
+    if len(seconds) > 1:
+        told = [
+            f"{number} {spent:.0f}" + " (!)" * (spent > BUDGET)
+            for number, spent in sorted(seconds.items())
+        ]
+        terminalreporter.write_line(
+            f"worker-seconds by chapter, {BUDGET} at most: {' · '.join(told)}; "
+            f"all else {rest:.0f}"
+        )
