@@ -36,9 +36,9 @@ lint: $(VENV)/all.ok ## check code and notebooks
 format: $(VENV)/all.ok ## mend what lint can mend
 	@$(WITH) ruff check --fix . && $(BIN)/ruff format .
 
-grade: $(VENV)/all.ok ## grade the submitted notebooks in the folder DIR=…
+grade: $(VENV)/all.ok ## grade the submitted notebooks in the folder DIR=…, options in ARGS="…"
 	@test -n "$(DIR)" || { echo "make grade DIR=…: name the folder of notebooks"; exit 2; }
-	@$(WITH) python -m shardmath.grading "$(DIR)"
+	@$(WITH) python -m shardmath.grading $(ARGS) "$(DIR)"
 
 bench: $(VENV)/all.ok book ## measure page weight, start-up and build times
 	@for b in site live hlo; do $(WITH) python benchmarks/$$b.py || exit 1; done

@@ -1,38 +1,71 @@
-"""Feedback on graded notebooks: a page for each and an index, each one file."""
+"""Pages: one of feedback for each notebook, and the instructor's overview."""
 
+import hashlib
 from importlib.resources import files
-from itertools import count
 from pathlib import Path
 
 import jinja2
 
 from .. import answers
 from . import MARKS, prose
+from .results import Graded, write
+from .standing import Class
+from .submissions import LeftOut
 
 
-def write(out: Path, graded: list, seed: str) -> None:
-    """Write ``index.html`` and a page for each graded notebook into `out`."""
-    template = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True
-    ).from_string((files(__package__) / "feedback.html").read_text("utf-8"))
-    names = _names(graded)
+def feedback_pages(folder: Path, graded: list[Graded]) -> dict[str, str]:
+    """Write a page for each notebook. It names nobody else and links nowhere.
+
+    Returns:
+        Notebook → the page's file name.
+    """
+    folder.mkdir(exist_ok=True)
+    template = _template("feedback.html")
+    names = {}
     for one in graded:
         rows = [(row, answers.find(row.question)) for row in one.rows]
+        names[one.notebook] = _name(one)
         page = template.render(one=one, rows=rows, marks=MARKS, prose=prose)
-        (out / names[one.notebook]).write_text(page, "utf-8")
-    index = template.render(graded=graded, names=names, seed=seed)
-    (out / "index.html").write_text(index, "utf-8")
-
-
-def _names(graded: list) -> dict[str, str]:
-    """Notebook → file name of its page, safe and used once."""
-    names: dict[str, str] = {}
-    for one in graded:
-        stem = "".join(
-            c if c.isalnum() or c in "-_" else "-" for c in one.notebook[:-6]
-        )
-        stem = stem[:80].strip("-") or "page"
-        tries = (f"{stem}{f'-{n}' if n else ''}.html" for n in count())
-        taken = {"index.html", *(name.casefold() for name in names.values())}
-        names[one.notebook] = next(t for t in tries if t.casefold() not in taken)
+        write(folder / names[one.notebook], page)
     return names
+
+
+def overview(
+    path: Path,
+    graded: list[Graded],
+    group: Class,
+    left_out: list[LeftOut],
+    pages: dict[str, str],
+    seed: str,
+) -> None:
+    """Write the instructor's page: class by question, matrix, notebooks, left out."""
+    page = _template("overview.html").render(
+        graded=graded,
+        group=group,
+        left_out=left_out,
+        pages=pages,
+        seed=seed,
+        marks=MARKS,
+        find=answers.find,
+    )
+    write(path, page)
+
+
+def _template(name: str) -> jinja2.Template:
+    # Text from `files`, not a loader with paths: the package may lie in an archive.
+    loader = jinja2.FunctionLoader(
+        lambda file: (files(__package__) / file).read_text("utf-8")
+    )
+    return jinja2.Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True
+    ).get_template(name)
+
+
+def _name(one: Graded) -> str:
+    """The page's file name: readable, safe, and used by no other notebook."""
+    readable = "".join(
+        c if c.isalnum() or c in "-_" else "-" for c in one.notebook[: -len(".ipynb")]
+    )
+    only = hashlib.sha256(one.notebook.encode()).hexdigest()[:8]
+    short = readable.encode("ascii", "ignore").decode()[:80].strip("-")
+    return f"{short or 'page'}-{only}.html"

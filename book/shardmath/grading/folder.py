@@ -1,231 +1,214 @@
 """Grades a folder of submitted exercise notebooks: ``python -m shardmath.grading DIR``.
 
-Each submission is the reference notebook with the submission's answer cells. It runs
-apart; only its answers come back, and what is right is decided here.
+Each submission runs by itself, and its result is written as soon as it is there: a run
+that was ended goes on where it stopped, and what has changed is graded again.
+
+Inside the walls an answer reads Python and this package, and so the worked values and
+solutions: the exercises are open book. It reads no other submission and nothing of the
+grader's machine.
 """
 
 import argparse
-import csv
+import functools
+import hashlib
 import json
+import math
+import os
+import queue
 import secrets
 import sys
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+import time
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from .. import answers
-from ..questions.question import Finding
-from . import feedback, sandbox
-from .notebook import answers_in, checked, role, source
+from . import feedback, sandbox, sheets
+from .grade import grade, references
+from .results import Graded, Store, write
+from .standing import ATTEMPTS, standing
+from .students import roster
+from .submissions import Submission, found, printable
+from .walls import PACKAGE, walls
 
-_LARGEST = 20 * 2**20  # bytes of a notebook
-
-
-@dataclass(frozen=True)
-class Row:
-    """One question of one submission."""
-
-    question: str
-    finding: Finding
-    points: int = 0
-
-
-@dataclass(frozen=True)
-class Graded:
-    """One submission: its rows, or why there are none."""
-
-    student: str
-    notebook: str
-    rows: tuple[Row, ...] = ()
-    problem: str = ""
-
-    @property
-    def points(self) -> int:
-        return sum(row.points for row in self.rows)
-
-
-@dataclass(frozen=True)
-class Submission:
-    """What was found: the student, the path below the folder, and the bytes."""
-
-    student: str
-    notebook: str
-    content: bytes
-
-
-def submissions(folder: Path) -> list[Submission]:
-    """Every notebook below `folder`, read now, before any of them runs.
-
-    The student is the name of the first subfolder, or of the file where it lies in
-    `folder` itself.
-    """
-    found = []
-    for path in sorted(folder.rglob("*.ipynb")):
-        below = path.relative_to(folder)
-        hidden = any(part.startswith(".") for part in below.parts)
-        inside = path.resolve().is_relative_to(folder.resolve())
-        if hidden or not inside or not path.is_file():
-            continue
-        with path.open("rb") as file:
-            content = file.read(_LARGEST + 1)
-        found.append(Submission(below.with_suffix("").parts[0], str(below), content))
-    return found
-
-
-def references(folder: Path) -> dict[str, list[dict]]:
-    """Chapter → cells of its exercise notebook."""
-    paths = sorted(folder.glob("[0-9][0-9]_*.ipynb"))
-    if not paths:
-        raise ValueError(
-            f"{folder}: holds no exercise notebook such as 01_rooflines.ipynb"
-        )
-    return {path.name[:2]: json.loads(path.read_bytes())["cells"] for path in paths}
-
-
-def grade(
-    submission: Submission,
-    reference: dict[str, list[dict]],
-    seed: str,
-    limits: sandbox.Limits,
-) -> Graded:
-    """Run one submission and judge its answers. Nothing it does is raised."""
-    graded = Graded(submission.student, submission.notebook)
-    try:
-        given = _given(submission.content)
-    except (ValueError, RecursionError) as error:
-        return replace(graded, problem=str(error))
-    asked = {question[:2] for question in given} & reference.keys()
-    if not asked:
-        return replace(
-            graded, problem="none of its cells answers a question of the book"
-        )
-    cells = [cell for chapter in sorted(asked) for cell in reference[chapter]]
-    steps, questions = _steps(cells, given)
-    tasks = {question: answers.find(question).draw(seed) for question in questions}
-    evidence, stopped = _rounds({"cells": steps, "tasks": tasks}, limits)
-    judged, unjudged = _rounds({"evidence": evidence, "tasks": tasks}, limits)
-    return replace(
-        graded,
-        rows=tuple(
-            _row(question, question in given, judged, {**unjudged, **stopped})
-            for question in questions
-        ),
-    )
-
-
-def _given(content: bytes) -> dict[str, str]:
-    """Question → answer cell of a submission's bytes."""
-    if len(content) > _LARGEST:
-        raise ValueError(f"it is larger than {_LARGEST >> 20} MiB")
-    try:
-        cells = json.loads(content)["cells"]
-        return answers_in([dict(cell) for cell in cells])
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError("it is not a notebook") from None
-
-
-def _steps(cells: list[dict], given: dict[str, str]) -> tuple[list[dict], list[str]]:
-    """The code to run, and the questions: the reference, with the answers given."""
-    steps, questions = [], []
-    for cell in cells:
-        if cell["cell_type"] != "code":
-            continue
-        question, kind = role(cell)
-        if kind == "answer":
-            code = given.get(question, source(cell))
-            steps.append({"question": question, "code": code})
-        elif kind == "check":
-            _, expression = checked(source(cell))
-            steps.append({"question": question, "expression": expression})
-            questions.append(question)
-        else:
-            steps.append({"code": source(cell)})
-    return steps, questions
-
-
-def _rounds(job: dict, limits: sandbox.Limits) -> tuple[dict, dict[str, str]]:
-    """Results by question; a question that ends the run is left out of the next one.
-
-    Returns:
-        Question → result, and question → why it has none.
-    """
-    stopped: dict[str, str] = {}
-    while True:
-        told = {**job, "skip": sorted(stopped)}
-        lines, ended = sandbox.run("shardmath.grading.sandboxed", told, limits)
-        lines = [line for line in lines if isinstance(line, dict)]
-        named = [line for line in lines if isinstance(line.get("question"), str)]
-        results = {
-            line["question"]: line["result"] for line in named if "result" in line
-        }
-        at = [line["at"] for line in lines if isinstance(line.get("at"), str)]
-        if any("end" in line for line in lines) or not at or at[-1] in stopped:
-            return results, stopped
-        stopped[at[-1]] = ended
-
-
-def _row(question: str, given: bool, judged: dict, stopped: dict[str, str]) -> Row:
-    if not given:
-        return Row(question, Finding("todo", "its answer cell is missing"))
-    if question not in judged:
-        why = stopped.get(question, "it never came to this question")
-        return Row(question, Finding("invalid", f"not judged: {why}"))
-    finding = Finding(**judged[question])
-    points = answers.find(question).points if finding.verdict == "correct" else 0
-    return Row(question, finding, points)
-
-
-def write_csv(path: Path, graded: list[Graded]) -> None:
-    """One line per question, or one without a question for an unreadable notebook."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow(["student", "question", "verdict", "slip", "points", "notebook"])
-        for one in graded:
-            who, where = _cell(one.student), _cell(one.notebook)
-            if one.problem:
-                table.writerow([who, "", "unreadable", "", 0, where])
-            for row in one.rows:
-                found = row.finding
-                table.writerow(
-                    [who, row.question, found.verdict, found.slip, row.points, where]
-                )
-
-
-def _cell(text: str) -> str:
-    """A name that no spreadsheet takes for a formula."""
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+_LEAST_MEMORY = 2  # GiB: less, and JAX may not start
+_CPUS = 4  # a place has no more: XLA's threads, and so its memory, grow with them
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Grade a folder; 0 where it could be done, whatever the verdicts."""
-    parser = argparse.ArgumentParser(prog="shardmath.grading", description=__doc__)
-    parser.add_argument("folder", type=Path, help="holds the submitted notebooks")
-    parser.add_argument("--reference", type=Path, default=Path("exercises"))
-    parser.add_argument("--out", type=Path, help="default: the folder's name + -graded")
-    parser.add_argument("--seconds", type=float, default=60, help="per run")
-    parser.add_argument("--memory", type=float, default=4, help="GiB per process")
-    parser.add_argument("--jobs", type=int, default=2, help="submissions at a time")
-    parser.add_argument("--seed", default="", help="draws the same cases again")
+    parser = _parser()
     told = parser.parse_args(arguments)
-    if not told.folder.is_dir():
-        parser.error(f"{told.folder}: no such folder")
-    found = submissions(told.folder)
-    if not found:
-        parser.error(f"{told.folder}: holds no notebook (.ipynb)")
     try:
         reference = references(told.reference)
+        students = roster(told.roster) if told.roster else {}
+        out = _place(told.folder, told.out)
+        seed = _seed(out, told.seed)
+        store = Store(out / "results")
     except ValueError as error:
-        parser.error(str(error))
-    if warning := sandbox.isolation()[1]:
-        print(warning, file=sys.stderr)
+        parser.error(printable(str(error)))
+    except OSError as error:
+        parser.error(printable(f"{error.filename}: {error.strerror}: cannot write"))
+    submissions, left_out = found(told.folder)
+    if not submissions:
+        parser.error(printable(f"{told.folder}: holds no notebook (.ipynb)"))
+    _say(walls().said)
 
-    seed = told.seed or secrets.token_hex(8)
     limits = sandbox.Limits(told.seconds, int(told.memory * 2**30))
-    with ThreadPoolExecutor(told.jobs) as pool:
-        graded = list(pool.map(lambda one: grade(one, reference, seed, limits), found))
-    out = told.out or told.folder.with_name(f"{told.folder.resolve().name}-graded")
-    out.mkdir(parents=True, exist_ok=True)
-    write_csv(out / "grades.csv", graded)
-    feedback.write(out, graded, seed)
-    print(f"{len(graded)} notebooks graded: {out / 'grades.csv'}, {out / 'index.html'}")
+    context = f"{seed} {limits} {_digest(reference)}"
+    graded = _graded(
+        submissions,
+        functools.partial(grade, reference=reference, seed=seed, limits=limits),
+        lambda one: hashlib.sha256(f"{context} {one.digest}".encode()).hexdigest(),
+        store,
+        told.jobs,
+    )
+    group = standing(graded, told.attempts, students)
+    try:
+        sheets.answers_csv(out / "answers.csv", graded)
+        sheets.totals_csv(out / "totals.csv", group)
+        pages = feedback.feedback_pages(out / "feedback", graded)
+        feedback.overview(out / "index.html", graded, group, left_out, pages, seed)
+    except OSError as error:
+        _say(f"{error.filename}: {error.strerror}: the results are kept, run again")
+        return 1
+    where = ", ".join(str(out / f) for f in ("totals.csv", "answers.csv", "index.html"))
+    more = f", {len(left_out)} things left out" if left_out else ""
+    print(printable(f"{len(graded)} notebooks graded{more}: {where}"))
     return 0
+
+
+def _graded(submissions, grade, key, store: Store, jobs: int) -> list[Graded]:
+    """Every submission's result, kept as it arrives. None of them stops another."""
+    slots: queue.SimpleQueue = queue.SimpleQueue()
+    for slot in _slots(jobs):
+        slots.put(slot)
+
+    def one(submission: Submission) -> tuple[Graded, str]:
+        name = key(submission)
+        if known := store.known(name, submission):
+            return known, "graded before"
+        slot, began = slots.get(), time.monotonic()
+        try:
+            result = grade(submission, slot=slot)
+        except Exception as error:  # whatever one submission does, it does to itself
+            why = f"the grader met {type(error).__name__}: {error!s:.200}"
+            return Graded(submission, problem=why), "not graded"
+        finally:
+            slots.put(slot)
+        try:
+            store.keep(name, result)
+        except OSError as error:
+            _say(f"{store.folder}: {error.strerror}: this result is not kept")
+        return result, f"{time.monotonic() - began:.0f} s"
+
+    done: dict[int, Graded] = {}
+    with ThreadPoolExecutor(jobs) as pool:
+        running = {pool.submit(one, each): n for n, each in enumerate(submissions)}
+        try:
+            for future in as_completed(running):
+                result, how = future.result()
+                done[running[future]] = result
+                _say(f"{len(done)}/{len(submissions)} {result.notebook}: {how}")
+        except KeyboardInterrupt:
+            _say("Stopped. What is graded is kept: run the same again to go on.")
+            os._exit(130)  # what still runs dies with this process
+    return [done[number] for number in sorted(done)]
+
+
+def _slots(jobs: int) -> list[sandbox.Slot]:
+    """Places to run, each with processors of its own as far as they go."""
+    cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+    return [
+        sandbox.Slot(number, tuple((cpus[number::jobs] or cpus)[:_CPUS]))
+        for number in range(jobs)
+    ]
+
+
+def _place(folder: Path, out: Path | None) -> Path:
+    """The folder for the results, which can be written and lies apart.
+
+    Raises:
+        ValueError: what is wrong with the one or the other.
+        OSError: it cannot be written.
+    """
+    folder = folder.resolve()
+    if not folder.is_dir():
+        raise ValueError(f"{folder}: no such folder")
+    if out is None and not folder.name:
+        raise ValueError(f"{folder}: say where the results go: --out")
+    out = (out or folder.with_name(f"{folder.name}-graded")).resolve()
+    if out.is_relative_to(folder):
+        raise ValueError(f"--out {out}: must lie outside the folder of submissions")
+    out.mkdir(parents=True, exist_ok=True)
+    return out
+
+
+def _seed(out: Path, told: str) -> str:
+    """The seed told, or that of the run before, or a new one; kept for the next run."""
+    path = out / "seed"
+    try:
+        seed = told or path.read_text("utf-8").strip()
+    except FileNotFoundError:
+        seed = ""
+    seed = seed or secrets.token_hex(8)
+    write(path, seed)
+    return seed
+
+
+def _digest(reference: dict) -> str:
+    """The same as long as neither exercises nor package change."""
+    told = hashlib.sha256(json.dumps(reference).encode())
+    for path in sorted(PACKAGE.rglob("*.py")):
+        told.update(path.read_bytes())
+    return told.hexdigest()
+
+
+def _say(line: str) -> None:
+    print(printable(line), file=sys.stderr, flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="shardmath.grading",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("folder", type=Path, help="holds the submitted notebooks")
+    add("--reference", type=Path, default=Path("exercises"), help="the exercises")
+    add("--out", type=Path, help="default: the folder's name + -graded, beside it")
+    add(
+        "--seconds",
+        type=_least(float, 1),
+        default=30,
+        help="for each question; for a notebook at most this times its questions, "
+        "and as much for the judge (default: 30)",
+    )
+    add(
+        "--memory",
+        type=_least(float, _LEAST_MEMORY),
+        default=4,
+        help="GiB for each notebook (default: 4)",
+    )
+    add("--jobs", type=_least(int, 1), default=2, help="notebooks at a time (2)")
+    add("--seed", default="", help="draws the same cases again")
+    add("--attempts", choices=ATTEMPTS, default="latest", help="which one counts")
+    add("--roster", type=Path, help='CSV with a column "student", perhaps a "name"')
+    return parser
+
+
+def _least(kind: type, least: float):
+    """A reader of finite numbers from `least` up."""
+    what = "a whole number" if kind is int else "a number"
+
+    def read(text: str):
+        try:
+            value = kind(text)
+        except ValueError:
+            value = math.nan
+        if not least <= value < math.inf:
+            raise argparse.ArgumentTypeError(
+                f"{text!r}: must be {what}, at least {least}"
+            )
+        return value
+
+    return read

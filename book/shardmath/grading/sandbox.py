@@ -1,145 +1,199 @@
-"""Runs what others wrote: apart, without network, under limits of time and memory.
+"""Runs what others wrote: within walls, one process, under limits of time and memory.
 
-Linux closes the network, the process tree and, but for one folder, the disk, with the
-namespaces of `unshare` where the system grants them. What could not be closed is said
-by `isolation`, and the limits of `resource` hold in any case.
+Time is counted per question: the clock starts anew with each line that names one. A
+question can be named once, so forged lines gain no more than what all are granted.
 """
 
 import contextlib
-import functools
 import json
+import math
 import os
+import selectors
 import signal
 import subprocess
-import sys
 import tempfile
-from dataclasses import dataclass
+import time
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
 
 from ..questions.sharded import DEVICES
+from . import syscalls
+from .walls import PYTHON, Room, Walls, environment, walls
 
-_READ_ONLY = """
-mount --bind "$0" "$0" || exit 125
-while read -r _ place _; do
-    [ "$place" = "$0" ] || mount -o remount,bind,ro "$place" 2>/dev/null
-done </proc/self/mounts
-cd "$0" && exec "$@"
-"""
-_NAMESPACES = ("unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-child")
-_LADDER = (  # from the safest down; the folder goes between the command and the program
-    ((*_NAMESPACES, "--mount", "sh", "-c", _READ_ONLY), ""),
-    (
-        (*_NAMESPACES, "sh", "-c", 'exec "$@"'),
-        "Submissions run without network, but can write where you can.",
-    ),
-    (
-        ("sh", "-c", 'exec "$@"'),
-        "This system grants no namespaces: submissions can reach the network and "
-        "write where you can. Grade only people you trust, or grade on Linux.",
-    ),
-)
+_TO_START = 120  # seconds until the first question: only our own code runs
+_RETURNED = 2**25  # bytes that may come back
+_THREADS = 1024
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one run may use.
+    """What an answer may use.
 
     Args:
-        seconds: of wall clock, then the whole process group is killed.
-        memory: bytes of address space of each process.
-        written: bytes of each file, and of what comes back.
+        seconds: of wall clock for each question; a submission has this times the
+            number of its questions, all its restarts together, and as much again
+            for the judge.
+        memory: bytes of address space; there is no second process.
+        disk: bytes of all files together.
     """
 
-    seconds: float = 60
+    seconds: float = 30
     memory: int = 4 * 2**30
-    written: int = 2**25
+    disk: int = 2**25
 
     def apply(self) -> None:
-        """Bind this process and its children."""
+        """Bind this process for good. Part of it where the system has not all."""
         import resource  # not on Windows
 
         for kind, most in (
-            (resource.RLIMIT_AS, self.memory),
-            (resource.RLIMIT_FSIZE, self.written),
-            (resource.RLIMIT_CORE, 0),
+            ("RLIMIT_AS", self.memory),
+            ("RLIMIT_FSIZE", self.disk),
+            ("RLIMIT_NPROC", _THREADS),
+            ("RLIMIT_CORE", 0),
         ):
-            hard = resource.getrlimit(kind)[1]
-            most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-            with contextlib.suppress(ValueError, OSError):  # not every system has all
-                resource.setrlimit(kind, (most, most))
+            with contextlib.suppress(ValueError, OSError, AttributeError):
+                which = getattr(resource, kind)
+                hard = resource.getrlimit(which)[1]
+                if hard != resource.RLIM_INFINITY:
+                    most = min(most, hard)
+                resource.setrlimit(which, (most, most))
+        if syscalls.known():
+            syscalls.forbid()
 
 
-@functools.cache
-def isolation() -> tuple[tuple[str, ...], str]:
-    """The safest command prefix that works here, and what it leaves open, or ""."""
-    for prefix, left_open in _LADDER:
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                tried = subprocess.run([*prefix, folder, "true"], capture_output=True)
-            except OSError:
-                continue
-        if tried.returncode == 0:
-            return prefix, left_open
-    raise OSError("no way to run a program apart: grading needs a POSIX shell")
+@dataclass(frozen=True)
+class Slot:
+    """A place where one submission runs at a time.
+
+    Args:
+        number: tells places apart.
+        cpus: those of this place alone; empty: any.
+    """
+
+    number: int = 0
+    cpus: tuple[int, ...] = ()
 
 
-def run(module: str, job: dict, limits: Limits) -> tuple[list, str]:
+ANYWHERE = Slot()
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What came back.
+
+    Attributes:
+        results: question → result, JSON values, of the questions asked.
+        at: the question that the program came to last, or "".
+        ended: why it ended before its end, or "".
+        seconds: that the questions took.
+    """
+
+    results: dict
+    at: str
+    ended: str
+    seconds: float
+
+
+def run(
+    module: str,
+    job: dict,
+    asked: Collection[str],
+    limits: Limits,
+    slot: Slot = ANYWHERE,
+    rung: Walls | None = None,
+    seconds: float = math.inf,
+) -> Ran:
     """`python -m module` on `job` in the sandbox.
 
     Args:
-        module: reads its job as JSON from standard input, writes a JSON value a line.
-        job: its job; "limits" is added to it.
-
-    Returns:
-        The lines that came back, as far as they are JSON, and why the run ended.
+        module: reads its job as JSON from standard input. It writes a line of JSON
+            before a question, ``{"at": …}``, and after it, ``{"question": …,
+            "result": …}``, and ``{"end": true}`` at last. Other lines are ignored.
+        job: its job; "limits" and "cpus" are added to it.
+        asked: the questions that it may name.
+        rung: the walls; the safest there are if not given.
+        seconds: that all questions together may take.
     """
-    prefix, _ = isolation()
-    told = json.dumps(
-        {**job, "limits": [limits.seconds, limits.memory, limits.written]}
-    )
-    with (
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
-        tempfile.TemporaryFile() as given,
-        tempfile.TemporaryFile() as came_back,  # no name: it cannot be swapped
-    ):
-        given.write(told.encode())
-        given.seek(0)
-        process = subprocess.Popen(
-            [*prefix, os.path.realpath(folder), sys.executable, "-m", module],
-            stdin=given,
-            stdout=came_back,
-            stderr=subprocess.DEVNULL,
-            cwd=folder,
-            env=_environment(folder),
-            start_new_session=True,
-        )
-        try:
-            code = process.wait(limits.seconds)
-            ended = (
-                f"the process ended early (status {code})" if code else "it ended early"
+    rung = rung or walls()
+    told = json.dumps({**job, "limits": asdict(limits), "cpus": slot.cpus})
+    folder = tempfile.mkdtemp()
+    try:
+        with tempfile.TemporaryFile() as given:
+            given.write(told.encode())
+            given.seek(0)
+            room = Room(os.path.realpath(folder), limits.disk, slot.number)
+            process = subprocess.Popen(
+                [*rung.prefix(room), PYTHON, "-m", module],
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=folder,
+                env={
+                    **environment(folder, rung),
+                    "JAX_NUM_CPU_DEVICES": str(DEVICES),
+                },
+                start_new_session=True,
             )
-        except subprocess.TimeoutExpired:
-            ended = f"stopped after {limits.seconds:g} s, the limit"
+        try:
+            with process.stdout:
+                return _listen(process, frozenset(asked), limits, seconds)
         finally:
             _end(process)
-        came_back.seek(0)
-        return _lines(came_back.read(limits.written)), ended
+    finally:  # not shutil: it recurses, and folders may be nested without end
+        subprocess.run(["rm", "-rf", folder], stderr=subprocess.DEVNULL)
 
 
-def _environment(folder: str) -> dict[str, str]:
-    """Nothing of ours but what finds the interpreter: it may hold secrets."""
-    return {
-        "PATH": os.environ.get("PATH", os.defpath),
-        "LANG": "C.UTF-8",
-        "HOME": folder,
-        "TMPDIR": folder,
-        "IPYTHONDIR": folder,
-        "JAX_PLATFORMS": "cpu",
-        "JAX_NUM_CPU_DEVICES": str(DEVICES),
-        "MPLBACKEND": "agg",
-        "PYTHONHASHSEED": "0",
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "SHARDMATH_PROGRESS": "",
-    }
+def _listen(process, asked: frozenset[str], limits: Limits, granted: float) -> Ran:
+    """Read until the end, or until a clock runs out."""
+    results, seen, at, rest, size, began = {}, set(), "", bytearray(), 0, math.inf
+    now = time.monotonic()
+    until = now + _TO_START
+
+    def ran(ended: str) -> Ran:
+        return Ran(results, at, ended, max(0, time.monotonic() - began))
+
+    with selectors.DefaultSelector() as ready:
+        ready.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            now = time.monotonic()
+            if now >= until:
+                if at and now >= began + granted:
+                    return ran("the questions before it left no time")
+                spent = limits.seconds if at else _TO_START
+                return ran(f"stopped after {spent:g} s, the limit")
+            if not ready.select(until - now):
+                continue
+            block = os.read(process.stdout.fileno(), 2**16)
+            if not block:
+                return ran(_status(process, until))
+            size += len(block)
+            if size > _RETURNED:
+                return ran(f"it returned more than {_RETURNED >> 20} MiB")
+            rest += block
+            if b"\n" not in block:
+                continue
+            *whole, rest = rest.split(b"\n")
+            for line in map(_object, whole):
+                if "end" in line:
+                    return ran("")
+                named = line.get("at", line.get("question"))
+                if not isinstance(named, str) or named not in asked:
+                    continue
+                if "at" in line and named not in seen:
+                    seen.add(named)
+                    at, now = named, time.monotonic()
+                    began = min(began, now)
+                    until = min(now + limits.seconds, began + granted)
+                elif "result" in line:
+                    results[named] = line["result"]
+
+
+def _status(process, until: float) -> str:
+    try:
+        code = process.wait(max(0, until - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return "it closed its output"
+    return f"the process ended early (status {code})" if code else "it ended early"
 
 
 def _end(process: subprocess.Popen) -> None:
@@ -149,11 +203,10 @@ def _end(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def _lines(written: bytes) -> list:
-    lines = []
-    for line in written.splitlines():
-        try:
-            lines.append(json.loads(line))
-        except (ValueError, RecursionError):
-            continue
-    return lines
+def _object(line: bytearray) -> dict:
+    """A line as a JSON object; empty where it is none."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -22,21 +22,32 @@ def main() -> None:
     silence = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1):
         os.dup2(silence, descriptor)
-    Limits(*job["limits"]).apply()
+    os.chdir(os.environ["HOME"])
+    if job["cpus"]:  # also sizes XLA's pools of threads, and so their memory
+        os.sched_setaffinity(0, job["cpus"])
+    Limits(**job["limits"]).apply()
 
     def say(**line) -> None:
         channel.write(json.dumps(line) + "\n")
         channel.flush()
 
     if "cells" in job:
-        collect(job["cells"], job["tasks"], set(job["skip"]), say)
+        collect(job["cells"], job["tasks"], set(job["skip"]), set(job["have"]), say)
     else:
-        judge(job["evidence"], job["tasks"], set(job["skip"]), say)
+        done = {*job["skip"], *job["have"]}
+        left = {q: found for q, found in job["evidence"].items() if q not in done}
+        judge(left, job["tasks"], say)
     say(end=True)
 
 
-def collect(cells: list, tasks: dict, skip: set, say) -> None:
-    """Run a notebook's code cells, and at each check cell take the evidence."""
+def collect(cells: list, tasks: dict, skip: set, have: set, say) -> None:
+    """Run a notebook's code cells, and at each check cell take the evidence.
+
+    Args:
+        skip: questions to leave out, for they ended an earlier run.
+        have: questions whose evidence an earlier run brought. Their answers run, for
+            later ones may use their names.
+    """
     from IPython.core.interactiveshell import InteractiveShell
 
     shell = InteractiveShell.instance()
@@ -52,6 +63,8 @@ def collect(cells: list, tasks: dict, skip: set, say) -> None:
             error = ran.error_before_exec or ran.error_in_exec
             if question and error is not None:
                 failed[question] = describe(error, None)
+            continue
+        if question in have:
             continue
         if question in failed:
             evidence = {"invalid": f"the answer cell raises {failed[question]}"}
@@ -70,11 +83,9 @@ def _evidence(question: str, expression: str, names: dict, tasks: dict) -> dict:
     return evidence
 
 
-def judge(evidence: dict, tasks: dict, skip: set, say) -> None:
+def judge(evidence: dict, tasks: dict, say) -> None:
     """Judge the evidence of each question. What does not fit is invalid."""
     for question, found in evidence.items():
-        if question in skip:
-            continue
         say(at=question)
         try:
             finding = answers.find(question).judge(found, tasks[question])

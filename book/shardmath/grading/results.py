@@ -1,0 +1,108 @@
+"""What was found, kept one file a submission, so that a killed run goes on."""
+
+import contextlib
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from .. import answers
+from ..questions import Finding
+from .submissions import Submission
+
+
+@dataclass(frozen=True)
+class Row:
+    """One question of one submission: what was found, and on what code."""
+
+    question: str
+    finding: Finding
+    code: str = ""
+
+    @property
+    def points(self) -> int:
+        return self.maximum if self.finding.verdict == "correct" else 0
+
+    @property
+    def maximum(self) -> int:
+        return answers.find(self.question).points
+
+    @property
+    def chapter(self) -> str:
+        return self.question.partition(".")[0]
+
+
+@dataclass(frozen=True)
+class Graded:
+    """One submission: its rows, or why there are none."""
+
+    submission: Submission
+    rows: tuple[Row, ...] = ()
+    problem: str = ""
+
+    @property
+    def student(self) -> str:
+        return self.submission.owner.student
+
+    @property
+    def notebook(self) -> str:
+        return self.submission.notebook
+
+    @property
+    def order(self) -> tuple:
+        """Sorts a student's attempts, the latest last."""
+        one = self.submission
+        return one.owner.when, one.changed, one.notebook
+
+    def in_chapter(self, chapter: str) -> list[Row]:
+        return [row for row in self.rows if row.chapter == chapter]
+
+
+class Store:
+    """Results in a folder; each is there whole or not at all."""
+
+    def __init__(self, folder: Path):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+
+    def known(self, key: str, submission: Submission) -> Graded | None:
+        """What an earlier run found under this key; None where it is to be done."""
+        try:
+            kept = json.loads((self.folder / f"{key}.json").read_bytes())
+            rows = [
+                Row(row["question"], Finding(**row["finding"]), row["code"])
+                for row in kept["rows"]
+            ]
+            for row in rows:
+                answers.find(row.question)
+            return Graded(submission, tuple(rows), str(kept["problem"]))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def keep(self, key: str, graded: Graded) -> None:
+        """Write a result, in one step.
+
+        Raises:
+            OSError: the disk does not take it.
+        """
+        rows = [asdict(row) for row in graded.rows]
+        told = {"notebook": graded.notebook, "problem": graded.problem, "rows": rows}
+        write(self.folder / f"{key}.json", json.dumps(told, indent=1))
+
+
+def write(path: Path, text: str, encoding: str = "utf-8") -> None:
+    """Write a file whole or not at all; what cannot be encoded is spelled out.
+
+    Raises:
+        OSError: the disk does not take it.
+    """
+    handle, fresh = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".new")
+    try:
+        with open(handle, "w", encoding=encoding, errors="backslashreplace") as file:
+            file.write(text)
+        os.replace(fresh, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(fresh)
+        raise

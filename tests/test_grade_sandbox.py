@@ -1,0 +1,239 @@
+"""Walls and limits: what an answer reaches, and what it costs the others."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+
+import pytest
+from grading_material import NUMBER, RIGHT, reference, submission
+
+from shardmath import answers
+from shardmath.grading import grade as grading
+from shardmath.grading import sandbox, syscalls, walls
+
+LIMITS = sandbox.Limits(seconds=20, memory=2**31, disk=2**22)
+RUNGS = {
+    f"{rung.name}-{'root' if rung.prefix.keywords['as_root'] else 'user'}": rung
+    for rung in walls._ladder()
+    if rung.closed
+}
+LINUX = pytest.mark.skipif(not syscalls.known(), reason="the filter is Linux's")
+
+
+@pytest.fixture(params=["bubblewrap-root", "bubblewrap-user", "namespaces-root"])
+def closed(request):
+    """Each way to build walls, where it works."""
+    return working(request.param)
+
+
+def working(name):
+    if name not in RUNGS or not walls._works(RUNGS[name]):
+        pytest.skip(f"{name}: not on this system")
+    return RUNGS[name]
+
+
+@pytest.fixture
+def host(tmp_path):
+    """What must not be reached: a file, a Unix socket, a port; and a tally of calls."""
+    place = tmp_path / "with a space"
+    place.mkdir()
+    (place / "other.ipynb").write_text("secret")
+    unix, port = socket.socket(socket.AF_UNIX), socket.create_server(("127.0.0.1", 0))
+    unix.bind(str(place / "s"))
+    unix.listen()
+    yield {
+        "file": str(place / "other.ipynb"),
+        "unix": str(place / "s"),
+        "port": port.getsockname(),
+        "package": answers.__file__,
+    }
+    unix.close()
+    port.close()
+
+
+TRIES = """
+import ctypes, mmap, os, socket, subprocess, threading
+libc = ctypes.CDLL(None, use_errno=True)
+
+def call(*told):
+    if libc[told[0]](*told[1:]) < 0:
+        raise OSError(ctypes.get_errno(), told[0])
+
+def fill():
+    for n in range(9):
+        with open(f"/tmp/{n}", "wb") as file:
+            for _ in range(4):
+                file.write(bytes(2**18))
+
+tries = {
+    "remount": lambda: call("mount", None, b"/", None, 32 | 4096, None),
+    "own namespace": lambda: call("unshare", 0x10000000 | 0x20000),
+    "other file": lambda: open(host["file"]).read(),
+    "processes": lambda: os.listdir("/proc/1"),
+    "package": lambda: open(host["package"], "a"),
+    "disk": lambda: open("/notes", "w"),
+    "devices": lambda: open("/dev/shm/x", "w"),
+    "unix": lambda: socket.socket(socket.AF_UNIX).connect(host["unix"]),
+    "network": lambda: socket.create_connection(host["port"], 1),
+    "fork": os.fork,
+    "program": lambda: subprocess.run(["/bin/true"]),
+    "hidden memory": lambda: os.memfd_create("x"),
+    "memory": lambda: mmap.mmap(-1, 2**32),
+    "disk in all": fill,
+}
+reached = []
+for name in names:
+    try:
+        tries[name]()
+        reached.append(name)
+    except (OSError, MemoryError):
+        pass
+threading.Thread(target=int).start()  # one process may have threads
+raise ValueError(f"reached {reached}")
+"""
+
+
+WALLED = (
+    "remount",
+    "own namespace",
+    "other file",
+    "processes",
+    "package",
+    "disk",
+    "devices",
+    "disk in all",
+)
+ALONE = ("fork", "program", "unix", "network", "hidden memory", "memory")
+
+
+def reached(host, rung, names):
+    """Which of these an answer reaches, as it says itself."""
+    code = f"host, names = {host!r}, {names!r}\n{TRIES}"
+    job = {
+        "cells": [
+            {"question": NUMBER.id, "code": code},
+            {"question": NUMBER.id, "expression": "answer"},
+        ],
+        "tasks": {NUMBER.id: None},
+        "skip": [],
+        "have": [],
+    }
+    ran = sandbox.run(
+        "shardmath.grading.sandboxed", job, [NUMBER.id], LIMITS, rung=rung
+    )
+    assert not ran.ended
+    return re.search(r"reached (\[.*?\])", ran.results[NUMBER.id]["invalid"])[1]
+
+
+@LINUX
+def test_an_answer_reaches_nothing_but_its_own_process(closed, host):
+    assert reached(host, closed, WALLED + ALONE) == "[]"
+
+
+@LINUX
+def test_without_root_an_answer_reaches_nothing_either(host):
+    rung = working("namespaces-user")
+    assert reached(host, rung, WALLED + ALONE) == "[]"
+
+
+@LINUX
+def test_without_walls_there_is_still_one_process_without_network(host):
+    bare = walls.walls("none")
+    assert bare.said.startswith("UNSAFE")
+    assert not bare.closed
+    assert reached(host, bare, ALONE) == "[]"
+
+
+def test_nested_folders_without_end_are_cleared_away(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    nest = "import os\nfor _ in range(3000):\n    os.mkdir('d')\n    os.chdir('d')\n"
+    given = {NUMBER.id: nest + RIGHT[NUMBER.id]}
+    graded = grading.grade(
+        submission(given), reference(NUMBER.id), "x", LIMITS, rung=walls.walls("none")
+    )
+    assert [row.finding.verdict for row in graded.rows] == ["correct"]
+    assert not list(tmp_path.iterdir())
+
+
+def listen(script, asked, limits, granted=99):
+    process = subprocess.Popen([sys.executable, "-uc", script], stdout=subprocess.PIPE)
+    try:
+        with process.stdout:
+            return sandbox._listen(process, frozenset(asked), limits, granted)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_each_question_has_the_whole_limit():
+    slow = """
+import time
+for q in "abc":
+    print('{"at": "%s"}' % q)
+    time.sleep(1)
+    print('{"question": "%s", "result": 1}' % q)
+print('{"end": true}')
+"""
+    ran = listen(slow, "abc", sandbox.Limits(seconds=2))
+    assert (ran.results, ran.ended) == ({"a": 1, "b": 1, "c": 1}, "")
+
+
+def test_forged_lines_win_no_time():
+    forged = """
+import itertools
+for n in itertools.count():
+    print('{"at": "a"}')
+    print('{"at": "%d"}' % n)
+    print('{"at": []}\\\\n[1]\\\\n{{{\\\\n' + "[" * 999)
+"""
+    ran = listen(forged, "ab", sandbox.Limits(seconds=1))
+    assert (ran.at, ran.results) == ("a", {})
+    assert "limit" in ran.ended or "MiB" in ran.ended
+
+
+def test_all_questions_together_have_an_end():
+    hang = """print('{"at": "a"}'); import time; time.sleep(99)"""
+    ran = listen(hang, "ab", sandbox.Limits(seconds=50), granted=0.2)
+    assert ran.ended == "the questions before it left no time"
+
+
+def test_endless_answers_share_one_grant(monkeypatch):
+    granted = []
+
+    def hang(module, job, asked, limits, slot, rung, seconds):
+        granted.append(seconds)
+        at = next(q for q in asked if q not in job["skip"])
+        return sandbox.Ran({}, at, "stopped", min(limits.seconds * 2, seconds))
+
+    monkeypatch.setattr(sandbox, "run", hang)
+    questions = [f"01.{n}" for n in range(1, 14)]
+    limits = sandbox.Limits(seconds=10)
+    results, stopped = grading._rounds({}, questions, limits, sandbox.ANYWHERE, None)
+    assert granted == [130, 110, 90, 70, 50, 30, 10]
+    assert not results
+    assert list(stopped) == questions
+
+
+def test_lines_of_no_question_bring_no_round(monkeypatch):
+    calls = []
+
+    def forge(module, job, *rest):
+        calls.append(job["skip"])
+        return sandbox.Ran({}, "", "the process ended early", 0)
+
+    monkeypatch.setattr(sandbox, "run", forge)
+    limits = sandbox.Limits(seconds=1)
+    _, stopped = grading._rounds({}, ["01.1"], limits, sandbox.ANYWHERE, None)
+    assert calls == [[]]
+    assert stopped == {"01.1": "the process ended early"}
+
+
+def test_a_place_has_processors_of_its_own():
+    from shardmath.grading.folder import _slots
+
+    cpus = len(os.sched_getaffinity(0))
+    slots = _slots(cpus)
+    assert len({cpu for slot in slots for cpu in slot.cpus}) == cpus
+    assert all(slot.cpus for slot in _slots(cpus + 3))
