@@ -1,81 +1,36 @@
 """Grading a folder: every submission is judged, whatever the others try."""
 
-import ast
 import csv
 import html.parser
 import json
-import re
-import socket
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
+from grading_material import (
+    BLANK,
+    CODE,
+    FUNCTION,
+    NAME,
+    NUMBER,
+    RIGHT,
+    WRONG_NUMBER,
+    notebook,
+)
 
 from shardmath import answers
-from shardmath.grading import folder, sandbox
-from shardmath.questions import Function, Number, Traffic
+from shardmath.grading import folder, walls
 
-SECONDS = 10  # so long one endless answer takes
-
-
-def first(kind):
-    return next(q for q in answers.questions().values() if isinstance(q, kind))
-
-
-NUMBER, FUNCTION, PROGRAM = first(Number), first(Function), first(Traffic)
-
-
-def worked(question):
-    """The code of a worked solution, and the name that it defines last."""
-    code = re.search(r"```python\n(.*?)```", question.solution, re.S)[1]
-    code = "\n".join(line.removeprefix(" " * 8) for line in code.splitlines())
-    return code, ast.parse(code).body[-1].name
-
-
-CODE, NAME = worked(FUNCTION)
-PROGRAM_CODE, PROGRAM_NAME = worked(PROGRAM)
-RIGHT = {
-    NUMBER.id: f"answer = {NUMBER.expected()!r}",
-    FUNCTION.id: CODE,
-    PROGRAM.id: PROGRAM_CODE,
-}
-BLANK = {
-    NUMBER.id: "answer = ...",
-    FUNCTION.id: f"def {NAME}(*arguments): ...",
-    PROGRAM.id: f"def {PROGRAM_NAME}(machine, *sizes): ...",
-}
-CHECKS = {
-    NUMBER.id: f'check("{NUMBER.id}", answer)',
-    FUNCTION.id: f'check("{FUNCTION.id}", {NAME})',
-    PROGRAM.id: f'check("{PROGRAM.id}", {PROGRAM_NAME})',
-}
-WRONG_NUMBER = f"answer = {NUMBER.slips[0].wrong(NUMBER.expected())!r}"
-
-
-def notebook(code, *, marked=True):
-    """A notebook with these answer cells, by question."""
-
-    def cell(source, question="", role=""):
-        mark = {"shardmath": {"question": question, "role": role}}
-        metadata = mark if role and marked else {}
-        return {
-            "cell_type": "code",
-            "source": source.splitlines(keepends=True),
-            "metadata": metadata,
-            "outputs": [],
-            "execution_count": None,
-        }
-
-    cells = [cell("from shardmath.grading import check")]
-    for question, source in code.items():
-        cells += [cell(source, question, "answer")]
-        cells += [cell(CHECKS[question], question, "check")]
-    return json.dumps({"cells": cells, "metadata": {}, "nbformat": 4})
-
+SECONDS = 5  # so long one endless answer takes
 
 FORGERY = f"""
 import os, json
-from shardmath import answers, grading
-from shardmath.grading import questions, sandboxed
+from shardmath import answers, grading, questions
+from shardmath.grading import sandboxed
 
 won = questions.Finding("correct", "trust me")
 check = grading.check = grading.examine = lambda *a, **k: won
@@ -91,81 +46,98 @@ for descriptor in range(1, 40):
 answers.chapter('01').clear()
 answer = 12345.678
 """
+STRANGERS = """
+import itertools, os, random
+for descriptor in range(1, 40):
+    for n in range(9):
+        try:
+            os.write(descriptor, f'{{"at": "{random.random()}"}}\\n'.encode())
+        except OSError:
+            pass
+os._exit(0)
+"""
+ATTACK = f"""
+import os
+for n in range(3000):
+    os.mkdir("d")
+    os.chdir("d")
+answer = {NUMBER.expected()!r}
+"""
+
+
+def put(root, content):
+    for name, text in content.items():
+        path = os.fsencode(root) + b"/" + os.fsencode(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            file.write(text)
+
+
+def table(path):
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        return list(csv.DictReader(file))
 
 
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory):
-    """One run over everything: rows by student, the folder, and what was printed."""
+    """One run over everything: rows by student, the folder, and what was said."""
     root = tmp_path_factory.mktemp("grade")
-    victim = root / "victim.txt"
-    victim.write_text("untouched")
-    listener = socket.create_server(("127.0.0.1", 0))
-    package = Path(answers.__file__)
-    writes = "".join(
-        f"""
-try:
-    open({str(path)!r}, "a").write("written")
-except OSError:
-    pass
-"""
-        for path in (victim, package)
-    )
-    attack = f"""{writes}
-import socket
-try:
-    socket.create_connection({listener.getsockname()!r}, timeout=2)
-except OSError:
-    pass
-open("notes.txt", "w").write("in its own folder")
-answer = {NUMBER.expected()!r}
-"""
     raises = f"def {NAME}(*a):\n    return 1 / 0"
+    surrogate = "raise ValueError('\\ud800 \\x00')"
     tries = {
-        "attacker": {NUMBER.id: attack},
-        "exit": {NUMBER.id: "import os; os._exit(0)"},
+        "nested": {NUMBER.id: ATTACK},
+        "exit": {NUMBER.id: STRANGERS},
         "stops": {NUMBER.id: "answer = = 3", FUNCTION.id: "raise SystemExit"},
         "forger": {NUMBER.id: FORGERY},
         "bomb": {NUMBER.id: "answer = len(bytearray(2**36))"},
         "endless": {FUNCTION.id: f"def {NAME}(*a):\n    while True: pass"},
         "wrong": {NUMBER.id: WRONG_NUMBER, FUNCTION.id: raises},
-        "right": {},
+        "surrogate": {NUMBER.id: surrogate, FUNCTION.id: "'\ud800'\n" + CODE},
     }
     content = {
         f"{who}/01_x.ipynb": notebook(RIGHT | code) for who, code in tries.items()
     }
+    output = {"output_type": "stream", "name": "stdout", "text": "x" * 2**21}
+    some = {NUMBER.id: RIGHT[NUMBER.id]}
     content |= {
-        "unmarked.ipynb": notebook(RIGHT, marked=False),
-        "partial.ipynb": notebook({FUNCTION.id: CODE}),
-        "=formula/01_x.ipynb": notebook(RIGHT | {NUMBER.id: "answer = '<script>'"}),
-        "broken/a.ipynb": "{",
-        "broken/b.ipynb": "[1, 2]",
-        "broken/c.ipynb": '{"cells": [1]}',
-        "broken/d.ipynb": '{"cells": []}',
-        "broken/e.ipynb": "[" * 100_000,
+        "right/01_x.ipynb": notebook(RIGHT, outputs=[output]),  # 22 MiB of outputs
+        "unmarked.IPYNB": notebook(RIGHT, marked=False),
+        "caf\udce9/01_x.ipynb": notebook(some),
+        "again_501_7001_01_x.ipynb": notebook(some | {FUNCTION.id: CODE}),
+        "again_501_7002_01_x-1.ipynb": notebook({NUMBER.id: "answer = '<script>'"}),
+        "=formula/01_x.ipynb": "{",
+        "\tformula/01_x.ipynb": "[1, 2]",
+        "broken/a.ipynb": '{"cells": [1]}',
+        "broken/b.ipynb": '{"cells": []}',
+        "broken/c.ipynb": "[" * 100_000,
         ".ipynb_checkpoints/x.ipynb": "{",
+        "zipped/01_x.zip": "PK",
     }
-    for name, text in content.items():
-        path = root / "submitted" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    (root / "reference").mkdir()
-    (root / "reference" / "01_x.ipynb").write_text(notebook(BLANK))
-    source = package.read_bytes()
-    told = [root / "submitted", "--reference", root / "reference"]
+    submitted = root / "submitted"
+    put(submitted, content)
+    (submitted / "linked.ipynb").symlink_to(submitted / "right" / "01_x.ipynb")
+    (submitted / "dangling.ipynb").symlink_to("nowhere")
+    os.mkfifo(submitted / "fifo.ipynb")
+    nest = os.getcwd()
+    os.chdir(submitted)
+    for _ in range(1500):  # deeper than Python recurses
+        os.mkdir("deep")
+        os.chdir("deep")
+    os.chdir(nest)
+    put(root / "reference", {"01_x.ipynb": notebook(BLANK)})
+    roster = root / "roster.csv"
+    roster.write_text("student,name\n501,Ann\nabsent,Bo\nwrong,=Cy\n", "utf-8-sig")
+    told = [submitted, "--reference", root / "reference", "--roster", roster]
     told += ["--out", root / "out", "--seconds", SECONDS, "--memory", 2]
-    assert folder.main(list(map(str, told))) == 0
-    listener.setblocking(False)
-    try:
-        listener.accept()
-        called = True
-    except BlockingIOError:
-        called = False
+    with pytest.MonkeyPatch.context() as patch:
+        said: list[str] = []
+        patch.setattr(folder, "_say", said.append)
+        assert folder.main(list(map(str, told))) == 0
     rows: dict = {}
-    with (root / "out" / "grades.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            rows.setdefault(row["student"], {})[row["question"]] = row
-    closed = victim.read_text() == "untouched" and package.read_bytes() == source
-    return rows, root / "out", {"called": called, "disk closed": closed}
+    for row in table(root / "out" / "answers.csv"):
+        rows.setdefault(row["student"], {})[row["question"]] = row
+    yield rows, root / "out", said
+    subprocess.run(["rm", "-rf", submitted], check=True)  # pytest's own recurses
 
 
 def verdicts(rows):
@@ -177,14 +149,14 @@ def verdicts(rows):
     [
         ("right", ["correct", "correct", "correct"]),
         ("unmarked", ["correct", "correct", "correct"]),
-        ("partial", ["todo", "correct", "todo"]),
+        ("caf\\udce9", ["correct", "todo", "todo"]),
         ("wrong", ["wrong", "wrong", "correct"]),
         ("stops", ["invalid", "invalid", "correct"]),
         ("exit", ["invalid", "correct", "correct"]),
         ("bomb", ["invalid", "correct", "correct"]),
         ("endless", ["correct", "invalid", "correct"]),
-        ("'=formula", ["invalid", "correct", "correct"]),
-        ("attacker", ["correct", "correct", "correct"]),
+        ("surrogate", ["invalid", "invalid", "correct"]),
+        ("nested", ["correct", "correct", "correct"]),
     ],
 )
 def test_each_answer_is_judged_apart(graded, student, expected):
@@ -201,73 +173,257 @@ def test_forged_verdicts_earn_nothing(graded):
     assert rows[NUMBER.id]["points"] == "0"
 
 
-def test_slip_is_in_the_table(graded):
-    assert graded[0]["wrong"][NUMBER.id]["slip"] == NUMBER.slips[0].name
-
-
-def test_what_is_no_exercise_is_said_to_be_unreadable(graded):
+def test_what_is_no_exercise_is_said_not_to_be_graded(graded):
     rows, out, _ = graded
-    assert rows["broken"][""]["verdict"] == "unreadable"
-    said = [(out / f"broken-{x}.html").read_text() for x in "abcde"]
+    for student in ("broken", "'=formula", "'\tformula"):
+        assert rows[student][""]["verdict"] == "not graded"
+    said = [next(out.glob(f"feedback/broken-{x}-*.html")).read_text() for x in "abc"]
     assert all("could not be graded" in page for page in said)
-    assert "none of its cells" in said[3]
+    assert "none of its cells" in said[1]
 
 
-def test_network_and_disk_are_closed_where_the_system_can(graded):
-    if left_open := sandbox.isolation()[1]:
-        pytest.skip(left_open)
-    assert graded[2] == {"called": False, "disk closed": True}
+def test_what_is_left_out_is_said_with_the_reason(graded):
+    overview = (graded[1] / "index.html").read_text("utf-8")
+    for path, why in {
+        "linked.ipynb": "a symbolic link",
+        "dangling.ipynb": "a symbolic link",
+        "fifo.ipynb": "not a file",
+        "zipped/01_x.zip": "an archive: unpack it",
+        ".ipynb_checkpoints": "a hidden folder",
+        "/".join(["deep"] * 21): "nested too deep",
+    }.items():
+        assert f'<th scope="row">{path}</th><td>{why}</td>' in overview
+
+
+def test_the_run_says_its_walls_and_how_far_it_is(graded):
+    first, *progress = graded[2]
+    assert first == walls.walls().said
+    assert [line.split("/")[0] for line in progress] == [
+        str(n) for n in range(1, len(progress) + 1)
+    ]
+    assert f"/{len(progress)} " in progress[0]
 
 
 class Tags(html.parser.HTMLParser):
-    def __init__(self):
+    def __init__(self, text):
         super().__init__()
         self.seen = []
+        self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         self.seen.append((tag, dict(attrs)))
 
 
-def test_pages_stand_alone_and_quote_answers_safely(graded):
+def test_pages_stand_alone(graded):
     _, out, _ = graded
-    pages = sorted(out.glob("*.html"))
-    links = set()
-    for page in pages:
-        tags = Tags()
-        tags.feed(page.read_text("utf-8"))
-        names = [tag for tag, _ in tags.seen]
+    for page in [out / "index.html", *out.glob("feedback/*.html")]:
+        seen = Tags(page.read_text("utf-8")).seen
+        names = [tag for tag, _ in seen]
         assert names.count("h1") == names.count("title") == names.count("main") == 1
-        assert ("html", {"lang": "en"}) in tags.seen
+        assert ("html", {"lang": "en"}) in seen
         assert not {"script", "link", "img", "iframe"} & set(names)
-        links |= {a["href"] for tag, a in tags.seen if tag == "a"}
-    assert {Path(link).name for link in links} == {page.name for page in pages}
-    assert "&lt;script&gt;" in (out / "formula-01_x.html").read_text("utf-8")
-    assert "Hint: " in (out / "wrong-01_x.html").read_text("utf-8")
 
 
-def test_grades_without_namespaces_too(monkeypatch):
-    bare = sandbox._LADDER[-1]
-    monkeypatch.setattr(sandbox, "isolation", lambda: bare)
-    assert "Grade only people you trust" in bare[1]
-    submission = folder.Submission("x", "x.ipynb", notebook(RIGHT).encode())
-    reference = {"01": json.loads(notebook(BLANK))["cells"]}
-    graded = folder.grade(submission, reference, "x", sandbox.Limits(SECONDS))
-    assert [row.finding.verdict for row in graded.rows] == ["correct"] * 3
+def test_no_students_page_leads_to_another_or_names_one(graded):
+    _, out, _ = graded
+    pages = {page.name: page.read_text("utf-8") for page in out.glob("feedback/*")}
+    assert not [name for name, page in pages.items() if "<a" in page]
+    for name, page in pages.items():
+        others = {"forger", "surrogate", "endless", "unmarked"}
+        assert not [who for who in others if who in page and not name.startswith(who)]
+    overview = Tags((out / "index.html").read_text("utf-8")).seen
+    linked = {Path(attrs["href"]).name for tag, attrs in overview if tag == "a"}
+    assert linked == set(pages)
+
+
+def page_of(out, start):
+    return next(out.glob(f"feedback/{start}*.html")).read_text("utf-8")
+
+
+def test_a_page_shows_the_students_code_and_quotes_it_safely(graded):
+    _, out, _ = graded
+    assert "answer = &#39;&lt;script&gt;&#39;" in page_of(out, "again_501_7002")
+    assert WRONG_NUMBER in page_of(out, "wrong")
+    assert "Hint: " in page_of(out, "wrong")
+    assert "\\ud800" in page_of(out, "surrogate")
+
+
+def test_totals_take_the_latest_attempt_and_the_roster(graded):
+    _, out, _ = graded
+    totals = {row["student"]: row for row in table(out / "totals.csv")}
+    assert totals["again 501"]["points"] == "0"  # the better one came first
+    assert totals["again 501"]["name"] == "Ann"
+    assert totals["absent"]["points"] == totals["absent"]["notebooks"] == "0"
+    assert totals["wrong"]["name"] == "'=Cy"
+    maximum = sum(answers.find(question).points for question in RIGHT)
+    assert {row["maximum"] for row in totals.values()} == {str(maximum)}
+    assert totals["right"]["points"] == totals["right"]["points 01"] == str(maximum)
+    overview = (out / "index.html").read_text("utf-8")
+    assert "right, not on the roster" in overview
+    assert 'aria-label="correct">✓' in overview
+
+
+def test_the_class_is_told_its_slips(graded):
+    overview = (graded[1] / "index.html").read_text("utf-8")
+    slip = graded[0]["wrong"][NUMBER.id]["slip"]
+    assert slip == NUMBER.slips[0].name
+    asked = sum(NUMBER.id in rows for rows in graded[0].values())
+    assert f"1 of {asked}: {slip}" in overview
+
+
+def small(tmp_path, content):
+    put(tmp_path / "in", content)
+    put(tmp_path / "reference", {"01_x.ipynb": notebook({NUMBER.id: BLANK[NUMBER.id]})})
+    told = [str(tmp_path / "in"), "--reference", str(tmp_path / "reference")]
+    return [*told, "--jobs", "1"]
+
+
+ENDLESS = """
+import ctypes, os
+try:
+    os.setsid()
+except OSError:
+    pass
+ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)
+while True: pass
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are in /proc")
+def test_a_killed_run_leaves_nothing_running_and_goes_on(tmp_path, capfd):
+    if not walls.walls().closed:
+        pytest.skip(walls.walls().said)
+    told = small(
+        tmp_path,
+        {
+            "a.ipynb": notebook({NUMBER.id: RIGHT[NUMBER.id]}),
+            "b.ipynb": notebook({NUMBER.id: ENDLESS}),
+        },
+    )
+    grader = subprocess.Popen(
+        [sys.executable, "-m", "shardmath.grading", *told],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with grader.stderr:
+        while "1/2 a.ipynb" not in grader.stderr.readline():
+            assert grader.poll() is None
+        while not (running := inside(grader.pid)):
+            time.sleep(0.05)
+        grader.send_signal(signal.SIGKILL)
+        grader.wait()
+    until = time.monotonic() + 20
+    while any(Path(f"/proc/{pid}").exists() for pid in running):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+    (tmp_path / "in" / "b.ipynb").write_text(notebook({NUMBER.id: WRONG_NUMBER}))
+    assert folder.main(told) == 0
+    said = capfd.readouterr().err
+    assert "a.ipynb: graded before" in said
+    assert "b.ipynb: graded before" not in said
+    assert folder.main(told) == 0
+    assert "b.ipynb: graded before" in capfd.readouterr().err
+    (tmp_path / "in" / "a.ipynb").write_text(notebook({NUMBER.id: "answer = ..."}))
+    assert folder.main(told) == 0
+    assert "a.ipynb: graded before" not in capfd.readouterr().err
+    found = {row["student"]: row["verdict"] for row in table(out(tmp_path, "answers"))}
+    assert found == {"a": "todo", "b": "wrong"}
+
+
+def inside(grader):
+    """Processes that collect answers below this one."""
+    parents, collecting = {}, []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            about = (path / "stat").read_text().rpartition(")")[2].split()
+            command = (path / "cmdline").read_bytes()
+        except OSError:
+            continue
+        parents[int(path.name)] = int(about[1])
+        if command.endswith(b"-m\0shardmath.grading.sandboxed\0"):
+            collecting.append(int(path.name))
+    below = {grader}
+    for _ in range(8):
+        below |= {pid for pid, parent in parents.items() if parent in below}
+    return [pid for pid in collecting if pid in below]
+
+
+def out(tmp_path, name):
+    return tmp_path / "in-graded" / f"{name}.csv"
+
+
+def test_no_error_of_the_grader_passes_to_another_submission(
+    tmp_path, capsys, monkeypatch
+):
+    right, grade = notebook({NUMBER.id: RIGHT[NUMBER.id]}), folder.grade
+
+    def sometimes(submission, **rest):
+        if submission.notebook == "a.ipynb":
+            raise RecursionError("\ud800")
+        return grade(submission, **rest)
+
+    told = small(tmp_path, {"a.ipynb": right, "b.ipynb": right})
+    monkeypatch.setattr(folder, "grade", sometimes)
+    assert folder.main(told) == 0
+    found = {row["student"]: row for row in table(out(tmp_path, "answers"))}
+    assert found["a"]["verdict"] == "not graded"
+    assert found["b"]["verdict"] == "correct"
+    monkeypatch.setattr(folder, "grade", grade)  # not kept: the next run tries again
+    assert folder.main([*told, "--attempts", "best"]) == 0
+    found = {row["student"]: row for row in table(out(tmp_path, "answers"))}
+    assert found["a"]["verdict"] == "correct"
 
 
 @pytest.mark.parametrize(
-    ("given", "files", "said"),
+    ("more", "said"),
     [
-        ("missing", (), "missing: no such folder"),
-        ("", (), "holds no notebook (.ipynb)"),
-        ("", ("a.ipynb",), "holds no exercise notebook such as 01_rooflines.ipynb"),
+        (["--jobs", "0"], "'0': must be a whole number, at least 1"),
+        (["--memory", "nan"], "'nan': must be a number, at least 2"),
+        (["--memory", "0.3"], "'0.3': must be a number, at least 2"),
+        (["--seconds", "-1"], "'-1': must be a number, at least 1"),
+        (["--seconds", "inf"], "'inf': must be a number, at least 1"),
+        (["--out", "in/x"], "must lie outside the folder of submissions"),
+        (["--out", "file/x"], "Not a directory: cannot write"),
+        (["--roster", "file"], 'wants a column "student", and may have one "name"'),
+        (["--roster", "none"], "cannot be read as UTF-8"),
+        (["--reference", "."], "holds no exercise notebook such as 01_rooflines.ipynb"),
     ],
 )
-def test_what_cannot_be_graded_is_said_in_one_line(
-    tmp_path, capsys, given, files, said
-):
-    for name in files:
-        (tmp_path / name).write_text("{}")
+def test_wrong_options_are_said_in_one_line(tmp_path, capsys, monkeypatch, more, said):
+    told = small(tmp_path, {"a.ipynb": "{}"})
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("x,y\n")
     with pytest.raises(SystemExit):
-        folder.main([str(tmp_path / given), "--reference", str(tmp_path)])
+        folder.main([*told, *more])
+    assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [("missing", "missing: no such folder"), ("empty", "holds no notebook (.ipynb)")],
+)
+def test_a_folder_without_notebooks_is_said_in_one_line(tmp_path, capsys, given, said):
+    told = small(tmp_path, {"a.ipynb": "{}"})
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SystemExit):
+        folder.main([str(tmp_path / given), *told[1:]])
     assert capsys.readouterr().err.splitlines()[-1].endswith(said)
+
+
+def test_the_folder_may_be_here(tmp_path, capsys, monkeypatch):
+    told = small(tmp_path, {"a.ipynb": "{}"})
+    monkeypatch.chdir(tmp_path / "in")
+    assert folder.main([".", *told[1:]]) == 0
+    assert table(out(tmp_path, "answers"))[0]["verdict"] == "not graded"
+
+
+def test_a_damaged_result_is_found_anew(tmp_path, capsys):
+    told = small(tmp_path, {"a.ipynb": "{}"})
+    assert folder.main(told) == 0
+    (kept,) = (tmp_path / "in-graded" / "results").iterdir()
+    for damage in ("{", "[]", json.dumps({"rows": [{}], "problem": ""})):
+        kept.write_text(damage)
+        capsys.readouterr()
+        assert folder.main(told) == 0
+        assert "graded before" not in capsys.readouterr().err

@@ -48,6 +48,9 @@ def grade(
         seed: draws the cases that functions are tried on.
         slot: the place where it runs.
         rung: the walls; the safest there are if not given.
+
+    Raises:
+        RuntimeError: the sandbox did not start, which is no fault of the submission.
     """
     given = submission.given
     asked = {question.partition(".")[0] for question in given} & reference.keys()
@@ -100,6 +103,9 @@ def _rounds(job, questions, limits, slot, rung) -> tuple[dict, dict[str, str]]:
 
     Returns:
         Question → result, and question → why it has none.
+
+    Raises:
+        RuntimeError: the sandbox did not come to the first question.
     """
     results: dict = {}
     stopped: dict[str, str] = {}
@@ -109,9 +115,9 @@ def _rounds(job, questions, limits, slot, rung) -> tuple[dict, dict[str, str]]:
         ran = sandbox.run(_INSIDE, told, questions, limits, slot, rung, left)
         results.update(ran.results)
         left -= ran.seconds
-        if ran.ended and not ran.at:
-            stopped.update(dict.fromkeys(questions, ran.ended) | stopped)
-        if not ran.ended or not ran.at or ran.at in stopped:
+        if ran.ended and not ran.at:  # before anything of the submission
+            raise RuntimeError(f"the sandbox did not start: {ran.ended}")
+        if not ran.ended or ran.at in stopped:
             return results, stopped
         stopped[ran.at] = ran.ended
         if left <= 0:

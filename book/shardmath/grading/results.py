@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -97,12 +96,15 @@ def write(path: Path, text: str, encoding: str = "utf-8") -> None:
     Raises:
         OSError: the disk does not take it.
     """
-    handle, fresh = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".new")
+    fresh = path.with_name(f".{path.name}-{os.getpid()}.new")
     try:
-        with open(handle, "w", encoding=encoding, errors="backslashreplace") as file:
+        # newline="": as it stands, for what writes CSV ends lines itself
+        with fresh.open(
+            "w", encoding=encoding, errors="backslashreplace", newline=""
+        ) as file:
             file.write(text)
         os.replace(fresh, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(fresh)
+            fresh.unlink()
         raise

@@ -7,20 +7,25 @@ from pathlib import Path
 from .results import Graded, write
 from .standing import Class
 
+_COLUMNS = (
+    *("student", "question", "verdict", "slip"),
+    *("points", "maximum", "notebook", "problem"),
+)
+
 
 def answers_csv(path: Path, graded: list[Graded]) -> None:
-    """One line per question, or one without a question for an unreadable notebook."""
-    head = ["student", "question", "verdict", "slip", "points", "maximum", "notebook"]
-    lines: list[list] = [head]
+    """One line per question, or one without a question where none was graded."""
+    lines: list[list] = [[*_COLUMNS]]
     for one in graded:
         if one.problem:
-            lines.append(
-                [one.student, "", "unreadable", one.problem, 0, 0, one.notebook]
-            )
+            why = ["", "not graded", "", 0, 0, one.notebook, one.problem]
+            lines.append([one.student, *why])
         for row in one.rows:
             found = row.finding
-            told = [found.verdict, found.slip, row.points, row.maximum, one.notebook]
-            lines.append([one.student, row.question, *told])
+            points = [row.points, row.maximum, one.notebook, ""]
+            lines.append(
+                [one.student, row.question, found.verdict, found.slip, *points]
+            )
     _write(path, lines)
 
 

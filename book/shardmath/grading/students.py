@@ -5,6 +5,7 @@
 """
 
 import csv
+import io
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -77,7 +78,7 @@ def roster(path: Path) -> dict[str, str]:
         text = path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"{path}: cannot be read as UTF-8: {error}") from None
-    rows = csv.DictReader(text.splitlines())
+    rows = csv.DictReader(io.StringIO(text, newline=""))
     if "student" not in (rows.fieldnames or ()):
         raise ValueError(f'{path}: wants a column "student", and may have one "name"')
     return {

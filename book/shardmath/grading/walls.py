@@ -143,7 +143,7 @@ def namespaces(room: Room, *, as_root: bool) -> list[str]:
 
 
 def _user(room: Room) -> list[str]:
-    number = _FIRST_USER + room.slot % _USERS
+    number = _FIRST_USER + (os.getpid() + room.slot) % _USERS
     return [f"--reuid={number}", f"--regid={number}", "--clear-groups"]
 
 

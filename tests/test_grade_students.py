@@ -1,0 +1,117 @@
+"""Whose a submission is, which attempt counts, and what the class got wrong."""
+
+import dataclasses
+import os
+
+import pytest
+from grading_material import FUNCTION, NUMBER, submission
+
+from shardmath.grading import sheets, submissions
+from shardmath.grading.results import Graded, Row
+from shardmath.grading.standing import standing
+from shardmath.grading.students import Owner, owner
+from shardmath.questions import Finding
+
+
+@pytest.mark.parametrize(
+    ("first", "file", "student", "when"),
+    [
+        ("jane", "01_x.ipynb", "jane", ""),
+        ("Jane Doe_123_assignsubmission_file", "01_x.ipynb", "Jane Doe 123", ""),
+        ("Jane Doe_123_assignsubmission_file_01_x", "…", "Jane Doe 123", ""),
+        ("doejane_501_7001_01_x", "doejane_501_7001_01_x.ipynb", "doejane 501", ""),
+        (
+            "doejane_LATE_501_7002_01_x-2",
+            "doejane_LATE_501_7002_01_x-2.ipynb",
+            "doejane 501",
+            "000002",
+        ),
+        (
+            "Week 1_jdoe_attempt_2024-10-05-14-30-12_01_x",
+            "…",
+            "jdoe",
+            "2024-10-05-14-30-12",
+        ),
+        (
+            "12-34 - Jane Doe - Oct 5, 2024 105 PM",
+            "01_x.ipynb",
+            "Jane Doe 12-34",
+            "2024-10-05T13:05:00",
+        ),
+    ],
+)
+def test_names_of_learning_platforms_are_read(first, file, student, when):
+    whose = owner(first, file)
+    assert (whose.student, whose.when) == (student, when)
+    assert student in whose.known_as
+
+
+def attempt(verdicts, when, student="ann"):
+    one = submission({}, f"{student}{when}")
+    whose = Owner(student, frozenset({student}), when)
+    rows = [Row(q, Finding(verdict, "", slip)) for q, verdict, slip in verdicts]
+    return Graded(dataclasses.replace(one, owner=whose), tuple(rows))
+
+
+def test_latest_and_best_attempts_are_told_apart():
+    better = attempt([(NUMBER.id, "correct", ""), (FUNCTION.id, "todo", "")], "1")
+    later = attempt([(NUMBER.id, "wrong", "bits"), (FUNCTION.id, "todo", "")], "2")
+    for order in ([better, later], [later, better]):
+        (latest,) = standing(order).students
+        (best,) = standing(order, "best").students
+        assert (latest.points(), best.points()) == (0, NUMBER.points)
+        assert latest.submitted == best.submitted == 2
+
+
+def test_slips_are_counted_once_a_student_and_frequent_first():
+    said = ["bits", "bits", "sparse peak", ""]
+    graded = [
+        attempt([(NUMBER.id, "wrong", slip)], "", f"s{n}")
+        for n, slip in enumerate(said)
+    ]
+    (summary,) = standing(graded).summaries()
+    assert summary.asked == 4
+    assert summary.slips == (("bits", 2), ("sparse peak", 1))
+
+
+def test_a_roster_names_the_present_and_lists_the_absent():
+    graded = [attempt([(NUMBER.id, "correct", "")], "", "ann")]
+    group = standing(graded, roster={"ann": "Ann", "bo": "Bo"})
+    assert [(s.name, s.points()) for s in group.students] == [
+        ("Ann", NUMBER.points),
+        ("Bo", 0),
+    ]
+    assert group.maximum() == NUMBER.points
+    assert not standing(graded, roster={"bo": ""}).students[0].on_roster
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_no_text_is_a_formula(start):
+    assert sheets.cell(f"{start}1") == f"'{start}1"
+    assert sheets.cell(-1) == "-1"
+
+
+def test_a_file_that_may_not_be_read_is_one_problem(tmp_path, monkeypatch):
+    for name in "ab":
+        (tmp_path / f"{name}.ipynb").write_text('{"cells": []}')
+    real = os.open
+
+    def refuse(path, *rest):
+        if os.fspath(path).endswith("a.ipynb"):
+            raise PermissionError(13, "Permission denied")
+        return real(path, *rest)
+
+    monkeypatch.setattr(os, "open", refuse)
+    found, left_out = submissions.found(tmp_path)
+    assert [(one.notebook, one.problem) for one in found] == [
+        ("a.ipynb", "it may not be read"),
+        ("b.ipynb", ""),
+    ]
+    assert not left_out
+
+
+def test_no_two_files_print_alike(tmp_path):
+    for name in (b"\xe9.ipynb", b"\\udce9.ipynb"):
+        (tmp_path / os.fsdecode(name)).write_text("{}")
+    found, _ = submissions.found(tmp_path)
+    assert len({one.notebook for one in found}) == 2
