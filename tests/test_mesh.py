@@ -165,14 +165,21 @@ def test_an_axis_over_nodes_alone_has_only_its_own_card():
 def test_published_paces_of_a_superpod():
     """How to Scale Your Model, ch. 12: 514 GB/s in a node, 413 leaf, 17.1 TB/s spine.
 
-    The book counts V bytes, we count the V(n−1)/n that a chip sends.
+    The book counts V bytes. Its leaf is that of one unit: with four, 127 of 128 parts
+    come into a node through its cards, and 413 becomes 403.
     """
-    mesh = Mesh(Cluster(NVLinkDomain(chips.H100), (4, 32)), {"X": 1024})
-    found = {p.level: p.bandwidth * 1024 / 1023 for p in mesh.binding("X").paces}
+    mesh = Mesh(Cluster(NVLinkDomain(chips.H100), (4, 32)), {"U": 4, "X": 256})
+    found = {p.level: p.array_bandwidth for p in mesh.binding(("U", "X")).paces}
     assert found["NVLink"] == pytest.approx(514.286e9, rel=1e-5)
-    assert found["leaf"] == pytest.approx(412.903e9, rel=1e-5)
+    assert found["leaf"] == pytest.approx(403.150e9, rel=1e-5)
     assert found["spine"] == pytest.approx(17.0667e12, rel=1e-5)
-    assert mesh.binding("X").level == "leaf"
+    one = {p.level: p.array_bandwidth for p in mesh.binding("X").paces}
+    assert one["leaf"] == pytest.approx(412.903e9, rel=1e-5)
+    assert {p.level: p.egress for p in mesh.binding("X").paces} == {
+        "leaf": 400e9,
+        "NVLink": 450e9,
+    }
+    assert mesh.binding(("U", "X")).level == "leaf"
 
 
 @pytest.mark.parametrize("model", [1, 2, 4, 8, 16, 32])

@@ -2,12 +2,13 @@
 
 import heapq
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from itertools import combinations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from trees import let_through, trees
 
 from shardmath import chips
 from shardmath.networks import (
@@ -117,6 +118,50 @@ def test_links_are_those_of_each_dimension(network):
                 sum(_at(network, a, i) != _at(network, b, i) for i in _axes(network))
                 == 1
             )
+
+
+@given(trees(most=24, latency=2.0))
+@settings(deadline=None)
+def test_a_chip_under_a_stack_of_switches_has_one_link_into_it(network):
+    """Its card, whatever stands above it; and one into the switch of its node."""
+    joined = any(network.dims[n].size > 1 for n in network.stack(0))
+    last = network.dims[-1]
+    in_node = isinstance(last, Switch) and last.level == "node" and last.size > 1
+    into = defaultdict(int)
+    for link in network.links():
+        into[link.source] += link.destination >= network.chips
+    assert all(into[chip] == joined + in_node for chip in range(network.chips))
+
+
+def test_links_of_a_superpod():
+    """1,024 cards and NVLinks, and 4 units of 8 rails with 32 cards' worth of uplink."""
+    pod = Cluster(NVLinkDomain(chips.H100), (4, 32), taper=(2, 1))
+    found = Counter(link.bandwidth for link in pod.links())
+    assert found == {50e9: 2 * 1024, 32 * 50e9 / 2: 2 * 4 * 8, 450e9: 2 * 1024}
+
+
+@given(trees(latency=2.0))
+@settings(deadline=None)
+def test_the_longest_way_through_a_tree_is_its_outermost_crossing(network):
+    """And the ways inside a node; a crossing of the spine passes the leaf once."""
+    stack = network.stack(0)
+    top = [network.dims[n].latency for n in stack if network.dims[n].size > 1][:1]
+    rest = [dim.latency * dim.diameter for dim in network.dims[stack[-1] + 1 :]]
+    assert farthest(network) == pytest.approx(sum(top) + sum(rest))
+    assert network.diameter == bool(top) + sum(
+        dim.diameter for dim in network.dims[stack[-1] + 1 :]
+    )
+
+
+@given(trees(most=8).filter(lambda n: n.chips > 1))
+@settings(deadline=None, max_examples=40)
+def test_no_half_of_a_tree_lets_out_less_than_the_bisection(network):
+    """Sides of 1, 2 and 4: equal to the least flow between two halves."""
+    assume(all(size in (1, 2, 4) for size in network.shape))
+    halves = combinations(range(network.chips), network.chips // 2)
+    least = min(let_through(network, set(half)) for half in halves)
+    assert network.bisection == pytest.approx(least)
+    assert network.bisection_bidirectional == 2 * network.bisection
 
 
 def _axes(network):
@@ -272,6 +317,7 @@ def test_published_levels_of_a_superpod():
     assert pod.egress("leaf") == 400e9
     assert pod.egress("spine") == 12.8e12
     assert 4 * pod.egress("spine") == 51.2e12
+    assert pod.total("leaf") == 51.2e12
     assert pod.bisection == 64 * 400e9  # full: half of the nodes send all they can
 
 
@@ -337,6 +383,29 @@ NODE = NVLinkDomain(chips.H100)
         (lambda: Switch(4, 1.0, -1.0), r"latency = -1.0.*from 0"),
         (lambda: Switch(2.5, 1.0, 1.0), r"size = 2.5"),
         (lambda: Network(()), r"dims = \(\)"),
+        (lambda: Network(None), r"dims = None: must be at least one Ring or Switch"),
+        (lambda: Network(("ring",)), r"dims = \('ring',\)"),
+        (lambda: Ring(4, "fast", 1.0), r"bandwidth = 'fast'"),
+        (lambda: Switch(4, 1.0, None), r"latency = None"),
+        (
+            lambda: Network((Switch(2, 1.0, 1.0, uplinks=True), Ring(4, 1.0, 1.0))),
+            r"switch of 2: uplinks must lead to switches",
+        ),
+        (
+            lambda: Cluster(NODE, (2, 2), latency=(1e-6, 2e-6)),
+            r"latency = 1e-06 of spine of 2.*2e-06 of leaf of 2",
+        ),
+        (lambda: Cluster(chips.H100, 8), r"node = H100.*must be an NVLinkDomain"),
+        (lambda: Cluster(NODE, 8, egress="400"), r"egress = '400'"),
+        (lambda: Cluster(NODE, 8, taper=2), r"taper = 2: must match"),
+        (lambda: Cluster(NODE, 8, reduces=("spine",)), r"reduces.*among leaf"),
+        (lambda: NVLinkDomain("H100"), r"chip = 'H100'.*Chip"),
+        (lambda: NVLinkDomain(chips.H100, 2.5), r"gpus = 2.5"),
+        (lambda: Torus("TPU v5e", (4, 4)), r"chip = 'TPU v5e'.*Chip"),
+        (lambda: Torus(chips.TPU_V5E, ("4", 4)), r"shape = \('4', 4\)"),
+        (lambda: Torus(chips.TPU_V5E, 16), r"shape = 16.*\(4, 4\)"),
+        (lambda: Slices(chips.TPU_V5E, 2, 1e-5), r"torus = .*must be a Torus"),
+        (lambda: Slices(Torus(chips.TPU_V5E, (4, 4)), "2", 1e-5), r"count = '2'"),
         (lambda: Network((Switch(9, 1.0, 1.0),)).bisection, r"\(9,\).*even"),
         (lambda: NODE.egress("ICI"), r"'ICI'.*NVLink"),
         (lambda: Torus(chips.TPU_V5P, (4, 4, 4)).egress("ICI"), r"'ICI'.*one of"),
@@ -359,8 +428,8 @@ NODE = NVLinkDomain(chips.H100)
         (lambda: Cluster(NODE, (2, 2, 2, 2)), r"nodes = \(2, 2, 2, 2\).*1 to 3"),
         (lambda: Cluster(NODE, (4, 32), taper=(0, 1)), r"taper = 0"),
         (lambda: Cluster(NODE, (4, 32), taper=(7,)), r"taper = \(7,\).*\(4, 32\)"),
-        (lambda: Cluster(NODE, 0), r"size = 0"),
-        (lambda: Slices(Torus(chips.TPU_V5E, (4, 4)), -1, 0.0), r"size = -1"),
+        (lambda: Cluster(NODE, 0), r"nodes = 0"),
+        (lambda: Slices(Torus(chips.TPU_V5E, (4, 4)), -1, 0.0), r"count = -1"),
     ],
 )
 def test_bad_input_is_quoted(call, said):

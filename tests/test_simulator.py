@@ -11,15 +11,17 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from trees import trees
 
 from shardmath.chips import H100, TPU_V5E, TPU_V5P
 from shardmath.collectives import NAMES
+from shardmath.collectives.crossings import link_bandwidth
 from shardmath.mesh import Mesh
 from shardmath.networks import Cluster, NVLinkDomain, Slices, Torus
 from shardmath.networks.wiring import Network, Ring, Switch
 from shardmath.simulator import payload, play, simulate
-from shardmath.simulator.groups import Block
-from shardmath.simulator.schedules import Move
+from shardmath.simulator.groups import Chunk
+from shardmath.simulator.schedules import Transfer
 
 OPS = st.sampled_from(sorted(NAMES))
 RATES, LATENCIES = st.floats(1e8, 1e13), st.sampled_from([0.0, 1e-9, 1e-6, 1e-3])
@@ -154,14 +156,17 @@ def test_what_a_device_sends_into_a_switch_is_the_records(op, n, V):
 def test_blocks_travel_over_links_that_the_network_has(network, op):
     """Link by link as `Network.links` lists them, at its bandwidth."""
     trace = simulate(op, 1e6, Mesh(network, {"X": network.chips}), "X")
-    real = {}
+    real, uplinks = {}, set()
     for link in network.links():
-        ends = (end if end < network.chips else -1 for end in link[:2])
-        real.setdefault(tuple(ends), set()).add(link.bandwidth)
+        ends = tuple(end if end < network.chips else -1 for end in link[:2])
+        real.setdefault(ends, set()).add(link.bandwidth)
+        uplinks |= {link.bandwidth} if ends == (-1, -1) else set()
     used = {link for step in trace.steps for link in step.loads}
     assert used
     for dim, *ends in used:
-        assert network.dims[dim].bandwidth in real[tuple(ends)]
+        on_switches = getattr(network.dims[dim], "uplinks", False)
+        there = uplinks if on_switches else real[tuple(ends)]
+        assert link_bandwidth(network.dims, dim) in there
 
 
 def test_groups_that_interleave_share_their_links():
@@ -205,13 +210,13 @@ def test_a_wrong_schedule_is_found_out():
     assert replay(moves).seconds == trace.seconds
     with pytest.raises(ArithmeticError, match="chip 0 ends with"):
         replay(moves[:-1])
-    twice = [*moves, (Move((0,), (1,), (Block(0, 0, 0),), 0, keep=True),)]
+    twice = [*moves, (Transfer((0,), (1,), (Chunk(0, 0, 0),), 0, keep=True),)]
     with pytest.raises(ArithmeticError, match="chip 1 ends with"):
         replay(twice)
     with pytest.raises(ValueError, match=r"chip 0 sends .*lacks"):
-        replay([(Move((0,), (1,), (Block(9, 0, 0),), 0),)])
+        replay([(Transfer((0,), (1,), (Chunk(9, 0, 0),), 0),)])
     with pytest.raises(ValueError, match="no link of dimension 0"):
-        replay([(Move((0,), (3,), (Block(0, 0, 0),), 0),)])
+        replay([(Transfer((0,), (3,), (Chunk(0, 0, 0),), 0),)])
 
 
 def test_sums_along_a_line_beat_reduce_scatter_and_all_gather():
@@ -220,13 +225,13 @@ def test_sums_along_a_line_beat_reduce_scatter_and_all_gather():
     plain = simulate("all_reduce", 40.0, mesh_of(Ring(n, 1.0, 0.0, wrap=False)), "X")
     steps = [[] for _ in range(2 * (n - 1) + k - 1)]
     for piece in range(k):
-        block = (Block(piece, 0, 0),)
+        block = (Chunk(piece, 0, 0),)
         for i in range(n - 1):
-            steps[piece + i].append(Move((i,), (i + 1,), block, 0))
-            back = Move((n - 1 - i,), (n - 2 - i,), block, 0, keep=True)
+            steps[piece + i].append(Transfer((i,), (i + 1,), block, 0))
+            back = Transfer((n - 1 - i,), (n - 2 - i,), block, 0, keep=True)
             steps[piece + n - 1 + i].append(back)
-    start = [{Block(p, 0, 0): 10**chip for p in range(k)} for chip in range(n)]
-    total = [{Block(p, 0, 0): 111_111 for p in range(k)}] * n
+    start = [{Chunk(p, 0, 0): 10**chip for p in range(k)} for chip in range(n)]
+    total = [{Chunk(p, 0, 0): 111_111 for p in range(k)}] * n
     trace = play(plain.priced, plain.group, list(map(tuple, steps)), 1.0, start, total)
     assert trace.seconds == 2 * (n - 1) + k - 1
     assert trace.seconds < plain.seconds == pytest.approx(2 * 40 * (n - 1) / n)
@@ -340,3 +345,20 @@ def test_a_permute_is_priced_by_the_links_that_its_pairs_cross(case, V, one_way)
     senders = dict(map(reversed, pairs))
     for chip, held in enumerate(trace.result):
         assert len(held) == (chip in senders)
+
+
+@given(OPS, trees(latency=1e-6, adds=st.booleans()), SIZES)
+@settings(deadline=None)
+def test_on_a_tree_the_upper_bound_is_what_one_level_after_another_takes(op, net, V):
+    trace = simulate(op, V, Mesh(net, {"X": net.chips}), "X")
+    assert trace.seconds == pytest.approx(trace.priced.upper, rel=1e-9)
+    assert trace.priced.lower <= trace.seconds * (1 + 1e-9)
+
+
+@given(OPS, mixtures(), SIZES, st.booleans())
+@settings(deadline=None)
+def test_a_schedule_takes_no_longer_than_the_upper_bound(op, wires, V, one_way):
+    """Without latency: lockstep over unequal rings may take more steps, not bytes."""
+    still = mesh_of(*(replace(w, latency=0.0) for w in wires))
+    trace = simulate(op, V, still, "X", one_way=one_way)
+    assert trace.seconds <= trace.priced.upper * (1 + 1e-9)

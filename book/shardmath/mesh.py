@@ -12,11 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
-from numbers import Integral
 from types import MappingProxyType
 
 from .networks.wiring import Network, Ring, Switch
-from .units import show
+from .units import show, whole
 
 
 @dataclass(frozen=True)
@@ -37,15 +36,22 @@ class Piece:
 
 @dataclass(frozen=True)
 class Pace:
-    """What one level of the network allows some axes, bytes/s one-way per chip."""
+    """What one level of the network allows some axes, in bytes/s, one-way.
+
+    Three rates of the same AllGather of V bytes over n chips: `egress` is the plain
+    rate of the wires of one unit; `array_bandwidth` is V over the time, as tables of
+    networks quote it; `bandwidth` is V·(n−1)/n over the time, what each chip sends.
+    """
 
     level: str
     bandwidth: float
     wires: tuple[Ring | Switch, ...]
+    array_bandwidth: float
+    egress: float
 
     def __str__(self) -> str:
-        wires = " + ".join(map(str, self.wires))
-        return wires if self.level in wires else f"{self.level} ({wires})"
+        wires = " + ".join(str(w) for w in self.wires if w.size > 1)
+        return wires if self.level in wires else f"{self.level} ({wires or 'passed'})"
 
 
 @dataclass(frozen=True)
@@ -59,7 +65,7 @@ class Binding:
     @property
     def slowest(self) -> Pace:
         """The level that sets the pace; unbounded where the axes hold one chip."""
-        nothing = Pace("no link", math.inf, ())
+        nothing = Pace("no link", math.inf, (), math.inf, math.inf)
         return min(self.paces, key=lambda pace: pace.bandwidth, default=nothing)
 
     @property
@@ -68,7 +74,13 @@ class Binding:
 
     @property
     def bandwidth(self) -> float:
+        """Bytes/s that a chip sends, one-way: V·(n−1)/n over the time of V bytes."""
         return self.slowest.bandwidth
+
+    @property
+    def array_bandwidth(self) -> float:
+        """Bytes/s of the array: V over the time."""
+        return self.slowest.array_bandwidth
 
     def __str__(self) -> str:
         over = " ".join(self.axes)
@@ -115,11 +127,11 @@ class Mesh:
     axes: Mapping[str, int]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "axes", MappingProxyType(dict(self.axes)))
+        if not isinstance(self.network, Network):
+            raise ValueError(f"network = {self.network!r}: must be a Network")
+        object.__setattr__(self, "axes", MappingProxyType(_axes(self.axes)))
         chips, name = self.network.chips, self.network.name
         for axis, size in self.axes.items():
-            if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
-                raise ValueError(f"axis {axis} = {size!r}: must be a whole number ≥ 1")
             if chips % size:
                 raise ValueError(
                     f"axis {axis} = {size}: {size} does not divide the {chips:,} chips "
@@ -159,9 +171,13 @@ class Mesh:
                     f"{self.network.name} without being neighbours on it"
                 )
             merged.append((dim, turned, count * size))
+        sizes = {dim: (size, -turned) for dim, turned, size in merged}
+        for dim in tuple(sizes):  # what crosses a switch on switches crosses those too
+            below = range(dim, self.network.stack(dim)[-1] + 1)
+            sizes = dict.fromkeys(below, (1, 1)) | sizes
         return tuple(
-            Piece(dim, size, -turned, _wires(self.network.dims[dim], size, -turned))
-            for dim, turned, size in merged
+            Piece(dim, *sizes[dim], _wires(self.network.dims[dim], *sizes[dim]))
+            for dim in sorted(sizes)
         )
 
     def bandwidth(self, axes: str | tuple[str, ...]) -> float:
@@ -171,28 +187,33 @@ class Mesh:
     def binding(self, axes: str | tuple[str, ...]) -> Binding:
         """Which level sets the pace of `axes`, and at what bandwidth.
 
-            pace of a level = g · R · s/(s−1) · (n−1)/n
+            egress            g · R                          of a unit, the plain rate
+            array_bandwidth   g · R / (1 − 1/s)              V over the time
+            bandwidth         g · R / (1 − 1/s) · (1 − 1/n)  what a chip sends, over it
 
         R is what a chip pushes into that level, all rings of a torus together and both
-        ways around; s the chips of the axes at the level, g those inside it, which send
-        different parts at the same time; n all of them. The factors make it exact: in
-        an AllGather or ReduceScatter of V bytes each chip sends V(n−1)/n of them, and
-        takes that over the bandwidth if all levels work at once.
+        ways around. A unit is the g chips of a group inside the level; s such units
+        share out what crosses it (on a stack of switches, those of the whole stack), n
+        chips are in a group. In an AllGather or ReduceScatter of V bytes a unit takes
+        in all but its own part, V·(1 − 1/s), and each chip sends V·(1 − 1/n).
 
         Assumes:
             A schedule that keeps all levels and all rings busy, so it is an upper
             bound. An AllToAll is slower: chips cannot share out its bytes.
         """
         names, n = self._names(axes), self.size(axes)
-        paces, inside = [], 1
-        for _, pieces in groupby(reversed(self.span(axes)), key=_level):
-            wires = tuple(piece.wires for piece in pieces)[::-1]
+        inside, units, paces = n, 1, []
+        for _, pieces in groupby(self.span(axes), key=_level):
+            wires = tuple(piece.wires for piece in pieces)
             size = math.prod(w.size for w in wires)
-            rate = inside * sum(w.egress for w in wires)
-            pace = rate * size / (size - 1) * (n - 1) / n
-            paces.append(Pace(wires[0].level, pace, wires))
-            inside *= size
-        return Binding(names, n, tuple(reversed(paces)))
+            inside, units = inside // size, units * size
+            rate = sum(w.bandwidth if w.size == 1 else w.egress for w in wires)
+            array = inside * rate * units / (units - 1)
+            sent = array * (n - 1) / n
+            paces.append(Pace(wires[0].level, sent, wires, array, inside * rate))
+            if not (isinstance(wires[0], Switch) and wires[0].uplinks):
+                units = 1
+        return Binding(names, n, tuple(paces))
 
     def _names(self, axes: str | tuple[str, ...]) -> tuple[str, ...]:
         names = (axes,) if isinstance(axes, str) else tuple(axes)
@@ -229,17 +250,27 @@ class Mesh:
         return found
 
 
-def _wires(whole: Ring | Switch, size: int, stride: int) -> Ring | Switch:
-    """What one group of `size` chips, `stride` apart on `whole`, sees of it."""
-    if isinstance(whole, Switch):
-        return replace(whole, size=size)
-    closed = whole.wrap and size * stride == whole.size
+def _axes(given: object) -> dict[str, int]:
+    """Size by name, as Python's ints; raises unless each name is an identifier."""
+    if not isinstance(given, Mapping):
+        raise ValueError(f"axes = {given!r}: must be a dict such as {{'data': 8}}")
+    for name in given:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ValueError(f"axis {name!r}: must be a name such as 'X' or 'data'")
+    return {name: whole(**{name: size})[0] for name, size in given.items()}
+
+
+def _wires(dim: Ring | Switch, size: int, stride: int) -> Ring | Switch:
+    """What one group of `size` chips, `stride` apart on `dim`, sees of it."""
+    if isinstance(dim, Switch):
+        return replace(dim, size=size)
+    closed = dim.wrap and size * stride == dim.size
     ways = 2 if closed and size == 2 else 1  # opposite chips reach each other both ways
     return replace(
-        whole,
+        dim,
         size=size,
-        bandwidth=whole.bandwidth * ways / stride,
-        latency=whole.latency * stride,
+        bandwidth=dim.bandwidth * ways / stride,
+        latency=dim.latency * stride,
         wrap=closed and size > 2,
     )
 

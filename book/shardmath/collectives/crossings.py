@@ -70,7 +70,7 @@ def crossings(
                     before = tuple(at)
                     at[dim] = goal[dim]
                     for end, sign in ((before, 1), (tuple(at), -1)):
-                        for level, link in _links(wires, dim, end):
+                        for level, link in way_up(wires, dim, end):
                             loads[dim, 0][level, sign, link] += nbytes
                     way += w.latency
                 continue
@@ -93,7 +93,7 @@ def crossings(
     steps = tuple(
         (
             wires[dim].latency,
-            max(n / _bandwidth(wires, dim, level) for (level, *_), n in step.items()),
+            max(n / link_bandwidth(wires, level) for (level, *_), n in step.items()),
         )
         for (dim, _), step in loads.items()
     )
@@ -123,10 +123,12 @@ def _above(wires: Wires, dim: int) -> Wires:
     return wires[first:dim]
 
 
-def _links(wires: Wires, dim: int, place: tuple[int, ...]) -> list[tuple]:
-    """(dimension, end) of the links from a chip up to the switch of `dim`.
+def way_up(
+    wires: Wires, dim: int, place: tuple[int, ...]
+) -> list[tuple[int, tuple[int, ...]]]:
+    """(dimension, place) of the links from a chip up to the switch of `dim`.
 
-    The uplink of a switch is called by the place with 0 for the chips that share it.
+    The uplink of a switch is called by the place of the first chip that shares it.
     """
     found = [(dim, place)]
     while wires[dim].uplinks:
@@ -135,12 +137,17 @@ def _links(wires: Wires, dim: int, place: tuple[int, ...]) -> list[tuple]:
     return found
 
 
-def _bandwidth(wires: Wires, dim: int, level: int) -> float:
-    """Of one link of `level`: an uplink holds the share of every chip under it."""
-    w, shared = wires[level], 1
-    while isinstance(wires[level], Switch) and wires[level].uplinks:
-        level += 1
-        shared *= wires[level].size
+def link_bandwidth(wires: Wires, dim: int) -> float:
+    """Of one link of `dim`: an uplink holds the shares of all chips under it.
+
+    >>> spine, leaf = Switch(2, 25e9, 4e-6, uplinks=True), Switch(8, 50e9, 3e-6)
+    >>> link_bandwidth((spine, leaf), 0), link_bandwidth((spine, leaf), 1)
+    (200000000000.0, 50000000000.0)
+    """
+    w, shared = wires[dim], 1
+    while isinstance(wires[dim], Switch) and wires[dim].uplinks:
+        dim += 1
+        shared *= wires[dim].size
     return w.bandwidth * shared
 
 

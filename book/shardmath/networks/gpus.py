@@ -1,10 +1,9 @@
 """GPU networks: NVLink domains, and clusters of them on fat trees."""
 
 import math
-from numbers import Integral
 
 from ..chips import Chip
-from ..units import positive
+from ..units import positive, whole
 from .latency import LATENCY
 from .wiring import Network, Switch
 
@@ -38,11 +37,13 @@ class NVLinkDomain(Network):
         latency: float = LATENCY["NVLink"].value,
         reduces: bool = False,
     ):
+        if not isinstance(chip, Chip):
+            raise ValueError(f"chip = {chip!r}: must be a Chip, such as chips.H100")
         if chip.vendor != "NVIDIA":
             raise ValueError(f"{chip.name}: must be an NVIDIA GPU to have NVLink")
         most = chip.fact("domain").value
-        gpus = most if gpus is None else gpus
-        if isinstance(gpus, Integral) and gpus > most:
+        gpus = most if gpus is None else whole(gpus=gpus)[0]
+        if gpus > most:
             raise ValueError(f"gpus = {gpus}: NVLink joins at most {most} {chip.name}")
         if reduces and chip.year < 2022:
             raise ValueError(f"{chip.name}: must be Hopper or later for reduces=True")
@@ -56,7 +57,8 @@ class Cluster(Network):
 
         egress of a node = GPUs · rate of one card
 
-    Equal GPUs of the nodes under one leaf level share a rail, so that node egress is
+    The card of a GPU is its only link out of the node: what goes through the spine goes
+    through the leaf first. Equal GPUs of the nodes share a rail, so that node egress is
     reached only by collectives that split their bytes over all GPUs of the node.
 
     Args:
@@ -67,10 +69,14 @@ class Cluster(Network):
             given.
         taper: level by level as in `nodes`, how many times thinner it is than a full
             fat tree: (7, 1) for a spine oversubscribed 7 to 1. All 1 if not given.
-        latency: seconds of one crossing, level by level; of `LATENCY` if not given.
+        latency: seconds of one crossing, level by level, switches below it included;
+            of `LATENCY` if not given.
+        reduces: the levels whose switches add up what passes and hand the sum to all,
+            such as ("spine", "leaf") for InfiniBand with SHARP; none if not given.
 
     Raises:
-        ValueError: levels do not match, or no latency is known for a third one.
+        ValueError: no NVLink domain, levels that do not match, or no latency is known
+            for a third one.
 
     Source:
         Levels of a DGX H100 SuperPOD (32 nodes to a unit, 4 units): How to Scale Your
@@ -88,25 +94,40 @@ class Cluster(Network):
         egress: float | None = None,
         taper: tuple[float, ...] | None = None,
         latency: tuple[float, ...] | None = None,
+        reduces: tuple[str, ...] = (),
     ):
+        if not isinstance(node, NVLinkDomain):
+            raise ValueError(f"node = {node!r}: must be an NVLinkDomain")
         sizes = tuple(nodes) if isinstance(nodes, tuple | list) else (nodes,)
         if not 1 <= len(sizes) <= 3:
             raise ValueError(f"nodes = {nodes!r}: must be 1 to 3 levels of switches")
+        sizes = tuple(whole(nodes=n)[0] for n in sizes)
         names = ("core", "spine", "leaf")[-len(sizes) :]
+        adding = (reduces,) if isinstance(reduces, str) else tuple(reduces)
+        if not set(adding) <= set(names):
+            raise ValueError(f"reduces = {reduces!r}: must be among {', '.join(names)}")
         if latency is None:
             if "core" in names:
                 raise ValueError("no source states the latency of a core: give latency")
             latency = tuple(LATENCY[name].value for name in names)
         thinner = (1,) * len(sizes) if taper is None else taper
-        for factor in thinner:
-            positive(taper=factor)
         for name, given in {"taper": thinner, "latency": latency}.items():
-            if len(given) != len(sizes):
-                raise ValueError(f"{name} = {given}: must match the levels {sizes}")
+            if not isinstance(given, tuple | list) or len(given) != len(sizes):
+                raise ValueError(f"{name} = {given!r}: must match the levels {sizes}")
         chip = node.chip
-        rate = chip.scale_out_bandwidth if egress is None else egress / node.chips
+        if egress is None:
+            rate = chip.scale_out_bandwidth
+        else:
+            rate = positive(egress=egress)[0] / node.chips
         levels = tuple(
-            Switch(n, rate / t, seconds, level=name)
+            Switch(
+                n,
+                rate / positive(taper=t)[0],
+                seconds,
+                name in adding,
+                name,
+                uplinks=name != "leaf",
+            )
             for n, t, seconds, name in zip(sizes, thinner, latency, names, strict=True)
         )
         title = f"{math.prod(sizes)} nodes of {node.chips} {chip.name}"

@@ -1,5 +1,6 @@
 """TPU slices joined by the data-centre network."""
 
+from ..units import whole
 from .torus import Torus
 from .wiring import Network, Switch
 
@@ -26,6 +27,9 @@ class Slices(Network):
         latency: float,
         bandwidth: float | None = None,
     ):
+        if not isinstance(torus, Torus):
+            raise ValueError(f"torus = {torus!r}: must be a Torus")
+        (count,) = whole(count=count)
         chip = torus.chip
         rate = chip.scale_out_bandwidth if bandwidth is None else bandwidth
         switch = Switch(count, rate, latency, level="DCN")

@@ -1,9 +1,11 @@
 """TPU slices: 2D and 3D tori, and which of their sides close to rings."""
 
+import contextlib
 import math
 from dataclasses import dataclass
 
 from ..chips import Chip
+from ..units import number
 from .latency import LATENCY
 from .wiring import Network, Ring
 
@@ -75,7 +77,9 @@ class Torus(Network):
         latency: float = LATENCY["ICI"].value,
         wrap: tuple[bool, ...] | None = None,
     ):
-        shape = tuple(shape)
+        if not isinstance(chip, Chip):
+            raise ValueError(f"chip = {chip!r}: must be a Chip, such as chips.TPU_V5E")
+        shape = _sides(shape)
         closed = _wraps(chip, shape, wrap)
         rate = chip.link_bandwidth if bandwidth is None else bandwidth
         dims = tuple(
@@ -101,6 +105,15 @@ class Torus(Network):
     def optical_links(self) -> int:
         """Directed links that leave a cube, all through optical switches: 96 a cube."""
         return 96 * self.cubes
+
+
+def _sides(shape: object) -> tuple[int, ...]:
+    """`shape` as Python's ints; raises unless it holds whole numbers from 0."""
+    with contextlib.suppress(ValueError, TypeError):
+        sides = tuple(number("side", side) for side in shape)
+        if all(isinstance(side, int) for side in sides):
+            return sides
+    raise ValueError(f"shape = {shape!r}: must be whole numbers such as (4, 4)")
 
 
 def _wraps(

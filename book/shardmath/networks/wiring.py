@@ -6,7 +6,7 @@ Every bandwidth is one-way, in bytes/s; a latency is that of one hop, in seconds
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -129,12 +129,17 @@ class Network:
 
     Chips are numbered in row-major order. A chip is joined only with those that differ
     from it in one coordinate, so that a switch of an outer dimension joins equal places
-    of the inner ones: a *rail*.
+    of the inner ones: a *rail*. A switch with `uplinks` joins the switches of the next
+    dimension; a stack of those is one way from chip to chip, over one link of the chip.
 
     Args:
         dims: a `Ring` or a `Switch` for each dimension.
         name: what to call it.
         chip: the record of its chips, where they are of one kind.
+
+    Raises:
+        ValueError: no dimensions, something else among them, uplinks that stand on no
+            switch, or a crossing of more switches that takes less time.
 
     >>> print(Network((Ring(4, 50e9, 1e-6), Ring(4, 50e9, 1e-6, wrap=False))))
     network: 16 chips, ring of 4 x line of 4, bisection 200 GB/s, diameter 5 hops
@@ -145,8 +150,21 @@ class Network:
     chip: Chip | None = None
 
     def __post_init__(self) -> None:
-        if not self.dims:
-            raise ValueError("dims = (): a network must have at least one dimension")
+        given = self.dims
+        dims = tuple(given) if isinstance(given, tuple | list) else ()
+        if not dims or not all(isinstance(dim, Ring | Switch) for dim in dims):
+            raise ValueError(f"dims = {given!r}: must be at least one Ring or Switch")
+        object.__setattr__(self, "dims", dims)
+        for outer, inner in zip(dims, (*dims[1:], None), strict=True):
+            if not isinstance(outer, Switch) or not outer.uplinks:
+                continue
+            if not isinstance(inner, Switch):
+                raise ValueError(f"{outer}: uplinks must lead to switches inside it")
+            if outer.latency < inner.latency:
+                raise ValueError(
+                    f"latency = {outer.latency} of {outer}: must not be below the "
+                    f"{inner.latency} of {inner}, which it passes as well"
+                )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -160,8 +178,30 @@ class Network:
 
     @property
     def diameter(self) -> int:
-        """Hops between the two chips that are farthest apart."""
-        return sum(dim.diameter for dim in self.dims)
+        """Hops between the two chips that are farthest apart; a stack counts once."""
+        return sum(
+            dim.diameter if len(self.stack(n)) == 1 else int(n == self._top(n))
+            for n, dim in enumerate(self.dims)
+        )
+
+    def stack(self, dim: int) -> range:
+        """The dimensions, outermost first, that are one stack of switches with `dim`.
+
+        >>> leaf, spine = Switch(4, 50e9, 3e-6), Switch(2, 50e9, 4e-6, uplinks=True)
+        >>> Network((spine, leaf)).stack(1), Network((leaf, leaf)).stack(1)
+        (range(0, 2), range(1, 2))
+        """
+        on = [isinstance(w, Switch) and w.uplinks for w in self.dims]
+        first = last = dim
+        while first and on[first - 1]:
+            first -= 1
+        while on[last]:
+            last += 1
+        return range(first, last + 1)
+
+    def _top(self, dim: int) -> int:
+        """The outermost dimension of its stack that joins anything; −1 if none does."""
+        return next((n for n in self.stack(dim) if self.dims[n].size > 1), -1)
 
     @property
     def bisection(self) -> float:
@@ -169,17 +209,31 @@ class Network:
 
             min over dimensions d of even size   chips / size_d · cut_d
 
-        Twice that crosses in both directions together. Exact where the sides are even,
-        as those of TPU slices and clusters are; around odd sides a slanted cut can be
-        thinner.
+        Exact where the sides are even, as those of TPU slices and clusters are; around
+        odd sides a slanted cut can be thinner.
 
         Raises:
             ValueError: no side is even, so no plane halves the network.
         """
-        cuts = [dim.cut / dim.size for dim in self.dims if dim.size % 2 == 0]
+        cuts = []
+        for n, dim in enumerate(self.dims):
+            if dim.size % 2 == 0:
+                within = self.stack(n)
+                path = [self.dims[k].bandwidth for k in within if k >= n]
+                thin = min(path) / dim.bandwidth  # the chips' own links may be thinner
+                cuts.append(dim.cut / dim.size * thin)
         if not cuts:
             raise ValueError(f"shape {self.shape}: one side must be even to be halved")
         return self.chips * min(cuts)
+
+    @property
+    def bisection_bidirectional(self) -> float:
+        """Bytes/s that cross between the halves both ways together, as vendors count.
+
+        >>> Network((Switch(8, 450e9, 3e-6),)).bisection_bidirectional
+        3600000000000.0
+        """
+        return 2 * self.bisection
 
     def egress(self, level: str) -> float:
         """One-way bytes/s of one unit of chips into the dimension called `level`.
@@ -190,44 +244,74 @@ class Network:
         Raises:
             ValueError: no dimension of the network has that name, or several have.
         """
+        at = self._at(level)
+        return self.dims[at].bandwidth * math.prod(self.shape[at + 1 :])
+
+    def total(self, level: str) -> float:
+        """One-way bytes/s of all chips into `level`: what its switches take in at once.
+
+        Twice that counts both ways, as the figure on an NVSwitch tray does.
+
+        >>> Network((Switch(8, 450e9, 3e-6, level="NVLink"),)).total("NVLink")
+        3600000000000.0
+        """
+        return self.dims[self._at(level)].bandwidth * self.chips
+
+    def _at(self, level: str) -> int:
         at = [i for i, dim in enumerate(self.dims) if dim.level == level]
         if len(at) != 1:
             known = ", ".join(dim.level for dim in self.dims)
             raise ValueError(f"level {level!r}: must be the name of one of {known}")
-        return self.dims[at[0]].bandwidth * math.prod(self.shape[at[0] + 1 :])
+        return at[0]
 
     def links(self) -> tuple[Link, ...]:
         """Every directed link of the network.
 
-        A switch is a vertex of its own, numbered from `chips` up. Half of its latency
-        lies on the way in and half on the way out.
+        A switch is a vertex of its own, numbered from `chips` up, dimension by
+        dimension. Half of its latency lies on the way in and half on the way out; an
+        uplink, one for each switch below, adds what its crossing takes longer.
 
         >>> Network((Ring(2, 50e9, 1e-6, wrap=False),)).links()[1].destination
         0
         """
         found: list[Link] = []
-        switch = self.chips
-        for dim, row in self._rows():
-            if isinstance(dim, Switch):
-                pairs, latency = [(chip, switch) for chip in row], dim.latency / 2
-                switch += 1
-            else:
-                pairs, latency = list(pairwise(row)), dim.latency
-                pairs += [(row[-1], row[0])] if dim.wrap else []
-            for a, b in pairs:
-                found.append(Link(a, b, dim.bandwidth, latency))
-                found.append(Link(b, a, dim.bandwidth, latency))
+        above, first, vertices = 0, 0, self.chips
+        for n, dim in enumerate(self.dims):
+            if isinstance(dim, Ring):
+                for row in self._rows(n):
+                    closing = [(row[-1], row[0])] if dim.wrap else []
+                    found += _both(
+                        [*pairwise(row), *closing], dim.bandwidth, dim.latency
+                    )
+                continue
+            top, last = self._top(n), self.stack(n)[-1]
+            if not 0 <= top <= n:
+                continue
+            rails = math.prod(self.shape[last + 1 :])
+            under = math.prod(self.shape[n : last + 1])  # chips of one switch
+            above, first = first, vertices
+            vertices += math.prod(self.shape[:n]) * rails
+            for switch in range(first, vertices):
+                outside, rail = divmod(switch - first, rails)
+                if n == last:
+                    start = outside * under * rails + rail
+                    chips = range(start, start + under * rails, rails)
+                    ends = [(chip, switch) for chip in chips]
+                    found += _both(ends, dim.bandwidth, dim.latency / 2)
+                if n > top:
+                    outer = self.dims[n - 1]
+                    up = above + outside // outer.size * rails + rail
+                    more = (outer.latency - dim.latency) / 2
+                    found += _both([(switch, up)], outer.bandwidth * under, more)
         return tuple(found)
 
-    def _rows(self) -> Iterator[tuple[Ring | Switch, range]]:
-        """Each dimension with the chips of each of its rows; rows of one left out."""
-        stride = self.chips
-        for dim in self.dims:
-            block, stride = stride, stride // dim.size
-            if dim.size > 1:
-                for first in range(0, self.chips, block):
-                    for chip in range(first, first + stride):
-                        yield dim, range(chip, first + block, stride)
+    def _rows(self, n: int) -> Iterator[range]:
+        """The chips of each row along dimension `n`."""
+        stride = math.prod(self.shape[n + 1 :])
+        block = stride * self.dims[n].size
+        for first in range(0, self.chips, block):
+            for chip in range(first, first + stride):
+                yield range(chip, first + block, stride)
 
     def __str__(self) -> str:
         dims = " x ".join(map(str, self.dims))
@@ -240,6 +324,15 @@ class Network:
 
     def _repr_pretty_(self, printer, cycle):
         printer.text(str(self))
+
+
+def _both(
+    pairs: Iterable[tuple[int, int]], bandwidth: float, latency: float
+) -> list[Link]:
+    """A link each way between the ends of every pair."""
+    return [
+        Link(*ends, bandwidth, latency) for a, b in pairs for ends in ((a, b), (b, a))
+    ]
 
 
 def _check(wires: Ring | Switch) -> None:

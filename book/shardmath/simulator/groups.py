@@ -18,7 +18,7 @@ from ..collectives.closed_forms import Wires, levels
 from ..networks.wiring import Switch
 
 
-class Block(NamedTuple):
+class Chunk(NamedTuple):
     """A piece of the array: block `name`, its part and half.
 
     `name` is the chip it belongs to; in an AllToAll, source · n + destination.
@@ -59,10 +59,14 @@ class Group:
     def halves(self) -> int:
         return 2 if any(self._opposite(w) for w in self.wires) else 1
 
-    def blocks(self, names: Iterable[int]) -> tuple[Block, ...]:
+    def blocks(self, names: Iterable[int]) -> tuple[Chunk, ...]:
         """All parts and halves of `names`."""
         cut = product(names, range(self.parts), range(self.halves))
-        return tuple(Block(*c) for c in cut)
+        return tuple(Chunk(*c) for c in cut)
+
+    def number(self, place: tuple[int, ...]) -> int:
+        """The chip with the coordinates `place`."""
+        return sum(at * step for at, step in zip(place, self.strides, strict=True))
 
     def moved(self, chip: int, dim: int, to: int) -> int:
         """The chip whose coordinate along `dim` is `to`, else like `chip`."""

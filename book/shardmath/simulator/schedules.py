@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 from itertools import product, zip_longest
 
 from ..networks.wiring import Switch
-from .groups import Block, Group
+from .groups import Chunk, Group
 
 
 @dataclass(frozen=True)
-class Move:
+class Transfer:
     """`blocks` go from the chip `sources` to the chip `targets` along dimension `dim`.
 
     A switch that reduces takes from all `sources`, adds, and gives to all `targets`.
@@ -27,15 +27,15 @@ class Move:
 
     sources: tuple[int, ...]
     targets: tuple[int, ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[Chunk, ...]
     dim: int
     keep: bool = False
 
 
-Step = tuple[Move, ...]
+Round = tuple[Transfer, ...]  # what moves at the same time
 
 
-def all_gather(group: Group) -> list[Step]:
+def all_gather(group: Group) -> list[Round]:
     """AllGather: chip c begins with block c, and each ends with all of them."""
     steps = []
     for phase in range(len(group.wires)):
@@ -47,7 +47,7 @@ def all_gather(group: Group) -> list[Step]:
     return steps
 
 
-def reduce_scatter(group: Group) -> list[Step]:
+def reduce_scatter(group: Group) -> list[Round]:
     """ReduceScatter: the AllGather run backwards, adding where that one copied."""
     return [
         tuple(replace(m, sources=m.targets, targets=m.sources, keep=False) for m in s)
@@ -55,18 +55,18 @@ def reduce_scatter(group: Group) -> list[Step]:
     ]
 
 
-def all_reduce(group: Group) -> list[Step]:
+def all_reduce(group: Group) -> list[Round]:
     """AllReduce: ReduceScatter, then AllGather; at once in a switch that reduces."""
     there, back = reduce_scatter(group), all_gather(group)
     first = group.wires[0] if group.wires else None
     if not (isinstance(first, Switch) and first.reduces):
         return there + back
     rows = {group.alike(chip, (0,)) for chip in range(group.size)}
-    switch = [Move(row, row, group.blocks(row), 0) for row in sorted(rows)]
+    switch = [Transfer(row, row, group.blocks(row), 0) for row in sorted(rows)]
     return [*there[:-1], tuple(switch), *back[1:]]
 
 
-def all_to_all(group: Group, at_most: int | None = None) -> list[Step]:
+def all_to_all(group: Group, at_most: int | None = None) -> list[Round]:
     """AllToAll: chip s begins with blocks (s, d), and chip d ends with them.
 
     `at_most` blocks use a link in one step, those with the farthest to go first.
@@ -86,7 +86,7 @@ def all_to_all(group: Group, at_most: int | None = None) -> list[Step]:
     return steps
 
 
-def permute(group: Group, pairs: tuple[tuple[int, int], ...] = ()) -> list[Step]:
+def permute(group: Group, pairs: tuple[tuple[int, int], ...] = ()) -> list[Round]:
     """Permute: chip a hands its block to chip b for each pair, else c to c + 1."""
     n = group.size
     target = dict(pairs or ((c, (c + 1) % n) for c in range(n)))
@@ -98,20 +98,22 @@ def permute(group: Group, pairs: tuple[tuple[int, int], ...] = ()) -> list[Step]
     return steps
 
 
-def _spread(group: Group, part: int, dim: int, done: list[int]) -> list[Step]:
+def _spread(group: Group, part: int, dim: int, done: list[int]) -> list[Round]:
     """AllGather of one part along `dim`, on chips that have gathered along `done`."""
     w = group.wires[dim]
     steps = defaultdict(list)
     for chip, half in product(range(group.size), range(group.halves)):
         here = group.places[chip][dim]
-        blocks = tuple(Block(c, part, half) for c in group.alike(chip, done))
+        blocks = tuple(Chunk(c, part, half) for c in group.alike(chip, done))
         if isinstance(w, Switch):
             moves = [(0, here, to) for to in range(w.size) if to != here]
         else:
             moves = _outward(group, dim, here, half)
         for step, source, target in moves:
             ends = (group.moved(chip, dim, i) for i in (source, target))
-            steps[step].append(Move(*((end,) for end in ends), blocks, dim, keep=True))
+            steps[step].append(
+                Transfer(*((end,) for end in ends), blocks, dim, keep=True)
+            )
     return [tuple(steps[n]) for n in range(len(steps))]
 
 
@@ -128,7 +130,7 @@ def _outward(group: Group, dim: int, home: int, half: int) -> Iterable[tuple[int
             yield hops - 1, (goal - (first - home)) % size, goal
 
 
-def _forward(group: Group, dim: int, at: dict, goal: dict, at_most) -> list[Step]:
+def _forward(group: Group, dim: int, at: dict, goal: dict, at_most) -> list[Round]:
     """Steps that take every block along `dim` to its `goal`; updates `at`."""
     steps = []
     waiting = [b for b in at if group.places[at[b]][dim] != goal[b]]
@@ -142,14 +144,14 @@ def _forward(group: Group, dim: int, at: dict, goal: dict, at_most) -> list[Step
         moves = []
         for (chip, target), queue in queues.items():
             blocks = tuple(block for _, block in sorted(queue)[:at_most])
-            moves.append(Move((chip,), (target,), blocks, dim))
+            moves.append(Transfer((chip,), (target,), blocks, dim))
             at.update(dict.fromkeys(blocks, target))
         steps.append(tuple(moves))
         waiting = [b for b in waiting if group.places[at[b]][dim] != goal[b]]
     return steps
 
 
-def _together(by_part: list[list[Step]]) -> list[Step]:
+def _together(by_part: list[list[Round]]) -> list[Round]:
     """Steps in which all parts move at once, each along its own dimension.
 
     A part with fewer steps than the longest spreads the blocks of each over several.
@@ -159,7 +161,7 @@ def _together(by_part: list[list[Step]]) -> list[Step]:
     return [sum(steps, ()) for steps in zip_longest(*stretched, fillvalue=())]
 
 
-def _stretched(steps: list[Step], times: int) -> list[Step]:
+def _stretched(steps: list[Round], times: int) -> list[Round]:
     return [
         tuple(replace(m, blocks=m.blocks[k::times]) for m in step if m.blocks[k::times])
         for step in steps

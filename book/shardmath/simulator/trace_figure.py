@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from html import escape
 from math import isqrt
 
+from ..collectives.crossings import link_bandwidth
 from ..drawing.labels import FONT, text_width
 from ..drawing.svg import COLOURS
 from ..units import show
-from . import Link, Trace
+from .trace import Link, Trace
 
 BOX, GAP, MARGIN, HEAD = 44, 36, 34, 34  # side of a chip, between chips, around, title
 WIDTH, ROW, LABEL = 560, 11, 82  # of the timeline
@@ -18,7 +19,7 @@ SUMS = ("reduce_scatter", "all_reduce")
 
 
 @dataclass(frozen=True)
-class Picture:
+class TraceFigure:
     """An SVG, and the same in words for a terminal."""
 
     svg: str
@@ -34,7 +35,7 @@ class Picture:
         printer.text(self.text)
 
 
-def chips(trace: Trace, step: int) -> Picture:
+def chips(trace: Trace, step: int) -> TraceFigure:
     """What moves in `step`, as arrows, and what each chip holds after it, as cells.
 
     Every chip has a cell for each block, filled as far as the block is there (for sums,
@@ -59,7 +60,7 @@ def chips(trace: Trace, step: int) -> Picture:
     height = HEAD + rows * (BOX + GAP) - GAP + 2 * MARGIN
     desc = "Share of every block that each chip holds. " + "; ".join(lines)
     text = "\n".join([title, *lines])
-    return Picture(_frame(width, height, title, desc, parts), text)
+    return TraceFigure(_frame(width, height, title, desc, parts), text)
 
 
 def timeline(trace: Trace) -> str:
@@ -79,9 +80,9 @@ def timeline(trace: Trace) -> str:
     now = 0.0
     for step in trace.steps:
         for link in (link for link in step.loads if link in row):
-            w = trace.group.wires[link[0]]
-            sent = now + w.latency
-            done = sent + step.loads[link] / w.bandwidth
+            sent = now + step.waits[link]
+            rate = link_bandwidth(trace.group.wires, link[0])
+            done = sent + step.loads[link] / rate
             parts.append(_bar(at(now), at(sent), row[link], 0.3))
             parts.append(_bar(at(sent), at(done), row[link], 1))
         now += step.seconds

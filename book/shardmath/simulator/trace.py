@@ -1,0 +1,112 @@
+"""What was played: the steps of a collective, what moved, and what was left behind."""
+
+from dataclasses import dataclass
+
+from ..collectives import Priced
+from ..units import show
+from .groups import Chunk, Group
+from .schedules import Round, Transfer
+
+State = list[dict[Chunk, float]]
+Link = tuple[int, int, int]  # dimension, from, to; a switch is −1
+
+
+@dataclass(frozen=True)
+class PlayedStep:
+    """What moves at one time: bytes by link, and the seconds that takes.
+
+    A link is (dimension, from chip, to chip); for a switch one end is −1, and an uplink
+    bears the number of the first chip under it. `waits` holds the latency of the
+    crossings that use the link.
+    """
+
+    number: int
+    of: int
+    moves: tuple[Transfer, ...]
+    loads: dict[Link, float]
+    waits: dict[Link, float]
+    seconds: float
+
+    def __str__(self) -> str:
+        busiest = show(max(self.loads.values()), "bytes")
+        return (
+            f"step {self.number} of {self.of}: {show(self.seconds, 's')}, "
+            f"{busiest} on the busiest link"
+        )
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A collective that was played: its steps, its result, and the time it took.
+
+    `result[chip]` holds the numbers that a chip ends with, `priced` the closed form.
+    """
+
+    priced: Priced
+    group: Group
+    start: State
+    steps: tuple[PlayedStep, ...]
+    result: tuple[tuple[float, ...], ...]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of all steps."""
+        return sum(step.seconds for step in self.steps)
+
+    @property
+    def gap(self) -> float:
+        """Time of the schedule over that of the closed form: 1 where it is met."""
+        return self.seconds / self.priced.seconds if self.steps else 1.0
+
+    def state(self, step: int) -> State:
+        """What each chip holds after `step` steps; 0 is the start."""
+        if isinstance(step, bool) or step not in range(len(self.steps) + 1):
+            raise ValueError(f"step {step!r}: must be from 0 to {len(self.steps)}")
+        state = [dict(held) for held in self.start]
+        for done in self.steps[:step]:
+            moved(state, done.moves)
+        return state
+
+    def show(self, step: int):
+        """A picture of what moves in `step` and what each chip holds after it."""
+        from .trace_figure import chips  # draws traces, so it imports this module
+
+        return chips(self, step)
+
+    def _repr_svg_(self) -> str:
+        from .trace_figure import timeline
+
+        return timeline(self)
+
+    def __str__(self) -> str:
+        met = abs(self.gap - 1) < 1e-9
+        gap = "as the closed form" if met else f"{self.gap:.3g} × the closed form"
+        return (
+            f"{self.priced.collective.title}: {show(self.seconds, 's')} in "
+            f"{len(self.steps)} steps, {gap}"
+        )
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
+
+def moved(state: State, step: Round) -> None:
+    """All moves of a step at once: first everything leaves, then everything arrives."""
+    arriving = []
+    for move in step:
+        for block in move.blocks:
+            for source in move.sources:
+                if block not in state[source]:
+                    raise ValueError(f"chip {source} sends {block}, which it lacks")
+            value = sum(state[source][block] for source in move.sources)
+            arriving.append((move.targets, block, value))
+    for move in step:
+        for source in () if move.keep else move.sources:
+            for block in move.blocks:
+                del state[source][block]
+    for targets, block, value in arriving:
+        for target in targets:
+            state[target][block] = state[target].get(block, 0) + value
