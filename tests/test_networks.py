@@ -134,7 +134,7 @@ def test_a_chip_under_a_stack_of_switches_has_one_link_into_it(network):
 
 
 def test_links_of_a_superpod():
-    """1,024 cards and NVLinks, and 4 units of 8 rails with 32 cards' worth of uplink."""
+    """1,024 cards and NVLinks; 4 units of 8 rails, each with an uplink for 32 cards."""
     pod = Cluster(NVLinkDomain(chips.H100), (4, 32), taper=(2, 1))
     found = Counter(link.bandwidth for link in pod.links())
     assert found == {50e9: 2 * 1024, 32 * 50e9 / 2: 2 * 4 * 8, 450e9: 2 * 1024}

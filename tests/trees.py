@@ -14,7 +14,7 @@ RATES = st.sampled_from([1.0, 2.0, 3.0, 10.0])
 @st.composite
 def trees(draw, most=32, latency=0.0, adds=None):
     """One to three levels of switches on switches, over nodes, rings or chips alone."""
-    adds = adds or st.just(False)
+    adds = st.just(False) if adds is None else adds
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
     later = [latency * (len(sizes) - n) for n in range(len(sizes))]
     dims = [
