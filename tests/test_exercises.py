@@ -7,8 +7,11 @@ import nbformat
 import pytest
 
 from shardmath import answers
-from shardmath.grading import folder, sandbox
+from shardmath.grading import sandbox
+from shardmath.grading.grade import grade, references
 from shardmath.grading.notebook import ROLES, answers_in, checked, role
+from shardmath.grading.students import Owner
+from shardmath.grading.submissions import Submission
 from shardmath.questions import Number, scaled
 
 sys.path.append("tools")
@@ -47,10 +50,9 @@ def test_blank_notebook_stores_what_is_to_do(path):
 def test_worked_solutions_are_correct(path):
     """The notebook with the solutions as answers, graded as a student's would be."""
     notebook = exercises.solved(exercises.blank(path.name[:2], path.name))
-    content = nbformat.writes(notebook).encode()
-    reference = folder.references(path.parent)
-    submission = folder.Submission("x", path.name, content)
-    graded = folder.grade(submission, reference, "solved", sandbox.Limits(120))
+    submission = Submission(Owner("x"), path.name, answers_in(notebook.cells))
+    reference = references(path.parent)
+    graded = grade(submission, reference, "solved", sandbox.Limits(seconds=60))
     assert graded.problem == ""
     found = {row.question: row.finding for row in graded.rows}
     assert {q: f for q, f in found.items() if f.verdict != "correct"} == {}

@@ -183,12 +183,13 @@ def test_evidence_is_json_and_judged_in_another_process_of_the_sandbox():
     record = next((q for q in registered()), None)
     tasks = {record.id: record.draw("x")}
     evidence = {record.id: record.collect(worked(record), tasks[record.id])}
-    told = json.loads(json.dumps({"evidence": evidence, "tasks": tasks, "skip": []}))
-    lines, ended = sandbox.run(
-        "shardmath.grading.sandboxed", told, sandbox.Limits(seconds=60)
+    job = {"evidence": evidence, "tasks": tasks, "skip": [], "have": []}
+    told = json.loads(json.dumps(job))
+    ran = sandbox.run(
+        "shardmath.grading.sandboxed", told, [record.id], sandbox.Limits(seconds=60)
     )
-    assert lines[-1] == {"end": True}, ended
-    assert lines[1]["result"]["verdict"] == "correct", lines
+    assert ran.ended == ""
+    assert ran.results[record.id]["verdict"] == "correct", ran
 
 
 def test_a_kernel_with_too_few_devices_says_what_to_do():

@@ -34,7 +34,7 @@ class Owner:
     """
 
     student: str
-    known_as: frozenset[str]
+    known_as: frozenset[str] = frozenset()
     when: str = ""
 
 
