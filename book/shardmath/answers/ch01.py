@@ -11,6 +11,7 @@ from shardmath.questions import (
     Slip,
     Traffic,
     slips,
+    stated,
 )
 
 CHAPTER = Chapter(
@@ -115,6 +116,7 @@ LOWER = Number(
 
         **Wanted** the lower bound of its time.
     """,
+    given=stated(chips.H100, "flops.bf16", "hbm_bandwidth"),
     stub="seconds = ...",
     unit="s",
     expected=lambda: roofline.matmul(B, D, F, chips.H100).lower,
@@ -155,6 +157,7 @@ WEIGHT_ONLY = Number(
 
         **Wanted** the critical batch.
     """,
+    given=stated(chips.TPU_V6E, "flops.bf16", "flops.int8", "hbm_bandwidth"),
     stub="tokens = ...",
     unit="tokens",
     expected=lambda: roofline.critical_batch(chips.TPU_V6E, weights="int8"),
@@ -196,6 +199,7 @@ EXACT = Number(
 
         **Wanted** the exact critical batch, with all three arrays counted.
     """,
+    given=stated(chips.TPU_V5P, "flops.bf16", "hbm_bandwidth"),
     stub="tokens = ...",
     unit="tokens",
     rtol=0.005,
@@ -240,6 +244,7 @@ DECODE = Number(
 
         **Wanted** the most tokens per second.
     """,
+    given=stated(chips.H100, "hbm_bandwidth"),
     stub="rate = ...",
     unit="tokens/s",
     expected=lambda: chips.H100.hbm_bandwidth / (2 * LLAMA_8B_PARAMS),
@@ -278,6 +283,7 @@ TILE = Number(
         **Wanted** the number of columns $f$ from which the tile's intensity reaches the
         chip's critical intensity.
     """,
+    given=stated(chips.MI300X, "flops.bf16", "hbm_bandwidth"),
     stub="f = ...",
     unit="columns",
     expected=lambda: 1 / (1 / chips.MI300X.intensity("bf16") - 1 / 1024),
@@ -323,15 +329,17 @@ SPLIT = Number(
 
         **Wanted** the smallest $D$ at which two chips are twice as fast as one.
     """,
+    given=stated(chips.TPU_V5P, "flops.bf16", "link_bandwidth"),
     stub="D = ...",
     unit="values",
     expected=lambda: 2 * chips.TPU_V5P.flops["bf16"] / chips.TPU_V5P.link_bandwidth,
     slips=(
         slips.scaled(
-            "half the answer",
+            "no slower than one",
             1 / 2,
-            "Either you counted both directions of the link, or this is where two "
-            "chips start to be faster than one, and not yet twice as fast.",
+            "With both directions of the link counted, or at the point where two chips "
+            "stop being slower than one, that comes out. Each chip sends one way, and "
+            "has to hide all of it behind half of the math.",
         ),
         slips.scaled(
             "all six links",
@@ -388,6 +396,29 @@ BOUNDS = Function(
             "bounds swapped",
             lambda *case: _bounds(*case)[::-1],
             "The lower bound comes first.",
+        ),
+        Slip(
+            "multiply-add",
+            lambda B, D, F, peak, bandwidth: _bounds(B, D, F, 2 * peak, bandwidth),
+            "A multiply and the add that follows are two FLOPs.",
+        ),
+        Slip(
+            "bytes per value",
+            lambda B, D, F, peak, bandwidth: _bounds(B, D, F, peak, 2 * bandwidth),
+            "A value in bf16 takes two bytes.",
+        ),
+        Slip(
+            "minimum for maximum",
+            lambda *case: (_bounds(*case)[1] - _bounds(*case)[0], _bounds(*case)[1]),
+            "The lower bound waits for the slower of the two.",
+        ),
+        Slip(
+            "the two times",
+            lambda B, D, F, peak, bandwidth: (
+                2 * B * D * F / peak,
+                2 * (B * D + D * F + B * F) / bandwidth,
+            ),
+            "Those are the times of the two resources. Make the two bounds of them.",
         ),
         Slip(
             "result left out",

@@ -11,6 +11,7 @@ from shardmath.questions import (
     Slip,
     Traffic,
     slips,
+    stated,
 )
 
 CHAPTER = Chapter(
@@ -37,6 +38,8 @@ def _fact(chip, name):
     return chip.fact(name).value
 
 
+HIGHEST_CLOCK = chips.H100.fact("clock").said("book_gpu")  # of which others count
+
 PER_CLOCK = Number(
     id="03.1",
     title="One clock of an H100",
@@ -46,11 +49,18 @@ PER_CLOCK = Number(
         **Wanted** the bf16 FLOPs that the whole chip does in one clock, on its Tensor
         Cores, dense.
     """,
+    given=stated(chips.H100, "cores", "flops_per_clock"),
     stub="flops = ...",
     unit="FLOPs",
     expected=lambda: _fact(chips.H100, "cores") * _fact(chips.H100, "flops_per_clock"),
     slips=(
         slips.multiply_add(1 / 2),
+        slips.sparse_peak(2),
+        Slip(
+            "the highest clock",
+            lambda right: chips.H100.flops["bf16"] / HIGHEST_CLOCK,
+            "The H100 may run at 1.98 GHz, but its peak is stated for a lower clock.",
+        ),
         slips.scaled(
             "one Tensor Core an SM",
             1 / 4,
@@ -82,6 +92,7 @@ CLOCK = Number(
 
         **Wanted** the clock for which this peak is stated.
     """,
+    given=stated(chips.B200, "flops.fp32", "cores", "lanes"),
     stub="hertz = ...",
     unit="Hz",
     rtol=0.003,
@@ -129,6 +140,7 @@ RESIDENT = Number(
 
         **Wanted** the warps that are resident on one SM.
     """,
+    given=stated(chips.H100, "cores", "registers_bytes"),
     stub="warps = ...",
     unit="warps",
     rtol=0.001,
@@ -179,6 +191,7 @@ IN_FLIGHT = Number(
         **Wanted** the bytes that have to be in flight on the whole chip to use all of
         the bandwidth.
     """,
+    given=stated(chips.B200, "hbm_bandwidth", "hbm_latency", "clock"),
     stub="nbytes = ...",
     unit="bytes",
     expected=lambda: (
@@ -228,6 +241,7 @@ ASKED = Number(
 
         **Wanted** the rate at which the chip reads, by Little's law.
     """,
+    given=stated(chips.H100, "cores", "warp_threads", "hbm_latency", "clock"),
     stub="rate = ...",
     unit="bytes/s",
     expected=lambda: (
@@ -278,6 +292,7 @@ USED = Number(
 
         **Wanted** the share of the SM time that is spent on tiles.
     """,
+    given=stated(chips.A100_80GB, "cores"),
     stub="share = ...",
     unit="",
     expected=lambda: waves.Waves(256, _fact(chips.A100_80GB, "cores")).used,
@@ -324,10 +339,17 @@ EDGE = Number(
 
         **Wanted** the time, with whole tiles and whole waves.
     """,
+    given=stated(chips.H100, "cores", "flops.bf16"),
     stub="seconds = ...",
     unit="s",
     expected=lambda: _EDGE.seconds,
     slips=(
+        slips.sparse_peak(1 / 2),
+        Slip(
+            "the highest clock",
+            lambda right: right * _fact(chips.H100, "clock") / HIGHEST_CLOCK,
+            "The H100 may run at 1.98 GHz, but its peak is stated for a lower clock.",
+        ),
         Slip(
             "ideal time",
             lambda right: _EDGE.ideal,
@@ -367,6 +389,7 @@ DENSE = Number(
 
         **Wanted** its critical intensity.
     """,
+    given=stated(chips.RUBIN, "flops.fp4", "sparse.fp4", "hbm_bandwidth"),
     stub="intensity = ...",
     unit="FLOPs/byte",
     expected=lambda: chips.RUBIN.intensity("fp4"),
@@ -408,10 +431,17 @@ FEED = Number(
 
         **Wanted** the rate at which operands must reach all SMs together.
     """,
+    given=stated(chips.B200, "flops.bf16"),
     stub="rate = ...",
     unit="bytes/s",
     expected=lambda: chips.B200.flops["bf16"] * 2 / 256,
     slips=(
+        slips.scaled(
+            "sparse peak, or bytes for values",
+            2,
+            "The dense peak counts, and the intensity 128 of such a tile already has "
+            "two bytes to a value.",
+        ),
         Slip(
             "one operand",
             lambda right: chips.B200.flops["bf16"] / 256,
@@ -578,7 +608,9 @@ BLOCKS = Function(
     task="""
         **Given** a kernel's registers per thread, bytes of SMEM per block (perhaps
         none) and threads per block; and an SM's register file in bytes, its SMEM in
-        bytes and the most warps that may be resident. A warp has 32 threads.
+        bytes and the most warps that may be resident. A warp has 32 threads, and a
+        register four bytes. Three things limit the blocks: registers, which are given
+        out to whole warps; SMEM; and resident warps.
 
         **Wanted** a function that returns how many blocks are resident at once.
     """,

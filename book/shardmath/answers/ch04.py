@@ -6,7 +6,7 @@ from shardmath import chips
 from shardmath.collectives import Collective, all_gather, all_reduce
 from shardmath.mesh import Mesh
 from shardmath.networks import Cluster, NVLinkDomain, Torus
-from shardmath.questions import Chapter, Function, Number, Sharded, Slip, slips
+from shardmath.questions import Chapter, Function, Number, Sharded, Slip, slips, stated
 
 CHAPTER = Chapter(
     title="Networks",
@@ -109,6 +109,7 @@ BISECTION = Number(
 
         **Wanted** its bisection bandwidth, one-way.
     """,
+    given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="bisection = ...",
     unit="bytes/s",
     expected=lambda: Torus(chips.TPU_V5P, (8, 8, 24)).bisection,
@@ -186,6 +187,7 @@ LINE = Number(
 
         **Wanted** its time, latency included.
     """,
+    given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="seconds = ...",
     unit="s",
     expected=lambda: _gather((8, 8)).seconds,
@@ -261,6 +263,7 @@ CROSSING = Number(
 
         **Wanted** its least time. Latency does not matter at this size.
     """,
+    given=stated(chips.B200, "scale_up_bandwidth", "scale_out_bandwidth"),
     stub="seconds = ...",
     unit="s",
     expected=lambda: _reduce(4),
@@ -276,6 +279,12 @@ CROSSING = Number(
             "That is the pace inside the nodes. Which level is slower?",
         ),
         slips.scaled("one pass", 1 / 2, "That gathers or scatters. An AllReduce does?"),
+        Slip(
+            "both levels added",
+            lambda right: right + 2 * REDUCED * 7 / 8 / chips.B200.scale_up_bandwidth,
+            "That is the time if one level waits for the other. The least time lets "
+            "them work at once, on different parts.",
+        ),
         Slip(
             "own node counted",
             lambda right: right * 4 / 3,
@@ -299,7 +308,7 @@ CROSSING = Number(
 
 
 def _h200(reduces):
-    mesh = Mesh(NVLinkDomain(chips.H200, 4, reduces=reduces), {"X": 4})
+    mesh = Mesh(NVLinkDomain(chips.H200, 6, reduces=reduces), {"X": 6})
     return all_reduce(1e15, mesh, "X").bus_bandwidth  # so large that hops do not count
 
 
@@ -307,11 +316,12 @@ SHARP = Number(
     id="04.8",
     title="How far busbw can exceed the wire",
     task="""
-        **Given** an AllReduce over *four* H200 of one node, large, with switches that
+        **Given** an AllReduce over *six* H200 of one node, large, with switches that
         add.
 
         **Wanted** the highest `busbw` that can be reported.
     """,
+    given=stated(chips.H200, "scale_up_bandwidth"),
     stub="limit = ...",
     unit="bytes/s",
     expected=lambda: _h200(reduces=True),
@@ -335,7 +345,7 @@ SHARP = Number(
     hint="busbw counts $2V(n-1)/n$ bytes; a GPU really sends $V$.",
     solution="""
         ```python
-        limit = 2 * 3 / 4 * chips.H200.scale_up_bandwidth
+        limit = 2 * 5 / 6 * chips.H200.scale_up_bandwidth
         ```
     """,
 )
@@ -389,6 +399,7 @@ SLICES = Number(
         slices is bound by ICI and no longer by the DCN. Many slices, large slices:
         leave out the factors $s/(s-1)$ and $(n-1)/n$.
     """,
+    given=stated(chips.TPU_7X, "links", "link_bandwidth", "scale_out_bandwidth"),
     stub="size = ...",
     unit="chips",
     expected=lambda: chips.TPU_7X.scale_up_bandwidth / chips.TPU_7X.scale_out_bandwidth,
@@ -397,6 +408,12 @@ SLICES = Number(
             "one link",
             1 / 6,
             "That compares one link. A chip pushes through all of them.",
+        ),
+        Slip(
+            "whole cubes",
+            lambda right: 64,
+            "Slices are built from cubes of 64, and one cube is enough. At how many "
+            "chips are the two times equal?",
         ),
         slips.both_directions(2),
         slips.inverse(),
@@ -572,6 +589,8 @@ HIERARCHY = Sharded(
     out_spec=(),
     spec=lambda x: x.sum(axis=0),
     collectives=_hierarchical,
+    at_most=True,
+    by_axes=True,
     slips=(
         Slip(
             "flat",

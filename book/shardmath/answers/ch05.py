@@ -6,7 +6,7 @@ from shardmath import chips, collectives
 from shardmath.collectives import Collective, Priced
 from shardmath.mesh import Mesh
 from shardmath.networks import Network, NVLinkDomain, Torus
-from shardmath.questions import Chapter, Function, Number, Sharded, Slip, slips
+from shardmath.questions import Chapter, Function, Number, Sharded, Slip, slips, stated
 
 CHAPTER = Chapter(
     title="Collectives",
@@ -107,6 +107,7 @@ GATHER = Number(
 
         **Wanted** its time, without latency.
     """,
+    given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
     unit="s",
     expected=lambda: _priced("all_gather", MATRIX, V5P_RING).bandwidth_seconds,
@@ -146,6 +147,7 @@ REDUCE = Number(
 
         **Wanted** the time of the AllReduce, without latency.
     """,
+    given=stated(chips.H100, "scale_up_bandwidth"),
     stub="seconds = ...",
     unit="s",
     expected=lambda: _priced("all_reduce", GRADIENTS, NODE).bandwidth_seconds,
@@ -165,6 +167,12 @@ REDUCE = Number(
             "own part too",
             8 / 7,
             "In each half one of the eight parts stays where it is.",
+        ),
+        slips.scaled(
+            "all eight at once",
+            1 / 8,
+            "That divides by what all eight GPUs can send together. Each has to send "
+            "its own bytes through its own links.",
         ),
         slips.scaled(
             "whole arrays",
@@ -194,6 +202,7 @@ TO_ALL = Number(
 
         **Wanted** the time of an AllToAll over these 16 chips, without latency.
     """,
+    given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="seconds = ...",
     unit="s",
     expected=lambda: _priced("all_to_all", EXPERTS, V5E_RING).bandwidth_seconds,
@@ -242,6 +251,7 @@ BEND = Number(
         **Wanted** the bytes $V$ below which an AllGather is latency-bound: those at
         which both terms are equal.
     """,
+    given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="nbytes = ...",
     unit="bytes",
     expected=lambda: _priced("all_gather", 1e6, V5E_RING).latency_bound_below,
@@ -253,9 +263,10 @@ BEND = Number(
             "cuts the array in sixteen parts.",
         ),
         slips.scaled(
-            "a line",
+            "many chips",
             15 / 16,
-            "That holds on a line, or one way round: fifteen hops, one link.",
+            "$n W \\alpha$ is the rule for many chips. On sixteen a chip lacks fifteen "
+            "parts only; a line, or one way round, gives the same.",
         ),
         slips.scaled(
             "fifteen hops",
@@ -288,6 +299,7 @@ SLICE = Number(
 
         **Wanted** the time of an AllGather over $X$, without latency.
     """,
+    given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="seconds = ...",
     unit="s",
     expected=lambda: _priced("all_gather", LINE, V5E_LINE).bandwidth_seconds,
@@ -331,6 +343,7 @@ AXES = Number(
 
         **Wanted** the time of the AllGather over $X$ and $Y$, without latency.
     """,
+    given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
     unit="s",
     expected=lambda: (
@@ -372,10 +385,11 @@ BUS = Number(
     id="05.8",
     title="A bus bandwidth",
     task="""
-        **Given** a test log: an AllReduce of 1 GB (10⁹ bytes) over 8 GPUs took 2.4 ms.
+        **Given** a test log: an AllReduce of 1 GB (10⁹ bytes) over 8 H100 took 2.4 ms.
 
         **Wanted** the bus bandwidth that NCCL's tests would print for it.
     """,
+    given=stated(chips.H100, "scale_up_bandwidth"),
     stub="rate = ...",
     unit="bytes/s",
     expected=lambda: Collective("all_reduce", "X", GRADIENTS, 8).sent / MEASURED,

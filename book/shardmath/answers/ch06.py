@@ -6,7 +6,16 @@ from shardmath import chips, collectives
 from shardmath.collectives import Collective
 from shardmath.mesh import Mesh
 from shardmath.networks import Torus
-from shardmath.questions import Chapter, Function, Number, Sharded, Slip, scaled, slips
+from shardmath.questions import (
+    Chapter,
+    Function,
+    Number,
+    Sharded,
+    Slip,
+    scaled,
+    slips,
+    stated,
+)
 from shardmath.sharding import array, contract
 
 CHAPTER = Chapter(
@@ -172,6 +181,7 @@ GATHER_TIME = Number(
 
         **Wanted** the time of the collective.
     """,
+    given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
     unit="s",
     rtol=0.02,  # with or without the latency of 4 hops
@@ -314,6 +324,7 @@ HIDDEN = Number(
 
         **Wanted** the smallest $F$ that hides the travel.
     """,
+    given=stated(chips.TPU_V6E, "flops.bf16", "link_bandwidth"),
     stub="F = ...",
     unit="columns",
     expected=lambda: 16 * chips.TPU_V6E.flops["bf16"] / chips.TPU_V6E.link_bandwidth,

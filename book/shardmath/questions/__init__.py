@@ -4,6 +4,7 @@ from . import slips
 from .chapter import Chapter
 from .compiled import Compiled
 from .function import Function
+from .given import stated
 from .number import Number
 from .question import Finding, Question, prose
 from .sharded import Sharded
@@ -23,4 +24,5 @@ __all__ = [
     "prose",
     "scaled",
     "slips",
+    "stated",
 ]

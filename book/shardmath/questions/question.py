@@ -161,7 +161,9 @@ def _bound(code: str) -> str:
 
 
 def _shown(value, unit: str) -> str:
-    return show(value() if callable(value) else value, unit, digits=4)
+    value = value() if callable(value) else value
+    count = not unit and value == int(value)
+    return f"{value:,.0f}" if count else show(value, unit, digits=4)
 
 
 def unusable(evidence: dict, wanted: str) -> Finding | None:

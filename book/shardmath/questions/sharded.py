@@ -49,6 +49,8 @@ class Sharded(Question):
             that type, with the mesh set.
         at_most: whether fewer bytes, or as many in other pieces, are right too. Else
             arrays, axes and counts must be exactly those of `collectives`.
+        by_axes: with `at_most`, whether only the bytes over each set of axes count, in
+            whatever operations they are sent.
         slips: collectives that a known clumsy program sends at these shapes.
         rtol: how far off a value may be, relative to the largest of the result.
     """
@@ -61,6 +63,7 @@ class Sharded(Question):
     collectives: Callable[..., list[Collective]]
     view: str = "manual"
     at_most: bool = False
+    by_axes: bool = False
     rtol: float = 1e-4
 
     def __post_init__(self) -> None:
@@ -153,7 +156,9 @@ class Sharded(Question):
 
     def _priced(self, sent, allowed, shapes, at: str) -> Finding:
         """The finding on a right result: is what it sends what it may send?"""
-        if compare(allowed, sent).exact or (self.at_most and _within(sent, allowed)):
+        if compare(allowed, sent).exact or (
+            self.at_most and _within(sent, allowed, self.by_axes)
+        ):
             return Finding(
                 "correct", f"the result is right, and it sends {_said(sent)}"
             )
@@ -209,12 +214,26 @@ class Sharded(Question):
         )
 
 
-def _within(sent: list[Collective], allowed: list[Collective]) -> bool:
+def _within(sent: list[Collective], allowed: list[Collective], by_axes: bool) -> bool:
     """Whether no operation over the same axes sends more bytes than it may."""
+    if by_axes:
+        may = _bytes_by_axes(allowed)
+        return all(
+            nbytes <= may.get(axes, 0) * (1 + 1e-9)
+            for axes, nbytes in _bytes_by_axes(sent).items()
+        )
     return all(
         row.compiled_sent <= row.predicted_sent * (1 + 1e-9)
         for row in compare(allowed, sent).rows
     )
+
+
+def _bytes_by_axes(collectives: list[Collective]) -> dict[frozenset[str], float]:
+    total: dict[frozenset[str], float] = {}
+    for one in collectives:
+        axes = frozenset(one.axes)
+        total[axes] = total.get(axes, 0) + one.sent
+    return total
 
 
 def _said(sent: list[Collective]) -> str:
