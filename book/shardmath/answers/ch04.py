@@ -337,6 +337,11 @@ SHARP = Number(
             "That is the limit for very many GPUs.",
         ),
         Slip(
+            "four GPUs",
+            lambda right: 3 / 2 * _h200(reduces=False),
+            "Six GPUs take part, and the share that stays in place is a sixth.",
+        ),
+        Slip(
             "eight GPUs",
             lambda right: 7 / 4 * _h200(reduces=False),
             "How many GPUs take part here?",

@@ -232,7 +232,7 @@ def _bytes_by_axes(collectives: list[Collective]) -> dict[frozenset[str], float]
     total: dict[frozenset[str], float] = {}
     for one in collectives:
         axes = frozenset(one.axes)
-        total[axes] = total.get(axes, 0) + one.sent
+        total[axes] = total.get(axes, 0) + one.sent * one.times
     return total
 
 

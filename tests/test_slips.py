@@ -1,0 +1,146 @@
+"""What readers really answer, and what they must be told: a row for each."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from shardmath import answers, chips, grading
+
+H100, B200, TPU_7X, V5P = chips.H100, chips.B200, chips.TPU_7X, chips.TPU_V5P
+CLOCK_1980 = H100.fact("clock").said("book_gpu")
+EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "slip"),
+    [
+        ("01.6", 2 * 8.03e9 / H100.hbm_bandwidth, "upside down"),
+        ("01.8", V5P.flops["bf16"] / V5P.link_bandwidth, "no slower than one"),
+        ("02.1", 512 + 128 + 127, "one way across"),
+        ("02.1", 896, "steps for cells"),
+        ("02.1", 512 + 2 * 127, "loading left out"),
+        ("02.3", 0.31, None),
+        ("02.3", 30.5, "percent"),
+        ("02.4", V5P.flops["bf16"] / (2 * 4 * 128**2), "a clock doubled"),
+        ("02.4", V5P.flops["int8"] / (2 * 8 * 128**2), "a clock doubled"),
+        ("03.1", 2 * 132 * 4096, "sparse peak"),
+        ("03.1", H100.flops["bf16"] / CLOCK_1980, "the highest clock"),
+        ("03.6", 79, "percent"),
+        ("03.6", 324 / 256, "upside down"),
+        (
+            "03.7",
+            2 * 128 * 256 * 8192 * 132 / H100.fact("sparse.bf16").value,
+            "sparse peak",
+        ),
+        ("03.7", 2 * 128 * 256 * 8192 / (4096 * CLOCK_1980), "the highest clock"),
+        (
+            "03.9",
+            B200.fact("sparse.bf16").value * 2 / 256,
+            "sparse peak, or bytes for values",
+        ),
+        (
+            "04.7",
+            2 * 10e9 * (3 / 4 / 8 / B200.scale_out_bandwidth)
+            + 2 * 10e9 * 7 / 8 / B200.scale_up_bandwidth,
+            "both levels added",
+        ),
+        ("04.8", 2 * 3 / 4 * 450e9, "four GPUs"),
+        ("04.10", 64, "whole cubes"),
+        ("05.3", SENT / (8 * H100.scale_up_bandwidth), "all eight at once"),
+        ("05.5", 16 * chips.TPU_V5E.link_bandwidth * 1e-6, "many chips"),
+    ],
+)
+def test_what_a_reader_answers_is_named(question, answer, slip):
+    found = grading.examine(answers.find(question), answer)
+    wanted = ("correct", "") if slip is None else ("wrong", slip)
+    assert (found.verdict, found.slip) == wanted, found
+
+
+def times(B, D, F, peak, bandwidth):
+    return 2 * B * D * F / peak, 2 * (B * D + D * F + B * F) / bandwidth
+
+
+def one_flop(B, D, F, peak, bandwidth):
+    math, memory = times(B, D, F, 2 * peak, bandwidth)
+    return max(math, memory), math + memory
+
+
+def one_byte(B, D, F, peak, bandwidth):
+    math, memory = times(B, D, F, peak, 2 * bandwidth)
+    return max(math, memory), math + memory
+
+
+def smaller(*case):
+    return min(times(*case)), sum(times(*case))
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "slip"),
+    [
+        ("01.9", times, "the two times"),
+        ("01.9", one_flop, "multiply-add"),
+        ("01.9", one_byte, "bytes per value"),
+        ("01.9", smaller, "minimum for maximum"),
+    ],
+)
+def test_what_a_reader_writes_is_named(question, answer, slip):
+    found = grading.examine(answers.find(question), answer)
+    assert (found.verdict, found.slip) == ("wrong", slip), found
+
+
+@pytest.mark.parametrize(
+    ("question", "word"),
+    [
+        ("02.13", "once for each block column of 8"),
+        ("03.12", "Three things limit the blocks"),
+        ("05.8", "450 GB/s"),
+        ("03.4", "HBM latency of a read: 860 clocks"),
+        ("03.2", "fp32 lanes of one core: 128"),
+        ("04.8", "*six* H200"),
+    ],
+)
+def test_a_task_gives_what_its_answer_needs(question, word):
+    assert word in answers.find(question).asked
+
+
+# 04.13: a quarter of the array may cross the nodes, by whatever operations
+
+
+def scattered_across(x):
+    part = jax.lax.psum_scatter(x[0], "gpu", tiled=True)
+    part = jax.lax.psum_scatter(part, "node", tiled=True)
+    part = jax.lax.all_gather(part, "node", tiled=True)
+    return jax.lax.all_gather(part, "gpu", tiled=True)
+
+
+def exchanged(x):
+    part = jax.lax.psum_scatter(x[0], "gpu", tiled=True)
+    part += jax.lax.ppermute(part, "node", [(0, 1), (1, 0)])
+    return jax.lax.all_gather(part, "gpu", tiled=True)
+
+
+def whole_across(x):
+    return jax.lax.psum(jax.lax.psum(x[0], "gpu"), "node")
+
+
+def flat(x):
+    return jax.lax.psum(x[0], ("node", "gpu"))
+
+
+def gathered(x):
+    return jnp.sum(jax.lax.all_gather(x[0], ("node", "gpu")), 0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "slip"),
+    [
+        (scattered_across, "correct", ""),
+        (exchanged, "correct", ""),
+        (whole_across, "wrong", "whole array across"),
+        (flat, "wrong", "flat"),
+        (gathered, "wrong", ""),
+    ],
+)
+def test_bytes_across_nodes_count_and_not_the_way(answer, verdict, slip):
+    found = grading.examine(answers.find("04.13"), answer)
+    assert (found.verdict, found.slip) == (verdict, slip), found
