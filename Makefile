@@ -5,6 +5,9 @@ BIN    := $(VENV)/bin
 NB     ?= chapters/*.ipynb exercises/*.ipynb
 PORT   ?= 8000
 WITH   := PATH="$(CURDIR)/$(BIN):$$PATH"
+SETUP   = GOAL="$(firstword $(MAKECMDGOALS) book)" $(PYTHON) tools/setup.py
+FIRST  := $(firstword $(sort $(wildcard chapters/*.ipynb)))
+ROOT   := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .PHONY: help book serve test lab execute exercises lint format grade bench clean
 
@@ -12,17 +15,17 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
 
 book: $(VENV)/site.ok node_modules/ok ## build the site into _build/html
-	@$(WITH) jupyter-book build . -W -n --keep-going --quiet
+	@$(WITH) $(SETUP) book $(VENV)
 	@echo "The book is at _build/html/index.html; live figures need \`make serve\`."
 
 serve: book ## build the site and serve it on PORT (8000)
-	@$(PYTHON) tools/serve.py _build/html $(PORT)
+	@$(WITH) python tools/serve.py _build/html $(PORT)
 
-test: $(VENV)/all.ok book ## run every notebook, unit test and site test
-	@$(WITH) pytest -n 2
+test: $(VENV)/all.ok book ## run every notebook, unit test and site test (ARGS="-k 04")
+	@$(WITH) pytest -n 2 $(ARGS)
 
-lab: $(VENV)/all.ok ## open the notebooks in JupyterLab
-	@$(WITH) jupyter lab chapters
+lab: $(VENV)/all.ok ## open the notebooks in JupyterLab (LAB="--no-browser --port 8890")
+	@$(WITH) jupyter lab --LabApp.default_url=/lab/tree/$(FIRST) $(ROOT) $(LAB)
 
 execute: $(VENV)/all.ok ## re-run the notebooks NB=… in place and normalise them
 	@$(WITH) python tools/execute.py $(NB)
@@ -46,19 +49,15 @@ bench: $(VENV)/all.ok book ## measure page weight, start-up and build times
 clean: ## remove what was built; readers' progress stays
 	@rm -rf _build node_modules $(VENV) .pytest_cache .ruff_cache .hypothesis
 
+# Each of these leaves its marker itself, and waits for another make that is at it.
 $(VENV)/python.ok:
-	@$(PYTHON) tools/setup.py venv $(VENV)
-	@touch $@
+	@$(SETUP) python $(VENV)
 
 $(VENV)/site.ok: requirements-site.txt pyproject.toml $(VENV)/python.ok
-	@$(PYTHON) tools/setup.py lock $(VENV) $<
-	@$(PYTHON) tools/setup.py package $(VENV)
-	@touch $@
+	@$(SETUP) site $(VENV)
 
 $(VENV)/all.ok: requirements.txt $(VENV)/site.ok
-	@$(PYTHON) tools/setup.py lock $(VENV) $<
-	@touch $@
+	@$(SETUP) all $(VENV)
 
 node_modules/ok: package-lock.json $(VENV)/python.ok
-	@$(PYTHON) tools/setup.py node $(VENV)
-	@touch $@
+	@$(SETUP) node $(VENV)

@@ -1,10 +1,13 @@
 """The steps behind `make`: one clear line where something is missing."""
 
+import ast
 import os
 import runpy
 import socket
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import nbformat
@@ -14,11 +17,12 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 ROOT = Path(__file__).parent.parent
 
 
-def tool(name, *arguments, **environment):
+def tool(name, *arguments, folder=None, **environment):
     return subprocess.run(
         [sys.executable, str(ROOT / "tools" / name), *map(str, arguments)],
         capture_output=True,
         text=True,
+        cwd=folder,
         env=os.environ | environment,
         timeout=120,
         check=False,
@@ -39,11 +43,79 @@ def test_a_port_in_use_is_said_in_one_line(tmp_path):
     assert f"port {port} cannot be used" in one_line(done.stderr)
 
 
-def test_an_old_python_is_told_so(monkeypatch, tmp_path):
+@pytest.fixture
+def setup(tmp_path, monkeypatch):
+    """The set-up as a module's names, at work in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    return runpy.run_path(str(ROOT / "tools" / "setup.py"))
+
+
+def test_an_old_python_is_told_so_with_the_target_that_was_called(setup, monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 9, 1))
-    setup = runpy.run_path(str(ROOT / "tools" / "setup.py"))
-    with pytest.raises(SystemExit, match=r"Python 3\.9 is too old, 3\.11 or newer"):
-        setup["venv"](str(tmp_path))
+    monkeypatch.setenv("GOAL", "lab")
+    said = r"Python 3\.9 is too old, 3\.11 or newer.*make lab PYTHON=python3\.12"
+    with pytest.raises(SystemExit, match=said):
+        setup["main"]("python", ".venv")
+
+
+def test_any_python_can_read_the_setup_far_enough():
+    """No syntax that came after Python 2.7: its error would hide the message."""
+    tree = ast.parse((ROOT / "tools" / "setup.py").read_text("utf-8"))
+    newer = ast.JoinedStr | ast.NamedExpr | ast.AnnAssign | ast.Starred | ast.Nonlocal
+    for node in ast.walk(tree):
+        starred_call = isinstance(node, ast.Starred) and node in called_with(tree)
+        assert starred_call or not isinstance(node, newer), ast.unparse(node)
+        if isinstance(node, ast.arguments):
+            assert not node.kwonlyargs
+            assert not node.posonlyargs
+
+
+def called_with(tree):
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return [argument for call in calls for argument in call.args]
+
+
+def test_a_second_make_waits_and_does_not_set_up_again(setup, tmp_path, capfd):
+    """Two at once: each step is done once, and who waits says so in one line."""
+    done, marker = [], tmp_path / "step.ok"
+
+    def slow(folder):
+        done.append(folder)
+        second.start()
+        while "another make" not in (tmp_path / "said").read_text():
+            time.sleep(0.01)
+
+    (tmp_path / "said").write_text("")
+    alone = setup["alone"]
+    names = alone.__globals__
+    names["say"] = (tmp_path / "said").write_text
+    second = threading.Thread(target=alone, args=(done.append, "again", str(marker)))
+    alone(slow, "first", str(marker))
+    second.join()
+    assert done == ["first"]
+    assert marker.exists()
+    alone(done.append, "later", str(marker))
+    assert done == ["first", "later"]
+
+
+def test_a_failed_step_leaves_no_marker(setup, tmp_path):
+    with pytest.raises(SystemExit, match="shardmath: `false` failed"):
+        setup["alone"](lambda _: setup["run"](["false"], ""), "", "step.ok")
+    assert not (tmp_path / "step.ok").exists()
+
+
+@pytest.mark.parametrize(("writable", "options"), [(True, 0), (False, 2)])
+def test_a_home_that_cannot_be_written_gets_a_cache_in_the_project(
+    setup, monkeypatch, writable, options
+):
+    asked = []
+    names = setup["node"].__globals__
+    monkeypatch.setitem(names, "home_is_writable", lambda: writable)
+    monkeypatch.setitem(names, "run", lambda command, hint: asked.append(command))
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    setup["node"](".venv")
+    assert asked[0][:2] == ["npm", "ci"]
+    assert asked[0][5:] == ["--cache", ".venv/cache/npm"][:options]
 
 
 def test_without_node_and_network_the_missing_thing_is_named(tmp_path):
@@ -52,13 +124,13 @@ def test_without_node_and_network_the_missing_thing_is_named(tmp_path):
     python = tmp_path / "bin" / "python"
     python.write_text("#!/bin/sh\nexit 1\n")
     python.chmod(0o755)
-    done = tool("setup.py", "node", tmp_path, PATH="/nonexistent")
+    done = tool("setup.py", "node", tmp_path, PATH="/nonexistent", folder=tmp_path)
     assert done.returncode == 1
     assert "Install Node.js 20 or newer, or check the network" in one_line(done.stderr)
 
 
 def test_setup_says_how_it_is_called():
-    assert "python tools/setup.py venv DIR" in tool("setup.py").stderr
+    assert "python tools/setup.py python | site" in tool("setup.py").stderr
 
 
 @pytest.fixture

@@ -1,21 +1,29 @@
 """Set up the project's own environment: the steps behind `make`, one clear line each.
 
-    python tools/setup.py venv DIR | lock DIR FILE | package DIR | node DIR
+    python tools/setup.py python | site | all | node | book FOLDER
 
+One `make` at a time: a second one waits, and does not do again what the first has done.
 Runs on the system's Python before anything is installed: standard library only, and
-syntax that an old Python can read far enough to be told that it is too old.
+syntax that any Python can read far enough to be told that it is too old.
 """
 
 import os
 import shutil
 import subprocess
 import sys
+import time
 
 OLDEST = (3, 11)
+LOCK = os.path.join("_build", "site.lock")  # tests that build the site take it too
 NO_WHEEL = (
     "Without a network nothing can be fetched. With one, a package may have no wheel "
     "for this Python and system: 3.11 to 3.13 are covered (see the lines above)."
 )
+
+
+def say(line):
+    sys.stdout.write("shardmath: {}\n".format(line))
+    sys.stdout.flush()
 
 
 def run(command, hint):
@@ -24,48 +32,106 @@ def run(command, hint):
         sys.exit("shardmath: `{}` failed. {}".format(" ".join(command[:4]), hint))
 
 
+def alone(step, folder, marker):
+    """Run `step(folder)` and write its `marker` while no other `make` is at work here.
+
+    A step whose marker was written while this one waited is not done again.
+    """
+    import fcntl  # not on Windows, where `make` is that of WSL
+
+    os.makedirs(os.path.dirname(LOCK), exist_ok=True)
+    began = time.time()
+    with open(LOCK, "a") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            say("another make is at work here; waiting until it has done this step")
+            fcntl.flock(held, fcntl.LOCK_EX)
+        if marker and os.path.exists(marker) and os.path.getmtime(marker) >= began:
+            return
+        step(folder)
+        if marker:
+            with open(marker, "w"):
+                pass
+
+
+def home_is_writable():
+    return os.access(os.path.expanduser("~"), os.W_OK)
+
+
 def pip(folder):
     """uv where it is there, plain pip where it is not."""
     python = os.path.join(folder, "bin", "python")
     if shutil.which("uv"):
-        return ["uv", "pip", "install", "--quiet", "--python", python]
+        cache = [] if home_is_writable() else ["--cache-dir", folder + "/cache/uv"]
+        return ["uv", "pip", "install", "--quiet"] + cache + ["--python", python]
     return [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
 
 
-def venv(folder):
-    if sys.version_info < OLDEST:
-        sys.exit(
-            "shardmath: Python {}.{} is too old, 3.11 or newer is needed. Name another "
-            "one: make book PYTHON=python3.12".format(*sys.version_info)
-        )
+def locked(folder, file):
+    """Install exactly what `file` lists, each download checked against its hash."""
+    say("installing {} into {}".format(file, folder))
+    run(pip(folder) + ["--require-hashes", "-r", file], NO_WHEEL)
+
+
+def python(folder):
+    """An environment of this Python."""
     hint = "On Debian and Ubuntu the package python3-venv brings it."
     run([sys.executable, "-m", "venv", "--clear", folder], hint)
 
 
-def lock(folder, file):
-    """Install exactly what `file` lists, each download checked against its hash."""
-    print(f"shardmath: installing {file} into {folder}", flush=True)
-    run([*pip(folder), "--require-hashes", "-r", file], NO_WHEEL)
+def site(folder):
+    """What builds the site; and `import shardmath` means this checkout."""
+    locked(folder, "requirements-site.txt")
+    run(pip(folder) + ["--no-deps", "--editable", "."], NO_WHEEL)
 
 
-def package(folder):
-    """Make `import shardmath` mean this checkout."""
-    run([*pip(folder), "--no-deps", "--editable", "."], NO_WHEEL)
+def everything(folder):
+    """What runs the notebooks and the tests."""
+    locked(folder, "requirements.txt")
 
 
 def node(folder):
     """`npm ci`, with Node from the system or else, by pip, from the environment."""
     if not (shutil.which("npm") and shutil.which("node")):
-        print("shardmath: no Node.js here, installing it by pip", flush=True)
+        say("no Node.js here, installing it by pip")
         hint = "Install Node.js 20 or newer, or check the network."
-        run([*pip(folder), "--require-hashes", "-r", "requirements-node.txt"], hint)
+        run(pip(folder) + ["--require-hashes", "-r", "requirements-node.txt"], hint)
     npm = shutil.which("npm") or os.path.join(folder, "bin", "npm")
+    cache = [] if home_is_writable() else ["--cache", folder + "/cache/npm"]
     hint = "It fetches math, fonts and the page's Python: check the network."
-    run([npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"], hint)
+    run([npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"] + cache, hint)
+
+
+def book(folder):
+    """The site, in _build/html."""
+    builder = os.path.join(folder, "bin", "jupyter-book")
+    options = ["-W", "-n", "--keep-going", "--quiet"]
+    run([builder, "build", "."] + options, "The lines above say where.")
+
+
+STEPS = {
+    "python": (python, "{}/python.ok"),
+    "site": (site, "{}/site.ok"),
+    "all": (everything, "{}/all.ok"),
+    "node": (node, "node_modules/ok"),
+    "book": (book, ""),
+}
+
+
+def main(step, folder):
+    if step == "python" and sys.version_info < OLDEST:
+        sys.exit(
+            "shardmath: Python {}.{} is too old, 3.11 or newer is needed. Name another "
+            "one: make {} PYTHON=python3.12".format(
+                sys.version_info[0], sys.version_info[1], os.environ.get("GOAL", "book")
+            )
+        )
+    do, marker = STEPS[step]
+    alone(do, folder, marker.format(folder))
 
 
 if __name__ == "__main__":
-    steps = {"venv": venv, "lock": lock, "package": package, "node": node}
-    if len(sys.argv) < 3 or sys.argv[1] not in steps:
+    if len(sys.argv) != 3 or sys.argv[1] not in STEPS:
         sys.exit(__doc__)
-    steps[sys.argv[1]](*sys.argv[2:])
+    main(*sys.argv[1:])

@@ -1,0 +1,137 @@
+"""Every target of the Makefile: what it runs, with which options, and that it exists.
+
+The programs are replaced by a script that writes down how it was called, so nothing is
+set up, built or tested here; what they do has tests of its own.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+TARGETS = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.M)[1].split()
+PROGRAMS = ("python", "python3", "pytest", "jupyter", "jupyter-book", "ruff")
+NOTE = '#!/bin/sh\necho "$(basename "$0") $*" >> "$LOG"\n'
+
+pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="make is not here")
+
+
+@pytest.fixture
+def make(tmp_path):
+    """Run `make`; gives its exit status, what it printed, and what it ran."""
+    bin_ = tmp_path / "venv" / "bin"
+    bin_.mkdir(parents=True)
+    for name in PROGRAMS:
+        (bin_ / name).write_text(NOTE)
+        (bin_ / name).chmod(0o755)
+    for marker in ("python", "site", "all"):  # newer than the lock files: set up
+        (tmp_path / "venv" / f"{marker}.ok").touch()
+    log = tmp_path / "log"
+    variables = (f"VENV={bin_.parent}", f"BIN={bin_}", f"WITH=PATH={bin_}:$$PATH")
+
+    def run(*arguments, folder=ROOT):
+        log.write_text("")
+        command = ["make", "-o", "node_modules/ok", *variables, *arguments]
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env=inherited | {"LOG": str(log), "PYTHON": str(bin_ / "python3")},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        return done.returncode, done.stdout + done.stderr, log.read_text().splitlines()
+
+    return run
+
+
+BOOK = "python3 tools/setup.py book "
+RUNS = {  # target: options, and how the lines begin that it runs
+    "help": ([], []),
+    "book": ([], [BOOK]),
+    "serve": (["PORT=8123"], [BOOK, "python tools/serve.py _build/html 8123"]),
+    "test": (["ARGS=-k 04"], [BOOK, "pytest -n 2 -k 04"]),
+    "lab": (
+        ["LAB=--no-browser --port 8890"],
+        [r"jupyter lab --LabApp.default_url=/lab/tree/chapters/01_\w+.ipynb .*"
+         "--no-browser --port 8890"],
+    ),
+    "execute": (["NB=a.ipynb b.ipynb"], ["python tools/execute.py a.ipynb b.ipynb"]),
+    "exercises": ([], ["python tools/exercises.py"]),
+    "lint": ([], ["ruff check .", "ruff format --check ."]),
+    "format": ([], ["ruff check --fix .", "ruff format ."]),
+    "grade": (["DIR=in here"], ["python -m shardmath.grading in here"]),
+    "bench": (
+        [], [BOOK, *(f"python benchmarks/{b}.py" for b in ("site", "live", "hlo"))]
+    ),
+}  # fmt: skip
+
+
+def test_no_target_is_left_out():
+    assert {*RUNS, "clean"} == set(TARGETS)
+    said = [t for t in TARGETS if re.search(rf"^{t}:.*## \w", MAKEFILE, re.M)]
+    assert said == TARGETS
+
+
+@pytest.mark.parametrize("target", RUNS)
+def test_target_runs_what_it_says(make, target):
+    options, wanted = RUNS[target]
+    status, printed, ran = make(target, *options)
+    assert status == 0, printed
+    assert len(ran) == len(wanted), ran
+    for line, pattern in zip(ran, wanted, strict=True):
+        assert re.match(pattern, line), line
+
+
+@pytest.mark.parametrize("target", RUNS)
+def test_scripts_that_a_target_runs_are_there(make, target):
+    for line in make(target, *RUNS[target][0])[2]:
+        for word in line.split():
+            if word.endswith(".py"):
+                assert (ROOT / word).is_file(), line
+
+
+def test_make_alone_lists_the_targets(make):
+    status, printed, _ = make()
+    assert status == 0
+    assert [line.split()[1] for line in printed.splitlines()] == TARGETS
+
+
+def test_grade_wants_a_folder(make):
+    status, printed, ran = make("grade")
+    assert status == 2
+    assert "make grade DIR=" in printed
+    assert not ran
+
+
+def test_root_may_open_the_notebooks(make):
+    """In a container there is often nobody else."""
+    (line,) = make("lab")[2]
+    assert ("--allow-root" in line) == (os.geteuid() == 0)
+
+
+def test_clean_removes_what_was_built_and_no_more(make, tmp_path):
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in ("_build", "node_modules", "chapters", ".shardmath"):
+        (tmp_path / name).mkdir()
+    status, printed, _ = make("clean", folder=tmp_path)
+    assert status == 0, printed
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"Makefile", "chapters", ".shardmath", "log"}
+
+
+def test_what_is_missing_is_set_up_in_order(make, tmp_path):
+    """From nothing: Python, then the site's packages, then all, each by its step."""
+    for marker in (tmp_path / "venv").glob("*.ok"):
+        marker.unlink()
+    _, _, ran = make("lab")
+    steps = [line.split()[2] for line in ran if "tools/setup.py" in line]
+    assert steps == ["python", "site", "all"]
+    source = (ROOT / "tools" / "setup.py").read_text("utf-8")
+    assert all(f'"{step}":' in source for step in [*steps, "node", "book"])
