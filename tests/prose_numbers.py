@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from html import unescape
 
 from shardmath import chips
-from shardmath.networks.latency import LATENCY
+from shardmath.networks import LATENCY
 
 COUNTS = 12  # what is small is counted in words as often as in digits
 WHOLE_BOOK = ("What to remember", "Takeaway")  # sections that speak of all others

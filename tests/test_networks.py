@@ -21,6 +21,7 @@ from shardmath.networks import (
     Switch,
     Torus,
 )
+from shardmath.networks.records import GRIDS
 
 RATES = st.sampled_from([1.0, 2.0, 5.0])
 
@@ -365,6 +366,19 @@ def test_every_latency_has_a_source_and_is_the_default():
     found = {dim.level: dim.latency for dim in cluster.dims}
     found["ICI"] = Torus(chips.TPU_V5E, (4, 4)).dims[0].latency
     assert found == {level: fact.value for level, fact in LATENCY.items()}
+
+
+def test_every_value_of_a_grid_has_a_source_and_belongs_to_a_tpu():
+    assert set(GRIDS) <= {chip.id for chip in chips.ALL if chip.vendor == "Google"}
+    for grid in GRIDS.values():
+        assert all(fact.source.url for fact in grid.values())
+        assert len(grid["pod"].value) == grid["sides"].value if "pod" in grid else True
+    held = {
+        math.prod(grid["pod"].value): chips.find(key.replace("_", " ")).domain
+        for key, grid in GRIDS.items()
+        if "pod" in grid
+    }
+    assert all(chips_of_pod == most for chips_of_pod, most in held.items())
 
 
 def test_in_network_reduction_is_said_not_assumed():

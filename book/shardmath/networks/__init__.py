@@ -11,7 +11,7 @@ TPU v5e 8x16: 128 chips, line of 8 x ring of 16, bisection 800 GB/s, diameter 15
 """
 
 from .gpus import Cluster, NVLinkDomain
-from .latency import LATENCY
+from .records import LATENCY
 from .slices import Slices
 from .torus import Torus
 from .wiring import Link, Network, Ring, Switch

@@ -4,7 +4,7 @@ import math
 
 from ..chips import Chip
 from ..units import positive, whole
-from .latency import LATENCY
+from .records import LATENCY
 from .wiring import Network, Switch
 
 

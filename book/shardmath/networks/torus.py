@@ -2,37 +2,11 @@
 
 import contextlib
 import math
-from dataclasses import dataclass
 
 from ..chips import Chip
 from ..units import number
-from .latency import LATENCY
+from .records import GRIDS, LATENCY
 from .wiring import Network, Ring
-
-
-@dataclass(frozen=True)
-class _Grid:
-    """The wiring of one TPU generation.
-
-    `pod` is the largest slice, if its shape is published; `unit` the length from which
-    a side closes to a ring; `host` the chips of one host machine.
-    """
-
-    sides: int
-    unit: int | None
-    host: int | None
-    pod: tuple[int, ...] | None = None
-
-
-_GRIDS = {
-    "tpu_v2": _Grid(2, None, None),
-    "tpu_v3": _Grid(2, None, None, (32, 32)),
-    "tpu_v4": _Grid(3, 4, 4, (16, 16, 16)),
-    "tpu_v5e": _Grid(2, 16, 8, (16, 16)),
-    "tpu_v5p": _Grid(3, 4, 4, (16, 20, 28)),
-    "tpu_v6e": _Grid(2, 16, 8, (16, 16)),
-    "tpu_7x": _Grid(3, 4, 4),
-}
 
 
 class Torus(Network):
@@ -54,15 +28,13 @@ class Torus(Network):
 
     Assumes:
         Plain tori. Twisted ones, which v4 and v5p offer for the shapes n·n·2n and
-        n·2n·2n, have the same links a chip and a wider bisection.
+        n·2n·2n, are not modelled: as many links a chip, a wider bisection.
 
     Raises:
         ValueError: no TPU with a published torus, or a shape that its pod cannot hold.
 
     Sources:
-        https://docs.cloud.google.com/tpu/docs/v5p (cubes and wraparound, hosts),
-        /v4, /v5e, /v6e, /tpu7x (sides, hosts); How to Scale Your Model, chapter 2
-        (v4 cubes, v5e and v6e wraparound, pod shapes); all read 2026-11-20.
+        ``networks.toml``, value by value.
 
     >>> from shardmath.chips import TPU_V5P
     >>> Torus(TPU_V5P, (8, 8, 8)).cubes, Torus(TPU_V5P, (2, 2, 4)).dims[2].wrap
@@ -90,10 +62,10 @@ class Torus(Network):
     @property
     def hosts(self) -> int:
         """Host machines: 4 chips on each, 8 for v5e and v6e (two trays)."""
-        host = _GRIDS[self.chip.id].host
+        host = GRIDS[self.chip.id].get("host")
         if host is None:
             raise ValueError(f"{self.chip.name}: no source states the chips of a host")
-        return math.ceil(self.chips / host)
+        return math.ceil(self.chips / host.value)
 
     @property
     def cubes(self) -> int:
@@ -120,26 +92,30 @@ def _wraps(
     chip: Chip, shape: tuple[int, ...], given: tuple[bool, ...] | None
 ) -> tuple[bool, ...]:
     """Which sides of a slice close to rings; raises for a shape that cannot be."""
-    if chip.id not in _GRIDS:
+    if chip.id not in GRIDS:
         raise ValueError(f"{chip.name}: must be a TPU whose torus is published")
-    grid, most = _GRIDS[chip.id], chip.fact("domain").value
+    grid = {name: fact.value for name, fact in GRIDS[chip.id].items()}
+    closes, most = grid.get("closes"), chip.fact("domain").value
     what = f"{chip.name} {_times(shape)}"
-    if len(shape) != grid.sides or any(n < 1 for n in shape):
-        raise ValueError(f"{what}: must have {grid.sides} sides of 1 or more")
+    if len(shape) != grid["sides"] or any(n < 1 for n in shape):
+        raise ValueError(f"{what}: must have {grid['sides']} sides of 1 or more")
     if math.prod(shape) > most:
         raise ValueError(f"{what}: {math.prod(shape):,} chips, the pod has {most:,}")
-    if grid.unit == 16 and max(shape) > 16:
+    if closes == 16 and max(shape) > 16:
         raise ValueError(f"{what}: no side of the pod is longer than 16")
     cubes = all(n % 4 == 0 for n in shape)
-    if grid.unit == 4 and not cubes and max(shape) > 4:
+    if closes == 4 and not cubes and max(shape) > 4:
         raise ValueError(f"{what}: sides must be multiples of 4, or none above 4")
     if given is not None:
-        if len(given) != len(shape):
-            raise ValueError(f"wrap = {given}: must say it for {grid.sides} sides")
-        return given
-    if grid.unit is None and shape != grid.pod:
+        flags = tuple(given) if isinstance(given, tuple | list) else ()
+        if len(flags) != len(shape) or not all(isinstance(f, bool) for f in flags):
+            raise ValueError(
+                f"wrap = {given!r}: must say True or False for {len(shape)} sides"
+            )
+        return flags
+    if closes is None and shape != grid.get("pod"):
         raise ValueError(f"{what}: no source says which sides wrap: give wrap")
-    if grid.unit == 16:
+    if closes == 16:
         return tuple(n == 16 for n in shape)
     return (cubes,) * len(shape)
 
