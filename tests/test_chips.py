@@ -56,6 +56,7 @@ def test_values_are_finite_positive_and_disagree_only_where_they_differ():
 
 def test_every_chip_has_its_constant_and_every_constant_its_chip():
     constants = {k: v for k, v in vars(chips).items() if isinstance(v, chips.Chip)}
+    assert {chip.id: chip for chip in chips.ALL} == {**chips.CHIPS}
     assert {name.lower(): chip.id for name, chip in constants.items()} == {
         chip.id: chip.id for chip in chips.ALL
     }
@@ -82,6 +83,43 @@ def test_measured_rates_are_below_the_peak_and_say_what_they_were_measured_with(
 
 def test_ten_chips_have_a_measured_bf16_rate():
     assert sum("bf16" in chip.achieved for chip in chips.ALL) == 10
+
+
+# ------------------------------------------------------------------------ capacities
+
+
+@EVERY_CHIP
+def test_capacities_are_whole_in_binary_units_and_say_how_gb_was_read(chip):
+    """HBM in whole GiB; the note has GiB, whatever the source prints."""
+    fact = chip.fact("hbm_bytes")
+    assert fact.value % 2**30 == 0
+    assert "GiB" in fact.note
+    for name in ("onchip_bytes", "registers_bytes", "l2_bytes", "cmem_bytes"):
+        if name in chip.facts:
+            assert chip.fact(name).value % 2**10 == 0, name
+
+
+def test_capacities_compare_in_one_unit():
+    """192 GiB over 32 GiB; as gigabytes of two kinds it came out as 6.44."""
+    assert chips.TPU_7X.hbm_bytes / chips.TPU_V6E.hbm_bytes == 6
+    assert chips.TPU_V4.hbm_bytes == chips.TPU_V6E.hbm_bytes
+    assert chips.TPU_V5E.hbm_bytes == chips.TPU_V2.hbm_bytes == 2**34
+
+
+@pytest.mark.parametrize(
+    ("chip", "reported"),
+    [
+        (chips.H100, 81_559 * 2**20),  # nvidia-smi, as the sources list it
+        (chips.A100_80GB, 81_920 * 2**20),
+        (chips.A100_40GB, 40_960 * 2**20),
+        (chips.B200, 183_359 * 2**20),
+        (chips.B300, 268.6 * 2**30),
+        (chips.MI300X, 206_141_652_992),  # rocm-smi
+    ],
+)
+def test_what_a_device_reports_is_the_record_less_what_the_driver_keeps(chip, reported):
+    """Within 0.6 %, where reading GB as 10⁹ bytes would be 7 % short."""
+    assert 0.994 < reported / chip.hbm_bytes <= 1
 
 
 # ------------------------------------------------- what was printed, and the value
@@ -171,10 +209,45 @@ def test_peaks_are_units_times_clock():
             if abs(product / peak(chip) - 1) > 0.02:
                 off.add(chip.id)
     assert {"tpu_v3", "tpu_v4", "tpu_v5e", "v100", "a100_80gb", "h100"} <= checked
-    assert {"mi250x", "mi300x", "mi355x", "gaudi2", "gaudi3"} <= checked
-    assert off == {"gaudi3"}
+    assert {"mi250x", "mi300x", "mi355x", "gaudi2", "gaudi3", "tpu_v5p"} <= checked
+    assert off == {"gaudi3", "b200", "gb200"}  # Blackwell: see the fp32 peaks below
     assert "1.6 GHz" in chips.GAUDI3.fact("flops.bf16").note
     assert "1.75 GHz" in chips.GAUDI3.fact("clock").note
+
+
+@pytest.mark.parametrize(
+    ("chip", "off"),
+    [(chips.GB200, 0.003), (chips.B200, 0.008), (chips.RUBIN, 0.01)],
+)
+def test_fp32_peaks_of_blackwell_and_rubin_fit_the_clock_that_the_device_reports(
+    chip, off
+):
+    """2 FLOPs a lane a clock, on the SMs that the device reports.
+
+    With 148 SMs on a GB200, as on a B200, its peak would need 2.11 GHz, which it does
+    not reach; with 224 on Rubin 2.27 GHz, less than was measured.
+    """
+    needed = chip.flops["fp32"] / (2 * chip.cores * 128)
+    assert abs(needed / chip.clock - 1) < off
+    other = {"GB200": 148, "Rubin": 224}.get(chip.name)
+    if other:
+        wrong = chip.flops["fp32"] / (2 * other * 128)
+        assert abs(wrong / chip.clock - 1) > 0.02
+
+
+def test_the_same_parts_on_one_board_have_fewer_sms_than_on_another():
+    """HGX boards carry 148 SMs a GPU, the Grace superchips 152."""
+    sms = {c.name: c.cores for c in (chips.B200, chips.GB200, chips.B300, chips.GB300)}
+    assert sms == {"B200": 148, "GB200": 152, "B300": 148, "GB300": 152}
+    for chip in (chips.B300, chips.GB300):  # no clock: both peaks need 1.98 to 2.06
+        assert 1.97e9 < chip.flops["fp32"] / (2 * chip.cores * chip.lanes) < 2.06e9
+
+
+def test_the_tensor_cores_of_blackwell_take_a_lower_clock_than_its_lanes():
+    """As on Hopper: one data sheet, two clocks."""
+    for chip, lower in ((chips.B200, 0.055), (chips.GB200, 0.026)):
+        clock = chip.flops["bf16"] / (chip.cores * chip.flops_per_clock)
+        assert 1 - clock / chip.clock == pytest.approx(lower, abs=0.001)
 
 
 def test_a_peak_that_would_need_an_impossible_clock_is_noted():
@@ -234,7 +307,7 @@ def test_older_pods_print_an_all_reduce_that_their_links_do_not_give():
         (chips.TPU_V6E, "scale_out_bandwidth", 25.6e12 / 8),  # 25.6 Tb/s a pod
         (chips.GB200, "scale_up_bandwidth", 130e12 / 2),  # 130 TB/s, both directions
         (chips.RUBIN, "scale_up_bandwidth", 260e12 / 2),  # 260 TB/s, both directions
-        (chips.TPU_8T, "hbm_bytes", 2e15),  # 2 PB of HBM in a pod
+        (chips.TPU_8T, "hbm_bytes", 2 * 2**50),  # 2 PB of HBM in a pod, read as PiB
         (chips.TRAINIUM3, "hbm_bytes", 20_736 * 2**30),  # Trn3 Gen2 UltraServer
         (chips.TRAINIUM3, "hbm_bandwidth", 705.6e12),  # Trn3 Gen2 UltraServer
     ],
@@ -319,6 +392,7 @@ def test_a_device_is_not_always_a_chip():
         ("TPU v5e", "TPU_V5E"),
         ("TPU v5 lite", "TPU_V5E"),
         ("cloud tpu V4", "TPU_V4"),
+        ("v4p", "TPU_V4"),
         ("Trillium", "TPU_V6E"),
         ("TPU v6 lite", "TPU_V6E"),
         ("ironwood", "TPU_7X"),
@@ -359,8 +433,9 @@ def test_every_name_of_a_chip_finds_it(chip):
         ("Trilium", r"^no chip is called 'Trilium'; nearest: TPU v6e \(Trillium\)"),
         ("h1000", r"^no chip is called 'h1000'; nearest: .*H100"),
         ("H100 PCIe", r"^no chip is called 'H100 PCIe'; nearest: H100"),
-        ("", r"^no chip is called ''; nearest: TPU v2, .*MTT S4000$"),
-        (None, r"^no chip is called None; nearest: "),
+        ("", r"^no chip is called '', nor nearly so; .* H100, MI300X, Trainium2$"),
+        (None, r"^no chip is called None, nor nearly so"),
+        ("rtx 4090", r"'rtx 4090', nor nearly so; chips.ALL has 30, such as TPU v5e, "),
     ],
 )
 def test_a_wrong_or_ambiguous_name_lists_the_candidates(name, message):

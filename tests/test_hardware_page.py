@@ -8,6 +8,7 @@ from bs4 import BeautifulSoup
 from docutils import nodes
 
 from shardmath import chips
+from shardmath.facts import term
 from shardmath.units import show
 from shardmath_site import facts, hardware
 
@@ -72,7 +73,7 @@ def test_every_fact_stands_with_its_value_source_and_note(chip):
 @EVERY_CHIP
 def test_facts_are_told_apart_and_have_their_unit(chip):
     """No two rows of a chip have one name; rates and sizes are printed with a unit."""
-    names = [facts.label(chip, name)[0] for name in chip.facts]
+    names = [chip.words(name) for name in chip.facts]
     assert len(set(names)) == len(names)
     assert not any("{" in name or name.startswith(" ") for name in names)
     text = soup([section(chip)]).text
@@ -80,7 +81,7 @@ def test_facts_are_told_apart_and_have_their_unit(chip):
         unit = "OPs/s" if precision.startswith("int") else "FLOPs/s"
         assert show(rate, unit, digits=4) in text
         assert f"{chip.intensity(precision):.4g} in {precision}" in text
-    assert show(chip.hbm_bytes, "bytes", digits=4) in text
+    assert show(chip.hbm_bytes, "capacity", digits=4) in text
     assert show(chip.hbm_bandwidth, "bytes/s", digits=4) in text
 
 
@@ -89,7 +90,7 @@ def test_all_disagreements_are_listed():
     listed = rows(hardware.disagreements())
     assert len(listed) == len(DISPUTES) > 60
     for chip, name, fact, value, source in DISPUTES:
-        words, unit = facts.label(chip, name)
+        words, unit = chip.words(name), term(name).unit
         theirs = facts.printed(value, unit)
         [row] = [
             row
@@ -137,7 +138,7 @@ def test_the_overview_has_every_chip_and_says_what_is_missing():
             chip.year,
             peak and peak / 1e12,
             facts.get("flops.fp8", 0) / 1e12,
-            chip.hbm_bytes / 1e9,
+            chip.hbm_bytes / 2**30,
             chip.hbm_bandwidth / 1e12,
             peak and peak / chip.hbm_bandwidth,
             facts.get("scale_up_bandwidth", 0) / 1e9,
@@ -163,8 +164,8 @@ def test_no_number_is_typed():
 
 
 def test_a_fact_without_words_stops_the_build():
-    with pytest.raises(ValueError, match=r"H100: no words for 'colour'"):
-        facts.label(chips.H100, "colour")
+    with pytest.raises(AttributeError, match=r"no fact is called 'colour'"):
+        chips.H100.words("colour")
 
 
 @pytest.mark.parametrize(

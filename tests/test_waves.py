@@ -111,7 +111,7 @@ def test_a_matmul_that_divides_evenly_reaches_the_peak():
         (lambda: simulate([], 4), "tiles = 0"),
         (lambda: simulate([1.0, -1.0], 4), r"seconds\[1\] = -1.0"),
         (lambda: tiles_of(0, 8, (8, 8)), "B = 0"),
-        (lambda: TiledMatmul(8, 8, 8, chips.B300).waves, "no source states 'cores'"),
+        (lambda: TiledMatmul(8, 8, 8, chips.H800).waves, "no source states 'cores'"),
     ],
 )
 def test_bad_input_is_refused_with_what_is_valid(call, message):

@@ -127,6 +127,9 @@ VOCABULARY = {
     "scale_out_bandwidth": Term(
         "Scale-out, one-way", "bytes/s", "data-centre network, one chip's share"
     ),
+    "host_bandwidth": Term(
+        "Link to the host, one-way", "bytes/s", "PCIe, one chip's own or its share"
+    ),
     "domain": Term(
         "Chips in the largest scale-up network", "", "TPU pod, NVLink domain"
     ),

@@ -304,7 +304,8 @@ def _text(value: object, unit: str, digits: int) -> str:
         return show(value, unit, digits)
     if isinstance(value, int):
         return f"{value:,}"
-    return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
+    large = abs(value) >= 10**digits  # :g turns to powers here
+    return f"{value:,.0f}" if large else f"{value:,.{digits}g}"
 
 
 def _is_form(unit: str) -> bool:

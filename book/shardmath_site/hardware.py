@@ -7,8 +7,7 @@ records. The overview sorts and filters by ``hardware.js`` and reads well withou
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from html import escape
 from importlib.resources import files
 from itertools import groupby
@@ -19,9 +18,11 @@ from sphinx.util.docutils import SphinxDirective
 
 from shardmath import chips
 from shardmath.chips import Chip
-from shardmath.facts import Fact, Source
+from shardmath.facts import Fact, Source, Unpublished, term
+from shardmath.tables import MISSING, compare
+from shardmath.units import GiB
 
-from .facts import exact, label, printed
+from .facts import exact, printed
 
 KINDS = ("vendor", "vendor-code", "paper", "secondary")  # nearest the chip first
 ABSENT = (
@@ -65,56 +66,32 @@ def _html(text: str, *classes: str) -> nodes.raw:
     return nodes.raw("", text, format="html", classes=list(classes))
 
 
-def _peak(chip: Chip) -> tuple[float, str] | None:
-    """The bf16 peak of `chip`, else that in fp16, and which it is."""
-    precision = next((p for p in ("bf16", "fp16") if p in chip.flops), None)
-    return precision and (chip.flops[precision], precision)
+def _precision(chip: Chip) -> str:
+    """bf16, or fp16 where there is no bf16."""
+    for precision in ("bf16", "fp16"):
+        if precision in chip.flops:
+            return precision
+    raise Unpublished(f"{chip.name}: neither bf16 nor fp16 is published")
 
 
-def _intensity(chip: Chip) -> tuple[float, str] | None:
-    """Critical intensity at that peak."""
-    peak = _peak(chip)
-    return peak and (chip.intensity(peak[1]), peak[1])
+def _named(chip: Chip, value: float) -> float | tuple[float, str]:
+    """`value`, with the precision behind it where that is not bf16."""
+    precision = _precision(chip)
+    return value if precision == "bf16" else (value, precision)
 
 
-def _of(name: str) -> Callable[[Chip], tuple[float, str] | None]:
-    """A reader of the fact `name`, where it is published."""
-    return lambda chip: (chip.fact(name).value, "") if name in chip.facts else None
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of the overview: its numbers are in `unit`, `scale` base units."""
-
-    name: str
-    unit: str
-    scale: float
-    read: Callable[[Chip], tuple[float, str] | None]
-
-    @property
-    def header(self) -> str:
-        return f'{self.name}<br><span class="sm-unit">{self.unit}</span>'
-
-    def cell(self, chip: Chip) -> str:
-        """The number to four digits, with its precision where that is not bf16."""
-        found = self.read(chip)
-        if not found:
-            return ABSENT
-        value, precision = found
-        number = f"{float(f'{value / self.scale:.4g}'):,g}"
-        other = precision not in ("", "bf16")
-        return number + f' <span class="sm-unit">{precision}</span>' * other
-
-
-COLUMNS = (
-    Column("bf16 peak", "TFLOPs/s", 1e12, _peak),
-    Column("fp8 peak", "TFLOPs/s", 1e12, _of("flops.fp8")),
-    Column("HBM", "GB", 1e9, _of("hbm_bytes")),
-    Column("HBM bandwidth", "TB/s", 1e12, _of("hbm_bandwidth")),
-    Column("Critical intensity", "FLOPs/byte", 1, _intensity),
-    Column("Scale-up", "GB/s", 1e9, _of("scale_up_bandwidth")),
-    Column("Scale-out", "GB/s", 1e9, _of("scale_out_bandwidth")),
-)
+# What the overview says of a chip: (heading, unit) and the number in that unit.
+COLUMNS = {
+    ("bf16 peak", "TFLOPs/s"): lambda c: _named(c, c.flops[_precision(c)] / 1e12),
+    ("fp8 peak", "TFLOPs/s"): lambda c: c.flops["fp8"] / 1e12,
+    ("HBM", "GiB"): lambda c: c.hbm_bytes / GiB,
+    ("HBM bandwidth", "TB/s"): lambda c: c.hbm_bandwidth / 1e12,
+    ("Critical intensity", "FLOPs/byte"): lambda c: _named(
+        c, c.intensity(_precision(c))
+    ),
+    ("Scale-up", "GB/s"): lambda c: c.scale_up_bandwidth / 1e9,
+    ("Scale-out", "GB/s"): lambda c: c.scale_out_bandwidth / 1e9,
+}
 FILTER = (
     '<p class="sm-filter" hidden><label>Filter by name, vendor or year '
     '<input type="search" autocomplete="off" spellcheck="false"></label> '
@@ -125,18 +102,20 @@ FILTER = (
 def overview() -> list[nodes.Node]:
     """One row for each accelerator, and the field that filters them."""
 
-    def row(chip: Chip) -> str:
+    def row(chip: Chip, cells: tuple[str, ...]) -> str:
         words = " ".join((chip.name, chip.vendor, str(chip.year), *chip.aliases))
         return _row(
             _link(chip),
-            str(chip.year),
-            *(column.cell(chip) for column in COLUMNS),
+            *(ABSENT if cell == MISSING else escape(cell) for cell in cells),
             attributes=f' data-words="{escape(words.lower())}"',
         )
 
-    header = ("Chip", "Year", *(column.header for column in COLUMNS))
-    rows = map(row, chips.ALL)
-    return [_html(FILTER + _table("All accelerators", header, rows), "sm-hardware")]
+    numbers = {name: (read, "", 4) for (name, _), read in COLUMNS.items()}
+    shown = compare(chips.ALL, {"Year": "year"} | numbers)
+    units = [f'{name}<br><span class="sm-unit">{unit}</span>' for name, unit in COLUMNS]
+    rows = map(row, chips.ALL, shown.rows)
+    table = _table("All accelerators", ("Chip", "Year", *units), rows)
+    return [_html(FILTER + table, "sm-hardware")]
 
 
 def records() -> list[nodes.Node]:
@@ -166,7 +145,7 @@ def _record(chip: Chip) -> nodes.section:
 
 
 def _fact(chip: Chip, name: str, fact: Fact) -> str:
-    words, unit = label(chip, name)
+    words, unit = chip.words(name), term(name).unit
     value = printed(fact.value, unit)
     if not value.startswith(exact(fact.value)):
         value += _note(exact(fact.value))
@@ -190,7 +169,7 @@ def disagreements() -> list[nodes.Node]:
     """All of them, the furthest apart first."""
 
     def row(ratio, chip, name, fact, value, source) -> str:
-        words, unit = label(chip, name)
+        words, unit = chip.words(name), term(name).unit
         ours = printed(fact.value, unit) + _note(_link(fact.source))
         theirs = printed(value, unit) + _note(_link(source))
         return _row(_link(chip), escape(words), ours, theirs, f"{ratio:.4g}")
