@@ -4,12 +4,14 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmath import chips, roofline
 from shardmath.estimate import Estimate, Leg, Roof
+from shardmath.units import bytes_per_value
 
 SIZES = st.integers(1, 20_000)
 V5E_AS_PUBLISHED = chips.measured("v5e", {"bf16": 197e12}, 820e9)
@@ -135,3 +137,126 @@ def test_estimate_says_which_resource_binds():
 def test_bad_input_is_quoted(call, said):
     with pytest.raises(ValueError, match=said):
         call()
+
+
+# --------------------------------------------------------- the host, the other roof
+
+
+def test_a_host_link_has_its_own_critical_batch():
+    """61,000 tokens on a v6e whose weights come over 15 GB/s: a published answer."""
+    v6e = chips.TPU_V6E
+    published = roofline.critical_batch(v6e, bandwidth=1.5e10)
+    assert published == pytest.approx(61_000, rel=0.005)
+    over_host = roofline.critical_batch(v6e, 8192, 32_768, bandwidth=1.5e11)
+    slow = chips.measured("slow", {"bf16": v6e.flops["bf16"]}, 1.5e11)
+    assert over_host == roofline.critical_batch(slow, 8192, 32_768)
+    with pytest.raises(ValueError, match="bandwidth = -1"):
+        roofline.critical_batch(v6e, bandwidth=-1)
+
+
+def test_reading_takes_bytes_over_bandwidth_and_no_math():
+    """200 billion parameters in bf16 on 32 v4 take about 10 ms: a published answer."""
+    v4 = chips.TPU_V4
+    from_hbm = roofline.read(400e9 / 32, v4)
+    assert from_hbm.lower == pytest.approx(10e-3, rel=0.05)
+    assert (from_hbm.bound, from_hbm.flops) == ("memory-bound", 0)
+    from_host = roofline.read(16e9, v4, bandwidth=v4.host_bandwidth)
+    assert (from_host.lower, from_host.bound) == (1, "comms-bound")
+
+
+def test_elementwise_work_stands_under_the_roof_of_the_vector_units():
+    """Under the matrix units' no operation on n values would ever be compute-bound."""
+    v5e = chips.TPU_V5E
+    roof = roofline.vector_roof(v5e)
+    assert roof.peak == 1 * 4096 * 1.5e9 < roofline.roof(v5e).peak / 30
+    for flops in (1, 10, 20, 60):
+        op = roofline.elementwise(1e9, v5e, flops=flops)
+        assert (op.bound == "compute-bound") == (op.intensity > roof.ridge)
+        assert op.flops / op.lower == pytest.approx(roof.at(op.intensity))
+    assert roofline.elementwise(1e9, v5e, flops=60).bound == "compute-bound"
+    granted = roofline.elementwise(1e9, v5e, flops=60, rate=v5e.flops["bf16"])
+    assert granted.bound == "memory-bound"
+
+
+def test_the_published_intensity_of_a_vpu_counts_one_core_of_two():
+    """About 3 at 7e12 FLOPs/s in chapter 1 of that book, 1.4e13 in its chapter 2."""
+    v5p = chips.TPU_V5P
+    assert v5p.vector_flops == pytest.approx(1.4e13, rel=0.03)
+    assert v5p.vector_flops / v5p.cores == pytest.approx(7e12, rel=0.03)
+    assert roofline.vector_roof(v5p).ridge / v5p.cores == pytest.approx(3, rel=0.15)
+    with pytest.raises(ValueError, match="MI300X: no source states 'lanes'"):
+        roofline.elementwise(8, chips.MI300X)
+
+
+@pytest.mark.parametrize("side", [8, 128, 256])
+def test_sums_that_go_in_and_out_cost_more_than_the_activations(side):
+    """Count the bytes of a token: side in bf16, side sums in fp32 in and out."""
+    nbytes = side * 2 + side * 4 + side * 4
+    found = roofline.stationary_intensity(side)
+    assert found == pytest.approx(2 * side**2 / nbytes)
+    assert found == pytest.approx(side / 2 / 2.5)  # and not the side / 2 of kept sums
+
+
+# ------------------------------------------------------------------- two chips, again
+
+
+@pytest.mark.parametrize(("D", "gain"), [(7880, 1.00), (16_384, 1.35), (32_768, 1.61)])
+def test_without_overlap_a_second_chip_gains_less(D, gain):
+    alone = roofline.matmul(1e6, D, 1e6, chips.TPU_V5E)
+    split = roofline.split_matmul(1e6, D, 1e6, chips.TPU_V5E)
+    assert alone.lower / split.without_overlap == pytest.approx(gain, abs=0.005)
+    assert alone.lower / split.lower == pytest.approx(2, rel=1e-3)
+    assert split.lower <= split.without_overlap <= split.upper
+
+
+@given(st.integers(1, 100_000), st.integers(1, 100_000), st.booleans(), st.booleans())
+def test_the_split_pays_above_its_threshold_and_not_below(B, F, overlap, gpu):
+    chip = chips.H100 if gpu else chips.TPU_V5E
+    D = roofline.split_threshold(chip, B, F, overlap=overlap)
+    for factor in (0.999, 1.001):
+        alone = roofline.matmul(B, factor * D, F, chip).lower
+        split = roofline.split_matmul(B, factor * D, F, chip)
+        time = split.lower if overlap else split.without_overlap
+        assert (time < alone) == (factor > 1)
+
+
+@given(st.integers(1, 100_000), st.integers(1, 100_000))
+def test_the_threshold_at_best_has_a_closed_form(B, F):
+    """The lesser of the math's and the HBM's, as its docstring says."""
+    v5e = chips.TPU_V5E
+    math_term = 2 * v5e.flops["bf16"] / (2 * v5e.link_bandwidth)
+    hbm_term = (v5e.hbm_bandwidth / v5e.link_bandwidth - 1) * B * F / (B + F)
+    found = roofline.split_threshold(v5e, B, F)
+    assert found == pytest.approx(min(math_term, hbm_term), rel=1e-9)
+
+
+# ------------------------------------------------------------------------ the one door
+
+
+@pytest.mark.parametrize("convert", [np.int32, np.int64, np.float32, jnp.int32])
+def test_numbers_of_fixed_width_do_not_overflow(convert):
+    """In int32 this matmul would take 0 s and be memory-bound: 71 ms, compute-bound."""
+    n = convert(65_536)
+    exact = roofline.matmul(65_536, 65_536, 65_536, chips.TPU_V5E)
+    for op in (
+        roofline.matmul(n, n, n, chips.TPU_V5E),
+        roofline.tiled_matmul(n, n, n, chips.TPU_V5E, (n, n)),
+    ):
+        assert op.bound == "compute-bound"
+        assert op.lower == exact.lower
+        assert all(type(leg.amount) in (int, float) for leg in op.legs)
+    split = roofline.split_matmul(n, n, n, chips.TPU_V5E)
+    assert split.flops == exact.flops / 2
+    values = roofline.elementwise(convert(2**30), chips.TPU_V5E, reads=convert(2))
+    assert values.nbytes == 3 * 2 * 2**30
+    assert roofline.tile_traffic(n, n, n, (n, n)) == 3 * 65_536**2
+    assert Leg("HBM", convert(2**30), convert(2**20)).seconds == 1024
+
+
+def test_int4_takes_half_a_byte():
+    """Weights in int4 have a quarter of the bytes, and need a quarter of the tokens."""
+    assert bytes_per_value("int4") == 0.5
+    batch = roofline.critical_batch
+    assert batch(chips.TPU_V5E, weights="int4") == batch(chips.TPU_V5E) / 4
+    op = roofline.matmul(1, 4096, 4096, chips.TPU_V5E, weights="int4")
+    assert op.nbytes == 4096**2 / 2 + 2 * 2 * 4096

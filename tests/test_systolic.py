@@ -4,6 +4,7 @@ import itertools
 import random
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from shardmath import figures, systolic
@@ -105,7 +106,7 @@ def test_many_tiles_reach_the_limits():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: systolic.cycles(0, 1, 4), "B = 0: must be a whole number, 1 or more"),
+        (lambda: systolic.cycles(0, 1, 4), "B = 0: must be a whole number from 1"),
         (lambda: systolic.cycles(4, 1, 2.5), "size = 2.5"),
         (lambda: systolic.padded(True, 4), "length = True"),
         (lambda: systolic.multiply([], [], 2), "neither empty"),
@@ -160,3 +161,17 @@ def test_a_busy_cell_is_drawn_with_its_token():
     drawing = FIGURE.draw(size=4, B=4, step=5)
     assert drawing.data["busy"] == 1
     assert "1 of 16 cells" in drawing.summary
+
+
+@pytest.mark.parametrize("convert", [np.int8, np.int32])
+def test_numbers_of_fixed_width_do_not_overflow(convert):
+    """127 · 127, summed, is past int8; the sizes are numbers of the same kind."""
+    X = np.full((3, 4), 127, convert)
+    run = systolic.multiply(X, X.T, convert(2))
+    assert run.result == ((4 * 127**2,) * 3,) * 3
+    large = np.int32(2**20)
+    assert systolic.cycles(large, large, np.int32(128)) == systolic.cycles(
+        2**20, 2**20, 128
+    )
+    assert systolic.useful(large, large, np.int32(128)) == 1
+    assert 0 < systolic.utilization(large, large, np.int32(128)) <= 1

@@ -4,8 +4,10 @@ import itertools
 import json
 import math
 import random
+import re
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from shardmath import chips, figures
@@ -105,7 +107,7 @@ def test_a_matmul_that_divides_evenly_reaches_the_peak():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Waves(0, 132), "tiles = 0: must be a whole number above 0"),
+        (lambda: Waves(0, 132), "tiles = 0: must be a whole number from 1"),
         (lambda: Waves(5, 2.5), "sms = 2.5: must be a whole number"),
         (lambda: Waves(True, 2), "tiles = True"),
         (lambda: simulate([], 4), "tiles = 0"),
@@ -164,3 +166,36 @@ def test_the_live_figure_shows_the_numbers_of_the_model(seed):
 def test_the_live_figure_opens_on_the_one_tile_too_many():
     data = FIGURE.draw().data
     assert (data["tiles"], data["sms"], data["waves"], data["last"]) == (133, 132, 2, 1)
+
+
+@pytest.mark.parametrize("convert", [np.int32, np.int64])
+def test_numbers_of_fixed_width_do_not_overflow(convert):
+    """2·b·f·D of a large product is past 2³¹."""
+    n, side = convert(65_536), convert(256)
+    op = TiledMatmul(n, n, n, chips.H100, (side, side))
+    plain = TiledMatmul(65_536, 65_536, 65_536, chips.H100, (256, 256))
+    assert (op.seconds, op.ideal, op.waves) == (plain.seconds, plain.ideal, plain.waves)
+    assert repr(Waves(convert(133), convert(132))) == repr(Waves(133, 132))
+    assert simulate(np.ones(133, "float32"), convert(132)).seconds == 2.0
+    assert tiles_of(n, n, (convert(1), convert(1))) == 65_536**2
+
+
+@pytest.mark.parametrize(
+    ("sms", "boxes", "filled"),
+    [(8, 8, 0.76), (40, 40, 0.76), (41, 1, 1), (132, 1, 1)],
+)
+def test_few_sms_are_drawn_apart_and_many_in_step_as_one_block(sms, boxes, filled):
+    """Up to 40 SMs each has a box of its own with 0.12 free on both sides; then those
+    in step join, since a seam could not be seen."""
+    drawn = re.findall(
+        r'<rect x="56" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"',
+        timeline(simulate([1.0] * sms, sms)),
+    )
+    boxed = [(float(top), float(height)) for top, height in drawn]
+    assert len(boxed) == boxes
+    pitch = 244 / boxes  # of the plot, in pixels
+    assert all(height == pytest.approx(filled * pitch, abs=0.15) for _, height in boxed)
+    tops = sorted(top for top, _ in boxed)
+    assert all(
+        b - a == pytest.approx(pitch, abs=0.15) for a, b in itertools.pairwise(tops)
+    )

@@ -1,8 +1,9 @@
 """Times and their bounds: what an operation asks of each resource of a machine."""
 
+import math
 from dataclasses import dataclass
 
-from .units import positive, show
+from .units import number, positive, show
 
 BOUNDS = {
     "math": "compute-bound",
@@ -19,6 +20,14 @@ class Leg:
     resource: str
     amount: float
     rate: float
+
+    def __post_init__(self) -> None:
+        amount = number("amount", self.amount)
+        if not 0 <= amount < math.inf:
+            raise ValueError(f"amount = {self.amount!r}: must be finite, 0 or more")
+        (rate,) = positive(rate=self.rate)
+        object.__setattr__(self, "amount", amount)
+        object.__setattr__(self, "rate", rate)
 
     @property
     def seconds(self) -> float:
@@ -46,6 +55,17 @@ class Estimate:
     def upper(self) -> float:
         """Seconds if each waits for the others; never above lower × number of legs."""
         return sum(leg.seconds for leg in self.legs)
+
+    @property
+    def without_overlap(self) -> float:
+        """Seconds if the network starts when the work of the chip is done.
+
+            max(T_math, T_HBM, …) + T_network
+
+        So it is where the network carries the result, unless the work is cut in pieces.
+        """
+        times = self.seconds
+        return times.pop("network", 0) + max(times.values(), default=0)
 
     @property
     def bound(self) -> str:
@@ -102,7 +122,9 @@ class Roof:
     bandwidth: float
 
     def __post_init__(self) -> None:
-        positive(peak=self.peak, bandwidth=self.bandwidth)
+        peak, bandwidth = positive(peak=self.peak, bandwidth=self.bandwidth)
+        object.__setattr__(self, "peak", peak)
+        object.__setattr__(self, "bandwidth", bandwidth)
 
     @property
     def ridge(self) -> float:
@@ -115,5 +137,5 @@ class Roof:
         >>> Roof("toy", peak=100.0, bandwidth=10.0).at(2.0)
         20.0
         """
-        positive(intensity=intensity)
+        (intensity,) = positive(intensity=intensity)
         return min(self.peak, intensity * self.bandwidth)

@@ -11,12 +11,55 @@ import math
 
 from .chips import Chip
 from .estimate import Estimate, Leg, Roof
-from .units import bytes_per_value, positive
+from .units import bytes_per_value, positive, show
 
 
 def roof(chip: Chip, precision: str = "bf16") -> Roof:
     """The roof of one chip over its HBM, at the dense peak of `precision`."""
     return Roof(chip.name, chip.flops[precision], chip.hbm_bandwidth)
+
+
+def vector_roof(chip: Chip) -> Roof:
+    """The second, lower roof over the same HBM: that of the vector units.
+
+    Raises:
+        Unpublished: a ValueError; cores, lanes or clock of the chip are not published.
+
+    Source:
+        "How to Scale Your Model" puts the critical intensity of a TPU v5p's VPU near 3,
+        counting one of its two cores; with both it is 5.2.
+
+    >>> from shardmath.chips import TPU_V5P
+    >>> round(vector_roof(TPU_V5P).ridge, 1), round(roof(TPU_V5P).ridge)
+    (5.2, 166)
+    """
+    name = f"{chip.name}, vector units"
+    return Roof(name, chip.vector_flops, chip.hbm_bandwidth)
+
+
+def read(nbytes: float, chip: Chip, bandwidth: float | None = None) -> Estimate:
+    """Reading `nbytes` once: nbytes / bandwidth.
+
+    Args:
+        nbytes: of all arrays that are read.
+        chip: a record from `chips`.
+        bandwidth: of what they are read from, bytes/s; the chip's HBM if not given.
+            `chip.host_bandwidth` for arrays that the host holds.
+
+    Returns:
+        An Estimate with one "HBM" leg, or one "network" leg for another bandwidth.
+
+    >>> from shardmath.chips import TPU_V4
+    >>> print(read(400e9 / 32, TPU_V4))  # 200 billion parameters in bf16 on 32 chips
+    12.5 GB to TPU v4: 10.4 ms to 10.4 ms, memory-bound (HBM 10.4 ms)
+    """
+    (nbytes,) = positive(nbytes=nbytes)
+    leg = (
+        Leg("HBM", nbytes, chip.hbm_bandwidth)
+        if bandwidth is None
+        else Leg("network", nbytes, *positive(bandwidth=bandwidth))
+    )
+    return Estimate(f"{show(nbytes, 'bytes')} to {chip.name}", (leg,))
 
 
 def matmul(
@@ -57,7 +100,7 @@ def matmul(
     >>> matmul(16, 8192, 8192, TPU_V5E).bound
     'memory-bound'
     """
-    positive(B=B, D=D, F=F)
+    B, D, F = positive(B=B, D=D, F=F)
     w = bytes_per_value(weights or precision)
     a = bytes_per_value(activations or precision)
     nbytes = a * B * D + w * D * F + a * B * F
@@ -77,16 +120,20 @@ def critical_batch(
     precision: str = "bf16",
     weights: str | None = None,
     activations: str | None = None,
+    bandwidth: float | None = None,
 ) -> float:
-    """B* where T_math = T_HBM for X[B, D] · W[D, F]; below, it is memory-bound.
+    """B* where T_math is the time of the bytes, for X[B, D] · W[D, F].
 
         B* = I·w·D·F / (2·D·F − I·a·(D + F)),   I = C / bandwidth
 
-    As D and F grow, B* falls to the rule of thumb I·w / 2.
+    Below B* the bytes take longer. As D and F grow, B* falls to the rule of thumb
+    I·w / 2.
 
     Args:
         chip, precision, weights, activations: as for `matmul`.
         D, F: sizes of W; infinite (the default) gives the rule of thumb.
+        bandwidth: of what the arrays cross, bytes/s; the chip's HBM if not given,
+            `chip.host_bandwidth` for weights that the host holds.
 
     Returns:
         Tokens, not rounded. `inf` where no batch makes this matmul compute-bound
@@ -95,15 +142,21 @@ def critical_batch(
     >>> from shardmath.chips import TPU_V5E
     >>> bool(critical_batch(TPU_V5E) < critical_batch(TPU_V5E, 4096, 4096))
     True
+    >>> round(critical_batch(TPU_V5E, bandwidth=TPU_V5E.host_bandwidth))
+    12312
     """
-    for name, size in {"D": D, "F": F}.items():
-        if size != math.inf:
-            positive(**{name: size})
+    D, F = (_size("D", D), _size("F", F))
     w = bytes_per_value(weights or precision)
     a = bytes_per_value(activations or precision)
-    per_flop = chip.intensity(precision)
+    rate = chip.hbm_bandwidth if bandwidth is None else bandwidth
+    per_flop = chip.flops[precision] / positive(bandwidth=rate)[0]
     room = 2 - per_flop * a * (1 / D + 1 / F)  # numerator and denominator over D·F
     return per_flop * w / room if room > 0 else math.inf
+
+
+def _size(name: str, size: float) -> float:
+    """A size that may be infinite."""
+    return math.inf if size == math.inf else positive(**{name: size})[0]
 
 
 def elementwise(
@@ -113,32 +166,61 @@ def elementwise(
     reads: float = 1,
     writes: float = 1,
     precision: str = "bf16",
+    rate: float | None = None,
 ) -> Estimate:
     """y = f(x, …) on n values: `flops`·n FLOPs, (reads + writes)·b·n bytes.
 
     Args:
         n: number of values of one array.
         chip: a record from `chips`.
-        flops: FLOPs per value.
+        flops: FLOPs per value; an exponential or a GELU takes 10 and more.
         reads, writes: arrays read and written, each of n values of `precision`.
+        rate: FLOPs/s of what does them; `chip.vector_flops` if not given.
 
     Returns:
-        An Estimate. It grants the operation the matmul peak, which no vector unit
-        reaches, so the math time is far too short and "memory-bound" is safe.
+        An Estimate with a "math" leg, on the vector units, and an "HBM" leg.
+
+    Assumes:
+        Each FLOP takes one lane one clock, in fp32. GPUs do two narrower values, and a
+        multiply-add, in one.
+
+    Raises:
+        ValueError: as `matmul`; Unpublished where no `rate` is given and the chip's
+            vector units are not published.
 
     >>> from shardmath.chips import TPU_V5E
     >>> elementwise(1e9, TPU_V5E, reads=2).bound
     'memory-bound'
+    >>> elementwise(1e9, TPU_V5E, flops=60).bound
+    'compute-bound'
     """
-    positive(n=n, flops=flops, reads=reads, writes=writes)
+    n, flops, reads, writes = positive(n=n, flops=flops, reads=reads, writes=writes)
     nbytes = (reads + writes) * bytes_per_value(precision) * n
+    peak = chip.vector_flops if rate is None else rate
     return Estimate(
         f"elementwise on {n:g} values of {precision} on {chip.name}",
-        (
-            Leg("math", flops * n, chip.flops[precision]),
-            Leg("HBM", nbytes, chip.hbm_bandwidth),
-        ),
+        (Leg("math", flops * n, peak), Leg("HBM", nbytes, chip.hbm_bandwidth)),
     )
+
+
+def stationary_intensity(
+    side: float, activations: str = "bf16", sums: str = "fp32"
+) -> float:
+    """FLOPs per byte of a matrix unit that keeps side × side weights: 2·side/(a + 2·p).
+
+    Each token brings `side` activations of a bytes and `side` sums of p bytes, which go
+    out again, for 2·side² FLOPs. Where the sums stay instead, activations and weights
+    come in and the intensity is side / a.
+
+    Args:
+        side: of the block of weights that stays.
+        activations, sums: formats; set a and p.
+
+    >>> stationary_intensity(128), stationary_intensity(128, sums="bf16")
+    (25.6, 42.666666666666664)
+    """
+    (side,) = positive(side=side)
+    return 2 * side / (bytes_per_value(activations) + 2 * bytes_per_value(sums))
 
 
 def tile_traffic(B: float, D: float, F: float, tile: tuple[float, float]) -> float:
@@ -153,7 +235,7 @@ def tile_traffic(B: float, D: float, F: float, tile: tuple[float, float]) -> flo
     True
     """
     b, f = tile
-    positive(B=B, D=D, F=F, b=b, f=f)
+    B, D, F, b, f = positive(B=B, D=D, F=F, b=b, f=f)
     return B * D * math.ceil(F / f) + D * F * math.ceil(B / b) + B * F
 
 
@@ -180,6 +262,7 @@ def tiled_matmul(
     Raises:
         ValueError: as `matmul`; also where the on-chip bandwidth is not published.
     """
+    B, D, F = positive(B=B, D=D, F=F)
     size = bytes_per_value(precision)
     hbm = Leg("HBM", size * tile_traffic(B, D, F, tile), chip.hbm_bandwidth)
     legs = [Leg("math", 2 * B * D * F, chip.flops[precision]), hbm]
@@ -214,13 +297,78 @@ def split_matmul(
         bandwidth: one-way bytes/s between the two; one link of the chip if not given.
 
     Returns:
-        An Estimate with "math", "HBM" and "network" legs, all for one chip.
+        An Estimate with "math", "HBM" and "network" legs, all for one chip. The
+        exchange needs the finished sums: `.lower`, at best, takes a matmul that is cut
+        into pieces, so that one is sent while the next is multiplied;
+        `.without_overlap` is the time of a plain matmul and then an AllReduce.
+
+    >>> from shardmath.chips import TPU_V5E
+    >>> split = split_matmul(4096, 16_384, 8192, TPU_V5E)
+    >>> alone = matmul(4096, 16_384, 8192, TPU_V5E).lower
+    >>> round(alone / split.lower, 2), round(alone / split.without_overlap, 2)
+    (2.0, 1.35)
     """
+    B, D, F = positive(B=B, D=D, F=F)
     one = matmul(B, D / 2, F, chip, precision)
     exchange = bytes_per_value(precision) * B * F
-    rate = chip.link_bandwidth if bandwidth is None else bandwidth
-    positive(bandwidth=rate)
+    link = Leg("network", exchange, _link(chip, bandwidth))
     return Estimate(
         f"[{B:g}, {D:g}] · [{D:g}, {F:g}] in {precision} over two {chip.name}",
-        (*one.legs, Leg("network", exchange, rate)),
+        (*one.legs, link),
     )
+
+
+def split_threshold(
+    chip: Chip,
+    B: float = math.inf,
+    F: float = math.inf,
+    bandwidth: float | None = None,
+    precision: str = "bf16",
+    overlap: bool = True,
+) -> float:
+    """D from which two chips are faster than one at X[B, D] · W[D, F] split along D.
+
+        at best:          D* = min(b·C / 2·W_link,  (W_hbm / W_link − 1)·B·F / (B + F))
+        without overlap:  D* = b·C / W_link,  for large B and F
+
+    The first term is the math's. The second is the HBM's, which takes over at small B:
+    there one chip is memory-bound, and to read half of W each is a gain.
+
+    Args:
+        chip, precision, bandwidth: as for `split_matmul`.
+        B, F: tokens and output size; infinite (the default) leaves the math alone.
+        overlap: whether the exchange hides behind the matmul (`.lower`), or follows it
+            (`.without_overlap`).
+
+    Returns:
+        The size D, not rounded; above it two chips gain.
+
+    >>> from shardmath.chips import TPU_V5E
+    >>> [round(split_threshold(TPU_V5E, overlap=hides)) for hides in (True, False)]
+    [3940, 7880]
+    >>> round(split_threshold(TPU_V5E, B=16, F=8192))
+    246
+    """
+    b, link = bytes_per_value(precision), _link(chip, bandwidth)
+    edge = 1 / _size("B", B) + 1 / _size("F", F)
+    net = b / link  # all times over B·F
+
+    def chip_time(D: float, share: float) -> float:
+        math_time = 2 * D * share / chip.flops[precision]
+        return max(math_time, b * (D * share * edge + 1) / chip.hbm_bandwidth)
+
+    def gains(D: float) -> bool:
+        alone, half = chip_time(D, 1), chip_time(D, 0.5)
+        return (max(half, net) if overlap else half + net) < alone
+
+    low, high = 0.0, 2 * b * chip.flops[precision] / link  # two chips gain at `high`
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (low, middle) if gains(middle) else (middle, high)
+    return high
+
+
+def _link(chip: Chip, bandwidth: float | None) -> float:
+    """The bandwidth given, or that of one link of the chip."""
+    rate = chip.link_bandwidth if bandwidth is None else bandwidth
+    return positive(bandwidth=rate)[0]

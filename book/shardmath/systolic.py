@@ -19,6 +19,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .units import number, whole
+
 Matrix = Sequence[Sequence[float]]
 
 
@@ -100,7 +102,7 @@ def cycles(B: int, tiles: int, size: int, prefetch: bool = True) -> int:
     >>> cycles(B=8, tiles=1, size=4), cycles(8, 3, 4), cycles(8, 3, 4, prefetch=False)
     (18, 34, 42)
     """
-    _whole(B=B, tiles=tiles, size=size)
+    B, tiles, size = whole(B=B, tiles=tiles, size=size)
     if prefetch:
         return size + (tiles - 1) * max(B, size) + B + 2 * size - 2
     return tiles * (size + B) + 2 * size - 2
@@ -114,6 +116,7 @@ def utilization(B: int, tiles: int, size: int, prefetch: bool = True) -> float:
     >>> [round(utilization(128, tiles, size=128), 3) for tiles in (1, 10, 1000)]
     [0.251, 0.77, 0.997]
     """
+    B, tiles, size = whole(B=B, tiles=tiles, size=size)
     return tiles * B / cycles(B, tiles, size, prefetch)
 
 
@@ -123,7 +126,7 @@ def padded(length: int, size: int) -> int:
     >>> padded(100, 128), padded(129, 128)
     (128, 256)
     """
-    _whole(length=length, size=size)
+    length, size = whole(length=length, size=size)
     return -(-length // size) * size
 
 
@@ -133,6 +136,7 @@ def useful(D: int, F: int, size: int) -> float:
     >>> useful(D=64, F=4096, size=128)
     0.5
     """
+    D, F, size = whole(D=D, F=F, size=size)
     return D * F / (padded(D, size) * padded(F, size))
 
 
@@ -166,6 +170,7 @@ def multiply(X: Matrix, W: Matrix, size: int, prefetch: bool = True) -> Run:
 
 def steps(X: Matrix, W: Matrix, size: int, prefetch: bool = True) -> Iterator[Cycle]:
     """The empty array, then the array after each cycle; arguments as for `multiply`."""
+    (size,) = whole(size=size)
     tokens, tiles = _tiled(X, W, size)
     above = [{} for _ in range(size)]  # by column: the weights, by cycle
     beside = [{} for _ in range(size)]  # by row: the activations, by cycle
@@ -213,9 +218,14 @@ def _tick(cycle: Cycle) -> Cells:
     return tuple(tuple(later(i, j) for j in size) for i in size)
 
 
+def _numbers(name: str, rows: Matrix) -> list[list[float]]:
+    """The matrix in Python's own numbers, which do not overflow."""
+    return [[number(name, value) for value in row] for row in rows]
+
+
 def _tiled(X: Matrix, W: Matrix, size: int):
     """Tokens, padded, and the tiles of W, each with its first row."""
-    _whole(size=size)
+    X, W = _numbers("X", X), _numbers("W", W)
     across, wide = {len(row) for row in X}, {len(row) for row in W}
     if across != {len(W)} or len(wide) != 1 or wide == {0}:
         raise ValueError(
@@ -232,9 +242,3 @@ def _tiled(X: Matrix, W: Matrix, size: int):
         for d in range(0, deep, size)
     ]
     return tokens, tiles
-
-
-def _whole(**numbers: int) -> None:
-    for name, n in numbers.items():
-        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
-            raise ValueError(f"{name} = {n!r}: must be a whole number, 1 or more")

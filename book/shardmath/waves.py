@@ -14,7 +14,7 @@ from itertools import groupby
 
 from .chips import Chip
 from .drawing import svg
-from .units import positive, show
+from .units import positive, show, whole
 
 
 @dataclass(frozen=True)
@@ -29,9 +29,9 @@ class Waves:
     sms: int
 
     def __post_init__(self) -> None:
-        for name, count in {"tiles": self.tiles, "sms": self.sms}.items():
-            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                raise ValueError(f"{name} = {count!r}: must be a whole number above 0")
+        tiles, sms = whole(tiles=self.tiles, sms=self.sms)
+        object.__setattr__(self, "tiles", tiles)
+        object.__setattr__(self, "sms", sms)
 
     @property
     def waves(self) -> int:
@@ -64,7 +64,7 @@ def tiles_of(B: int, F: int, tile: tuple[int, int]) -> int:
     133
     """
     b, f = tile
-    positive(B=B, F=F, b=b, f=f)
+    B, F, b, f = positive(B=B, F=F, b=b, f=f)
     return math.ceil(B / b) * math.ceil(F / f)
 
 
@@ -92,10 +92,16 @@ class TiledMatmul:
     tile: tuple[int, int] = (128, 128)
     precision: str = "bf16"
 
+    def __post_init__(self) -> None:
+        sizes = positive(B=self.B, D=self.D, F=self.F)
+        for name, size in zip("BDF", sizes, strict=True):
+            object.__setattr__(self, name, size)
+        b, f = self.tile
+        object.__setattr__(self, "tile", tuple(positive(b=b, f=f)))
+
     @property
     def waves(self) -> Waves:
-        tiles = tiles_of(self.B, self.F, self.tile)
-        return Waves(tiles, self.chip.fact("cores").value)
+        return Waves(tiles_of(self.B, self.F, self.tile), self.chip.cores)
 
     @property
     def tile_seconds(self) -> float:
@@ -186,8 +192,8 @@ def simulate(seconds: Sequence[float], sms: int) -> Schedule:
     >>> simulate([1.0] * 133, 132).seconds
     2.0
     """
-    Waves(len(seconds), sms)  # raises for what cannot be scheduled
-    positive(**{f"seconds[{n}]": duration for n, duration in enumerate(seconds)})
+    sms = Waves(len(seconds), sms).sms  # raises for what cannot be scheduled
+    seconds = positive(**{f"seconds[{n}]": time for n, time in enumerate(seconds)})
     free = [(0.0, sm) for sm in range(sms)]
     runs = []
     for tile, duration in enumerate(seconds):
