@@ -112,3 +112,23 @@ def test_ticks_are_round(low, high, log, ticks):
 def test_an_impossible_axis_is_refused(low, high, log):
     with pytest.raises(ValueError, match=r"axis 'a'.*must have finite ends"):
         svg.Axis("a", low, high, log)
+
+
+def test_a_label_rather_moves_than_crosses_a_line():
+    """Ten points of a line under the preferred place: the next side is free of them."""
+    anchor, frame = (100, 100), (0, 0, 300, 200)
+    first = labels.place("roof", anchor, "n", frame, [], [])
+    left, top, right, bottom = first
+    line = [(left + (right - left) * n / 11, (top + bottom) / 2) for n in range(1, 11)]
+    moved = labels.place("roof", anchor, "n", frame, [], line)
+    assert moved != first
+    assert not any(moved[0] < u < moved[2] and moved[1] < v < moved[3] for u, v in line)
+
+
+def test_a_label_crosses_a_thin_line_rather_than_go_far():
+    """All places but those farthest down are crossed by a point or two: far away the
+    label would name something else, so it stays."""
+    dots = [(u, v) for u in range(0, 301, 20) for v in range(0, 159, 14)]
+    box = labels.place("roof", (150, 100), "n", (0, 0, 300, 200), [], dots)
+    assert any(box[0] < u < box[2] and box[1] < v < box[3] for u, v in dots)
+    assert 0 <= 100 - box[3] <= 8
