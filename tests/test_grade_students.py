@@ -6,10 +6,10 @@ import os
 import pytest
 from grading_material import FUNCTION, NUMBER, submission
 
-from shardmath.grading import sheets, submissions
+from shardmath.grading import folder, sheets, submissions
 from shardmath.grading.results import Graded, Row
 from shardmath.grading.standing import standing
-from shardmath.grading.students import Owner, owner
+from shardmath.grading.students import Owner, enrolled, owner
 from shardmath.questions import Finding
 
 
@@ -81,7 +81,7 @@ def test_a_roster_names_the_present_and_lists_the_absent():
         ("Ann", NUMBER.points),
         ("Bo", 0),
     ]
-    assert group.maximum() == NUMBER.points
+    assert group.maximum() == NUMBER.points == group.maximum("01.")
     assert not standing(graded, roster={"bo": ""}).students[0].on_roster
 
 
@@ -115,3 +115,17 @@ def test_no_two_files_print_alike(tmp_path):
         (tmp_path / os.fsdecode(name)).write_text("{}")
     found, _ = submissions.found(tmp_path)
     assert len({one.notebook for one in found}) == 2
+
+
+def test_a_roster_holds_a_students_platform_numbers_together():
+    numbers = [owner(f"Jane Doe_{n}_assignsubmission_file", "").student for n in "12"]
+    assert numbers == ["Jane Doe 1", "Jane Doe 2"]
+    for known in ("Jane Doe", "Jane Doe 1", "1"):
+        one = owner("Jane Doe_1_assignsubmission_file", "")
+        assert enrolled(one, {known: ""}).student == known
+        assert enrolled(one, {"2": ""}) == one
+
+
+def test_places_that_could_take_each_others_memory_are_said():
+    assert folder._short_of_memory(2, 2**30).startswith("UNSAFE: 2 notebooks")
+    assert folder._short_of_memory(1, 2**-10) == ""

@@ -19,13 +19,14 @@ import secrets
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
 
 from . import feedback, sandbox, sheets
 from .grade import grade, references
 from .results import Graded, Store, write
 from .standing import ATTEMPTS, standing
-from .students import roster
+from .students import enrolled, roster
 from .submissions import Submission, found, printable
 from .walls import PACKAGE, walls
 
@@ -50,7 +51,12 @@ def main(arguments: list[str] | None = None) -> int:
     submissions, left_out = found(told.folder)
     if not submissions:
         parser.error(printable(f"{told.folder}: holds no notebook (.ipynb)"))
+    submissions = [
+        replace(one, owner=enrolled(one.owner, students)) for one in submissions
+    ]
     _say(walls().said)
+    if short := _short_of_memory(told.jobs, told.memory):
+        _say(short)
 
     limits = sandbox.Limits(told.seconds, int(told.memory * 2**30))
     context = f"{seed} {limits} {_digest(reference)}"
@@ -121,6 +127,20 @@ def _slots(jobs: int) -> list[sandbox.Slot]:
         sandbox.Slot(number, tuple((cpus[number::jobs] or cpus)[:_CPUS]))
         for number in range(jobs)
     ]
+
+
+def _short_of_memory(jobs: int, memory: float) -> str:
+    """One line where notebooks that run together could take each other's memory."""
+    try:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
+    except (AttributeError, ValueError, OSError):  # not every system can tell
+        return ""
+    if jobs * memory <= there:
+        return ""
+    return (
+        f"UNSAFE: {jobs} notebooks of {memory:g} GiB do not fit in {there:.1f} GiB: "
+        "one could end another's run. Use fewer --jobs."
+    )
 
 
 def _place(folder: Path, out: Path | None) -> Path:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 from .. import answers
 from .results import Graded, Row
@@ -58,6 +59,10 @@ class Class:
     def chapters(self) -> list[str]:
         return sorted({question.partition(".")[0] for question in self.questions})
 
+    def of(self, chapter: str) -> list[str]:
+        """The questions of one chapter."""
+        return [q for q in self.questions if q.startswith(f"{chapter}.")]
+
     def maximum(self, chapter: str = "") -> int:
         return sum(
             answers.find(question).points
@@ -86,30 +91,21 @@ def standing(
         attempts: which of a student's notebooks of a chapter counts: "latest" or
             "best".
         roster: student → name. Who is on it and handed in nothing is there, too.
+            Owners are called as there (`students.enrolled`).
     """
-    by_student: dict[str, list[Graded]] = {}
+    by_student: dict[str, list[Graded]] = {student: [] for student in roster or {}}
     for one in graded:
         by_student.setdefault(one.student, []).append(one)
-    roster = roster or {}
-    students = []
-    for student, theirs in by_student.items():
-        known_as = theirs[0].submission.owner.known_as
-        entry = next((one for one in roster if one in known_as), None)
-        students.append(
-            Student(
-                student,
-                roster.get(entry, ""),
-                _counted(theirs, attempts),
-                len(theirs),
-                not roster or entry is not None,
-            )
+    students = [
+        Student(
+            student,
+            (roster or {}).get(student, ""),
+            _counted(theirs, attempts),
+            len(theirs),
+            not roster or student in roster,
         )
-    present = {
-        name
-        for theirs in by_student.values()
-        for name in theirs[0].submission.owner.known_as
-    }
-    students += [Student(s, name) for s, name in roster.items() if s not in present]
+        for student, theirs in by_student.items()
+    ]
     asked = {question for student in students for question in student.rows}
     order = [question for question in answers.questions() if question in asked]
     return Class(
@@ -117,24 +113,16 @@ def standing(
     )
 
 
-def counted(graded: list[Graded], attempts: str) -> dict[str, Graded]:
-    """Chapter → the notebook that counts, of one student's."""
-    chapters = {row.chapter for one in graded for row in one.rows}
-    counts = {}
-    for chapter in sorted(chapters):
-        tried = [one for one in graded if one.in_chapter(chapter)]
-        counts[chapter] = max(tried, key=lambda one: _merit(one, chapter, attempts))
-    return counts
-
-
-def _merit(one: Graded, chapter: str, attempts: str) -> tuple:
+def _merit(chapter: str, attempts: str, one: Graded) -> tuple:
     points = sum(row.points for row in one.in_chapter(chapter))
     return ((points,) if attempts == "best" else ()) + one.order
 
 
 def _counted(graded: list[Graded], attempts: str) -> dict[str, Row]:
-    return {
-        row.question: row
-        for chapter, one in counted(graded, attempts).items()
-        for row in one.in_chapter(chapter)
-    }
+    """Question → row of the notebook that counts for its chapter."""
+    rows = {}
+    for chapter in sorted({row.chapter for one in graded for row in one.rows}):
+        tried = [one for one in graded if one.in_chapter(chapter)]
+        counts = max(tried, key=partial(_merit, chapter, attempts))
+        rows.update({row.question: row for row in counts.in_chapter(chapter)})
+    return rows

@@ -7,7 +7,8 @@
 import csv
 import io
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -56,6 +57,16 @@ def owner(first: str, file: str) -> Owner:
             when = when or (again[1].zfill(6) if again else "")
             return Owner(student, frozenset({student, name, number} - {""}), when)
     return Owner(first, frozenset({first}))
+
+
+def enrolled(one: Owner, roster: Iterable[str]) -> Owner:
+    """The owner as the roster calls her, where it does.
+
+    A platform's number may change from one assignment to the next; a name on the
+    roster then holds a student's notebooks together.
+    """
+    entry = next((student for student in roster if student in one.known_as), None)
+    return one if entry is None else replace(one, student=entry)
 
 
 def _iso(date: str) -> str:

@@ -165,7 +165,7 @@ def _ladder() -> list[Walls]:
         )
         for name, tool, how in (
             ("bubblewrap", bubblewrap, "in bubblewrap"),
-            ("namespaces", namespaces, "in namespaces (bubblewrap is not there)"),
+            ("namespaces", namespaces, "in namespaces of unshare"),
         )
         for as_root in users
     ]
