@@ -243,3 +243,12 @@ def test_a_good_file_that_another_kernel_has_begun_is_never_set_aside(
     assert [p.name for p in path.parent.glob("*damaged*")] == [
         "progress.damaged-1.json"
     ]
+
+
+def test_the_same_wrong_answer_again_is_no_new_try(path):
+    store = Store(path)
+    for found in ("too large", "too large", "too small", "too large"):
+        entry, _ = store.record("01.1", False, found)
+    assert entry == Entry(wrong=3)
+    assert store.record("01.1", True, "right") == (Entry(done=True, wrong=3), "")
+    assert Store(path).entries()[0] == {"01.1": Entry(done=True, wrong=3)}

@@ -187,3 +187,29 @@ def test_a_measurement_is_renewed_on_demand_and_after_a_change(notebook):
     nbformat.write(changed, notebook)
     tool("execute.py", notebook)
     assert clock(notebook) != renewed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["exercises"], "python tools/exercises.py"),
+        (["exercises", "NB=exercises/01_x.ipynb"], "exercises.py exercises/01_x.ipynb"),
+        (["execute", "NB=chapters/01_x.ipynb"], "execute.py chapters/01_x.ipynb"),
+        (["execute"], "execute.py chapters/*.ipynb exercises/*.ipynb"),
+    ],
+)
+def test_make_calls_the_tools_as_they_want_to_be_called(arguments, said):
+    done = subprocess.run(
+        ["make", "--dry-run", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    last = [line for line in done.stdout.splitlines() if "tools/e" in line][-1]
+    assert last.rstrip().endswith(said)
+
+
+def test_exercises_need_no_arguments():
+    done = tool("exercises.py", "--check")
+    assert (done.returncode, done.stderr) == (0, "")

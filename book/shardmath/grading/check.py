@@ -72,7 +72,7 @@ def check(question: str, answer: object = ...) -> Verdict:
     hint = note = ""
     if finding.verdict in ("correct", "wrong"):
         right = finding.verdict == "correct"
-        entry, note = progress.store().record(question, right)
+        entry, note = progress.store().record(question, right, finding.message)
         hint = _hint(record, finding, entry.wrong)
     return Verdict(
         question,

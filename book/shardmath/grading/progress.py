@@ -44,12 +44,19 @@ class Store:
         self._problem = problem
         self._saved: dict = {"schema": SCHEMA, "questions": {}}
         self._unsaved: list[tuple[str, bool]] = []
+        self._found: dict[str, str] = {}
         # Held by the operating system: a killed kernel leaves no lock behind.
         self._lock = FileLock(f"{path}.lock", timeout=_PATIENCE) if path else None
 
-    def record(self, question: str, right: bool) -> tuple[Entry, str]:
-        """Add a verdict: what is now known of the question, and a note or ""."""
-        self._unsaved.append((question, right))
+    def record(self, question: str, right: bool, found: str = "") -> tuple[Entry, str]:
+        """Add a verdict: what is now known of the question, and a note or "".
+
+        Where `found` tells what was found, the same wrong answer again is no new try:
+        the reader has run the cell once more.
+        """
+        if right or not found or self._found.get(question) != found:
+            self._unsaved.append((question, right))
+        self._found[question] = found
         note = ""
         try:
             with self._locked():

@@ -95,7 +95,9 @@ class Function(Question):
     def judge(self, evidence: dict, cases: list) -> Finding:
         if finding := unusable(evidence, self.form):
             return finding
-        outputs = evidence["outputs"]
+        outputs = evidence.get("outputs")
+        if not _are_outputs(outputs):
+            return Finding("invalid", "the results are not what a function gives")
         for arguments, got in zip(cases, outputs, strict=False):
             at = self._case(arguments)
             if "error" in got:
@@ -145,6 +147,14 @@ class Function(Question):
             if pair[0] != pair[1]:
                 break
         return pair
+
+
+def _are_outputs(outputs: object) -> bool:
+    """Whether each is `{"value": …}` or `{"error": …}`, as `outcome` gives them."""
+    return isinstance(outputs, list) and all(
+        isinstance(one, dict) and ("value" in one or isinstance(one.get("error"), str))
+        for one in outputs
+    )
 
 
 def same(wanted: object, got: object, rtol: float) -> bool:
