@@ -5,6 +5,7 @@ import itertools
 import math
 import re
 
+import numpy as np
 import pytest
 
 from shardmath import chips
@@ -474,6 +475,9 @@ def test_a_measured_chip_works_like_any_other_and_bad_input_is_named():
     laptop = chips.measured("my laptop", {"fp32": 2e11, "bf16": 1e11}, 2e10)
     assert laptop.intensity("fp32") == 10
     assert laptop.fact("hbm_bandwidth").source.kind == "measured"
+    narrow = chips.measured("x", {"fp32": np.float32(2e11)}, np.int32(2 * 10**9))
+    assert type(narrow.hbm_bandwidth) is int
+    assert type(narrow.flops["fp32"]) is float
     with pytest.raises(ValueError, match="hbm_bandwidth = -1"):
         chips.measured("x", {"fp32": 1.0}, -1)
     with pytest.raises(ValueError, match="fp32 = nan"):

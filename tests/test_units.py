@@ -22,6 +22,14 @@ from shardmath.units import bytes_per_value, positive, show
         (99_999, "tokens", "100,000 tokens"),  # counts take no prefix
         (240.24, "FLOPs/byte", "240 FLOPs/byte"),
         (1e27, "FLOPs", "1,000 YFLOPs"),
+        (80 * 2**30, "capacity", "80 GiB"),
+        (126.5 * 2**20, "capacity", "126 MiB"),
+        (1023.9 * 2**20, "capacity", "1 GiB"),  # rounded before the prefix is picked
+        (1020.4 * 2**20, "capacity", "1,020 MiB"),
+        (2**30, "capacity", "1 GiB"),
+        (100, "capacity", "100 bytes"),
+        (0, "capacity", "0 bytes"),
+        (math.inf, "capacity", "inf bytes"),
         (math.inf, "tokens", "inf tokens"),
         (1.797e308, "s", "1.8e+284 Ys"),  # nothing overflows, and it fits on a line
         (1.797e308, "tokens", "1.8e+308 tokens"),
@@ -29,6 +37,14 @@ from shardmath.units import bytes_per_value, positive, show
 )
 def test_show_at_the_edges(value, unit, text):
     assert show(value, unit) == text
+
+
+@given(st.floats(1, 1e18), st.integers(2, 6))
+def test_capacities_never_lie_by_more_than_their_digits(value, digits):
+    number, prefix = show(value, "capacity", digits).split()
+    power = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB").index(prefix)
+    shown = float(number.replace(",", "")) * 1024**power
+    assert shown == pytest.approx(value, rel=0.6 * 10 ** (1 - digits))
 
 
 @given(st.floats(1e-14, 1e26), st.sampled_from(["FLOPs", "bytes/s", "s", "tokens"]))

@@ -208,10 +208,11 @@ def measured(name: str, flops: Mapping[str, float], hbm_bandwidth: float) -> Chi
         raise ValueError("flops = {}: must hold the rate of at least one precision")
     for precision in flops:
         bytes_per_value(precision)  # raises for an unknown one
-    positive(hbm_bandwidth=hbm_bandwidth, **flops)
+    bandwidth, *rates = positive(hbm_bandwidth=hbm_bandwidth, **flops)
     source = Source("measured", "measured by the reader", "", "measured", "here")
-    facts = {f"flops.{p}": Fact(rate, source) for p, rate in flops.items()}
-    facts["hbm_bandwidth"] = Fact(hbm_bandwidth, source)
+    named = zip(flops, rates, strict=True)
+    facts = {f"flops.{p}": Fact(rate, source) for p, rate in named}
+    facts["hbm_bandwidth"] = Fact(bandwidth, source)
     return Chip(_key(name), name, "", 0, facts)
 
 

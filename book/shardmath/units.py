@@ -88,11 +88,13 @@ def _binary(nbytes: float, digits: int) -> str:
     """`nbytes` with the largest binary prefix that leaves at least 1 before it."""
     if not math.isfinite(nbytes):
         return f"{nbytes} bytes"
-    step = 0
-    scaled = float(f"{nbytes:.{digits - 1}e}")
-    while abs(scaled) >= 1024 and step < len(_BINARY) - 1:
-        step += 1
-        scaled = float(f"{nbytes / 1024**step:.{digits - 1}e}")
+    step, scaled = 0, nbytes
+    # Round first: 1023.96 MiB to four digits must print as "1 GiB".
+    while abs(float(f"{scaled:.{max(digits, 4) - 1}e}")) >= 1024:
+        if step == len(_BINARY) - 1:
+            break
+        step, scaled = step + 1, scaled / 1024
+    scaled = float(f"{scaled:.{digits - 1}e}")
     large = abs(scaled) >= 10**digits  # :g turns to powers here
     number = f"{scaled:,.0f}" if large else f"{scaled:.{digits}g}"
     return f"{number} {_BINARY[step]}"
