@@ -10,12 +10,14 @@ CHAPTER = Chapter(
     title="TPUs",
     topics=(
         "TPUs: systolic arrays, padding, clocks from peaks, VMEM, slices and "
-        "devices, like-for-like factors, and a program whose traffic is counted"
+        "devices, like-for-like factors, decode on a slice, weights from the host, and "
+        "a program whose traffic is counted"
     ),
     intro="""
-        from the cycles of one tile to a program that loads every weight once. Answers
-        are in base units: cycles, tokens, Hz; shares are fractions. `chips` holds every
-        data sheet: `chips.TPU_V6E.flops["bf16"]`, `chips.TPU_V5P.fact("mxus").value`.
+        from the cycles of one tile to a program that loads every weight once, and three
+        at the end that take several steps. Answers are in base units: cycles, tokens,
+        Hz; shares are fractions. `chips` holds every data sheet:
+        `chips.TPU_V6E.flops["bf16"]`, `chips.TPU_V5P.mxus`.
     """,
     setup="""
         from shardmath import chips
@@ -28,7 +30,7 @@ TRILLIUM, IRONWOOD = chips.TPU_V6E, chips.TPU_7X
 
 
 def side(chip):
-    return chip.fact("mxu_size").value
+    return chip.mxu_size
 
 
 def clock(chip, mxus):
@@ -83,7 +85,7 @@ TILE_CYCLES = Number(
         and 127 down.
 
         ```python
-        side = chips.TPU_V5P.fact("mxu_size").value
+        side = chips.TPU_V5P.mxu_size
         cycles = side + 512 + 2 * (side - 1)
         ```
     """,
@@ -122,7 +124,7 @@ BUSY = Number(
         a cell multiplies.
 
         ```python
-        used = 100 / chips.TPU_V6E.fact("mxu_size").value
+        used = 100 / chips.TPU_V6E.mxu_size
         ```
     """,
 )
@@ -167,14 +169,14 @@ CLOCK = Number(
     title="A clock from a peak",
     task="""
         **Given** the v5p's bf16 peak, the number of its MXUs and their side:
-        `chips.TPU_V5P.fact("mxus")`, `.fact("mxu_size")`.
+        `chips.TPU_V5P.mxus`, `.mxu_size`.
 
         **Wanted** its clock.
     """,
     given=stated(chips.TPU_V5P, "flops.bf16", "mxus", "mxu_size"),
     stub="clock = ...",
     unit="Hz",
-    expected=lambda: clock(V5P, V5P.fact("mxus").value),
+    expected=lambda: clock(V5P, V5P.mxus),
     slips=(
         slips.scaled(
             "a clock doubled",
@@ -197,7 +199,7 @@ CLOCK = Number(
     solution="""
         ```python
         v5p = chips.TPU_V5P
-        cells = v5p.fact("mxus").value * v5p.fact("mxu_size").value ** 2
+        cells = v5p.mxus * v5p.mxu_size**2
         clock = v5p.flops["bf16"] / (2 * cells)
         ```
 
@@ -218,12 +220,14 @@ COUNT = Number(
     stub="count = ...",
     unit="MXUs",
     expected=lambda: (
-        TRILLIUM.fact("mxus").value
-        * clock(TRILLIUM, TRILLIUM.fact("mxus").value)
-        / clock(V5P, V5P.fact("mxus").value)
+        TRILLIUM.mxus * clock(TRILLIUM, TRILLIUM.mxus) / clock(V5P, V5P.mxus)
     ),
     slips=(
-        slips.scaled("as listed", 1 / 2, "That is what the page lists. Does it do?"),
+        slips.scaled(
+            "as listed",
+            1 / 2,
+            "That is what the page lists. Is that enough to reach the peak?",
+        ),
         slips.multiply_add(2),
         slips.scaled(
             "the old side", 4, "Trillium's array is larger than those before it."
@@ -233,9 +237,9 @@ COUNT = Number(
     solution="""
         ```python
         v5p, trillium = chips.TPU_V5P, chips.TPU_V6E
-        old = 2 * v5p.fact("mxus").value * v5p.fact("mxu_size").value ** 2
+        old = 2 * v5p.mxus * v5p.mxu_size**2
         clock = v5p.flops["bf16"] / old
-        per_mxu = 2 * trillium.fact("mxu_size").value ** 2 * clock
+        per_mxu = 2 * trillium.mxu_size**2 * clock
         count = trillium.flops["bf16"] / per_mxu
         ```
 
@@ -440,7 +444,11 @@ CYCLES = Function(
     title="The cycles of a product",
     task="""
         **Given** $B$ tokens, a weight matrix $[D, F]$ of any size, and one array of
-        side `size` that prefetches.
+        side `size`, as the chapter's model has it. The weights of a tile take `size`
+        cycles to fall in: those of the first tile begin at once, those of any other
+        when the tokens of the tile before begin to enter. The tokens of a tile enter
+        one a cycle, once its weights are in place and the tile before has taken in its
+        last token. When the last of all has entered, it still has to cross the grid.
 
         **Wanted** a function that returns the cycles of the whole product.
     """,
@@ -617,6 +625,251 @@ STATIONARY = Traffic(
                 for i, c in enumerate(sums):
                     machine.store(c, "Y", row=8 * i, col=f)
                     machine.free(c)
+        ```
+    """,
+    points=2,
+)
+
+
+CHIPS, USERS, EACH, REACHED = 32, 64, 0.5e9, 0.8
+
+
+def _written(nbytes, users=USERS, reached=REACHED):
+    """Tokens per second where each chip reads `nbytes` in a step."""
+    return users * reached * V5E.hbm_bandwidth / nbytes
+
+
+DECODE = Number(
+    id="02.14",
+    title="What a slice writes",
+    task=r"""
+        **Given** a v5e slice of $4 \times 8$ chips that holds a model of 340 billion
+        parameters in int8. Every step writes one token for each of 64 users. In a step
+        each chip reads its share of the weights once, and its share of the 0.5 GB that
+        the model keeps of each user's text. Reads reach 80 % of the HBM's peak, and
+        nothing else takes time.
+
+        **Wanted** the tokens that the slice writes in a second, for all users together.
+    """,
+    given=stated(V5E, "hbm_bandwidth"),
+    stub="rate = ...",
+    unit="tokens/s",
+    expected=lambda: _written((340e9 + USERS * EACH) / CHIPS),
+    slips=(
+        Slip(
+            "one user's tokens",
+            lambda right: right / USERS,
+            "That is what one user sees. All of them get a token from every step.",
+        ),
+        Slip(
+            "one chip reads all",
+            lambda right: right / CHIPS,
+            "The chips read at the same time, each its own share.",
+        ),
+        Slip(
+            "the users' bytes left out",
+            lambda right: _written(340e9 / CHIPS),
+            "The weights are not all that a step reads.",
+        ),
+        Slip(
+            "the users' bytes on every chip",
+            lambda right: _written(340e9 / CHIPS + USERS * EACH),
+            "What is kept of the users' text is shared out over the chips as well.",
+        ),
+        Slip(
+            "two bytes a weight",
+            lambda right: _written((2 * 340e9 + USERS * EACH) / CHIPS),
+            "How many bytes does a weight take in int8?",
+        ),
+        slips.scaled(
+            "the whole peak", 1 / REACHED, "The reads do not reach all of the peak."
+        ),
+    ),
+    hint="How many bytes does one chip read in a step, and how long does that take?",
+    solution="""
+        The slice reads 340 GB of weights and 32 GB for its users, 11.6 GB on each chip.
+        At 80 % of the peak that takes 17.7 ms, and each step writes 64 tokens.
+
+        ```python
+        nbytes = (340e9 * 1 + 64 * 0.5e9) / 32
+        seconds = nbytes / (0.8 * chips.TPU_V5E.hbm_bandwidth)
+        rate = 64 / seconds
+        ```
+
+        A best case: the chips' exchange and every overhead are left out.
+    """,
+    points=2,
+)
+
+WIDTH = 2880
+
+
+def _streamed(size=TRILLIUM.mxu_size, rate=TRILLIUM.host_bandwidth):
+    """Tokens for which padded math takes as long as the int8 weights at `rate`."""
+    padded = systolic.padded(WIDTH, size)
+    return WIDTH**2 / rate * TRILLIUM.flops["bf16"] / (2 * padded**2)
+
+
+STREAMED = Number(
+    id="02.15",
+    title="Weights from the host",
+    task=r"""
+        **Given** a Trillium that multiplies in bf16, and a layer of $2880 \times 2880$
+        int8 weights that come from the host again for every batch, while the chip
+        multiplies. The MXUs multiply the padding too; PCIe carries none. The
+        activations stay on the chip, and their traffic is hidden.
+
+        **Wanted** the tokens of a batch whose multiplication takes as long as the
+        transfer.
+    """,
+    given=stated(TRILLIUM, "flops.bf16", "mxu_size", "host_bandwidth"),
+    stub="tokens = ...",
+    unit="tokens",
+    expected=_streamed,
+    slips=(
+        Slip(
+            "padding on both sides, or on none",
+            lambda right: _streamed(size=1),
+            "Padding lengthens the multiplication, and not the transfer.",
+        ),
+        Slip(
+            "the old side",
+            lambda right: _streamed(size=V5P.mxu_size),
+            "Trillium's array is larger than those before it.",
+        ),
+        Slip(
+            "padding upside down",
+            lambda right: _streamed(size=1) ** 2 / right,
+            "Zeros keep the MXUs busy longer: does that ask for more tokens or fewer?",
+        ),
+        Slip(
+            "the HBM's rate",
+            lambda right: _streamed(rate=TRILLIUM.hbm_bandwidth),
+            "The weights are not in the HBM: which wire do they come over?",
+        ),
+        slips.scaled(
+            "twice as many",
+            2,
+            "An int8 weight is one byte, a token does two FLOPs with it, and the "
+            "multiplication runs at the bf16 peak.",
+        ),
+        slips.both_directions(1 / 2),
+    ),
+    hint="Write down the two times for B tokens. Which of them sees the padding?",
+    solution="""
+        2,880 becomes 3,072 on both sides, so 12 % of the multiplications are wasted,
+        and fewer tokens fill the time of the transfer.
+
+        ```python
+        trillium = chips.TPU_V6E
+        transfer = 2880 * 2880 / trillium.host_bandwidth
+        one_token = 2 * 3072 * 3072 / trillium.flops["bf16"]
+        tokens = transfer / one_token
+        ```
+
+        Thousands of tokens: what a step of decode never has, and a long prompt does.
+    """,
+    points=2,
+)
+
+
+def _legs(B, D, F, w, size, mxus, clock, bandwidth):
+    """Seconds of the arrays, and of the HBM."""
+    cycles = _tiles(D, F, size) * max(B, size) / mxus
+    return cycles / clock, (w * D * F + 2 * B * D + 2 * B * F) / bandwidth
+
+
+def _least(B, D, F, w, size, mxus, clock, bandwidth):
+    return max(_legs(B, D, F, w, size, mxus, clock, bandwidth))
+
+
+PACE = Function(
+    id="02.16",
+    title="What sets the pace",
+    task=r"""
+        **Given** $B$ tokens times a weight matrix $[D, F]$, on a chip with `mxus`
+        arrays of side `size` at `clock` Hz, and an HBM of `bandwidth` bytes/s. $D$ and
+        $F$ are rounded up to whole tiles, which the arrays share evenly (do not round
+        the share). Each tile takes $B$ cycles, but never fewer than `size`; filling and
+        emptying are left out. A weight takes `w` bytes, an activation or a result two.
+        Weights, activations and results cross the HBM once, without padding. Arithmetic
+        and traffic overlap perfectly.
+
+        **Wanted** a function that returns the least time in seconds.
+    """,
+    stub="def least_seconds(B, D, F, w, size, mxus, clock, bandwidth): ...",
+    spec=_least,
+    units={"B": "tokens", "w": "bytes", "clock": "Hz", "bandwidth": "bytes/s"},
+    gives=(("the time", "s"),),
+    cases=lambda rng: (
+        rng.randint(1, 1500),
+        rng.randint(100, 9000),
+        rng.randint(100, 9000),
+        rng.choice((0.5, 1, 2)),
+        rng.choice((128, 256)),
+        rng.choice((2, 4, 8)),
+        rng.randint(700, 2200) * 1e6,
+        rng.randint(700, 8000) * 1e9,
+    ),
+    examples=(
+        (1, 128, 128, 2, 128, 4, 1.5e9, 800e9),
+        (2000, 2880, 2880, 1, 256, 4, 1.75e9, 1600e9),
+        (64, 8192, 8192, 1, 128, 4, 1e9, 8000e9),
+    ),
+    slips=(
+        Slip(
+            "legs added up",
+            lambda *case: sum(_legs(*case)),
+            "Arithmetic and traffic overlap: the longer of them counts.",
+        ),
+        Slip(
+            "padding left out",
+            lambda B, D, F, w, size, mxus, clock, bandwidth: max(
+                D * F / size**2 * max(B, size) / (mxus * clock),
+                _legs(B, D, F, w, size, mxus, clock, bandwidth)[1],
+            ),
+            "D and F are each rounded up to whole tiles.",
+        ),
+        Slip(
+            "tiles that never wait",
+            lambda B, D, F, w, size, mxus, clock, bandwidth: max(
+                _tiles(D, F, size) * B / (mxus * clock),
+                _legs(B, D, F, w, size, mxus, clock, bandwidth)[1],
+            ),
+            "With few tokens a tile ends before the weights of the next have arrived.",
+        ),
+        Slip(
+            "one array",
+            lambda B, D, F, w, size, mxus, clock, bandwidth: _least(
+                B, D, F, w, size, 1, clock, bandwidth
+            ),
+            "All arrays of the chip work.",
+        ),
+        Slip(
+            "weights alone",
+            lambda B, D, F, w, size, mxus, clock, bandwidth: max(
+                _legs(B, D, F, w, size, mxus, clock, bandwidth)[0],
+                w * D * F / bandwidth,
+            ),
+            "Activations and results cross the HBM as well.",
+        ),
+        Slip(
+            "two bytes a weight",
+            lambda B, D, F, w, size, mxus, clock, bandwidth: _least(
+                B, D, F, 2, size, mxus, clock, bandwidth
+            ),
+            "A weight takes w bytes, which need not be two.",
+        ),
+    ),
+    hint="Two times, and the longer one counts. How many tiles has each array, and how "
+    "many cycles does one of them take?",
+    solution="""
+        ```python
+        def least_seconds(B, D, F, w, size, mxus, clock, bandwidth):
+            tiles = -(-D // size) * -(-F // size)
+            math = tiles * max(B, size) / (mxus * clock)
+            hbm = (w * D * F + 2 * B * D + 2 * B * F) / bandwidth
+            return max(math, hbm)
         ```
     """,
     points=2,
