@@ -1,5 +1,7 @@
 """Replica groups in every form that XLA writes, and the mesh axes they stand for."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -66,7 +68,7 @@ def test_groups_as_xla_writes_them(text, want):
     ],
 )
 def test_shifts_of_permutes(moves, mesh, want):
-    assert groups.shift_of(groups.pairs(moves), mesh) == want
+    assert groups.shift_of(groups.pairs(moves, math.prod(mesh.values())), mesh) == want
 
 
 @pytest.mark.parametrize("text", ["{0,1}", "[2,2]", "mesh{'a'}", "", "8"])

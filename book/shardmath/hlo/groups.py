@@ -7,16 +7,15 @@ X = 2, Y = 1. A group is named by the axes along which its members differ.
 import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 
 Groups = tuple[tuple[int, ...], ...]
-Axes = tuple[str, ...]
 
 FORMS = re.compile(
     r"replica_groups=("
-    r"\{\}|\{\{.*?\}\}"
+    r"\{\}|\{ *\{.*?\} *\}"
     r"|\[[\d,]+\]<=\[[\d,]+\](?:T\([\d,]+\))?"
     r"|mesh\[[^\]]*\](?:, device_ids=\(.*?\))? \{[^}]*\})"
 )
@@ -42,26 +41,29 @@ def groups(text: str, devices: int) -> Groups:
     """
     if text == "{}":
         found = (tuple(range(devices)),)
-    elif text.startswith("{{"):
-        found = tuple(_numbers(group) for group in text[2:-2].split("},{"))
+    elif text.startswith("{"):
+        found = tuple(_numbers(group) for group in _inner(text, r"\d+(?: *, *\d+)*"))
     elif text.startswith("mesh["):
-        found = _by_axes(text)
-    elif match := re.fullmatch(r"\[([\d,]+)\]<=\[(.*)", text):
-        count, size = _numbers(match[1])
-        order = _iota("[" + match[2])
+        found = _by_axes(text, devices)
+    elif match := re.fullmatch(r"\[([\d,]+)\]<=(\[.*)", text):
+        shape = _numbers(match[1])
+        if len(shape) != 2 or math.prod(shape) != devices:
+            raise ValueError(
+                f"{_shown(text)}: must hold each of {devices} devices once"
+            )
+        order = _iota(match[2], devices)
+        count, size = shape
         found = tuple(tuple(order[i * size : (i + 1) * size]) for i in range(count))
     else:
-        raise ValueError(f"replica_groups={text}: not a form that is known")
+        raise ValueError(f"{_shown(text)}: not a form that is known")
     if sorted(chain.from_iterable(found)) != list(range(devices)):
-        raise ValueError(
-            f"replica_groups={text}: must hold each of {devices} devices once"
-        )
+        raise ValueError(f"{_shown(text)}: must hold each of {devices} devices once")
     if len({len(group) for group in found}) != 1:
-        raise ValueError(f"replica_groups={text}: groups of unequal size")
+        raise ValueError(f"{_shown(text)}: groups of unequal size")
     return found
 
 
-def axes_of(found: Groups, mesh: Mapping[str, int]) -> Axes:
+def axes_of(found: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
     """Axes of `mesh`, in its order, along which members of a group differ.
 
     Groups smaller than the product of these axes are parts of them.
@@ -72,27 +74,46 @@ def axes_of(found: Groups, mesh: Mapping[str, int]) -> Axes:
     return _differing([(group[0], d) for group in found for d in group], mesh)
 
 
-def pairs(text: str) -> tuple[tuple[int, int], ...]:
+def pairs(text: str, devices: int) -> tuple[tuple[int, int], ...]:
     """The value of `source_target_pairs=`, sends of a device to itself left out.
 
-    >>> pairs("{{0,1},{1,0},{2,2}}")
+    Args:
+        text: such as ``{{0,1},{1,0}}``, with or without spaces.
+        devices: how many devices the program runs on.
+
+    Raises:
+        ValueError: another form, a device that there is not, or one that sends or
+            receives twice.
+
+    >>> pairs("{{0,1}, {1, 0}, {2,2}}", devices=4)
     ((0, 1), (1, 0))
     """
-    both = ((int(a), int(b)) for a, b in re.findall(r"\{(\d+),(\d+)\}", text))
+    what = f"source_target_pairs={text:.80}"
+    if re.fullmatch(r"\{ *\}", text):
+        return ()
+    both = [_numbers(pair) for pair in _inner(text, r"\d+ *, *\d+")]
+    if not both:
+        raise ValueError(f"{what}: not a form that is known")
+    for ends in zip(*both, strict=True):
+        if max(ends) >= devices or len(set(ends)) < len(ends):
+            raise ValueError(
+                f"{what}: must name each of {devices} devices at most once as source "
+                "and once as target"
+            )
     return tuple((source, target) for source, target in both if source != target)
 
 
 def shift_of(
     moves: tuple[tuple[int, int], ...], mesh: Mapping[str, int]
-) -> tuple[Axes, int | None]:
+) -> tuple[tuple[str, ...], int | None]:
     """Axes that a permute crosses, and the ring shift along them where there is one.
 
     Several axes count as one ring, row-major. A shift is between −n/2 and n/2; `None`
     where devices move by different amounts.
 
-    >>> shift_of(pairs("{{0,2},{2,4},{4,6},{6,0}}"), {"X": 4, "Y": 2})
+    >>> shift_of(pairs("{{0,2},{2,4},{4,6},{6,0}}", 8), {"X": 4, "Y": 2})
     (('X',), 1)
-    >>> shift_of(pairs("{{0,3},{3,0}}"), {"X": 4})
+    >>> shift_of(pairs("{{0,3},{3,0}}", 4), {"X": 4})
     (('X',), None)
     """
     axes = _differing(moves, mesh)
@@ -105,7 +126,7 @@ def shift_of(
     return axes, shift if shift <= n / 2 else shift - n
 
 
-def _place(axes: Axes, mesh: Mapping[str, int], *devices: int) -> list[int]:
+def _place(axes: tuple[str, ...], mesh: Mapping[str, int], *devices: int) -> list[int]:
     """Row-major place of each device on `axes` alone."""
     places = [0] * len(devices)
     for axis, stride in _strides(mesh).items():
@@ -115,7 +136,7 @@ def _place(axes: Axes, mesh: Mapping[str, int], *devices: int) -> list[int]:
     return places
 
 
-def _differing(moves, mesh: Mapping[str, int]) -> Axes:
+def _differing(moves, mesh: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(
         axis
         for axis, stride in _strides(mesh).items()
@@ -128,36 +149,53 @@ def _strides(mesh: Mapping[str, int]) -> dict[str, int]:
     return {axis: math.prod(sizes[i + 1 :]) for i, axis in enumerate(mesh)}
 
 
+def _inner(text: str, one: str) -> list[str]:
+    """What stands in the inner braces of ``{{…},{…}}``; nothing for another form."""
+    if not re.fullmatch(rf"\{{ *\{{ *{one} *\}}(?: *, *\{{ *{one} *\}})* *\}}", text):
+        return []
+    return re.findall(rf"\{{ *({one}) *\}}", text)
+
+
 def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split(","))
 
 
-def _iota(text: str) -> list[int]:
+def _shown(text: str) -> str:
+    return f"replica_groups={text:.80}"
+
+
+def _iota(text: str, devices: int) -> list[int]:
     """``[4,2]T(1,0)``: 0, 1, 2 … as a grid, transposed, read row by row."""
-    dims, _, turn = text[1:].partition("]")
-    shape = _numbers(dims)
+    match = re.fullmatch(r"\[([\d,]+)\](?:T\(([\d,]+)\))?", text)
+    shape = _numbers(match[1]) if match else ()
+    order = _numbers(match[2]) if match and match[2] else tuple(range(len(shape)))
+    if math.prod(shape) != devices or sorted(order) != list(range(len(shape))):
+        raise ValueError(f"{text:.80}: must be a grid of {devices} devices")
     strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
-    order = _numbers(turn[2:-1]) if turn else range(len(shape))
     found = [0]
     for axis in order:
         found = [base + i * strides[axis] for base in found for i in range(shape[axis])]
     return found
 
 
-def _by_axes(text: str) -> Groups:
+def _by_axes(text: str, devices: int) -> Groups:
     """``mesh['a'=4,'b'=2], device_ids=(…) {'b'}``; ``'a':(2)2`` is part of an axis."""
     mesh, _, named = text.rpartition(" ")
     sizes = {a: int(n) for a, n in re.findall(r"'([^']+)'=(\d+)", mesh)}
-    order = list(range(math.prod(sizes.values())))
+    if math.prod(sizes.values()) != devices:
+        raise ValueError(f"{_shown(text)}: must be a mesh of {devices} devices")
+    order: Sequence[int] = range(devices)
     if listed := re.search(r"device_ids=\((.*)\)$", mesh):
         listed = listed[1]
-        order = _iota(listed) if listed[0] == "[" else list(_numbers(listed))
+        order = _iota(listed, devices) if listed[0] == "[" else _numbers(listed)
     strides = _strides(sizes)
     digits = []  # (stride, size) of what varies inside a group
     for axis, outer, size in re.findall(r"'([^']+)'(?::\((\d+)\)(\d+))?", named):
-        size = int(size or sizes[axis])
-        rest = sizes[axis] // (int(outer or 1) * size)
-        digits.append((strides[axis] * rest, size))
+        whole = sizes.get(axis, 0)
+        outer, size = int(outer or 1), int(size or whole)
+        if not outer or not size or whole % (outer * size):
+            raise ValueError(f"{_shown(text)}: no axis {axis!r} that can be cut so")
+        digits.append((strides[axis] * (whole // (outer * size)), size))
     found = defaultdict(list)
     for place, device in enumerate(order):
         found[place - sum(place // s % n * s for s, n in digits)].append(device)

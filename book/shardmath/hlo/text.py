@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
 _OPCODE = re.compile(r" ([a-z][\w-]*)\(")
 _ARRAY = re.compile(r"\b([a-z]+\d*\w*)\[([\d,]*)\]")
@@ -16,6 +17,30 @@ _CALLEES = re.compile(
     r"\b(?:calls|to_apply|body|condition|true_computation|false_computation"
     r"|branch_computations|called_computations)=(\{[^}]*\}|%[^\s,]+)"
 )
+_LEFT = re.compile(r"\s*(ROOT )?%([^\s,(){}=]+)")
+_LINE = re.compile(r"\s+(?:ROOT )?%\S+ = ")
+_CLOSES = re.compile(r"\s*|\}|\}, execution_thread=.*")  # of a computation, or nothing
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_NEEDED = {  # attributes without which an instruction cannot be followed
+    "while": r"\bcondition=%.*\bbody=%|\bbody=%.*\bcondition=%",
+    "fusion": r"\bcalls=%",
+    "call": r"\bto_apply=%",
+    "get-tuple-element": r"\bindex=\d+",
+    "compare": r"\bdirection=(LT|LE|GT|GE|EQ|NE)\b",
+}
+
+
+class UnreadableLineError(ValueError):
+    """A line of HLO text that cannot be read; the message quotes it."""
+
+    def __init__(self, line: object, why: object):
+        words = " ".join(str(line).split())
+        short = words if len(words) <= 200 else f"{words[:200]}…"
+        super().__init__(f"{why}; in the line {short!r} of the HLO text")
+
+
+class UnknownTurnsError(ValueError):
+    """A loop whose turns neither the text nor the caller tells."""
 
 
 @dataclass(frozen=True)
@@ -35,24 +60,25 @@ class Instruction:
             depth += 1 if match[0] == "(" else -1
             if not depth:
                 return match.start()
-        raise ValueError(
-            f"HLO text: no closing parenthesis in the line of %{self.name}"
-        )
+        raise UnreadableLineError(self, f"no closing parenthesis for %{self.name}")
+
+    def __str__(self) -> str:
+        return f"%{self.name} = {self.shape} {self.opcode}({self.rest}"
 
     @property
     def inside(self) -> str:
         """The text between the parentheses, a constant's value for one."""
         return self.rest[: self._end]
 
-    @property
+    @cached_property
     def operands(self) -> list[str]:
-        return _NAME.findall(self.inside)
+        return [] if self.opcode == "constant" else _NAME.findall(self.inside)
 
     @property
     def attributes(self) -> str:
         return self.rest[self._end + 1 :]
 
-    @property
+    @cached_property
     def callees(self) -> list[str]:
         """Computations named in the attributes, in the order written."""
         before, _, _ = self.rest.partition(" backend_config=")  # the longest part
@@ -70,7 +96,16 @@ class Instruction:
         >>> Instruction("x", "(f32[8,2]{1,0}, token[], s4[10])", "tuple", ")").arrays
         [('f32', 64.0), ('s4', 5.0)]
         """
-        return list(_arrays(self.shape))
+        return [(dtype, prod(sizes) * _bits(dtype) / 8) for dtype, sizes in self.shapes]
+
+    @property
+    def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
+        """(dtype, sizes) of each array in the shape, tokens left out."""
+        return [
+            (dtype, tuple(int(size) for size in dims.split(",") if size))
+            for dtype, dims in _ARRAY.findall(self.shape)
+            if _bits(dtype)
+        ]
 
 
 @dataclass(frozen=True)
@@ -126,12 +161,14 @@ goes into the compiler; pass jax.jit(f).lower(…).compile().as_text()
     computations: dict[str, Computation] = {}
     entry = name = root = None
     body: dict[str, Instruction] = {}
-    for line in text.splitlines():
+    for line in _whole_lines(text):
         if name is None:
             if line.endswith("{") and line.startswith(("%", "ENTRY %")):
-                name = _NAME.search(line)[1]
+                name = _computation(line, computations)
                 entry = name if line.startswith("ENTRY") else entry
                 body, root = {}, None
+            elif _LINE.match(line) or line.startswith("}"):
+                raise UnreadableLineError(line, "it stands outside of any computation")
         elif line.startswith("}"):
             if root is None:
                 raise ValueError(f"HLO text: computation %{name} has no ROOT line")
@@ -139,39 +176,92 @@ goes into the compiler; pass jax.jit(f).lower(…).compile().as_text()
             name = None
         elif line.strip():
             instruction = _instruction(line, name)
+            _check(line, instruction, body, computations)
             body[instruction.name] = instruction
             root = instruction if line.lstrip().startswith("ROOT ") else root
     if name is not None or entry is None:
         where = f"inside %{name}" if name else "without an ENTRY computation"
         raise ValueError(f"HLO text: cut off, it ends {where}")
+    return Module(computations, computations[entry], _partitions(head))
+
+
+def _whole_lines(text: str) -> Iterator[str]:
+    """Lines, those of one instruction joined: a kernel's metadata spans several."""
+    held = ""
+    for line in text.splitlines():
+        if held and (_LINE.match(line) or _CLOSES.fullmatch(line)):
+            raise UnreadableLineError(held, "a brace is not closed")
+        held = f"{held} {line}" if held else line
+        if not (_LINE.match(held) and _opens_a_brace(held)):
+            yield held
+            held = ""
+    if held:
+        raise UnreadableLineError(held, "cut off: a brace is not closed")
+
+
+def _opens_a_brace(line: str) -> bool:
+    if line.count("{") == line.count("}"):
+        return False
+    bare = _QUOTED.sub("", line)
+    return bare.count("{") > bare.count("}")
+
+
+def _computation(line: str, others: dict[str, Computation]) -> str:
+    """The name of the computation that `line` begins."""
+    found = _NAME.search(line)
+    if found is None or found[1] in others:
+        raise UnreadableLineError(line, "a computation without a name of its own")
+    return found[1]
+
+
+def _instruction(line: str, where: str) -> Instruction:
+    left, _, right = line.partition(" = ")
+    opcode, named = _OPCODE.search(right), _LEFT.fullmatch(left)
+    if opcode is None or named is None:
+        raise UnreadableLineError(line.strip(), f"cannot read a line of %{where}")
+    shape, rest = right[: opcode.start()], right[opcode.end() :]
+    return Instruction(named[2], shape, opcode[1], rest)
+
+
+def _check(
+    line: str,
+    instruction: Instruction,
+    above: dict[str, Instruction],
+    computations: dict[str, Computation],
+) -> None:
+    """Raise unless all that `instruction` names stands above it: no circles."""
+    if instruction.name in above:
+        raise UnreadableLineError(line, f"%{instruction.name} stands there twice")
+    for operand in instruction.operands:
+        if operand not in above:
+            raise UnreadableLineError(line, f"no %{operand} stands above")
+    for callee in instruction.callees:
+        if callee not in computations:
+            raise UnreadableLineError(line, f"no computation %{callee} stands above")
+    needed = _NEEDED.get(instruction.opcode)
+    if needed and not re.search(needed, instruction.attributes):
+        raise UnreadableLineError(line, f"{instruction.opcode} without what it needs")
+
+
+def _partitions(head: str) -> int:
+    """For how many devices the module was compiled, from its first line."""
     counts = re.findall(r"\b(?:num_partitions|replica_count)=(\d+)", head)
-    partitions = int(counts[0]) if counts else 1
     if len(counts) > 1:
         raise ValueError(
             f"HLO text: replicas and partitions at once ({head[:60]}…); compile with "
             "jax.jit, which uses partitions alone"
         )
-    return Module(computations, computations[entry], partitions)
+    if counts and not int(counts[0]):
+        raise UnreadableLineError(head, "compiled for no device")
+    return int(counts[0]) if counts else 1
 
 
-def _instruction(line: str, where: str) -> Instruction:
-    left, _, right = line.partition(" = ")
-    opcode = _OPCODE.search(right)
-    name = left.split("%")[-1]
-    if opcode is None or "%" not in left:
-        raise ValueError(f"HLO text: cannot read {line.strip()[:80]!r} in %{where}")
-    return Instruction(name, right[: opcode.start()], opcode[1], right[opcode.end() :])
-
-
-def _arrays(shape: str) -> Iterator[tuple[str, float]]:
-    for dtype, dims in _ARRAY.findall(shape):
-        bits = re.search(r"\d+", dtype)
-        if bits is None and dtype != "pred":
-            continue  # token, opaque
-        count = 1
-        for size in filter(None, dims.split(",")):
-            count *= int(size)
-        yield dtype, count * (int(bits[0]) if bits else 8) / 8
+def _bits(dtype: str) -> int:
+    """Bits of a value; 0 for tokens and other things that are no arrays."""
+    if dtype == "pred":
+        return 8
+    found = re.search(r"\d+", dtype)
+    return int(found[0]) if found else 0
 
 
 def _not_hlo(text: object) -> str:

@@ -6,9 +6,9 @@ at known values, and the body changes them by arithmetic that we can do as well.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from .text import Computation, Instruction, Module
+from .text import Computation, Instruction, Module, UnknownTurnsError
 
 # What a computation's arguments are: (number, index in the tuple …) -> integer or None.
 Arguments = Callable[[int, tuple[int, ...]], int | None]
@@ -40,6 +40,30 @@ _SAME = {"copy", "bitcast", "reshape", "copy-start", "copy-done"}
 
 def unknown(number: int, index: tuple[int, ...]) -> None:
     """The arguments of a computation of which nothing is known."""
+
+
+def turns_of(
+    module: Module,
+    caller: Computation,
+    loop: Instruction,
+    arguments: Arguments,
+    trips: Mapping[str, int],
+    holds: str,
+) -> int:
+    """How often `loop` runs: the caller's word in `trips`, or that of the text.
+
+    Raises:
+        UnknownTurnsError: neither says. `holds` is why it matters.
+    """
+    if loop.name in trips:
+        return trips[loop.name]
+    turns = trip_count(module, caller, loop, arguments)
+    if turns is None:
+        raise UnknownTurnsError(
+            f"the loop %{loop.name} holds {holds}, and its turns cannot be told from "
+            f'the text: give a number for it, trips={{"{loop.name}": …}}'
+        )
+    return turns
 
 
 def trip_count(
@@ -74,6 +98,8 @@ def trip_count(
         while missing := state.keys() - after.keys():  # a step may ask for more
             for index in missing:
                 after[index] = integer(module, body, body.root, index, now)
+        if all(state[index] == value for index, value in after.items()):
+            return None  # nothing changes: it never ends
         state.update(after)
     return None
 
