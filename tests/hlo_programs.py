@@ -22,6 +22,8 @@ from jax.experimental import mesh_utils, topologies
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from shardmath import programs
+
 STORE = Path(__file__).parent / "data" / "hlo"
 shard_map = partial(jax.shard_map, check_vma=False)
 
@@ -277,7 +279,7 @@ def mesh_on(target: str, shape: tuple[int, ...]) -> Mesh:
 
 def compiled(program, mesh: Mesh) -> str:
     f, args = program(mesh)
-    return jax.jit(f).lower(*args).compile().as_text()
+    return programs.compiled(f, *args).text
 
 
 def bare(text: str) -> str:

@@ -144,11 +144,69 @@ def test_table():
 
 
 TABLE = """\
-collective     axes  devices   runs  predicted  compiled  ratio  exact
+collective     axes  devices   runs  predicted  compiled  ratio  same
 AllGather      X           4  3 → 3       9 MB      9 MB  1.000  yes
-ReduceScatter  X Y         8  1 → 0       7 MB   0 bytes  0.000  no
-AllReduce      X Y         8  0 → 1    0 bytes      7 MB    inf  no
+ReduceScatter  X Y         8  1 → 0       7 MB   0 bytes      –  not compiled
+AllReduce      X Y         8  0 → 1    0 bytes      7 MB      –  not predicted
 all                        –  4 → 4      16 MB     16 MB  1.000  no"""
+
+
+def test_arrays_put_together_keep_the_bytes_and_not_the_runs():
+    """GPUs concatenate arrays that are gathered at once: 36 → 24 runs, same bytes."""
+    apart = [Collective("all_gather", "X", MB, 4, times=36)]
+    joined = [
+        Collective("all_gather", "X", MB, 4, times=12),
+        Collective("all_gather", "X", 2 * MB, 4, times=12),
+    ]
+    found = compare(apart, joined)
+    (row,) = found.rows
+    for one in (found, row):
+        assert (one.exact, one.same_bytes, one.same_runs) == (False, True, False)
+    assert "36 → 24" in str(found)
+    assert str(found).splitlines()[1].endswith("bytes")
+    doubled = compare(apart, [replace(apart[0], nbytes=2 * MB)])
+    assert (doubled.same_bytes, doubled.same_runs) == (False, True)
+
+
+def test_sums_by_axes_make_windowed_matmuls_comparable():
+    """An AllGather done as (n + 1) permutes of 1/n: no ratio by rows, 9/7 by axes."""
+    gather = Collective("all_gather", "X", 8 * MB, 8)
+    other = Collective("all_reduce", ("Y", "Z"), MB, 4)
+    around = Collective("permute", "X", MB, 8, times=9)
+    found = compare([gather, other], [around, replace(other, axes=("Z", "Y"))])
+    assert {row.ratio for row in found.rows} == {0, math.inf, 1}
+    assert {row.axes: row.ratio for row in found.by_axes().rows} == {
+        ("X",): pytest.approx(9 / 7),
+        ("Y", "Z"): 1,
+    }
+    assert str(found.by_axes()) == BY_AXES
+    assert "inf" not in str(found)
+    assert "<table>" in found.by_axes()._repr_html_()
+
+
+BY_AXES = """\
+axes  predicted  compiled  ratio  collectives
+X       7.34 MB   9.44 MB  1.286  AllGather → Permute
+Y Z     1.57 MB   1.57 MB  1.000  AllReduce"""
+
+
+def test_the_dtype_explains_a_ratio_of_two():
+    text = (programs.STORE / "fsdp.cpu.txt").read_text()
+    found = compare(FSDP, hlo.read(text, MESH))
+    gathered = found.rows[0]
+    assert (gathered.dtypes, gathered.ratio) == (("f32",), 2.0)
+    assert "dtype" in str(found)
+    assert "f32    2.000  no" in str(found)
+    bare = compare(FSDP, compiled("fsdp", "cpu"))
+    assert found.rows == tuple(
+        replace(row, dtypes=new.dtypes)
+        for row, new in zip(bare.rows, found.rows, strict=True)
+    )
+
+
+def test_the_table_is_narrow_enough_for_a_page():
+    text = (programs.STORE / "fsdp.cpu.txt").read_text()
+    assert max(map(len, str(compare(FSDP, hlo.read(text, MESH))).splitlines())) <= 88
 
 
 def test_only_records_are_compared():

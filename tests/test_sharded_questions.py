@@ -192,6 +192,147 @@ def test_evidence_is_json_and_judged_in_another_process_of_the_sandbox():
     assert ran.results[record.id]["verdict"] == "correct", ran
 
 
+def in_a_loop(loop):
+    """A reduction whose sends stand in the body of `loop`, 7 turns round the ring."""
+
+    def body(x):
+        def turn(_, state):
+            total, part = state
+            part = jax.lax.ppermute(part, "X", RING)
+            return total + part, part
+
+        return loop(turn, (x, x))[0]
+
+    return body
+
+
+def scanned(turn, state):
+    return jax.lax.scan(lambda s, _: (turn(0, s), None), state, None, length=7)[0]
+
+
+def nested(turn, state):
+    state = turn(0, state)
+    return jax.lax.fori_loop(0, 3, lambda _, s: jax.lax.fori_loop(0, 2, turn, s), state)
+
+
+def while_data_says(turn, state):
+    """As many turns, but no text tells: the first value of each part is counted."""
+    return jax.lax.while_loop(
+        lambda s: (s[2] < 7) | jnp.isnan(s[0]).all(),
+        lambda s: (*turn(0, s[:2]), s[2] + jnp.where(jnp.isnan(s[0]).all(), 0, 1)),
+        (*state, jnp.int32(0)),
+    )[:2]
+
+
+def branching(turn, state):
+    """Both branches send, so both are counted: one permute too many."""
+    state = jax.lax.fori_loop(0, 6, turn, state)
+    known = jax.lax.psum(state[0][0, 0], "X") > 0
+    return jax.lax.cond(
+        known, lambda s: turn(0, s), lambda s: turn(0, (s[0], s[1] * 1.0)), state
+    )
+
+
+@pytest.mark.parametrize(
+    ("loop", "verdict", "word"),
+    [
+        (scanned, "correct", "7 × Permute"),
+        (lambda turn, s: jax.lax.fori_loop(0, 7, turn, s), "correct", "7 × Permute"),
+        (nested, "correct", "7 × Permute"),
+        (while_data_says, "wrong", "how often a loop of it sends"),
+        (branching, "wrong", "8 × Permute"),
+    ],
+)
+def test_sends_in_loops_and_branches_are_counted_or_the_finding_says_why(
+    loop, verdict, word
+):
+    ring = question(
+        out_spec=(None, None),
+        spec=lambda a: a.reshape(8, -1, a.shape[1]).sum(0),
+        collectives=lambda a: [
+            Collective("permute", "X", nbytes(a) / 8, 8, times=7),
+        ],
+        slips=(),
+    )
+    found = grading.examine(ring, in_a_loop(loop))
+    assert found.verdict == verdict, found
+    assert word in found.message
+
+
+CHAIN = answers.questions()["01.13"]
+
+
+def rows(a, b, v):
+    return jax.lax.map(lambda row: (row @ b) @ v, a)
+
+
+def rows_right(a, b, v):
+    once = b @ v
+    return jax.lax.map(lambda row: row @ once, a)
+
+
+def by_fori(a, b, v):
+    def row(i, out):
+        return out.at[i].set((a[i] @ b) @ v)
+
+    return jax.lax.fori_loop(0, a.shape[0], row, jnp.zeros(a.shape[0]))
+
+
+def by_nested_scan(a, b, v):
+    def outer(_, row):
+        return None, jax.lax.scan(
+            lambda s, c: (s + row @ c[0] * c[1], None), 0.0, (b.T, v)
+        )[0]
+
+    return jax.lax.scan(outer, None, a)[1]
+
+
+def while_small(a, b, v):
+    def going(state):
+        return (state[0] < a.shape[0]) & jnp.isfinite(state[1]).all()
+
+    def row(state):
+        i, out = state
+        return i + 1, out.at[i].set((a[i] @ b) @ v)
+
+    return jax.lax.while_loop(going, row, (0, jnp.zeros(a.shape[0])))[1]
+
+
+def either(a, b, v):
+    def dear(a, b, v):
+        return (a @ b) @ v
+
+    return jax.lax.cond(a[0, 0] > 9, dear, lambda a, b, v: a @ (b @ v), a, b, v)
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict", "word"),
+    [
+        (lambda a, b, v: a @ (b @ v), "correct", "at most"),
+        (rows_right, "correct", "at most"),
+        (lambda a, b, v: (a @ b) @ v, "wrong", "flops"),
+        (rows, "wrong", "flops"),
+        (by_fori, "wrong", "flops"),
+        (by_nested_scan, "wrong", "flops"),
+        (either, "wrong", "flops"),
+        (while_small, "wrong", "how often a loop of it runs"),
+    ],
+)
+def test_flops_in_loops_count_as_often_as_they_run(answer, verdict, word):
+    """Each turn of a loop multiplies: a loop is no way to hide a matmul."""
+    found = grading.examine(CHAIN, answer)
+    assert found.verdict == verdict, found
+    assert word in found.message
+
+
+@pytest.mark.parametrize("record", [CHAIN, question()], ids=["compiled", "sharded"])
+@pytest.mark.parametrize(
+    "evidence", [{}, {"program": 3}, {"program": "%%%"}, {"program": "AAAA"}]
+)
+def test_evidence_that_is_no_program_is_invalid(record, evidence):
+    assert record.judge(evidence, record.draw("x")).verdict == "invalid"
+
+
 def test_a_kernel_with_too_few_devices_says_what_to_do():
     code = (
         "import sys; sys.path.insert(0, 'tests')\n"

@@ -4,21 +4,18 @@ The devices are virtual: threads of this CPU. They compute what real ones would,
 XLA compiles for them the collectives that were asked for.
 """
 
-import base64
 import math
 import random
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..collectives import Collective
-from ..hlo import collectives_in
+from ..hlo import UnknownTurnsError
 from ..ledger import compare
-from .calling import describe
-from .question import Finding, Question, code_or, unusable
+from . import exported
+from .question import Finding, Question, code_or
 
 DEVICES = 8  # what a kernel is asked to have; the sandbox has as many
-_MOST_BYTES = 2**30  # that an answer may take to run on one device
 _WANTED = {
     "manual": "a JAX function of the local parts",
     "explicit": "a JAX function of arrays whose types carry their shardings",
@@ -87,7 +84,6 @@ class Sharded(Question):
         if evidence := code_or(answer, f"{_WANTED[self.view]}, without calling it"):
             return evidence
         import jax  # not at the top: a page judges numbers without it
-        from jax import export
 
         try:
             mesh = self._mesh()
@@ -95,63 +91,34 @@ class Sharded(Question):
             return {"invalid": str(error)}
         function = answer
         if self.view == "manual":
-            ins = tuple(jax.P(*spec) for spec in self.in_specs)
-            function = jax.shard_map(
-                answer,
-                mesh=mesh,
-                in_specs=ins,
-                out_specs=jax.P(*self.out_spec),
-                check_vma=False,
-            )
-        try:
-            with jax.set_mesh(mesh):
-                traced = export.export(jax.jit(function), platforms=["cpu"])
-                program = traced(*self._arguments(mesh, task))
-        except Exception as error:  # the reader's own: anything may come
-            return {"error": describe(error, answer)}
-        return {"program": base64.b64encode(program.serialize()).decode()}
+            from ..programs import by_hand
+
+            function = by_hand(answer, mesh, self.in_specs, self.out_spec, check=False)
+        with jax.set_mesh(mesh):
+            return exported.evidence_of(function, answer, self._arguments(mesh, task))
 
     def judge(self, evidence: dict, task: list) -> Finding:
-        if finding := unusable(evidence, self.form):
-            return finding
-        if "error" in evidence:
-            return Finding("wrong", f"your function raises {evidence['error']}")
-        import jax
-        import numpy as np
-        from jax import export
-
-        stored = base64.b64decode(evidence["program"])
-        program = export.deserialize(bytearray(stored))
-        mesh, shapes = self._mesh(), [tuple(shape) for shape in task]
-        if [a.shape for a in program.in_avals] != shapes or len(program.out_avals) != 1:
-            return Finding("invalid", "the function must return one array")
+        shapes = [tuple(shape) for shape in task]
+        found = exported.opened(evidence, self.form, shapes)
+        if isinstance(found, Finding):
+            return found
         at = ", ".join(str(list(shape)) for shape in shapes)
-        if said := self._misplaced(program.out_avals[0]):
+        if said := self._misplaced(found.program.out_avals[0]):
             return Finding("wrong", f"for {at} {said}")
-        # Values that depend on the program: it cannot hold the results as constants.
-        rng = np.random.default_rng(zlib.crc32(stored))
-        arrays = [rng.standard_normal(shape).astype("float32") for shape in shapes]
-        wanted = np.asarray(self.spec(*arrays))
-        shape = program.out_avals[0].shape
-        if shape != wanted.shape:
-            said = f"the shape is {list(shape)}, not {list(wanted.shape)}."
-            return Finding("wrong", f"for {at} {said}")
-
-        places = self._arguments(mesh, task)
-        out = jax.NamedSharding(mesh, jax.P(*self.out_spec))
-        compiled = jax.jit(program.call, out_shardings=out).lower(*places).compile()
-        if compiled.memory_analysis().temp_size_in_bytes > _MOST_BYTES:
-            return Finding("wrong", "the function needs more than 1 GiB on a device")
-        placed = [
-            jax.device_put(array, place.sharding)
-            for array, place in zip(arrays, places, strict=True)
-        ]
-        near = self.rtol * abs(wanted).max()
-        for number, shard in enumerate(compiled(*placed).addressable_shards):
-            if not np.allclose(shard.data, wanted[shard.index], rtol=0, atol=near):
-                said = f"the values on device {number} are not right."
-                return Finding("wrong", f"for {at} {said}")
-        sent = collectives_in(compiled.as_text(), self.mesh)
+        mesh = self._mesh()
+        arguments = self._arguments(mesh, task)
+        program = exported.run(found, arguments, self, at, mesh=mesh, out=self.out_spec)
+        if isinstance(program, Finding):
+            return program
+        try:
+            sent = program.collectives
+        except UnknownTurnsError:
+            said = "the result is right, but the values decide how often a loop of it "
+            said += "sends, so its bytes cannot be counted: give the loop a number."
+            return Finding("wrong", said)
+        except ValueError as error:
+            said = f"the result is right, but what it sends cannot be read: {error}"
+            return Finding("wrong", said)
         return self._priced(sent, self.collectives(*shapes), shapes, at)
 
     def _priced(self, sent, allowed, shapes, at: str) -> Finding:
@@ -215,25 +182,10 @@ class Sharded(Question):
 
 
 def _within(sent: list[Collective], allowed: list[Collective], by_axes: bool) -> bool:
-    """Whether no operation over the same axes sends more bytes than it may."""
-    if by_axes:
-        may = _bytes_by_axes(allowed)
-        return all(
-            nbytes <= may.get(axes, 0) * (1 + 1e-9)
-            for axes, nbytes in _bytes_by_axes(sent).items()
-        )
-    return all(
-        row.compiled_sent <= row.predicted_sent * (1 + 1e-9)
-        for row in compare(allowed, sent).rows
-    )
-
-
-def _bytes_by_axes(collectives: list[Collective]) -> dict[frozenset[str], float]:
-    total: dict[frozenset[str], float] = {}
-    for one in collectives:
-        axes = frozenset(one.axes)
-        total[axes] = total.get(axes, 0) + one.sent * one.times
-    return total
+    """Whether nothing over the same axes sends more bytes than it may."""
+    found = compare(allowed, sent)
+    rows = found.by_axes().rows if by_axes else found.rows
+    return all(row.compiled_sent <= row.predicted_sent * (1 + 1e-9) for row in rows)
 
 
 def _said(sent: list[Collective]) -> str:
