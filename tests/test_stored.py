@@ -4,8 +4,11 @@ nbval passes a cell that was never run and never compares images. These tests ho
 every notebook to the form of the book, without executing anything.
 """
 
+import ast
 import re
+from functools import cache
 from pathlib import Path
+from statistics import median
 
 import nbformat
 import pytest
@@ -19,25 +22,31 @@ FORBIDDEN = {
     "a network call": r"\b(?:requests|urllib|http\.client|socket)\b",
 }
 
-pytestmark = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
+each_notebook = pytest.mark.parametrize(
+    "path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
 
 
+@cache
 def code_cells(path):
     return [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
 
 
+@each_notebook
 def test_every_cell_was_run_in_order(path):
     """A cell without a number has outputs from nobody knows when."""
     counts = [cell.execution_count for cell in code_cells(path)]
     assert counts == list(range(1, len(counts) + 1))
 
 
+@each_notebook
 def test_an_error_is_stored_only_where_it_is_meant(path):
     for cell in code_cells(path):
         raised = any(output.output_type == "error" for output in cell.outputs)
         assert raised == ("raises-exception" in cell.metadata.get("tags", []))
 
 
+@each_notebook
 def test_every_image_has_alt_text_and_caption(path):
     """Alt text must say what the figure shows, so a few words will not do."""
     for cell in code_cells(path):
@@ -47,6 +56,7 @@ def test_every_image_has_alt_text_and_caption(path):
             assert shown["figure"]["caption"].strip()
 
 
+@each_notebook
 def test_every_image_carries_the_digest_of_its_data(path):
     """The text beside an image is compared by nbval; without it a picture can rot."""
     for cell in code_cells(path):
@@ -56,6 +66,7 @@ def test_every_image_carries_the_digest_of_its_data(path):
                 assert re.fullmatch(r"<figure: .*digest \w{8}>", data["text/plain"])
 
 
+@each_notebook
 def test_only_measurements_escape_the_comparison(path):
     """A cell whose output is not compared says which source its output is from."""
     for cell in code_cells(path):
@@ -65,6 +76,7 @@ def test_only_measurements_escape_the_comparison(path):
             assert cell.metadata["shardmath"]["measured"]
 
 
+@each_notebook
 def test_outputs_hold_no_paths_and_no_warnings(path):
     for cell in code_cells(path):
         text = str(cell.outputs)
@@ -72,6 +84,7 @@ def test_outputs_hold_no_paths_and_no_warnings(path):
         assert "Warning:" not in text
 
 
+@each_notebook
 def test_cells_keep_to_the_limits(path):
     """At most 20 lines of code, 88 columns, and no suppressed output with ';'."""
     for cell in code_cells(path):
@@ -81,17 +94,20 @@ def test_cells_keep_to_the_limits(path):
         assert not cell.source.rstrip().endswith(";")
 
 
+@each_notebook
 def test_code_stays_within_the_house(path):
     for cell in code_cells(path):
         for what, pattern in FORBIDDEN.items():
             assert not re.search(pattern, cell.source, re.M), f"{what}: {cell.source}"
 
 
+@each_notebook
 def test_imports_stand_in_the_first_code_cell(path):
     for cell in code_cells(path)[1:]:
         assert not re.search(r"^(?:import|from) ", cell.source, re.M), cell.source
 
 
+@each_notebook
 def test_prose_divides_the_code(path):
     """At most three code cells in a row, and one first-level heading."""
     cells = nbformat.read(path, as_version=4).cells
@@ -101,10 +117,84 @@ def test_prose_divides_the_code(path):
     assert len(re.findall(r"^# ", "\n".join(prose), re.M)) == 1
 
 
+# The form of a chapter ----------------------------------------------------------------
+
+STRICT = False  # True: the goals hold, and no longer what they were set out from
+LINES = 6 if STRICT else 12  # of the median code cell of a chapter
+BUILT_BY_HAND = 2.5 if STRICT else 12.5  # cells a chapter that build rows of a table
+FORMATTING = 0 if STRICT else 20  # cells a chapter that format numbers, but for these:
+FORMATS = {  # chapter: {cell id: why it has to}
+}
+each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+
+
+def calls(source, name) -> bool:
+    """Whether `source` calls `name`, or the method `name` of something."""
+    nodes = (n.func for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call))
+    return any(name in (getattr(f, "id", ""), getattr(f, "attr", "")) for f in nodes)
+
+
+def builds_rows(source) -> bool:
+    """A table, and a loop or a comprehension that makes its rows."""
+    loops = ast.For | ast.ListComp | ast.GeneratorExp
+    nodes = ast.walk(ast.parse(source))
+    return calls(source, "table") and any(isinstance(node, loops) for node in nodes)
+
+
+def formats(source) -> bool:
+    """A call of `show`, or a number's format in an f-string."""
+    nodes = (
+        n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FormattedValue)
+    )
+    return calls(source, "show") or any(node.format_spec for node in nodes)
+
+
+@pytest.mark.parametrize(
+    ("source", "rows", "formatted"),
+    [
+        ("rows = []\nfor x in y:\n    rows.append(x)\ntable(h, rows)", True, False),
+        ("table(h, [(x, show(x)) for x in y])", True, True),
+        ("compare(chips, {'a': f})", False, False),
+        ("print(f'{x:.1f}')", False, True),
+        ("print(f'{x}, {y}')", False, False),
+    ],
+)
+def test_the_form_of_a_cell_is_seen(source, rows, formatted):
+    assert (builds_rows(source), formats(source)) == (rows, formatted)
+
+
+@each_chapter
 def test_a_chapter_is_neither_thin_nor_long(path):
     """1,500 to 3,500 words of prose; exercises are as long as they are."""
-    if path not in CHAPTERS:
-        return
     cells = nbformat.read(path, as_version=4).cells
     words = sum(len(c.source.split()) for c in cells if c.cell_type == "markdown")
     assert 1500 <= words <= 3500
+
+
+@each_chapter
+def test_cells_are_short(path):
+    """Define in one cell, call in the next."""
+    lines = [
+        sum(bool(line.strip()) for line in cell.source.splitlines())
+        for cell in code_cells(path)
+    ]
+    assert median(lines) <= LINES
+
+
+@each_chapter
+def test_formatting_is_not_the_readers_business(path):
+    listed = FORMATS.get(path.stem, {})
+    found = [cell.id for cell in code_cells(path) if formats(cell.source)]
+    assert set(listed) <= set(found), "listed, and does not format"
+    assert len(set(found) - set(listed)) <= 1.5 * FORMATTING, found
+
+
+def test_tables_are_declared():
+    """`compare` says what a table holds; a loop says how to type it."""
+    found = [
+        f"{path.stem}: {cell.id}"
+        for path in CHAPTERS
+        for cell in code_cells(path)
+        if builds_rows(cell.source)
+    ]
+    assert len(found) <= BUILT_BY_HAND * len(CHAPTERS), "\n".join(found)

@@ -1,9 +1,9 @@
-"""The site's own Sphinx extension: formulas, notes, pages, live figures, hardware."""
+"""The site's own Sphinx extension: formulas, notes, pages, figures, hardware, map."""
 
 import hashlib
 from pathlib import Path
 
-from . import formulas, hardware, notes, pages, trim
+from . import formulas, hardware, map, notes, pages, trim
 from .render import setup_live
 
 HERE = Path(__file__).parent
@@ -16,6 +16,7 @@ def setup(app):
     app.connect("config-inited", _configure)
     formulas.setup(app)
     hardware.setup(app)
+    map.setup(app)
     notes.setup(app)
     pages.setup(app)
     trim.setup(app)
