@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from trees import trees
 
 from shardmath import chips
 from shardmath.mesh import Mesh
@@ -52,6 +53,7 @@ def groups(mesh, names):
     return grid.transpose(rest + at).reshape(-1, mesh.size(tuple(names)))
 
 
+@settings(deadline=None)
 @given(meshes(), st.sampled_from(["X", "Y", "W", ("X", "Y"), ("X", "Y", "Z", "W")]))
 def test_a_span_holds_exactly_the_chips_of_a_group(mesh, axes):
     names = (axes,) if isinstance(axes, str) else axes
@@ -235,6 +237,14 @@ SPLIT = Mesh(Network((ring(16),), "loop"), {"X": 2, "Y": 2, "Z": 4})
         (lambda: Mesh(V5E, {"X": 0, "Y": 32}), r"X = 0"),
         (lambda: Mesh(V5E, {"X": True, "Y": 32}), r"X = True"),
         (lambda: Mesh(V5E, {}), r"must be the 32"),
+        (lambda: Mesh(V5E, None), r"axes = None: must be a dict"),
+        (lambda: Mesh(None, {"X": 8}), r"network = None: must be a Network"),
+        (lambda: Mesh(chips.H100, {"X": 8}), r"network = H100.*must be a Network"),
+        (lambda: Mesh(V5E, {"data axis": 32}), r"'data axis'.*'data'"),
+        (lambda: Mesh(V5E, {8: 32}), r"axis 8: must be a name"),
+        (lambda: Mesh(V5E, {"X": "32"}), r"X = '32'"),
+        (lambda: SPLIT.size(None), r"axes = None: must be a name or a tuple"),
+        (lambda: SPLIT.size(3), r"axes = 3"),
         (
             lambda: Mesh(ODD, {"X": 6, "Y": 4}),
             r"4 does not divide the 6.*nor 6 divide 4",
@@ -247,3 +257,49 @@ SPLIT = Mesh(Network((ring(16),), "loop"), {"X": 2, "Y": 2, "Z": 4})
 def test_bad_input_is_quoted(call, said):
     with pytest.raises(ValueError, match=said):
         call()
+
+
+def test_axes_may_have_names_of_many_letters():
+    mesh = Mesh(Cluster(NVLinkDomain(chips.H100), 4), {"data_parallel": 4, "tensor": 8})
+    both = mesh.binding(("data_parallel", "tensor"))
+    assert str(both).startswith("data_parallel tensor over 32 chips")
+    assert mesh.size(("tensor",)) == 8
+
+
+def test_sizes_of_other_libraries_become_pythons_own():
+    import jax.numpy as jnp
+
+    torus = Torus(
+        chips.TPU_V5E, (np.int32(4), jnp.int32(8)), bandwidth=np.float32(5e10)
+    )
+    mesh = Mesh(torus, {"X": np.int64(4), "Y": jnp.int32(8)})
+    assert [type(n) for n in (*torus.shape, *mesh.axes.values())] == [int] * 4
+    assert type(torus.dims[0].bandwidth) is float
+    assert mesh.size(("X", "Y")) == torus.chips == 32
+
+
+def test_three_rates_of_one_gather_are_told_apart():
+    """Wires of a node, bytes of the array over the time, bytes that a chip sends."""
+    mesh = Mesh(Cluster(NVLinkDomain(chips.H100), (4, 4)), {"X": 128})
+    leaf = next(pace for pace in mesh.binding("X").paces if pace.level == "leaf")
+    assert leaf.egress == 400e9
+    assert leaf.array_bandwidth == pytest.approx(400e9 * 16 / 15)
+    assert leaf.bandwidth == pytest.approx(400e9 * 16 / 15 * 127 / 128)
+    assert mesh.binding("X").array_bandwidth == leaf.array_bandwidth
+
+
+@settings(deadline=None)
+@given(trees(), st.data())
+def test_a_group_sees_the_stack_of_switches_that_its_bytes_pass(network, data):
+    """Down to the chips' own links, even where it lies on the outer switches alone."""
+    outer = data.draw(st.sampled_from(range(len(network.dims) + 1)))
+    sizes = {
+        "A": math.prod(network.shape[:outer]),
+        "B": math.prod(network.shape[outer:]),
+    }
+    mesh = Mesh(network, sizes)
+    for axis in "AB":
+        dims = [piece.dim for piece in mesh.span(axis)]
+        for piece in mesh.span(axis):
+            assert set(network.stack(piece.dim)) - set(range(piece.dim)) <= set(dims)
+        assert math.prod(piece.size for piece in mesh.span(axis)) == sizes[axis]

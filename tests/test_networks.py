@@ -76,12 +76,14 @@ def narrowest(network):
     return least
 
 
+@settings(deadline=None)
 @given(networks(st.integers(1, 6), most=60))
 def test_diameter_is_the_longest_shortest_path(network):
     assert network.diameter == farthest(network)
 
 
 @settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(networks(st.sampled_from([1, 2, 4, 6]), most=12).filter(lambda n: n.chips > 1))
 def test_bisection_is_the_narrowest_cut_of_even_sides(network):
     assert network.bisection == narrowest(network)
@@ -94,11 +96,13 @@ def test_bisection_of_a_4x4_torus_is_the_narrowest_cut(wraps):
 
 
 @settings(max_examples=40, deadline=None)
+@settings(deadline=None)
 @given(networks(st.integers(1, 5), most=12).filter(lambda n: n.chips % 2 == 0))
 def test_bisection_around_odd_sides_is_never_too_small(network):
     assert network.bisection >= narrowest(network)
 
 
+@settings(deadline=None)
 @given(networks(st.integers(1, 6), most=120))
 def test_links_are_those_of_each_dimension(network):
     """Links join neighbours of one coordinate, in both directions, none twice."""

@@ -216,6 +216,8 @@ class Mesh:
         return Binding(names, n, tuple(paces))
 
     def _names(self, axes: str | tuple[str, ...]) -> tuple[str, ...]:
+        if not isinstance(axes, str | tuple | list):
+            raise ValueError(f"axes = {axes!r}: must be a name or a tuple of names")
         names = (axes,) if isinstance(axes, str) else tuple(axes)
         for name in names:
             if name not in self.axes:

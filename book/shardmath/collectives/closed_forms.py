@@ -23,7 +23,8 @@ switches stand on switches (`Switch.uplinks`), the bytes of the spine come throu
 leaf, so a unit of the leaf is one of all n/g.
 
     lower   all levels work at once, on different parts: the slowest sets the time. No
-            schedule is faster: each level's time is a cut around its units.
+            schedule is faster, since each level's time is a cut around its units; an
+            AllReduce on a line is the exception, see `all_reduce`.
     upper   one dimension after the other, as `simulator` plays it: the sum.
 
 Where both are equal a schedule is known that takes just as long:

@@ -53,9 +53,13 @@ class Collective:
     pairs: Pairs = ()
 
     def __post_init__(self) -> None:
-        if self.op not in NAMES:
+        if not isinstance(self.op, str) or self.op not in NAMES:
             raise ValueError(f"op {self.op!r}: must be one of {', '.join(NAMES)}")
+        if not isinstance(self.axes, str | tuple | list):
+            raise ValueError(f"axes = {self.axes!r}: must be names of mesh axes")
         axes = (self.axes,) if isinstance(self.axes, str) else tuple(self.axes)
+        if not all(isinstance(name, str) for name in axes):
+            raise ValueError(f"axes = {self.axes!r}: must be names of mesh axes")
         object.__setattr__(self, "axes", axes)
         (nbytes,) = positive(nbytes=self.nbytes)
         group, times = whole(group=self.group, times=self.times)

@@ -82,6 +82,10 @@ def price(collective: Collective, mesh: Mesh, one_way: bool = False) -> Priced:
     Raises:
         ValueError: the mesh has no such axis, or another number of devices on it.
     """
+    if not isinstance(collective, Collective):
+        raise ValueError(f"collective = {collective!r}: must be a Collective")
+    if not isinstance(mesh, Mesh):
+        raise ValueError(f"mesh = {mesh!r}: must be a Mesh")
     size = mesh.size(collective.axes)
     if size != collective.group:
         raise ValueError(
@@ -116,6 +120,8 @@ def price_of(
     >>> price_of("all_to_all", 64e6, node, "X").level
     'NVLink'
     """
+    if not isinstance(mesh, Mesh):
+        raise ValueError(f"mesh = {mesh!r}: must be a Mesh")
     one = Collective(op, axes, nbytes, mesh.size(axes), pairs=pairs)
     return price(one, mesh, one_way)
 
@@ -127,7 +133,8 @@ def all_gather(
 
     On a bidirectional ring V/(2W)·(n−1)/n + ⌊n/2⌋·α; the time does not depend on n. A
     device takes in V·(n−1)/n over its own link, whoever copies the bytes, so a switch
-    that multicasts makes it no faster.
+    that multicasts makes it no faster. An idle axis Z makes it faster: every device
+    drops all but its part over Z, which costs nothing, and gathers over X and Z.
     """
     return price_of("all_gather", nbytes, mesh, axes, one_way)
 
