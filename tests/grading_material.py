@@ -1,12 +1,18 @@
 """Submissions for the grader's tests: one number, one function, one program."""
 
 import ast
+import contextlib
 import json
+import os
 import re
+import signal
+import time
+from pathlib import Path
 
 from shardmath import answers
 from shardmath.grading.students import Owner
 from shardmath.grading.submissions import Submission
+from shardmath.grading.walls import PYTHON
 from shardmath.questions import Function, Number, Traffic
 
 
@@ -73,3 +79,55 @@ def reference(*questions):
 
 def submission(given, name="x"):
     return Submission(Owner(name, frozenset({name})), f"{name}.ipynb", given)
+
+
+ENDLESS = """
+import ctypes, os
+try:
+    os.setsid()
+except OSError:
+    pass
+ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)  # not to die with its parent
+while True: pass
+"""
+
+
+def kill_with_an_answer_running(grader):
+    """Kill a grader when `ENDLESS` runs; everything that it runs must go with it."""
+    running = []
+    while not any(leads for _, leads in running):
+        assert grader.poll() is None
+        time.sleep(0.05)
+        running = inside(grader.pid)
+    grader.kill()
+    grader.wait()
+    until = time.monotonic() + 20
+    left = [pid for pid, _ in running]
+    while left and time.monotonic() < until:
+        time.sleep(0.05)
+        left = [pid for pid in left if Path(f"/proc/{pid}").exists()]
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    assert not left, "an answer outlives its grader"
+
+
+def inside(grader):
+    """(id, whether it is an answer with a session of its own) of what a grader runs."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            about = (path / "stat").read_text().rpartition(")")[2].split()
+            command = (path / "cmdline").read_bytes()
+        except OSError:
+            continue
+        found[int(path.name)] = int(about[1]), int(about[3]), command
+    below = {grader}
+    for _ in range(8):  # generations
+        below |= {pid for pid, (parent, *_) in found.items() if parent in below}
+    python = PYTHON.encode() + b"\0-m\0shardmath.grading.sandboxed\0"
+    return [
+        (pid, command == python and session == pid)
+        for pid, (_, session, command) in found.items()
+        if pid in below - {grader}
+    ]

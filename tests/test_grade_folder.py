@@ -4,21 +4,21 @@ import csv
 import html.parser
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from grading_material import (
     BLANK,
     CODE,
+    ENDLESS,
     FUNCTION,
     NAME,
     NUMBER,
     RIGHT,
     WRONG_NUMBER,
+    kill_with_an_answer_running,
     notebook,
 )
 
@@ -276,17 +276,6 @@ def small(tmp_path, content):
     return [*told, "--jobs", "1"]
 
 
-ENDLESS = """
-import ctypes, os
-try:
-    os.setsid()
-except OSError:
-    pass
-ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)
-while True: pass
-"""
-
-
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are in /proc")
 def test_a_killed_run_leaves_nothing_running_and_goes_on(tmp_path, capfd):
     if not walls.walls().closed:
@@ -306,14 +295,7 @@ def test_a_killed_run_leaves_nothing_running_and_goes_on(tmp_path, capfd):
     with grader.stderr:
         while "1/2 a.ipynb" not in grader.stderr.readline():
             assert grader.poll() is None
-        while not (running := inside(grader.pid)):
-            time.sleep(0.05)
-        grader.send_signal(signal.SIGKILL)
-        grader.wait()
-    until = time.monotonic() + 20
-    while any(Path(f"/proc/{pid}").exists() for pid in running):
-        assert time.monotonic() < until
-        time.sleep(0.05)
+        kill_with_an_answer_running(grader)
 
     (tmp_path / "in" / "b.ipynb").write_text(notebook({NUMBER.id: WRONG_NUMBER}))
     assert folder.main(told) == 0
@@ -324,24 +306,6 @@ def test_a_killed_run_leaves_nothing_running_and_goes_on(tmp_path, capfd):
     assert "b.ipynb: graded before" in capfd.readouterr().err
     found = {row["student"]: row["verdict"] for row in table(out(tmp_path, "answers"))}
     assert found == {"a": "correct", "b": "wrong"}
-
-
-def inside(grader):
-    """Processes that collect answers below this one."""
-    parents, collecting = {}, []
-    for path in Path("/proc").glob("[0-9]*"):
-        try:
-            about = (path / "stat").read_text().rpartition(")")[2].split()
-            command = (path / "cmdline").read_bytes()
-        except OSError:
-            continue
-        parents[int(path.name)] = int(about[1])
-        if command.endswith(b"-m\0shardmath.grading.sandboxed\0"):
-            collecting.append(int(path.name))
-    below = {grader}
-    for _ in range(8):
-        below |= {pid for pid, parent in parents.items() if parent in below}
-    return [pid for pid in collecting if pid in below]
 
 
 def out(tmp_path, name):

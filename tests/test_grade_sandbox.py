@@ -7,7 +7,14 @@ import subprocess
 import sys
 
 import pytest
-from grading_material import NUMBER, RIGHT, reference, submission
+from grading_material import (
+    ENDLESS,
+    NUMBER,
+    RIGHT,
+    kill_with_an_answer_running,
+    reference,
+    submission,
+)
 
 from shardmath import answers
 from shardmath.grading import grade as grading
@@ -154,6 +161,22 @@ def test_without_walls_there_is_still_one_process_without_network(host):
     assert bare.said.startswith("UNSAFE")
     assert not bare.closed
     assert reached(host, bare, ALONE) == "[]"
+
+
+def test_an_answer_dies_with_the_grader(closed):
+    as_root = closed.prefix.keywords["as_root"]
+    told = f"""
+from shardmath.grading import sandbox, walls
+rung = next(
+    rung for rung in walls._ladder()
+    if rung.name == {closed.name!r} and rung.prefix.keywords["as_root"] is {as_root}
+)
+cells = [{{"question": {NUMBER.id!r}, "code": {ENDLESS!r}}}]
+job = {{"cells": cells, "tasks": {{}}, "skip": [], "have": []}}
+limits = sandbox.Limits(seconds=60)
+sandbox.run("shardmath.grading.sandboxed", job, [{NUMBER.id!r}], limits, rung=rung)
+"""
+    kill_with_an_answer_running(subprocess.Popen([sys.executable, "-c", told]))
 
 
 def test_nested_folders_without_end_are_cleared_away(tmp_path, monkeypatch):

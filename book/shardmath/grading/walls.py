@@ -123,7 +123,7 @@ while [ "$1" != -- ]; do
 done
 shift
 mkdir "$root/tmp"
-mount -t tmpfs -o "size=$disk,mode=1777" none "$root/tmp"
+mount -t tmpfs -o "size=$disk,nr_inodes=9999,mode=1777" none "$root/tmp"
 mount -o remount,bind,ro "$root"
 chroot "$root" "$@"
 exit 0
