@@ -83,7 +83,6 @@ def test_diameter_is_the_longest_shortest_path(network):
 
 
 @settings(max_examples=60, deadline=None)
-@settings(deadline=None)
 @given(networks(st.sampled_from([1, 2, 4, 6]), most=12).filter(lambda n: n.chips > 1))
 def test_bisection_is_the_narrowest_cut_of_even_sides(network):
     assert network.bisection == narrowest(network)
@@ -96,7 +95,6 @@ def test_bisection_of_a_4x4_torus_is_the_narrowest_cut(wraps):
 
 
 @settings(max_examples=40, deadline=None)
-@settings(deadline=None)
 @given(networks(st.integers(1, 5), most=12).filter(lambda n: n.chips % 2 == 0))
 def test_bisection_around_odd_sides_is_never_too_small(network):
     assert network.bisection >= narrowest(network)
