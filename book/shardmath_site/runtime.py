@@ -111,7 +111,7 @@ def sources() -> dict[str, bytes]:
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"what runs in the page does not import:\n{done.stderr}")
-    paths = [*map(Path, done.stdout.splitlines()), *PACKAGE.glob("*.toml")]
+    paths = [*map(Path, done.stdout.splitlines()), *PACKAGE.rglob("*.toml")]
     return {
         path.relative_to(PACKAGE.parent).as_posix(): path.read_bytes()
         for path in sorted(paths)
