@@ -42,9 +42,10 @@ class ByPrecision(dict[str, float]):
 class Chip:
     """One accelerator. Rates are per chip, dense, in base units; links are one-way.
 
-    `facts` holds every value by name ("hbm_bytes", "flops.bf16"); the head of
-    ``chips.toml`` says what each name means. `onchip` names the software-managed memory
-    next to the matrix units (VMEM, SMEM, …), if known; `year` is the announcement's.
+    `facts` holds every value by name ("hbm_bytes", "flops.bf16"), and each that has no
+    precision is an attribute too; `facts.VOCABULARY` says what they mean. `onchip`
+    names the software-managed memory next to the matrix units (VMEM, SMEM, …), if
+    known; `year` is the announcement's.
 
     >>> TPU_V5E
     TPU v5e: 197 TFLOPs/s in bf16, 819 GB/s from memory, 241 FLOPs per byte.
