@@ -5,6 +5,8 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 from grading_material import (
@@ -161,6 +163,20 @@ def test_without_walls_there_is_still_one_process_without_network(host):
     assert bare.said.startswith("UNSAFE")
     assert not bare.closed
     assert reached(host, bare, ALONE) == "[]"
+
+
+def test_what_lies_in_the_systems_tmp_is_seen(closed, monkeypatch):
+    """Somebody's clone or environment may lie there; the walls' own /tmp is empty."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as place:
+        os.chmod(place, 0o755)
+        file = Path(place, "module.py")
+        file.write_text("")
+        seen = walls.seen()
+        monkeypatch.setattr(walls, "seen", lambda: [*seen, place])
+        room = walls.Room(os.path.realpath(tempfile.mkdtemp(dir=place)), 2**20)
+        code = f"import os; assert os.listdir({place!r}); open('/tmp/x', 'w')"
+        command = [*closed.prefix(room), walls.PYTHON, "-c", code]
+        subprocess.run(command, check=True)
 
 
 def test_an_answer_dies_with_the_grader(closed):

@@ -101,8 +101,8 @@ def bubblewrap(room: Room, *, as_root: bool) -> list[str]:
         *("bwrap", *namespaces, "--die-with-parent", "--new-session"),
         *("--cap-drop", "ALL"),
         *(word for cap in changes_user for word in ("--cap-add", f"CAP_{cap}")),
-        *(*view, "--dev", "/dev", "--remount-ro", "/dev"),
         *("--perms", "0777", "--size", str(room.disk), "--tmpfs", "/tmp"),
+        *(*view, "--dev", "/dev", "--remount-ro", "/dev"),  # some may lie in /tmp
         *("--remount-ro", "/", "--chdir", "/tmp"),
         *(["setpriv", *_user(room), *_PRIVILEGES] if as_root else []),
     ]
@@ -114,6 +114,8 @@ umask 022
 disk=$1 root=$2
 shift 2
 mount -t tmpfs -o mode=755 none "$root"
+mkdir "$root/tmp"
+mount -t tmpfs -o "size=$disk,nr_inodes=9999,mode=1777" none "$root/tmp"
 while [ "$1" != -- ]; do
     mkdir -p "$root${1%/*}"
     if [ -d "$1" ]; then mkdir -p "$root$1"; else : >"$root$1"; fi
@@ -122,8 +124,6 @@ while [ "$1" != -- ]; do
     shift
 done
 shift
-mkdir "$root/tmp"
-mount -t tmpfs -o "size=$disk,nr_inodes=9999,mode=1777" none "$root/tmp"
 mount -o remount,bind,ro "$root"
 chroot "$root" "$@"
 exit 0
