@@ -25,7 +25,8 @@ leaf, so a unit of the leaf is one of all n/g.
     lower   all levels work at once, on different parts: the slowest sets the time. No
             schedule is faster, since each level's time is a cut around its units; an
             AllReduce on a line is the exception, see `all_reduce`.
-    upper   one dimension after the other, as `simulator` plays it: the sum.
+    upper   one dimension after the other: the sum. On switches `simulator` plays just
+            that; over unequal sides of a torus its schedule lies between the bounds.
 
 Where both are equal a schedule is known that takes just as long:
 
