@@ -1,0 +1,22 @@
+"""The figures by name; each is imported when it is asked for."""
+
+from importlib import import_module
+
+from .controls import Figure
+
+NAMES = ("roofline", "systolic", "waves", "collective", "sharded_matmul")
+
+
+def find(name: str) -> Figure:
+    """The figure called `name`.
+
+    Raises:
+        ValueError: no figure has this name; lists those that there are.
+
+    >>> find("roofline").draw(chip="v5e", B=16).data["chips"][0]["bound"]
+    'memory-bound'
+    """
+    if name not in NAMES:
+        known = ", ".join(NAMES)
+        raise ValueError(f"no live figure is called {name!r}; there are: {known}")
+    return import_module(f".{name}", __package__).FIGURE
