@@ -534,6 +534,9 @@ def test_switches_that_add_at_any_level():
     assert adds.bandwidth_seconds == pytest.approx(V / 400e9)
     assert adds.latency_seconds < plain.latency_seconds
     assert adds.upper < plain.upper
+    above = reduce((4, 32), reduces=("spine",))  # it may add what leaves a node, too
+    assert above.bandwidth_seconds == pytest.approx(V / 400e9)
+    assert not above.exact
     both = reduce((4, 32), reduces=("spine", "leaf"))
     assert both.bandwidth_seconds == pytest.approx(V / 400e9)
     gather = run("all_gather", V, Mesh(Cluster(node, 4, reduces=("leaf",)), {"X": 32}))

@@ -167,6 +167,12 @@ def test_no_half_of_a_tree_lets_out_less_than_the_bisection(network):
     assert network.bisection_bidirectional == 2 * network.bisection
 
 
+def test_cards_thinner_than_the_spine_set_the_bisection():
+    """Two units of one node each: its cards are all that leads out."""
+    thick = Cluster(NVLinkDomain(chips.H100), (2, 1), taper=(0.5, 1))
+    assert thick.bisection == 8 * 50e9 == let_through(thick, set(range(8)))
+
+
 def _axes(network):
     return range(len(network.shape))
 
