@@ -15,11 +15,15 @@ BOUNDS = {
 
 @dataclass(frozen=True)
 class Leg:
-    """What one resource has to do: `amount` FLOPs or bytes at `rate` per second."""
+    """What one resource has to do: `amount` FLOPs or bytes at `rate` per second.
+
+    `slack` is what is added at worst, where its parts may have to wait for one another.
+    """
 
     resource: str
     amount: float
     rate: float
+    slack: float = 0.0
 
     def __post_init__(self) -> None:
         amount = number("amount", self.amount)
@@ -53,8 +57,8 @@ class Estimate:
 
     @property
     def upper(self) -> float:
-        """Seconds if each waits for the others; never above lower × number of legs."""
-        return sum(leg.seconds for leg in self.legs)
+        """Seconds if each waits for the others, and its own parts for one another."""
+        return sum(leg.seconds + leg.slack for leg in self.legs)
 
     @property
     def without_overlap(self) -> float:
@@ -71,6 +75,15 @@ class Estimate:
     def bound(self) -> str:
         """The resource that takes longest, in the words of the book."""
         return BOUNDS[max(self.legs, key=lambda leg: leg.seconds).resource]
+
+    @property
+    def lead(self) -> float:
+        """By how much the longest leg exceeds the next: 0.1 for 10 %, `inf` alone.
+
+        A small lead is a verdict on a knife's edge: real rates are that far off.
+        """
+        *_, second, first = sorted((0.0, *(leg.seconds for leg in self.legs)))
+        return first / second - 1 if second else math.inf
 
     @property
     def seconds(self) -> dict[str, float]:
