@@ -1,17 +1,26 @@
 """A sharded matmul: which case it is, what it needs, and which plan is cheapest."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import le
 
+from ..chips import Chip
 from ..collectives import Collective
 from ..estimate import Estimate
+from ..mesh import Mesh
 from ..tables import Table, table
 from ..units import positive, show
+from .binding import axis_words, bound, format_of, names, usable_axes
+from .growth import Growth, growth
 from .layout import ShardedArray
-from .plan import Plan, case_of
+from .machine import Machine, priced
+from .notation import Line, parse, subscript
+from .plan import Plan, candidates, case_of
+from .prices import Prices
 
+CLOSE = 0.1  # real rates are that far off, so that a smaller difference decides nothing
 CASES = {
     1: "every device has what it multiplies: nothing moves before the product",
     2: "one operand is split along the contraction, so it is gathered",
@@ -55,7 +64,7 @@ class Contraction:
     b: ShardedArray
     c: ShardedArray
     candidates: tuple[Plan, ...]
-    mesh: object = None
+    mesh: Mesh | Chip | None = None
     precision: str = "bf16"
 
     @property
@@ -97,23 +106,71 @@ class Contraction:
 
     @property
     def estimate(self) -> Estimate:
-        """`plan` on the mesh: math, HBM and network time."""
+        """`plan` on the machine: math, HBM and network time."""
         return self._estimate(self.plan)
 
     @property
     def best(self) -> Plan:
-        """The quickest plan on the mesh; without one, that which sends least."""
-        return min(self.candidates, key=self._cost)
+        """The quickest plan on the mesh; without one, that which sends least.
+
+        By the lower bound of its time, then the upper one. Each array takes the way
+        that is the quickest for it alone.
+        """
+        return self.ranking[0]
+
+    @cached_property
+    def ranking(self) -> tuple[Plan, ...]:
+        """The best first; of plans that move the same, the best of them alone."""
+        found = {}
+        for plan in sorted(self.candidates, key=self._cost):
+            moved = (
+                (step.op, frozenset(step.axes), step.before.name, step.before.dims)
+                for step in plan.moved
+            )
+            found.setdefault(tuple(moved), plan)
+        return tuple(found.values())
+
+    @property
+    def margin(self) -> float:
+        """How much longer the second best takes (sends, without a mesh): 0.1 for 10 %.
+
+        Of lower bounds; `inf` where there is no second, or the best takes nothing.
+        """
+        if len(self.ranking) < 2:
+            return math.inf
+        first, second = (self._cost(plan)[0] for plan in self.ranking[:2])
+        return second / first - 1 if first else math.inf
+
+    @property
+    def verdict(self) -> str:
+        """The best plan, the next, and whether the difference is one.
+
+        >>> line, sizes = "A[I, J_X] · B[J_X, K] -> C[I, K]", {"I": 64, "J": 64}
+        >>> print(contract(line, {"X": 4}, K=60, **sizes).verdict.replace(": ", ":\\n"))
+        AllReduce_X C; next, AllGather_X A, AllGather_X B:
+        3% more bytes, too close to call
+        """
+        best, *others = self.ranking
+        if not others:
+            return f"{best.moves}: the only plan"
+        what = "more bytes" if self.mesh is None else "longer"
+        if self.margin < CLOSE:
+            far = f"{self.margin:.0%} {what}, too close to call"
+        elif self.margin < 10:
+            far = f"{self.margin:.0%} {what}"
+        else:
+            far = f"far {what}"
+        return f"{best.moves}; next, {others[0].moves}: {far}"
 
     @property
     def plans(self) -> tuple[Plan, ...]:
         """`plan`, then all that none beats in network, math and simplicity at once."""
-        kept = [self.plan]
-        for plan in sorted(self.candidates[1:], key=self._merits):
-            mine, rivals = self._merits(plan), map(self._merits, kept)
-            if not any(all(map(le, theirs, mine)) for theirs in rivals):
-                kept.append(plan)
-        return tuple(kept)
+        kept = [(self.plan, self._merits(self.plan))]
+        rated = [(plan, self._merits(plan)) for plan in self.candidates[1:]]
+        for plan, mine in sorted(rated, key=lambda both: both[1]):
+            if not any(all(map(le, theirs, mine)) for _, theirs in kept):
+                kept.append((plan, mine))
+        return tuple(plan for plan, _ in kept)
 
     @property
     def table(self) -> Table:
@@ -141,7 +198,8 @@ class Contraction:
 
         Args:
             dim: the dimension to vary; all others stay.
-            plans: which plans to compare; all `candidates` if none are given.
+            plans: which plans to compare; all `candidates` if none are given. Their
+                ways are those that are the best at the present sizes.
             low, high: sizes between which to look. Sizes that do not divide count too.
 
         Returns:
@@ -151,14 +209,15 @@ class Contraction:
         Raises:
             ValueError: no such dimension.
         """
-        positive(low=low, high=high)
-        plans = tuple(plans) or self.candidates
-        known = tuple(dict.fromkeys(self.a.dims + self.b.dims))
-        if dim not in known:
-            raise ValueError(f"dimension {dim!r}: must be one of {', '.join(known)}")
+        low, high = positive(low=low, high=high)
+        self._check(dim)
+        lines = {}
+        for plan in tuple(plans) or self.candidates:
+            lines.setdefault(self._growth(plan, dim), plan)
+        grown, plans = list(lines), list(lines.values())
 
         def winner(size: float) -> int:
-            costs = [self._cost(p.resized(dim, size)) for p in plans]
+            costs = [line.cost(size) for line in grown]
             return costs.index(min(costs))
 
         def between(lo: float, hi: float, at_lo: int, at_hi: int) -> Iterator[Crossing]:
@@ -180,11 +239,51 @@ class Contraction:
             lo, at_lo = hi, at_hi
         return tuple(found)
 
+    def balances(
+        self,
+        dim: str,
+        one: str = "network",
+        other: str = "math",
+        plan: Plan | None = None,
+    ) -> tuple[float, ...]:
+        """The sizes of `dim` at which two resources take equally long in a plan.
+
+        Below and above such a size another of the two is the longer, also where a third
+        one binds and `estimate.bound` does not show it.
+
+        Args:
+            dim: the dimension to vary; all others stay.
+            one, other: "math", "HBM" or "network".
+            plan: `plan` if none is given.
+
+        Returns:
+            Sizes in order, most often one; none if the same is always the longer.
+
+        Raises:
+            ValueError: no such dimension or resource, or no machine for times.
+
+        >>> from shardmath.chips import TPU_V5E
+        >>> from shardmath.networks import Torus
+        >>> ring = Mesh(Torus(TPU_V5E, (1, 16)), {"X": 16})
+        >>> line = "A[B_X, D] · W[D_X, F] -> C[B_X, F]"
+        >>> op = contract(line, ring, B=4096, D=8192, F=8192)
+        >>> [round(size) for size in op.balances("B")]
+        [29738]
+        """
+        self._check(dim)
+        for name in (one, other):
+            if name not in _RESOURCES:
+                known = ", ".join(_RESOURCES)
+                raise ValueError(f"resource {name!r}: must be one of {known}")
+        if self.mesh is None:
+            raise ValueError("mesh = None: must be a `Mesh` of known chips for a time")
+        return self._growth(plan or self.plan, dim).equal(one, other)
+
     def __str__(self) -> str:
         lines = [f"{self.a.notation} · {self.b.notation} -> {self.c.notation}"]
         for case in sorted(set(self.cases.values()) or {1}):
-            axes = "".join(axis for axis, found in self.cases.items() if found == case)
-            over = f" over {axes}" if axes else ""
+            axes = [axis for axis, found in self.cases.items() if found == case]
+            over = f" over {subscript(axes, dict(self.a.mesh))}" if axes else ""
             lines.append(f"case {case}{over}: {CASES[case]}")
         plan = self.plan
         steps = [*plan.before, f"each multiplies {plan.product}", *plan.after]
@@ -194,23 +293,134 @@ class Contraction:
     def _repr_pretty_(self, printer, cycle):
         printer.text(f"{self}\n\n{self.table}")
 
-    def _estimate(self, plan: Plan) -> Estimate:
+    @cached_property
+    def _prices(self) -> Prices:
         if self.mesh is None:
             raise ValueError("mesh = None: must be a `Mesh` of known chips for a time")
-        return plan.estimate(self.mesh, self.precision)
+        return Prices(self.mesh)
 
-    def _cost(self, plan: Plan) -> tuple[float, float]:
-        if self.mesh is None:
-            return plan.sent, plan.flops
-        estimate = self._estimate(plan)
-        return estimate.lower, estimate.upper
+    def _estimate(self, plan: Plan) -> Estimate:
+        return plan.estimate(self._prices, self.precision)
+
+    def _growth(self, plan: Plan, dim: str) -> Growth:
+        prices = None if self.mesh is None else self._prices
+        return growth(plan, dim, prices, self.precision)
+
+    def _check(self, dim: str) -> None:
+        known = tuple(dict.fromkeys(self.a.dims + self.b.dims))
+        if dim not in known:
+            raise ValueError(f"dimension {dim!r}: must be one of {', '.join(known)}")
+
+    def _cost(self, plan: Plan) -> tuple[int, int]:
+        """By the lines over some dimension, so that `crossings` says the same."""
+        dim = self.a.dims[0]
+        return self._growth(plan, dim).cost(self.a.sizes[0])
 
     def _merits(self, plan: Plan) -> tuple[float, float, int]:
         """What plans trade against each other: network, math, number of collectives."""
         if self.mesh is None:
             return plan.sent, plan.flops, len(plan.moved)
-        seconds = self._estimate(plan).seconds
-        return seconds.get("network", 0.0), seconds["math"], len(plan.moved)
+        math_, _, *network = plan.legs(self._prices, self.precision)
+        seconds = network[0].seconds if network else 0.0
+        return seconds, math_.seconds, len(plan.moved)
 
 
 _UNITS = ("bytes", "FLOPs", "bytes")
+_RESOURCES = ("math", "HBM", "network")
+
+
+def contract(
+    text: str,
+    mesh: Machine = None,
+    dtype: str = "bf16",
+    busy: Iterable[str] = (),
+    **sizes: int,
+) -> Contraction:
+    """A sharded matmul such as ``"A[I, J_X] · B[J_X, K] -> C[I, K_X]"``.
+
+    Dimensions of both operands that the result lacks are summed over; those it has are
+    batch dimensions. FLOPs, bytes and times are those of one device.
+
+    Args:
+        text: two operands and the result; the sharding of each is taken as given. An
+            operand may be partial sums over axes along which the other one is whole:
+            the product of each term is a term of the product.
+        mesh: a `Mesh` (its chips give times), a `Chip` alone, or sizes by axis name in
+            device order.
+        dtype: of the multiplication, and of each array whose text names no format.
+            Partial sums travel in the format of the result.
+        busy: mesh axes that the line does not name and that have other work, such as
+            other tokens. All others are idle: along them every device would compute
+            the same, so that plans may split the work over them.
+        sizes: the size of every dimension.
+
+    Returns:
+        A Contraction: `case`, `collectives`, `flops`, `estimate`, all `plans`, the
+        `best` of them, and `crossings("B")` where another one becomes the best.
+
+    Raises:
+        ValueError: as for `array`; a dimension that is neither in the other operand nor
+            in the result, operands with nothing to contract, partial sums whose product
+            would be no partial sum, a busy axis that the line names.
+
+    >>> op = contract("A[I, J_X] · B[J, K] -> C[I, K]", {"X": 4}, I=64, J=32, K=16)
+    >>> op.case, [c.op for c in op.collectives]
+    (2, ['all_gather'])
+    """
+    line = parse(text)
+    if len(line.left) < 2:
+        at = line.right.head if line.right else line.end
+        raise at.error("'·', '*' or '@' and a second operand are expected before this")
+    if line.right is None:
+        raise line.end.error("'->' and the result with its sharding are expected")
+    _check_dims(line)
+    a, b, c = bound(line, mesh, dtype, sizes)
+    _check_sums(line, a, b)
+    machine = priced(mesh)
+    prices = Prices(machine) if isinstance(machine, Mesh) else None
+    found = candidates(a, b, c, usable_axes((a, b, c), busy), prices)
+    if not found:  # only partial sums can be impossible: the rest is split as it stands
+        sums = subscript(c.unreduced, dict(c.mesh))
+        raise line.right.unreduced[0].error(
+            f"{sums} does not divide a dimension that is summed over"
+        )
+    return Contraction(a, b, c, found, machine, format_of(dtype))
+
+
+def _check_dims(line: Line) -> None:
+    """Does the line say a matmul?"""
+    (a, b), c = line.left, line.right
+    for operand, other in ((a, b), (b, a)):
+        for dim in operand.dims:
+            if dim.name.text not in names(other) + names(c):
+                raise dim.name.error(
+                    f"{dim.name.text} is neither in the other operand nor in the result"
+                )
+    for dim in c.dims:
+        if dim.name.text not in names(a) + names(b):
+            raise dim.name.error(f"{dim.name.text} is in neither operand")
+    summed = [n for n in names(a) if n in names(b) and n not in names(c)]
+    if not summed:
+        raise b.head.error("the operands share no dimension that the result lacks")
+    if line.over and line.over.text not in (*summed, "".join(summed)):
+        raise line.over.error(
+            f"{line.over.text} is not summed over; what is: {', '.join(summed)}"
+        )
+
+
+def _check_sums(line: Line, a: ShardedArray, b: ShardedArray) -> None:
+    """Is the product of the operands' terms a term of the result?"""
+    for term, one, other in ((line.left[0], a, b), (line.left[1], b, a)):
+        for axis in axis_words(term.unreduced, dict(one.mesh)):
+            over, name = axis.text, other.notation
+            if over in other.unreduced:
+                raise axis.error(
+                    f"both operands are partial sums over {over}: the sum of the "
+                    "products of terms is not the product of the sums; add one up first"
+                )
+            if over in other.axes:
+                raise axis.error(
+                    f"{name} is split over {over}: a device has one term of this "
+                    "operand and a block of the other, but each term must meet every "
+                    "block; add this operand up first"
+                )

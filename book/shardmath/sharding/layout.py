@@ -8,8 +8,11 @@ from math import prod
 from ..tables import Table
 from ..units import bytes_per_value, show
 from .layout_figure import draw, figure, holders
+from .machine import chip_of
+from .notation import subscript
 
-Axes = tuple[str, ...]
+Names = tuple[str, ...]  # of mesh axes, major first
+Placed = tuple[Names, ...]  # for every dimension the axes it is split over
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,19 +31,19 @@ class ShardedArray:
 
     dims: tuple[str, ...]
     sizes: tuple[int, ...]
-    placed: tuple[Axes, ...]
+    placed: Placed
     mesh: tuple[tuple[str, int], ...]
     precision: str = "bf16"
-    unreduced: Axes = ()
+    unreduced: Names = ()
     name: str = ""
 
-    def ways(self, axes: Axes) -> int:
+    def ways(self, axes: Names) -> int:
         """Into how many parts `axes` split something."""
         sizes = dict(self.mesh)
         return prod(sizes[axis] for axis in axes)
 
     @property
-    def axes(self) -> Axes:
+    def axes(self) -> Names:
         """The mesh axes that a dimension is split over."""
         return tuple(axis for axes in self.placed for axis in axes)
 
@@ -78,18 +81,36 @@ class ShardedArray:
         return self.nbytes / prod(self.grid)
 
     @property
+    def total_nbytes(self) -> float:
+        """Bytes that all devices hold together, copies and terms of sums included."""
+        return self.local_nbytes * self.devices
+
+    def hbm_seconds(self, machine) -> float:
+        """Seconds in which every device reads its block from HBM once.
+
+        Args:
+            machine: a `Chip`, or a `Mesh` of chips of one kind.
+        """
+        return self.local_nbytes / chip_of(machine).hbm_bandwidth
+
+    @property
     def copies(self) -> int:
         """How many devices hold the same numbers: the size of the axes not used."""
         return self.devices // self.ways(self.axes + self.unreduced)
 
     @property
-    def spec(self) -> tuple[str | Axes | None, ...]:
+    def spec(self) -> tuple[str | Names | None, ...]:
         """Arguments of `jax.sharding.PartitionSpec`: ``jax.P(*array.spec)``.
 
         Partial sums are not in it: they are `unreduced` in JAX too.
         """
-        short = {0: lambda axes: None, 1: lambda axes: axes[0]}
-        return tuple(short.get(len(a), lambda axes: axes)(a) for a in self.placed)
+        entries = []
+        for axes in self.placed:
+            if not axes:
+                entries.append(None)
+            else:
+                entries.append(axes[0] if len(axes) == 1 else axes)
+        return tuple(entries)
 
     def places(self) -> Iterator[dict[str, int]]:
         """Every device by its coordinates, in device order."""
@@ -117,7 +138,20 @@ class ShardedArray:
         index = zip(self.index(place), self.local_shape, strict=True)
         return tuple(slice(n * size, (n + 1) * size) for n, size in index)
 
-    def moved(self, placed: tuple[Axes, ...], unreduced: Axes = ()) -> "ShardedArray":
+    @property
+    def devices_by_block(self) -> dict[tuple[int, ...], tuple[int, ...]]:
+        """The devices that hold each block, by its index; devices in device order.
+
+        >>> a = ShardedArray(("I", "J"), (8, 6), (("X",), ()), (("X", 2), ("Y", 2)))
+        >>> a.devices_by_block
+        {(0, 0): (0, 1), (1, 0): (2, 3)}
+        """
+        found = {index: [] for index in product(*map(range, self.grid))}
+        for device, place in enumerate(self.places()):
+            found[self.index(place)].append(device)
+        return {index: tuple(devices) for index, devices in found.items()}
+
+    def moved(self, placed: Placed, unreduced: Names = ()) -> "ShardedArray":
         """The same array placed in another way."""
         return replace(self, placed=placed, unreduced=unreduced)
 
@@ -127,7 +161,7 @@ class ShardedArray:
         return replace(self, sizes=tuple(size if d == dim else s for d, s in pairs))
 
     @property
-    def state(self) -> tuple[tuple[Axes, ...], Axes]:
+    def state(self) -> tuple[Placed, Names]:
         """How it is placed: what a collective changes."""
         return self.placed, self.unreduced
 
@@ -144,11 +178,13 @@ class ShardedArray:
     @property
     def notation(self) -> str:
         """The array in the notation of the book, such as ``A[I_X, J]{U_Y}``."""
+        names = [name for name, _ in self.mesh]
         dims = (
-            f"{dim}_{''.join(axes)}" if axes else dim
+            f"{dim}_{subscript(axes, names)}" if axes else dim
             for dim, axes in zip(self.dims, self.placed, strict=True)
         )
-        partial = f"{{U_{''.join(self.unreduced)}}}" if self.unreduced else ""
+        open_sums = subscript(self.unreduced, names)
+        partial = f"{{U_{open_sums}}}" if self.unreduced else ""
         return f"{self.name or self.precision}[{', '.join(dims)}]{partial}"
 
     def __str__(self) -> str:

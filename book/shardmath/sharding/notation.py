@@ -2,10 +2,18 @@
 
     line  = array [ "·" array ] [ "->" array ]      "·_J" says what is contracted
     array = [ name ] "[" dim { "," dim } "]" [ "{U_" axes "}" ]
-    dim   = name [ "_" axes ]                       axes: one letter each, major first
+    dim   = name [ "_" axes ]
+    axes  = name | "{" name { "," name } "}"        major first
 
-A name is letters and digits; "*" and "@" stand for "·", "→" for "->". Every word keeps
-its place in the line, so that whoever finds fault with it can point at the character.
+A name is letters and digits, in braces "_" too; "*" and "@" stand for "·", "→" for
+"->". The mesh decides what a subscript means (`binding`): a name that it has is one
+axis, `I_data`; any other is one axis a letter, so that `I_XY` is `I_{X,Y}`.
+
+Order counts. `A[I_XY]` cuts the rows over X first and each part over Y, `A[I_YX]` over
+Y first: the blocks have one size and lie on different devices.
+
+Every word keeps its place in the line, so that whoever finds fault with it can point at
+the character.
 """
 
 import re
@@ -39,7 +47,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Dim:
-    """One dimension of an array and the mesh axes that it is split over."""
+    """One dimension of an array; `axes` are the subscripts as they are written."""
 
     name: Word
     axes: tuple[Word, ...] = ()
@@ -72,12 +80,14 @@ def parse(text: str) -> Line:
 
     Raises:
         ValueError: with the line and a caret under the character that is wrong: not in
-            the grammar, a dimension twice in an array, or a mesh axis twice.
+            the grammar, or a dimension twice in an array.
 
-    >>> line = parse("A[I_XY, J] · B[J, K] -> C[I_XY, K]")
+    >>> line = parse("A[I_{data,model}, J] · B[J, K] -> C[I, K]")
     >>> [axis.text for axis in line.left[0].dims[0].axes]
-    ['X', 'Y']
+    ['data', 'model']
     """
+    if not isinstance(text, str):
+        raise ValueError(f"text = {text!r}: must be a line such as 'A[I_X, J]'")
     line = text.replace("\n", " ").replace("\t", " ")
     words = [Word(m[0], line, m.start()) for m in _TOKEN.finditer(line)]
     reader = _Reader(words, Word("", line, len(line.rstrip())))
@@ -88,7 +98,10 @@ def parse(text: str) -> Line:
         terms.append(_term(reader))
     right = _term(reader) if reader.take(*_ARROW) else None
     if reader.left:
-        raise reader.next.error(f"{reader.next.text!r} is not expected here")
+        raise reader.next.error(
+            f"{reader.next.text!r} is not expected here: between two arrays stands "
+            "'·', '*' or '@' for their product, or '->' for a change"
+        )
     return Line(tuple(terms), right, reader.end, over)
 
 
@@ -135,9 +148,7 @@ def _term(reader: _Reader) -> Term:
         reader.need("_")
         unreduced = _axes(reader)
         reader.need("}")
-    _once([d.name for d in dims], "dimension {} is in this array already")
-    axes = [axis for d in dims for axis in d.axes]
-    _once([*axes, *unreduced], "mesh axis {} is in use in this array already")
+    once([d.name for d in dims], "dimension {} is in this array already")
     return Term(head, tuple(dims), unreduced)
 
 
@@ -147,13 +158,48 @@ def _dim(reader: _Reader) -> Dim:
 
 
 def _axes(reader: _Reader) -> tuple[Word, ...]:
-    word = reader.name("a mesh axis")
-    return tuple(
-        Word(letter, word.line, word.at + n) for n, letter in enumerate(word.text)
-    )
+    if not reader.take("{"):
+        found = [reader.name("a mesh axis")]
+        if reader.next.text == "_":
+            raise reader.next.error("an axis with '_' in its name stands in braces")
+        return tuple(found)
+    found = [_braced(reader)]
+    while reader.take(","):
+        found.append(_braced(reader))
+    if not reader.take("}"):
+        raise reader.next.error("',' or '}' is expected here")
+    return tuple(found)
 
 
-def _once(words: list[Word], why: str) -> None:
+def _braced(reader: _Reader) -> Word:
+    """A name that may have "_" in it."""
+    first = word = reader.name("a mesh axis")
+    text = word.text
+    while reader.left and reader.next.at == word.at + len(word.text):
+        if reader.next.text in ("}", ",", "]"):
+            break
+        word = reader.left.pop(0)
+        if not re.fullmatch(r"\w+", word.text):
+            raise word.error(f"{word.text!r} cannot stand in the name of a mesh axis")
+        text += word.text
+    return Word(text, first.line, first.at)
+
+
+def subscript(axes: Iterable[str], names: Iterable[str] = ()) -> str:
+    """`axes` as they are written behind "_"; `names` are all axes of the mesh.
+
+    >>> subscript(("X", "Y")), subscript(("data",)), subscript(("data", "X"))
+    ('XY', 'data', '{data,X}')
+    """
+    axes = tuple(axes)
+    together = "".join(axes)
+    single = len(axes) == 1 and "_" not in together
+    letters = all(len(axis) == 1 for axis in axes) and together not in tuple(names)
+    return together if single or letters else f"{{{','.join(axes)}}}"
+
+
+def once(words: Iterable[Word], why: str) -> None:
+    """Raise at the first word that stands there already."""
     seen = set()
     for word in words:
         if word.text in seen:

@@ -1,17 +1,27 @@
 """Ways to do a sharded matmul: what moves before and after the local product.
 
-Every mesh axis splits the product in one of three ways: along a dimension of the
-result (nothing to add up), along the contraction (every device gets one term of a
-sum), or not at all (every device computes the same). A plan fixes this for all axes.
+Every mesh axis splits the product in one of four ways: along a dimension of the result
+(nothing to add up), along the contraction (every device gets one term of a sum), along
+the terms of a sum that an operand still is (so is the result then), or not at all
+(every device computes the same). A plan fixes this for all axes.
 """
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations, product
 
-from ..collectives import NAMES, Collective
+from ..chips import Chip
+from ..collectives import Collective
 from ..estimate import Estimate, Leg
-from .layout import Axes, ShardedArray
-from .resharding import Placed, Step, network_leg, placements, route
+from ..mesh import Mesh
+from .binding import named_axes
+from .changes import Change, placements
+from .layout import Names, Placed, ShardedArray
+from .machine import chip_of
+from .prices import Prices
+from .routes import State, routes
 
 UNREDUCED = "{U}"  # where an axis is that every device holds one term along
 
@@ -21,40 +31,40 @@ class Plan:
     """One way to do a sharded matmul.
 
     Args:
-        before: steps that bring the operands to where the product needs them.
+        before: changes that bring the operands to where the product needs them.
         a, b, c: operands and result as the local product sees them.
-        after: steps from there to the result that is asked for.
+        after: changes from there to the result that is asked for.
     """
 
-    before: tuple[Step, ...]
+    before: tuple[Change, ...]
     a: ShardedArray
     b: ShardedArray
     c: ShardedArray
-    after: tuple[Step, ...]
+    after: tuple[Change, ...]
 
-    @property
-    def moved(self) -> tuple[Step, ...]:
-        """The steps that send anything, in order."""
+    @cached_property
+    def moved(self) -> tuple[Change, ...]:
+        """The changes that send anything, in order."""
         return tuple(step for step in self.before + self.after if step.collective)
 
-    @property
+    @cached_property
     def collectives(self) -> tuple[Collective, ...]:
         """What they are, in order."""
         return tuple(step.collective for step in self.moved)
 
-    @property
+    @cached_property
     def sent(self) -> float:
         """Bytes that one device sends."""
         return sum(c.total_sent for c in self.collectives)
 
-    @property
+    @cached_property
     def flops(self) -> float:
         """FLOPs of one device, two for every product that it adds up."""
         local = dict(zip(self.a.dims, self.a.local_sizes, strict=True))
         local |= dict(zip(self.b.dims, self.b.local_sizes, strict=True))
         return 2 * math.prod(local.values())
 
-    @property
+    @cached_property
     def nbytes(self) -> float:
         """Bytes of one device's operands and result: held, and once through HBM."""
         return sum(x.local_nbytes for x in (self.a, self.b, self.c))
@@ -64,44 +74,42 @@ class Plan:
         """What every device multiplies, in the notation."""
         return f"{self.a.notation} · {self.b.notation} -> {self.c.notation}"
 
-    @property
+    @cached_property
     def moves(self) -> str:
         """What travels, in a few words such as "AllGather_X B"."""
-        return (
-            ", ".join(
-                f"{NAMES[s.op]}_{''.join(s.axes)} {s.before.name or s.before.notation}"
-                for s in self.moved
-            )
-            or "nothing"
-        )
+        said = (f"{s.title} {s.before.name or s.before.notation}" for s in self.moved)
+        return ", ".join(said) or "nothing"
 
     def __repr__(self) -> str:
         return f"<{self.product}, moved: {self.moves}>"
 
-    def estimate(self, mesh, precision: str) -> Estimate:
+    def estimate(self, mesh: Mesh | Chip | Prices, precision: str) -> Estimate:
         """Math, HBM and network time on a `Mesh` of known chips.
 
-        The collectives run one after the other; their own HBM traffic, and any slip
+        The leg of the network is the time of its busiest links; its `slack` is what
+        is added if all collectives run in turn. Their own HBM traffic, and any slip
         between them and the product, is not in it.
 
         Raises:
             ValueError: the mesh has no chip, or the chip no peak for `precision`.
         """
-        chip = mesh.network.chip
-        if chip is None:
-            raise ValueError(f"{mesh.network.name}: must be made of one kind of chip")
-        legs = [
+        legs = self.legs(mesh, precision)
+        return Estimate(f"{self.product} (moved: {self.moves})", legs)
+
+    def legs(self, mesh: Mesh | Chip | Prices, precision: str) -> tuple[Leg, ...]:
+        """The parts of `estimate`, without its words."""
+        prices = mesh if isinstance(mesh, Prices) else Prices(mesh)
+        chip = chip_of(prices.mesh)
+        legs = (
             Leg("math", self.flops, chip.flops[precision]),
             Leg("HBM", self.nbytes, chip.hbm_bandwidth),
-        ]
-        if self.collectives:
-            legs.append(network_leg(self.collectives, mesh))
-        return Estimate(f"{self.product} (moved: {self.moves})", tuple(legs))
+        )
+        return (*legs, prices.leg(self.collectives)) if self.collectives else legs
 
     def resized(self, dim: str, size: float) -> "Plan":
         """The same plan with another size of `dim`."""
 
-        def steps(old: tuple[Step, ...]) -> tuple[Step, ...]:
+        def changes(old: tuple[Change, ...]) -> tuple[Change, ...]:
             return tuple(
                 replace(
                     step,
@@ -112,7 +120,10 @@ class Plan:
             )
 
         a, b, c = (x.resized(dim, size) for x in (self.a, self.b, self.c))
-        return Plan(steps(self.before), a, b, c, steps(self.after))
+        return Plan(changes(self.before), a, b, c, changes(self.after))
+
+
+Operands = tuple[ShardedArray, ShardedArray, ShardedArray]  # a and b, and the result
 
 
 def contracted(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> tuple[str, ...]:
@@ -148,6 +159,8 @@ def named_by_case(
     """
     in_a, in_b, in_c = (place_of(axis, x) for x in (a, b, c))
     summed = contracted(a, b, c)
+    if UNREDUCED in (in_a, in_b):
+        return {UNREDUCED}
     if in_a == in_b and in_a:
         return {in_a}
     stay = {dim for dim in (in_a, in_b) if dim and dim not in summed}
@@ -160,49 +173,115 @@ def named_by_case(
     return {in_c}
 
 
-def candidates(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> tuple[Plan, ...]:
+@dataclass(frozen=True)
+class Split:
+    """How the product is split: the states of a, b and c that the product sees."""
+
+    a: State
+    b: State
+    c: State
+    by_case: bool
+
+
+def candidates(
+    a: ShardedArray, b: ShardedArray, c: ShardedArray, usable: Names, prices: Prices
+) -> tuple[Plan, ...]:
     """Plans for a · b -> c, first the one that the case names.
 
-    Left out are plans whose blocks would not be of equal size, and those that need more
-    than one collective beyond the named plan's.
+    That one moves the fewest bytes over the axes that the line names, as compilers do.
+    All others take the best ways there are (`routes`), and may use all of `usable`.
+    Left out are plans whose blocks would not be of equal size.
     """
-    used = {*a.axes, *b.axes, *c.axes, *c.unreduced}
-    axes = tuple(name for name, _ in a.mesh if name in used)
+    named = [split for split in splits(a, b, c, named_axes((a, b, c))) if split.by_case]
+    every = list(splits(a, b, c, usable))
+    plain = plans(a, b, c, named, named_axes((a, b, c)), None)
+    if not plain:
+        return ()
+    first = min(plain, key=_bytes_first)
+    others = sorted(plans(a, b, c, every, usable, prices), key=_bytes_first)
+    return (first, *(plan for plan in others if plan != first))
+
+
+def splits(
+    a: ShardedArray, b: ShardedArray, c: ShardedArray, usable: Names
+) -> Iterator[Split]:
+    """Every way to split the product over some or all of `usable`."""
     dims = tuple(dict.fromkeys(a.dims + b.dims))
-    named, others = [], []
-    rule = {axis: named_by_case(axis, a, b, c) for axis in axes}
-    for placed in placements(axes, len(dims)):
-        plan = _plan(a, b, c, dict(zip(dims, placed, strict=True)))
-        if plan is None:
-            continue
-        split = {axis: dim for dim, on in zip(dims, placed, strict=True) for axis in on}
-        by_rule = all(split.get(axis) in rule[axis] for axis in axes)
-        (named if by_rule else others).append(plan)
-    ranked = sorted(named, key=_bytes_first) + sorted(others, key=_bytes_first)
-    return tuple(p for p in ranked if len(p.moved) <= len(ranked[0].moved) + 1)
+    summed = contracted(a, b, c)
+    named = named_axes((a, b, c))
+    rule = {axis: named_by_case(axis, a, b, c) for axis in named}
+    for sums in _kept_sums(a, b):
+        rest = tuple(axis for axis in usable if axis not in sums)
+        for placed in placements(rest, len(dims)):
+            at = dict(zip(dims, placed, strict=True))
+            split = {axis: dim for dim, axes in at.items() for axis in axes}
+            terms = {axis for dim in summed for axis in at[dim]} | sums
+            if not set(c.unreduced) <= terms:
+                continue
+            found = split | dict.fromkeys(sums, UNREDUCED)
+            yield Split(
+                (_placed(a, at), _in_order(a, sums.intersection(a.unreduced))),
+                (_placed(b, at), _in_order(b, sums.intersection(b.unreduced))),
+                (_placed(c, at), _in_order(c, terms)),
+                all(found.get(axis) in rule[axis] for axis in named)
+                and not split.keys() - set(named),
+            )
 
 
-def _bytes_first(plan: Plan) -> tuple[float, float]:
-    return plan.sent, plan.flops
+def plans(
+    a: ShardedArray,
+    b: ShardedArray,
+    c: ShardedArray,
+    found: Sequence[Split],
+    axes: Names,
+    prices: Prices | None,
+) -> list[Plan]:
+    """The plans for some splits, each with the best ways there and back."""
+    to_a, to_b, from_c = (
+        routes(x, axes, prices, {getattr(split, name) for split in found}, name == "c")
+        for x, name in ((a, "a"), (b, "b"), (c, "c"))
+    )
+    return [
+        Plan(
+            to_a.changes(split.a) + to_b.changes(split.b),
+            a.moved(*split.a),
+            b.moved(*split.b),
+            c.moved(*split.c),
+            from_c.changes(split.c),
+        )
+        for split in found
+        if split.a in to_a and split.b in to_b and split.c in from_c
+        if all(_divides(x, s) for x, s in ((a, split.a), (b, split.b), (c, split.c)))
+    ]
 
 
-def _plan(
-    a: ShardedArray, b: ShardedArray, c: ShardedArray, split: dict[str, Axes]
-) -> Plan | None:
-    """The plan that splits the product as `split` says, dimension by dimension."""
+def _kept_sums(a: ShardedArray, b: ShardedArray) -> Iterator[set[str]]:
+    """Every choice of the operands' open sums that stay open in the product."""
+    axes = a.unreduced + b.unreduced
+    for kept in product((True, False), repeat=len(axes)):
+        yield {axis for axis, stays in zip(axes, kept, strict=True) if stays}
 
-    def placed(array: ShardedArray) -> Placed:
-        return tuple(split[dim] for dim in array.dims)
 
-    summed = {axis for dim in contracted(a, b, c) for axis in split[dim]}
-    partial = tuple(name for name, _ in a.mesh if name in summed)
-    local_a, local_b = a.moved(placed(a)), b.moved(placed(b))
-    local_c = c.moved(placed(c), partial)
-    if not all(array.divides for array in (local_a, local_b, local_c)):
-        return None
-    if not set(c.unreduced) <= summed:
-        return None
-    routes = route(a, local_a), route(b, local_b), route(local_c, c)
-    if None in routes:
-        return None
-    return Plan(routes[0] + routes[1], local_a, local_b, local_c, routes[2])
+def _placed(array: ShardedArray, at: dict[str, Names]) -> Placed:
+    return tuple(at[dim] for dim in array.dims)
+
+
+def _in_order(array: ShardedArray, axes: set[str]) -> Names:
+    return tuple(name for name, _ in array.mesh if name in axes)
+
+
+def _divides(array: ShardedArray, state: State) -> bool:
+    return array.moved(*state).divides
+
+
+def _bytes_first(plan: Plan) -> tuple[float, float, int]:
+    """Among equals, axes in the order of the mesh."""
+    order = {name: n for n, (name, _) in enumerate(plan.a.mesh)}
+    arrays = (plan.a, plan.b, plan.c)
+    turned = sum(
+        order[one] > order[other]
+        for array in arrays
+        for axes in array.placed
+        for one, other in combinations(axes, 2)
+    )
+    return plan.sent, plan.flops, turned

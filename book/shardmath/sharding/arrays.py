@@ -1,0 +1,42 @@
+"""One array in the notation."""
+
+from .binding import bound
+from .layout import ShardedArray
+from .machine import Machine
+from .notation import parse
+
+
+def array(
+    text: str, mesh: Machine = None, dtype: str = "bf16", **sizes: int
+) -> ShardedArray:
+    """One array in the notation, such as ``"bf16[B_X, D]"`` or ``"A[I, J_XY]{U_Z}"``.
+
+    Args:
+        text: the array; before the bracket its name or the format of a value. Names of
+            mesh axes may have several letters, ``"A[I_data, J_{model,X}]"``. The first
+            axis of a dimension is the major one, so that XY is not YX.
+        mesh: a `Mesh`, or sizes by axis name in device order (row-major).
+        dtype: format of a value where the text names none.
+        sizes: the size of every dimension.
+
+    Returns:
+        A ShardedArray. It knows its blocks, bytes and copies, and draws itself.
+
+    Raises:
+        ValueError: points at the character that is wrong: not in the notation, an axis
+            that the mesh lacks or that is used twice, a size that is missing or does
+            not divide.
+
+    >>> array("A[I_XY, J]", mesh={"X": 2, "Y": 4}, I=64, J=3).local_shape
+    (8, 3)
+    >>> for line in ("A[I_XY]", "A[I_YX]"):  # the same blocks on other devices
+    ...     array(line, mesh={"X": 2, "Y": 2}, I=4).devices_by_block
+    {(0,): (0,), (1,): (1,), (2,): (2,), (3,): (3,)}
+    {(0,): (0,), (1,): (2,), (2,): (1,), (3,): (3,)}
+    """
+    line = parse(text)
+    if len(line.left) > 1:
+        raise line.left[1].head.error("one array is expected; `contract` takes two")
+    if line.right:
+        raise line.right.head.error("one array is expected; `reshard` takes a change")
+    return bound(line, mesh, dtype, sizes)[0]

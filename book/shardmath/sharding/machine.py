@@ -1,0 +1,49 @@
+"""What a line runs on: a mesh, a chip alone, or sizes of axes without a machine."""
+
+from collections.abc import Mapping
+
+from ..chips import Chip
+from ..mesh import Mesh
+from ..units import whole
+
+Machine = Mesh | Chip | Mapping[str, int] | None
+
+
+def axes_of(mesh: Machine) -> dict[str, int]:
+    """Sizes of the mesh axes by name, in device order; a chip alone has none.
+
+    Raises:
+        ValueError: quotes what is neither of a `Machine`, or the size of an axis.
+
+    >>> axes_of({"X": 4, "Y": 2})
+    {'X': 4, 'Y': 2}
+    """
+    if mesh is None or isinstance(mesh, Chip):
+        return {}
+    found = getattr(mesh, "axes", mesh)
+    if not isinstance(found, Mapping):
+        raise ValueError(
+            f"mesh = {mesh!r}: must be a `Mesh`, a `Chip`, or sizes as in {{'X': 4}}"
+        )
+    return {str(name): whole(**{str(name): n})[0] for name, n in found.items()}
+
+
+def priced(mesh: Machine) -> Mesh | Chip | None:
+    """`mesh` if it gives times, None if it gives sizes alone."""
+    return None if isinstance(mesh, Mapping) else mesh
+
+
+def chip_of(machine: Mesh | Chip) -> Chip:
+    """The kind of chip that `machine` is made of.
+
+    Raises:
+        ValueError: sizes alone, or a network whose chips are not known.
+    """
+    if isinstance(machine, Chip):
+        return machine
+    network = getattr(machine, "network", None)
+    if network is None:
+        raise ValueError(f"mesh = {machine!r}: must be a `Mesh` or a `Chip` for a time")
+    if network.chip is None:
+        raise ValueError(f"{network.name}: must be made of one kind of chip")
+    return network.chip

@@ -1,0 +1,108 @@
+"""Times of collectives on one mesh, and which of them share links."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from ..collectives import Collective, Priced, price
+from ..estimate import Leg
+from ..mesh import Mesh
+from ..networks.wiring import Switch
+from .changes import Pairs, Swaps, axes_of_swaps, pairs
+from .layout import Names
+
+Rate = tuple[float, float]  # seconds for a byte of V, and seconds of latency
+
+
+class Prices:
+    """What collectives take on one mesh; each is priced once."""
+
+    def __init__(self, mesh: Mesh):
+        self.mesh = mesh
+        self._priced: dict[Collective, Priced] = {}
+        self._links: dict[Names, frozenset[int]] = {}
+        self._rates: dict[tuple[str, Names], Rate | None] = {}
+        self._permutes: dict[Swaps, Rate | None] = {}
+
+    @cached_property
+    def egress(self) -> float:
+        """Bytes/s that a chip can push by all its links; infinite for a chip alone."""
+        dims = self.mesh.network.dims
+        return sum(dim.egress for dim in dims if dim.size > 1) or math.inf
+
+    def of(self, collective: Collective) -> Priced:
+        """The price of one collective."""
+        if collective not in self._priced:
+            self._priced[collective] = price(collective, self.mesh)
+        return self._priced[collective]
+
+    def rate(self, op: str, axes: Names) -> Rate | None:
+        """What a collective takes; None where the model has no price for its axes."""
+        if (op, axes) not in self._rates:
+            self._rates[op, axes] = self._rate(op, axes, ())
+        return self._rates[op, axes]
+
+    def permute_rate(self, found: Swaps, sizes: Mapping[str, int]) -> Rate | None:
+        """What a permute takes; one that only turns axes takes as long as its inverse,
+        since every link has both directions."""
+        back = frozenset((new, old) for old, new in found)
+        olds, news = ({a for run in found for a in run[side]} for side in (0, 1))
+        if back in self._permutes and olds == news:
+            return self._permutes[back]
+        if found not in self._permutes:
+            axes = axes_of_swaps(found, sizes)
+            rate = self._rate("permute", axes, pairs(found, sizes))
+            self._permutes[found] = rate
+        return self._permutes[found]
+
+    def _rate(self, op: str, axes: Names, who: Pairs) -> Rate | None:
+        group = math.prod(self.mesh.axes[axis] for axis in axes)
+        try:
+            found = price(Collective(op, axes, 1.0, group, pairs=who), self.mesh)
+        except ValueError:  # axes that share a ring without being neighbours
+            return None
+        return found.bandwidth_seconds, found.latency_seconds
+
+    def links(self, axes: Names) -> frozenset[int]:
+        """The dimensions of the network whose links `axes` use.
+
+        Traffic over a spine passes the switches that it stands on as well.
+        """
+        if axes not in self._links:
+            dims = self.mesh.network.dims
+            found = set()
+            for piece in self.mesh.span(axes):
+                at = piece.dim
+                found.add(at)
+                while isinstance(dims[at], Switch) and dims[at].uplinks:
+                    at += 1
+                    found.add(at)
+            self._links[axes] = frozenset(found)
+        return self._links[axes]
+
+    def lower(self, collectives: Sequence[Collective]) -> float:
+        """Seconds of the busiest links: collectives on other links run beside it.
+
+        Assumes that arrays travel in pieces, so that even what waits for a collective
+        on other links can start with the first piece: no schedule is faster.
+        """
+        busy = defaultdict(float)
+        for collective in collectives:
+            for link in self.links(collective.axes):
+                busy[link] += self.of(collective).seconds
+        return max(busy.values(), default=0.0)
+
+    def in_turn(self, collectives: Sequence[Collective]) -> float:
+        """Seconds of one after the other, each at its best."""
+        return sum(self.of(collective).seconds for collective in collectives)
+
+    def upper(self, collectives: Sequence[Collective]) -> float:
+        """Seconds of one after the other, each of them a level after the other."""
+        return sum(self.of(collective).upper for collective in collectives)
+
+    def leg(self, collectives: Sequence[Collective]) -> Leg:
+        """The network's part of an estimate, between `lower` and `upper`."""
+        sent = sum(c.total_sent for c in collectives)
+        lower = self.lower(collectives)
+        return Leg("network", sent, sent / lower, self.upper(collectives) - lower)

@@ -1,0 +1,350 @@
+"""The best ways from one sharding to others: Dijkstra's algorithm over shardings.
+
+A state is where the axes of the mesh stand: for every dimension the axes that split it,
+and the axes of partial sums. One search from a state (or, backwards, to it) finds the
+best way for every other state, so that a matmul needs three, whatever its plans are.
+"""
+
+import heapq
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from itertools import combinations, pairwise, permutations, product
+from math import prod
+from typing import NamedTuple
+
+from .changes import (
+    Change,
+    Swaps,
+    axes_of_swaps,
+    placements,
+    swapped_runs,
+)
+from .layout import Names, Placed, ShardedArray
+from .prices import Prices
+
+State = tuple[Placed, Names]
+
+
+class Edge(NamedTuple):
+    """A change between two states; `rank` says which of equals comes first."""
+
+    op: str
+    axes: Names
+    before: State
+    after: State
+    rank: tuple
+
+
+@dataclass
+class Routes:
+    """The best ways between one state and the others, as far as they were searched."""
+
+    array: ShardedArray
+    backwards: bool
+    found: dict[State, tuple[tuple, Edge | None]] = field(default_factory=dict)
+    ways: dict[State, tuple[Change, ...]] = field(default_factory=dict)
+
+    def __contains__(self, state: State) -> bool:
+        return state in self.found
+
+    def changes(self, state: State) -> tuple[Change, ...]:
+        """The way from the state of the search to `state`, or backwards from it."""
+        if state not in self.ways:
+            edge = self.found[state][1]
+            if edge is None:
+                return ()
+            ends = (self.array.moved(*end) for end in (edge.before, edge.after))
+            step = (Change(*ends, edge.op, edge.axes),)
+            rest = self.changes(edge.after if self.backwards else edge.before)
+            self.ways[state] = step + rest if self.backwards else rest + step
+        return self.ways[state]
+
+
+def routes(
+    array: ShardedArray,
+    axes: Collection[str],
+    prices: Prices | None = None,
+    targets: Collection[State] | None = None,
+    backwards: bool = False,
+) -> Routes:
+    """The best ways from `array` as it is placed, or backwards, to it.
+
+    Args:
+        array: whose placement they start from.
+        axes: the mesh axes that may change their place; all others stay.
+        prices: times to minimise, one change after the other; None minimises the bytes
+            that a device sends.
+        targets: where to stop the search; None finds every state.
+        backwards: search the ways that lead to `array`.
+
+    Among equals those of fewer bytes, then of fewer collectives, then those that gather
+    the last dimension first, as XLA does. Bytes cannot tell one AllGather over two
+    dimensions from two in turn; so it is a choice where there are times.
+    """
+    search = _Search(array, frozenset(axes), prices, backwards)
+    open_ = None if targets is None else set(targets)
+    for state in search.settle():
+        if open_ is not None:
+            open_.discard(state)
+            if not open_:
+                break
+    return search.routes
+
+
+class _Search:
+    """One run of Dijkstra's algorithm.
+
+    Blocks of one shape may be permuted, so that a state of k axes has up to k! others
+    as neighbours. They are looked at only when a permute from it is the cheapest thing
+    left to do, and then only those that are not reached yet. After a permute there is
+    none: one that goes all the way would have come first.
+    """
+
+    def __init__(
+        self,
+        array: ShardedArray,
+        axes: Collection[str],
+        prices: Prices | None,
+        backwards: bool,
+    ):
+        self.array, self.prices, self.backwards = array, prices, backwards
+        self.sizes = dict(array.mesh)
+        self.axes = tuple(name for name in self.sizes if name in set(axes))
+        self.order = {name: n for n, name in enumerate(self.axes)}
+        self.routes = Routes(array, backwards)
+        self.blocks: dict[Placed, tuple[tuple[int, ...], float, bool]] = {}
+        self.alike: dict[tuple, list[tuple[int, Placed]]] = {}
+        for n, placed in enumerate(placements(self.axes, len(array.dims))):
+            self.alike.setdefault(self._blocks(placed)[0], []).append((n, placed))
+        self.alike_left: dict[tuple, list[tuple[int, Placed]]] = {}
+        self.runs: dict[tuple[Names, Names], list[tuple[Names, Names]]] = {}
+        self.least: dict[State, tuple] = {}  # of what is in the queue
+        self.queue: list = []
+        self.pushed = 0
+
+    def settle(self) -> Iterator[State]:
+        """States in the order of their distance, each when its best way is known."""
+        self._push((0, 0, 0), (), self.array.state, None)
+        while self.queue:
+            cost, order, _, here, edge = heapq.heappop(self.queue)
+            if edge == "permutes":
+                cost = self.routes.found[here][0]
+                for permute in self._permutes(here):
+                    self._extend(cost, order, permute)
+                continue
+            if here in self.routes.found:
+                continue
+            self.routes.found[here] = cost, edge
+            yield here
+            for found in self._edges(here):
+                self._extend(cost, order, found)
+            if edge is None or edge.op != "permute":
+                least = self._least_permute(here)
+                self._push(_add(cost, least), order, here, "permutes")
+
+    def _push(self, cost: tuple, order: tuple, state: State, edge) -> None:
+        entry = (cost, order, self.pushed, state, edge)
+        self.pushed += 1
+        heapq.heappush(self.queue, entry)
+
+    def _extend(self, cost: tuple, order: tuple, edge: Edge) -> None:
+        """Queue the state that `edge` leads to, or comes from in a backward search."""
+        there = edge.before if self.backwards else edge.after
+        if there in self.routes.found or not self._blocks(there[0])[2]:
+            return
+        more = self._cost(edge)
+        if more is None:
+            return
+        total = _add(cost, more)
+        if total <= self.least.get(there, total):
+            self.least[there] = total
+            order = (edge.rank, *order) if self.backwards else (*order, edge.rank)
+            self._push(total, order, there, edge)
+
+    def _blocks(self, placed: Placed) -> tuple[tuple[int, ...], float, bool]:
+        """Blocks a dimension, bytes of a block, whether all blocks are of one size."""
+        if placed not in self.blocks:
+            grid = tuple(prod(map(self.sizes.get, axes)) for axes in placed)
+            divides = not any(
+                size % n for size, n in zip(self.array.sizes, grid, strict=True)
+            )
+            self.blocks[placed] = grid, self.array.nbytes / prod(grid), divides
+        return self.blocks[placed]
+
+    def _cost(self, edge: Edge) -> tuple[int, int, int] | None:
+        """Time and bytes, or bytes alone, then the number of collectives."""
+        n = prod(map(self.sizes.get, edge.axes))
+        if edge.op == "slice" or n == 1:
+            return 0, 0, 0
+        nbytes = self._blocks(edge.before[0])[1]
+        rounds = {"all_gather": n - 1, "all_reduce": 2 * (n - 1) / n, "permute": 1}
+        sent = _whole_bytes(nbytes * rounds.get(edge.op, (n - 1) / n))
+        if self.prices is None:
+            return sent, 1, 0
+        if edge.op == "permute":
+            swapped = self._swaps(edge.before[0], edge.after[0])
+            rate = self.prices.permute_rate(swapped, self.sizes)
+        else:
+            rate = self.prices.rate(edge.op, edge.axes)
+        if rate is None:
+            return None
+        whole = nbytes * (n if edge.op in ("all_gather", "all_to_all") else 1)
+        return _femtoseconds(whole * rate[0] + rate[1]), sent, 1
+
+    def _least_permute(self, here: State) -> tuple[int, int, int]:
+        """No permute from `here` costs less.
+
+        Every second block at least has to leave its device, at best by all links.
+        """
+        nbytes = self._blocks(here[0])[1]
+        if self.prices is None:
+            return _whole_bytes(nbytes), 1, 0
+        return int(nbytes / 2 / self.prices.egress * _SECOND), 0, 0
+
+    def _permutes(self, here: State) -> Iterator[Edge]:
+        """Permutes to the states with blocks of the same shape that are not reached."""
+        placed, unreduced = here
+        key = self._blocks(placed)[0], unreduced
+        found, taken = self.routes.found, set(unreduced)
+        left = [
+            (n, other)
+            for n, other in self.alike_left.get(key, self.alike[key[0]])
+            if (other, unreduced) not in found
+            and not any(taken.intersection(axes) for axes in other)
+        ]
+        self.alike_left[key] = left
+        for n, other in left:
+            there = other, unreduced
+            ends = (there, here) if self.backwards else (here, there)
+            swapped = self._swaps(ends[0][0], ends[1][0])
+            axes = axes_of_swaps(swapped, self.sizes)
+            yield Edge("permute", axes, *ends, (3, n))
+
+    def _swaps(self, before: Placed, after: Placed) -> Swaps:
+        found = []
+        for both in zip(before, after, strict=True):
+            if both not in self.runs:
+                self.runs[both] = swapped_runs(*both, self.sizes)
+            found += self.runs[both]
+        return frozenset(found)
+
+    def _edges(self, here: State) -> Iterator[Edge]:
+        """Every other change from `here`, or to it in a backward search."""
+        placed, unreduced = here
+        used = {axis for axes in placed for axis in axes} | set(unreduced)
+        free = tuple(axis for axis in self.axes if axis not in used)
+        for less, axes, dims in self._shorter(placed):
+            if self.backwards:
+                sums = tuple(a for a in self.sizes if a in axes or a in unreduced)
+                yield self._edge("reduce_scatter", axes, (less, sums), here, dims)
+                if len(axes) == 1:
+                    yield self._edge("slice", axes, (less, unreduced), here, dims)
+            else:
+                yield self._edge("all_gather", axes, here, (less, unreduced), dims)
+            if len(dims) == 1:
+                for other in range(len(placed)):
+                    if other != dims[0]:
+                        more = _put(less, other, less[other] + axes)
+                        there = (more, unreduced)
+                        ends = (there, here) if self.backwards else (here, there)
+                        both = (other, *dims) if self.backwards else (*dims, other)
+                        yield self._edge("all_to_all", axes, *ends, both)
+        for more, axes, dims in self._longer(placed, free):
+            if self.backwards:
+                yield self._edge("all_gather", axes, (more, unreduced), here, dims)
+            elif len(axes) == 1:
+                yield self._edge("slice", axes, here, (more, unreduced), dims)
+        if self.backwards:
+            for axes in _subsets(free):
+                sums = tuple(a for a in self.sizes if a in axes or a in unreduced)
+                yield self._edge("all_reduce", axes, (placed, sums), here, ())
+            return
+        for axes in _subsets(unreduced):
+            left = tuple(axis for axis in unreduced if axis not in axes)
+            yield self._edge("all_reduce", axes, here, (placed, left), ())
+        for more, axes, dims in self._longer(placed, unreduced):
+            left = tuple(axis for axis in unreduced if axis not in axes)
+            yield self._edge("reduce_scatter", axes, here, (more, left), dims)
+
+    def _edge(
+        self, op: str, axes: Names, before: State, after: State, dims: tuple[int, ...]
+    ) -> Edge:
+        """An edge with its rank: gathers of the last dimension first, then the rest."""
+        at = tuple(self.order[axis] for axis in axes)
+        if len(dims) > 1 and op != "all_to_all":
+            axes = tuple(axis for axis in self.axes if axis in axes)
+            return Edge(op, axes, before, after, (4, len(at), *at, *dims))
+        if op in ("all_gather", "all_to_all"):
+            rank = (0, -dims[0], len(axes), *dims[1:])
+        elif op == "slice":
+            rank = (1, *at, *dims)
+        else:
+            rank = (2, len(at), *at, *dims)
+        return Edge(op, axes, before, after, rank)
+
+    def _shorter(self, placed: Placed) -> Iterator[tuple[Placed, Names, tuple]]:
+        """`placed` less the minor axes of a dimension, or of several where priced."""
+        for d in range(len(placed)):
+            for n in range(1, len(placed[d]) + 1):
+                yield _put(placed, d, placed[d][:-n]), placed[d][-n:], (d,)
+        if self.prices is None:
+            return
+        for counts in product(*(range(len(axes) + 1) for axes in placed)):
+            dims = tuple(d for d, n in enumerate(counts) if n)
+            if len(dims) > 1:
+                kept = [len(axes) - n for axes, n in zip(placed, counts, strict=True)]
+                less = tuple(axes[:n] for axes, n in zip(placed, kept, strict=True))
+                gone = [axes[n:] for axes, n in zip(placed, kept, strict=True)]
+                yield less, tuple(a for axes in gone for a in axes), dims
+
+    def _longer(
+        self, placed: Placed, pool: Names
+    ) -> Iterator[tuple[Placed, Names, tuple]]:
+        """`placed` and axes of `pool` behind those of a dimension, or of several."""
+        several = len(placed) if self.prices is not None else 1
+        for axes in _subsets(pool):
+            for ordered in permutations(axes):
+                for dims in _choices(len(placed), min(several, len(ordered))):
+                    for parts in _cuts(ordered, len(dims)):
+                        more = placed
+                        for d, part in zip(dims, parts, strict=True):
+                            more = _put(more, d, more[d] + part)
+                        yield more, ordered, dims
+
+
+def _choices(n: int, most: int) -> Iterator[tuple[int, ...]]:
+    """One to `most` of n dimensions, in order."""
+    for count in range(1, most + 1):
+        yield from combinations(range(n), count)
+
+
+def _cuts(axes: Names, parts: int) -> Iterator[tuple[Names, ...]]:
+    """`axes` cut into so many runs, none of them empty."""
+    for cuts in combinations(range(1, len(axes)), parts - 1):
+        ends = (0, *cuts, len(axes))
+        yield tuple(axes[a:b] for a, b in pairwise(ends))
+
+
+def _subsets(axes: Names) -> Iterator[Names]:
+    for n in range(1, len(axes) + 1):
+        yield from combinations(axes, n)
+
+
+def _put(placed: Placed, dim: int, axes: Names) -> Placed:
+    return (*placed[:dim], axes, *placed[dim + 1 :])
+
+
+def _add(one: tuple, other: tuple) -> tuple:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+
+
+# Costs are whole numbers, so that equal ways cost the same in whatever order.
+_SECOND = 10**15
+
+
+def _femtoseconds(seconds: float) -> int:
+    return round(seconds * _SECOND)
+
+
+def _whole_bytes(nbytes: float) -> int:
+    return round(4 * nbytes)  # a quarter is the least: three of them are an fp6
