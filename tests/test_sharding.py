@@ -17,12 +17,15 @@ from jax import lax
 from jax.sharding import NamedSharding
 
 from shardmath import collectives, hlo, sharding
-from shardmath.chips import H100, TPU_V5E
+from shardmath.chips import H100, TPU_V4, TPU_V5E, TPU_V5P
 from shardmath.mesh import Mesh
-from shardmath.networks import NVLinkDomain, Torus
+from shardmath.networks import Cluster, NVLinkDomain, Torus
+from shardmath.sharding import plan as plan_module
+from shardmath.sharding.changes import Change, placements
 from shardmath.sharding.layout import ShardedArray
-from shardmath.sharding.plan import Plan
-from shardmath.sharding.resharding import Step, placements, route
+from shardmath.sharding.notation import parse, subscript
+from shardmath.sharding.plan import Plan, splits
+from shardmath.sharding.routes import routes
 
 jax.config.update("jax_num_cpu_devices", 8)  # before the first use of a device
 
@@ -49,7 +52,7 @@ def scatter(whole: np.ndarray, array: ShardedArray) -> list[np.ndarray]:
     return held
 
 
-def play(step: Step, held: list[np.ndarray]) -> tuple[list[np.ndarray], float]:
+def play(step: Change, held: list[np.ndarray]) -> tuple[list[np.ndarray], float]:
     """Every device's block after `step`, and the values that a device receives.
 
     A device takes from each device of its group the part of that one's block which it
@@ -144,7 +147,7 @@ def check_plan(plan: Plan, a, b, c) -> None:
         np.testing.assert_array_equal(part, whole[c.block(place)])
 
 
-def expect_bytes(step: Step, received: float) -> None:
+def expect_bytes(step: Change, received: float) -> None:
     sent = step.collective.sent if step.collective else 0
     assert sent == 2 * received, str(step)  # bf16: two bytes a value
 
@@ -210,7 +213,8 @@ def test_every_route_on_played_devices(data):
     source = source.moved(source.placed, partial)
     whole = np.arange(math.prod(source.shape)).reshape(source.shape)
     held = scatter(whole, source)
-    for step in route(source, target):
+    way = routes(source, mesh, None, [target.state]).changes(target.state)
+    for step in way:
         held, received = play(step, held)
         expect_bytes(step, received)
     for place, block in zip(target.places(), held, strict=True):
@@ -263,7 +267,7 @@ def test_axes_have_cases_of_their_own():
 
 
 def test_plans_trade_bytes_for_flops():
-    """Plans listed: each is best at something, none needs two collectives more."""
+    """Plans listed: each is best at something."""
     text = "A[I, J_X] · B[J, K] -> C[I, K]"
     op = sharding.contract(text, {"X": 4}, I=64, J=64, K=64)
     assert [plan.moves for plan in op.plans] == [
@@ -272,9 +276,6 @@ def test_plans_trade_bytes_for_flops():
         "AllReduce_X C",
     ]
     assert op.best is op.plan
-    assert max(len(plan.collectives) for plan in op.candidates) == 2
-    two = sharding.contract("A[I_Y, J_X] · B[J_X, K_Y] -> C[I_Y, K_X]", XY, **SIZES)
-    assert max(len(plan.collectives) for plan in two.candidates) == 3
 
 
 @pytest.mark.parametrize(
@@ -324,7 +325,7 @@ def test_blocks_and_spec_are_those_of_jax(mesh):
         assert placed.shard_shape(array.shape) == array.local_shape
 
 
-def in_jax(step: Step, x):
+def in_jax(step: Change, x):
     """`step` in one line of JAX, for one device inside `jax.shard_map`."""
     pairs = zip(step.before.placed, step.after.placed, strict=True)
     changed = [n for n, (old, new) in enumerate(pairs) if old != new]
@@ -512,13 +513,17 @@ def test_price_is_that_of_its_parts():
     assert seconds["math"] == pytest.approx(each / TPU_V5E.flops["bf16"])
     local = 2 * (256 * 2048 + 2048 * 16384 + 256 * 16384)  # B is whole along K
     assert seconds["HBM"] == pytest.approx(local / TPU_V5E.hbm_bandwidth)
-    network = (
-        collectives.all_gather(2 * 2048 * 16384, mesh, "Y").seconds
-        + collectives.reduce_scatter(2 * 256 * 16384, mesh, "X").seconds
+    over_y = collectives.all_gather(2 * 2048 * 16384, mesh, "Y").seconds
+    over_x = collectives.reduce_scatter(2 * 256 * 16384, mesh, "X").seconds
+    assert seconds["network"] == pytest.approx(max(over_x, over_y))  # disjoint links
+    assert op.estimate.upper == pytest.approx(
+        seconds["math"] + seconds["HBM"] + over_x + over_y
     )
-    assert seconds["network"] == pytest.approx(network)
     change = sharding.reshard("A[I_Y, J_X] -> A[I_Y, J]", mesh, I=4096, J=8192)
-    assert change.seconds == collectives.all_gather(2 * 256 * 8192, mesh, "X").seconds
+    priced = collectives.all_gather(2 * 256 * 8192, mesh, "X")
+    assert change.seconds == change.lower == priced.seconds
+    assert change.bandwidth_seconds == priced.bandwidth_seconds
+    assert change.latency_seconds == priced.latency_seconds > 0
 
 
 @pytest.mark.parametrize(
@@ -552,6 +557,366 @@ def test_formats_per_array():
     assert [x.nbytes for x in (op.a, op.b, op.c)] == [128, 64, 256]
     assert op.collectives[0].nbytes == 64  # the int8 weights are what is gathered
     assert "AllGather_X int8[J, K_X]" in str(op.table)
+
+
+# --- the best ways, against all ways -------------------------------------------------
+
+CUBE = Mesh(Torus(TPU_V4, (4, 4, 4)), {"X": 4, "Y": 4, "Z": 4})
+
+
+def states(array: ShardedArray):
+    """Every way to place `array`, with every open sum, that divides it."""
+    names = [name for name, _ in array.mesh]
+    for placed in placements(tuple(names), len(array.dims)):
+        free = [n for n in names if not any(n in axes for axes in placed)]
+        for kept in product((True, False), repeat=len(free)):
+            sums = tuple(n for n, keep in zip(free, kept, strict=True) if keep)
+            if array.moved(placed, sums).divides:
+                yield array.moved(placed, sums)
+
+
+def single(s: ShardedArray, t: ShardedArray, several: bool) -> Change | None:
+    """The one collective that makes `t` of `s`, by comparing the two; None if none."""
+    pairs = list(zip(s.placed, t.placed, strict=True))
+    grown = [d for d, (old, new) in enumerate(pairs) if len(new) > len(old)]
+    shrunk = [d for d, (old, new) in enumerate(pairs) if len(new) < len(old)]
+    nested = all(new[: len(old)] == old or old[: len(new)] == new for old, new in pairs)
+    more = tuple(a for old, new in pairs for a in new[len(old) :])
+    less = tuple(a for old, new in pairs for a in old[len(new) :])
+    summed = tuple(a for a in s.unreduced if a not in t.unreduced)
+    few = several or len(grown) + len(shrunk) <= 1
+    if summed:
+        if not set(t.unreduced) < set(s.unreduced) or shrunk or not nested:
+            return None
+        if not grown and s.placed == t.placed:
+            return Change(s, t, "all_reduce", summed)
+        if set(more) == set(summed) and few:
+            return Change(s, t, "reduce_scatter", more)
+        return None
+    if s.unreduced != t.unreduced:
+        return None
+    if nested and shrunk and not grown and few:
+        return Change(s, t, "all_gather", less)
+    if nested and len(more) == 1 and not shrunk and more[0] not in s.axes:
+        return Change(s, t, "slice", more)
+    if nested and len(grown) == len(shrunk) == 1 and more == less:
+        return Change(s, t, "all_to_all", more)
+    if s.grid == t.grid and s.placed != t.placed:
+        return Change(s, t, "permute", Change(s, t).swapping)
+    return None
+
+
+def distances(array: ShardedArray, mesh, cost) -> dict:
+    """The least cost of getting from any state to any other (Floyd and Warshall)."""
+    every = list(states(array))
+    far = np.full((len(every), len(every)), np.inf)
+    for (m, s), (n, t) in product(enumerate(every), repeat=2):
+        if m == n:
+            far[m, n] = 0
+        elif change := single(s, t, several=mesh is not None):
+            moved = change.collective
+            far[m, n] = cost(moved) if moved else 0
+    for k in range(len(every)):
+        far = np.minimum(far, far[:, k : k + 1] + far[k])
+    at = {x.state: n for n, x in enumerate(every)}
+    return {(s, t): far[m, n] for s, m in at.items() for t, n in at.items()}
+
+
+SMALL = {
+    "no machine": {"X": 2, "Y": 2, "Z": 2},
+    "no machine, unequal": {"X": 2, "Y": 4},
+    "a cube": Mesh(Torus(TPU_V5P, (4, 4, 4)), {"X": 4, "Y": 4, "Z": 4}),
+    "part of a torus": Mesh(Torus(TPU_V5E, (8, 16)), {"X": 8, "Y": 4, "Z": 4}),
+    "nodes": Mesh(Cluster(NVLinkDomain(H100), 4), {"X": 4, "Y": 2, "Z": 4}),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_no_chain_is_better_than_the_resharding(name):
+    """Every pair of shardings of a matrix: time on a mesh, bytes without one."""
+    mesh = SMALL[name]
+    timed = isinstance(mesh, Mesh)
+    sizes = getattr(mesh, "axes", mesh)
+    array = sharding.array("A[I, J]", mesh, I=256, J=1024)
+
+    def cost(c):
+        if not timed:
+            return c.sent
+        try:
+            return collectives.price(c, mesh).seconds
+        except ValueError:  # two axes of one ring that are not neighbours
+            return np.inf
+
+    least = distances(array, mesh if timed else None, cost)
+    every = list(states(array))
+    rng = np.random.default_rng(0)
+    for source in rng.choice(len(every), 12, replace=False):
+        source = every[source]
+        for target in every:
+            if not set(target.unreduced) <= set(source.unreduced):
+                continue
+            line = f"{source.notation} -> {target.notation}"
+            found = sharding.reshard(line, mesh, I=256, J=1024)
+            mine = found.seconds if timed else found.sent
+            assert mine == pytest.approx(least[source.state, target.state], 1e-8), line
+    assert set(sizes) == set(dict(array.mesh))
+
+
+@given(st.data())
+@settings(max_examples=20, deadline=None)
+def test_the_best_plan_is_the_best_of_all_ways(data):
+    """The exhaustive search: every split, with the shortest of all chains for each."""
+    mesh = data.draw(st.sampled_from([{"X": 2, "Y": 2, "Z": 2}, {"X": 2, "Y": 4}]))
+    dims = zip("ABC", ("IJ", "JK", "IK"), strict=True)
+    arrays = [data.draw(st.sampled_from(list(spread(*d, mesh)))) for d in dims]
+    op = sharding.contract(line(*arrays), mesh, **SIZES)
+    tables = [distances(x, None, lambda c: c.sent) for x in arrays]
+    a, b, c = arrays
+    least = min(
+        tables[0].get((a.state, split.a), np.inf)
+        + tables[1].get((b.state, split.b), np.inf)
+        + tables[2].get((split.c, c.state), np.inf)
+        for split in splits(a, b, c, tuple(mesh))
+    )
+    assert op.best.sent == pytest.approx(least)
+    named = min(
+        tables[0].get((a.state, split.a), np.inf)
+        + tables[1].get((b.state, split.b), np.inf)
+        + tables[2].get((split.c, c.state), np.inf)
+        for split in splits(a, b, c, tuple(op.cases))
+        if split.by_case
+    )
+    idle = set(mesh) - set(op.cases)
+    assert op.plan.sent == pytest.approx(named) or (idle and op.plan.sent >= named)
+
+
+def test_a_contraction_takes_six_searches_whatever_its_plans(monkeypatch):
+    """From each operand and to the result, once plainly and once with all axes."""
+    searched = []
+
+    def counted(*arguments, **more):
+        searched.append(arguments[0])
+        return routes(*arguments, **more)
+
+    monkeypatch.setattr(plan_module, "routes", counted)
+    mesh = {"X": 2, "Y": 2, "Z": 2, "V": 2}
+    text = "A[I_X, J_Y] · B[J_Y, K_Z] -> C[I_X, K_V]"
+    op = sharding.contract(text, mesh, I=16, J=16, K=16)
+    assert len(op.candidates) > 600
+    assert len(searched) == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "busy", "axes", "below"),
+    [
+        ("A[B_X, D_Y] -> A[B, D]", "Z", [("X", "Y")], 43.8e-6),
+        ("A[B_X, D_Y] -> A[B, D]", (), [("X", "Y", "Z")], 34e-6),
+        ("A[B_X, D_Y] -> A[B, D_Y]", "Z", [("X",)], 19.6e-6),
+        ("A[B_X, D_Y] -> A[B, D_Y]", (), [("X", "Z")], 15e-6),
+    ],
+)
+def test_gathers_use_all_links_that_they_may(text, busy, axes, below):
+    """Two dimensions at once; and copies along an idle axis bring a part each."""
+    found = sharding.reshard(text, CUBE, busy=busy, B=1024, D=4096)
+    assert [tuple(sorted(c.axes)) for c in found.collectives] == axes
+    assert found.lower <= found.seconds <= found.upper
+    assert found.seconds < below
+    moved = found.collectives[-1]
+    assert (
+        found.seconds == collectives.all_gather(moved.nbytes, CUBE, moved.axes).seconds
+    )
+
+
+def test_replicated_operands_are_sliced_where_that_is_quicker():
+    op = sharding.contract("A[I, J] · B[J, K] -> C[I, K]", CUBE, I=8192, J=8192, K=8192)
+    assert op.plan.moves == "nothing"
+    best = op.best.estimate(CUBE, "bf16")
+    assert best.seconds["math"] == pytest.approx(op.estimate.seconds["math"] / 64)
+    assert best.lower < op.estimate.lower / 8
+    busy = sharding.contract(
+        "A[I, J] · B[J, K] -> C[I, K]", CUBE, busy="XYZ", I=8192, J=8192, K=8192
+    )
+    assert busy.best.moves == "nothing"
+
+
+def test_a_transpose_of_the_mesh_crosses_its_bisection():
+    """Half of the blocks change sides: 128 of 256 over 2 · 2 · 16 links."""
+    mesh = Mesh(Torus(TPU_V5E, (16, 16)), {"X": 16, "Y": 16})
+    found = sharding.reshard("A[I_X, J_Y] -> A[I_Y, J_X]", mesh, I=4096, J=4096)
+    (permute,) = found.collectives
+    assert permute.op == "permute"
+    assert len(permute.pairs) == 256
+    assert dict(permute.pairs)[1] == 16
+    crossing = permute.nbytes * 256 / 4 / mesh.network.bisection
+    assert found.bandwidth_seconds >= crossing
+
+
+def test_collectives_on_other_links_overlap_at_best():
+    """A over X and B over Y: the longer of both, or their sum."""
+    mesh = Mesh(Torus(TPU_V5P, (4, 4, 4)), {"X": 4, "Y": 16})
+    text = "A[I, J_X] · B[J_Y, K] -> C[I, K]"
+    op = sharding.contract(text, mesh, I=4096, J=8192, K=4096)
+    each = [collectives.price(c, mesh).seconds for c in op.collectives]
+    assert len(each) == 2
+    network = op.estimate.legs[-1]
+    assert network.seconds == pytest.approx(max(each))
+    assert network.seconds + network.slack == pytest.approx(sum(each))
+    same = sharding.contract(text.replace("J_Y", "J_X"), mesh, I=4096, J=8192, K=4096)
+    assert same.estimate.legs[-1].slack == pytest.approx(0)
+
+
+# --- sums as operands ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A[I, J]{U_X} · B[J, K] -> C[I, K]{U_X}",
+        "A[I, J]{U_X} · B[J, K] -> C[I, K]",
+        "A[I, J]{U_X} · B[J, K] -> C[I_X, K]",
+        "A[I, J]{U_X} · B[J, K]{U_Y} -> C[I, K]{U_XY}",
+        "A[I, J_Y]{U_X} · B[J_Y, K] -> C[I, K_X]",
+        "A[I, J] · B[J, K_Y]{U_X} -> C[I, K_Y]{U_X}",
+    ],
+)
+def test_terms_of_an_operand_give_terms_of_the_product(text):
+    """Every plan on played devices; the named one multiplies terms as they are."""
+    op = sharding.contract(text, XY, **SIZES)
+    assert all(step.before.name == "C" for step in op.plan.moved)
+    for plan in (op.plan, *op.candidates[:: max(len(op.candidates) // 12, 1)]):
+        check_plan(plan, op.a, op.b, op.c)
+
+
+# --- what else a line knows ----------------------------------------------------------
+
+
+def test_bytes_of_all_devices_and_the_time_to_read_them():
+    array = sharding.array("A[I_X, J]", CUBE, I=1024, J=1024)
+    assert array.total_nbytes == 16 * array.nbytes
+    seconds = array.local_nbytes / TPU_V4.hbm_bandwidth
+    assert array.hbm_seconds(CUBE) == array.hbm_seconds(TPU_V4) == seconds
+    with pytest.raises(ValueError, match="must be a `Mesh` or a `Chip`"):
+        array.hbm_seconds({"X": 4})
+
+
+def test_a_chip_alone_gives_times():
+    """A batch of matrices times vectors, which no mesh is needed for."""
+    op = sharding.contract("W[E, I, J] · x[E, J] -> y[E, I]", H100, E=8, I=4096, J=4096)
+    assert op.estimate.seconds["math"] == 2 * 8 * 4096**2 / H100.flops["bf16"]
+    assert op.estimate.bound == "memory-bound"
+    assert sharding.reshard("A[I] -> A[I]", H100, I=8).seconds == 0
+
+
+def test_where_the_network_takes_as_long_as_the_math():
+    """Also where HBM takes longer than both, so that `bound` does not show it."""
+    mesh = Mesh(NVLinkDomain(H100, 8), {"X": 8})
+    text = "X[B_X, D] · W[D_X, F] -> Y[B_X, F]"
+    op = sharding.contract(text, mesh, B=1024, D=8192, F=8192)
+    (size,) = op.balances("B")
+    seconds = op.plan.resized("B", size).estimate(mesh, "bf16").seconds
+    assert seconds["network"] == pytest.approx(seconds["math"])
+    (hbm,) = op.balances("B", "HBM", "math")
+    seconds = op.plan.resized("B", hbm).estimate(mesh, "bf16").seconds
+    assert seconds["HBM"] == pytest.approx(seconds["math"])
+
+
+def test_a_verdict_says_how_far_the_next_plan_is():
+    def op(B: int):
+        text = "X[B, D] · W[D_X, F] -> Y[B, F]"
+        return sharding.contract(text, {"X": 8}, B=B, D=4096, F=64)
+
+    crossing, *_ = op(8).crossings("B")
+    near, far = op(8 * round(crossing.size / 8)), op(8)
+    for found in (near, far):
+        sent = [plan.sent for plan in found.ranking]
+        assert sent == sorted(sent)
+        assert found.ranking[0] is found.best
+        assert found.margin == pytest.approx(sent[1] / sent[0] - 1)
+    assert near.margin < 0.02
+    assert near.verdict.endswith("too close to call")
+    assert far.margin > 0.1
+    assert "too close" not in far.verdict
+
+
+# --- names of axes -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "mesh", "placed"),
+    [
+        ("A[I_data, J_{model}]", {"data": 2, "model": 4}, (("data",), ("model",))),
+        ("A[I_{data,model}, J]", {"data": 2, "model": 4}, (("data", "model"), ())),
+        ("A[I_{XY}, J]", XY, (("X", "Y"), ())),
+        ("A[I_{Y,X}, J]", XY, (("Y", "X"), ())),
+        ("A[I_XY, J]", {"X": 2, "Y": 2, "XY": 2}, (("XY",), ())),
+        ("A[I_{X,Y}, J]", {"X": 2, "Y": 2, "XY": 2}, (("X", "Y"), ())),
+        ("A[I_{data_1}, J_X]", {"data_1": 2, "X": 2}, (("data_1",), ("X",))),
+    ],
+)
+def test_the_mesh_decides_what_a_subscript_means(text, mesh, placed):
+    array = sharding.array(text, mesh, I=16, J=16)
+    assert array.placed == placed
+    assert sharding.array(array.notation, mesh, I=16, J=16) == array
+
+
+NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9]{0,4}(_[a-z0-9]{1,3})?", fullmatch=True)
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_what_is_printed_is_read_back(data):
+    """Axes of any names, in any order, on any two dimensions or partial."""
+    names = data.draw(st.lists(NAMES, min_size=1, max_size=5, unique=True))
+    order = data.draw(st.permutations(names))
+    ends = sorted(data.draw(st.tuples(*[st.integers(0, len(names))] * 3)))
+    mesh = dict.fromkeys(names, 2)
+    placed = tuple(order[: ends[0]]), tuple(order[ends[0] : ends[1]])
+    sums = tuple(n for n in names if n in order[ends[1] : ends[2]])
+    array = ShardedArray(
+        ("I", "J"), (64, 64), placed, tuple(mesh.items()), unreduced=sums, name="A"
+    )
+    assert sharding.array(array.notation, mesh, I=64, J=64) == array
+    assert len(parse(array.notation).left) == 1
+    assert subscript(order, names)
+
+
+def test_order_of_axes_counts():
+    """XY is not YX: blocks of one size on other devices, and a permute between them."""
+    mesh = {"X": 2, "Y": 2}
+    one, other = (sharding.array(f"A[I_{axes}]", mesh, I=8) for axes in ("XY", "YX"))
+    assert one.local_shape == other.local_shape
+    assert one.devices_by_block != other.devices_by_block
+    for array in (one, other):
+        for index, devices in array.devices_by_block.items():
+            places = list(array.places())
+            assert all(array.index(places[device]) == index for device in devices)
+    assert [
+        c.op for c in sharding.reshard("A[I_XY] -> A[I_YX]", mesh, I=8).collectives
+    ] == ["permute"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "column"),
+    [
+        ("A[I_dta, J]", r"axis dta is not .* \(data = 2, model = 4\); data is near", 4),
+        ("A[I_{model,Data}, J]", "axis Data is not .*; data is near", 11),
+        ("A[I_data, J_data]", "mesh axis data is in use", 12),
+        ("A[I_data_model, J]", "stands in braces", 8),
+        ("A[I_{data, J]", "',' or '}' is expected", 12),
+        ("A[i, J]", "size of i is not given: pass i=…; I is near", 2),
+    ],
+)
+def test_errors_in_names_point_at_them(text, said, column):
+    with pytest.raises(ValueError, match=said) as caught:
+        sharding.array(text, {"data": 2, "model": 4}, I=8, J=8)
+    assert str(caught.value).splitlines()[-1].index("^") == 4 + column
+
+
+def test_numpy_numbers_become_those_of_python():
+    sizes = {"I": np.int32(65536), "J": np.int32(65536)}
+    array = sharding.array("A[I_X, J]", {"X": np.int64(4)}, **sizes)
+    assert array.nbytes == 2 * 65536**2
+    assert {type(n) for n in (*array.sizes, *dict(array.mesh).values())} == {int}
 
 
 # --- pictures and errors ------------------------------------------------------------
@@ -634,7 +999,11 @@ def test_errors_in_an_array_point_at_the_character(text, said, column):
         ("A[I, J] -> B[J, K]", "a second operand", 11),
         ("A[I, J] ·_K B[J, K] -> C[I, K]", "K is not summed over; what is: J", 10),
         ("A[I, J] · B[I, J] -> C[I, J]", "share no dimension", 10),
-        ("A[I, J]{U_X} · B[J, K] -> C[I, K]", "must be added up", 10),
+        ("A[I, J]{U_X} · B[J, K]{U_X} -> C[I, K]", "not the product of the sums", 10),
+        ("A[I, J]{U_X} · B[J_X, K] -> C[I, K]", "each term must meet every block", 10),
+        ("A[I, J] · B[J, K]{U_X} -> C[I, K]{U_Y}", "Y does not divide a dim", 36),
+        ("A[I, J] B[J, K] -> C[I, K]", "'·', '\\*' or '@' for their product", 8),
+        ("A[I, J] . B[J, K] -> C[I, K]", "'·', '\\*' or '@' for their product", 8),
         ("A[I, J] · B[J, K] -> C[I, K]{U_Y}", "Y does not divide a dimension", 31),
         ("A[I_X, J] · B[J, K_X] -> C[I_X, K_X]", "X is in use", 34),
     ],
@@ -658,6 +1027,18 @@ def test_errors_in_a_matmul_point_at_the_character(text, said, column):
         (lambda: sharding.reshard("A[I] -> B[I]", XY, I=8), "must be the same array"),
         (lambda: sharding.reshard("A[I]", XY, I=8), "as it shall be"),
         (lambda: sharding.array("A[I]", ["X"], I=8), r"mesh = \['X'\]: must be"),
+        (lambda: sharding.array(None), "text = None: must be a line"),
+        (lambda: sharding.array("A[I]", dtype=None, I=8), "format None: must be"),
+        (lambda: sharding.array("A[I]", dtype=[], I=8), r"format \[\]: must be"),
+        (lambda: sharding.array("A[I]", I="8"), "I = '8': must be a whole number"),
+        (
+            lambda: sharding.reshard("A[I_X] -> A[I]", XY, busy="X", I=8),
+            "busy = 'X': the line itself uses",
+        ),
+        (
+            lambda: sharding.reshard("A[I_X] -> A[I]", XY, busy=["Q"], I=8),
+            "busy = 'Q': must be one of X, Y",
+        ),
         (lambda: sharding.reshard("A[I] -> A[I]", I=8).seconds, "must be a `Mesh`"),
         (
             lambda: sharding.contract("A[I]·B[I,J]->C[J]", I=8, J=8).crossings("L"),
