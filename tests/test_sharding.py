@@ -11,7 +11,7 @@ from itertools import product
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jax import lax
 from jax.sharding import NamedSharding
@@ -665,32 +665,34 @@ def test_no_chain_is_better_than_the_resharding(name):
 @given(st.data())
 @settings(max_examples=20, deadline=None)
 def test_the_best_plan_is_the_best_of_all_ways(data):
-    """The exhaustive search: every split, with the shortest of all chains for each."""
+    """The exhaustive search: every split, with the shortest of all chains for each.
+
+    Of fewest bytes, then fewest collectives, and at most one more than the named plan.
+    """
     mesh = data.draw(st.sampled_from([{"X": 2, "Y": 2, "Z": 2}, {"X": 2, "Y": 4}]))
     dims = zip("ABC", ("IJ", "JK", "IK"), strict=True)
     arrays = [data.draw(st.sampled_from(list(spread(*d, mesh)))) for d in dims]
     op = sharding.contract(line(*arrays), mesh, **SIZES)
-    tables = [distances(x, None, lambda c: c.sent) for x in arrays]
+    assume(set(op.cases) == set(mesh))  # with idle axes there are two sets of ways
+    tables = [distances(x, None, lambda c: c.sent * 2**20 + 1) for x in arrays]
     a, b, c = arrays
-    least = min(
-        tables[0].get((a.state, split.a), np.inf)
-        + tables[1].get((b.state, split.b), np.inf)
-        + tables[2].get((split.c, c.state), np.inf)
+    totals = [
+        (*divmod(sum(t[ends] for t, ends in zip(tables, ways, strict=True)), 2**20), n)
         for split in splits(a, b, c, tuple(mesh))
-    )
-    assert op.best.sent == pytest.approx(least)
-    named = min(
-        tables[0].get((a.state, split.a), np.inf)
-        + tables[1].get((b.state, split.b), np.inf)
-        + tables[2].get((split.c, c.state), np.inf)
-        for split in splits(a, b, c, tuple(op.cases))
-        if split.by_case
-    )
-    idle = set(mesh) - set(op.cases)
-    assert op.plan.sent == pytest.approx(named) or (idle and op.plan.sent >= named)
+        for n, ways in [
+            (
+                split.by_case,
+                ((a.state, split.a), (b.state, split.b), (split.c, c.state)),
+            )
+        ]
+        if all(ends in t for t, ends in zip(tables, ways, strict=True))
+    ]
+    named = len(op.plan.collectives)
+    assert op.plan.sent == min(sent for sent, _, by_case in totals if by_case)
+    assert op.best.sent == min(sent for sent, n, _ in totals if n <= named + 1)
 
 
-def test_a_contraction_takes_six_searches_whatever_its_plans(monkeypatch):
+def test_a_contraction_takes_few_searches_whatever_its_plans(monkeypatch):
     """From each operand and to the result, once plainly and once with all axes."""
     searched = []
 
@@ -702,8 +704,10 @@ def test_a_contraction_takes_six_searches_whatever_its_plans(monkeypatch):
     mesh = {"X": 2, "Y": 2, "Z": 2, "V": 2}
     text = "A[I_X, J_Y] · B[J_Y, K_Z] -> C[I_X, K_V]"
     op = sharding.contract(text, mesh, I=16, J=16, K=16)
-    assert len(op.candidates) > 600
-    assert len(searched) == 6
+    assert len(op.candidates) > 50
+    assert len(searched) == 3
+    sharding.contract(text, mesh | {"W": 2}, I=32, J=32, K=32)
+    assert len(searched) == 9
 
 
 @pytest.mark.parametrize(

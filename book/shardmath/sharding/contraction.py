@@ -113,8 +113,9 @@ class Contraction:
     def best(self) -> Plan:
         """The quickest plan on the mesh; without one, that which sends least.
 
-        By the lower bound of its time, then the upper one. Each array takes the way
-        that is the quickest for it alone.
+        By the lower bound of its time, then the time in turn. Each array takes the way
+        that is the quickest for it alone, and at most one collective more is used than
+        in `plan`.
         """
         return self.ranking[0]
 

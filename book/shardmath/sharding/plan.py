@@ -189,17 +189,24 @@ def candidates(
     """Plans for a · b -> c, first the one that the case names.
 
     That one moves the fewest bytes over the axes that the line names, as compilers do.
-    All others take the best ways there are (`routes`), and may use all of `usable`.
-    Left out are plans whose blocks would not be of equal size.
+    Others may take the best ways there are (`routes`) over all of `usable`. Left out
+    are plans whose blocks would not be of equal size, and those that need more than one
+    collective beyond the named plan's.
     """
-    named = [split for split in splits(a, b, c, named_axes((a, b, c))) if split.by_case]
-    every = list(splits(a, b, c, usable))
-    plain = plans(a, b, c, named, named_axes((a, b, c)), None)
-    if not plain:
+    named = named_axes((a, b, c))
+    found = list(splits(a, b, c, named))
+    plain = plans(a, b, c, found, named, None)
+    by_case = [plan for plan, split in plain if split.by_case]
+    if not by_case:
         return ()
-    first = min(plain, key=_bytes_first)
-    others = sorted(plans(a, b, c, every, usable, prices), key=_bytes_first)
-    return (first, *(plan for plan in others if plan != first))
+    first = min(by_case, key=_bytes_first)
+    kept = {_key(first): first}
+    if prices is not None or usable != named:
+        plain += plans(a, b, c, list(splits(a, b, c, usable)), usable, prices)
+    for plan in sorted((plan for plan, _ in plain), key=_bytes_first):
+        if len(plan.moved) <= len(first.moved) + 1:
+            kept.setdefault(_key(plan), plan)
+    return tuple(kept.values())
 
 
 def splits(
@@ -235,19 +242,22 @@ def plans(
     found: Sequence[Split],
     axes: Names,
     prices: Prices | None,
-) -> list[Plan]:
+) -> list[tuple[Plan, Split]]:
     """The plans for some splits, each with the best ways there and back."""
     to_a, to_b, from_c = (
         routes(x, axes, prices, {getattr(split, name) for split in found}, name == "c")
         for x, name in ((a, "a"), (b, "b"), (c, "c"))
     )
     return [
-        Plan(
-            to_a.changes(split.a) + to_b.changes(split.b),
-            a.moved(*split.a),
-            b.moved(*split.b),
-            c.moved(*split.c),
-            from_c.changes(split.c),
+        (
+            Plan(
+                to_a.changes(split.a) + to_b.changes(split.b),
+                a.moved(*split.a),
+                b.moved(*split.b),
+                c.moved(*split.c),
+                from_c.changes(split.c),
+            ),
+            split,
         )
         for split in found
         if split.a in to_a and split.b in to_b and split.c in from_c
@@ -272,6 +282,12 @@ def _in_order(array: ShardedArray, axes: set[str]) -> Names:
 
 def _divides(array: ShardedArray, state: State) -> bool:
     return array.moved(*state).divides
+
+
+def _key(plan: Plan) -> tuple:
+    """What tells plans for the same arrays apart."""
+    steps = tuple((s.op, s.axes, s.after.state) for s in plan.before + plan.after)
+    return plan.a.state, plan.b.state, plan.c.state, steps
 
 
 def _bytes_first(plan: Plan) -> tuple[float, float, int]:
