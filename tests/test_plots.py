@@ -38,6 +38,15 @@ def test_labels_at_the_right_end_keep_their_distance():
     assert all(b / a >= 1.2 - 1e-9 for a, b in pairwise(places))
 
 
+def test_labels_of_curves_that_end_together_do_not_cover_each_other():
+    """Two plateaus at the same height: each name has its own."""
+    picture = plots.curves([1, 10], {"MXU": [0.1, 1.0], "HBM": [0.05, 1.0]}, "x", "y")
+    (ax,) = picture.figure.axes
+    places = sorted(label.xy[1] for label in ax.texts)
+    bottom, top = ax.get_ylim()
+    assert places[1] / places[0] >= (top / bottom) ** plots.LABEL_HEIGHT - 1e-9
+
+
 def test_table_is_the_same_in_text_and_html():
     shown = table(["chip", "a < b"], [(H100.name, 295), ("TPU v5e", "1,024")])
     assert str(shown).splitlines()[1] == "H100       295"

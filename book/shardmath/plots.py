@@ -124,10 +124,13 @@ def curves(
         xunit: base unit of x, printed with prefixes; plain numbers if not given.
     """
     figure, ax = axes(xlabel, ylabel)
-    for (name, y), colour in zip(ys.items(), colours, strict=False):
+    for y, colour in zip(ys.values(), colours, strict=False):
         ax.loglog(x, y, color=colour)
+    bottom, top = ax.get_ylim()
+    places = _apart([y[-1] for y in ys.values()], (top / bottom) ** LABEL_HEIGHT)
+    for name, place, colour in zip(ys, places, colours, strict=False):
         ax.annotate(
-            f" {name}", (x[-1], y[-1]), color=colour, va="center", annotation_clip=False
+            f" {name}", (x[-1], place), color=colour, va="center", annotation_clip=False
         )
     if mark is not None:
         ax.axvline(mark, color=INK, linestyle="--", linewidth=1)
