@@ -738,7 +738,7 @@ def test_replicated_operands_are_sliced_where_that_is_quicker():
     assert best.seconds["math"] == pytest.approx(op.estimate.seconds["math"] / 64)
     assert best.lower < op.estimate.lower / 8
     busy = sharding.contract(
-        "A[I, J] · B[J, K] -> C[I, K]", CUBE, busy="XYZ", I=8192, J=8192, K=8192
+        "A[I, J] · B[J, K] -> C[I, K]", CUBE, busy=True, I=8192, J=8192, K=8192
     )
     assert busy.best.moves == "nothing"
 

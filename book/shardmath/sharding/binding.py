@@ -76,13 +76,17 @@ def named_axes(arrays: Sequence[ShardedArray]) -> Names:
     return tuple(name for name, _ in arrays[0].mesh if name in used)
 
 
-def usable_axes(arrays: Sequence[ShardedArray], busy: Iterable[str] = ()) -> Names:
+def usable_axes(
+    arrays: Sequence[ShardedArray], busy: Iterable[str] | bool = ()
+) -> Names:
     """The named axes and the idle ones: of several devices, not named, not busy.
 
     Raises:
         ValueError: a busy axis that the mesh lacks or that an array names.
     """
     mesh, named = dict(arrays[0].mesh), named_axes(arrays)
+    if isinstance(busy, bool):
+        busy = [axis for axis in mesh if axis not in named] if busy else ()
     # One name, or several; "XY" is X and Y.
     busy = (busy,) if isinstance(busy, str) and busy in mesh else tuple(busy)
     for axis in busy:

@@ -334,7 +334,7 @@ def contract(
     text: str,
     mesh: Machine = None,
     dtype: str = "bf16",
-    busy: Iterable[str] = (),
+    busy: Iterable[str] | bool = (),
     **sizes: int,
 ) -> Contraction:
     """A sharded matmul such as ``"A[I, J_X] · B[J_X, K] -> C[I, K_X]"``.
@@ -351,8 +351,8 @@ def contract(
         dtype: of the multiplication, and of each array whose text names no format.
             Partial sums travel in the format of the result.
         busy: mesh axes that the line does not name and that have other work, such as
-            other tokens. All others are idle: along them every device would compute
-            the same, so that plans may split the work over them.
+            other tokens; True for all of them. All others are idle: along them every
+            device would compute the same, so that plans may split the work over them.
         sizes: the size of every dimension.
 
     Returns:

@@ -91,7 +91,7 @@ def reshard(
     text: str,
     mesh: Machine = None,
     dtype: str = "bf16",
-    busy: Iterable[str] = (),
+    busy: Iterable[str] | bool = (),
     **sizes: int,
 ) -> Resharding:
     """A change of sharding such as ``"A[I_X, J] -> A[I, J_X]"`` (an AllToAll).
@@ -99,8 +99,9 @@ def reshard(
     Args:
         text: the array before and after, its dimensions in the same order.
         mesh, dtype, sizes: as for `array`.
-        busy: mesh axes that the line does not name and that have other work. All
-            others are idle: copies lie along them, and their links may help.
+        busy: mesh axes that the line does not name and that have other work; True
+            for all of them. All others are idle: copies lie along them, and their
+            links may help.
 
     Returns:
         A Resharding: on a `Mesh` the steps that take the least time one after the
