@@ -233,7 +233,7 @@ COUNT = Number(
             "the old side", 4, "Trillium's array is larger than those before it."
         ),
     ),
-    hint="Solve peak = 2 s² n f for n.",
+    hint="Solve peak = 2 s² · arrays · clock for the arrays.",
     solution="""
         ```python
         v5p, trillium = chips.TPU_V5P, chips.TPU_V6E
@@ -539,7 +539,7 @@ AUDIT = Function(
             "A chip has a whole number of them.",
         ),
     ),
-    hint="Solve peak = 2 s² n f for n, at the fastest clock.",
+    hint="Solve peak = 2 s² · arrays · clock for the arrays, at the fastest clock.",
     solution="""
         ```python
         import math
