@@ -133,8 +133,8 @@ def test_setup_says_how_it_is_called():
     assert "python tools/setup.py python | site" in tool("setup.py").stderr
 
 
-@pytest.fixture
-def notebook(tmp_path):
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
     cells = [
         new_markdown_cell("# A notebook", id="title"),
         new_code_cell("print(6 * 7)", id="answer"),
@@ -144,9 +144,17 @@ def notebook(tmp_path):
             metadata={"tags": ["nbval-ignore-output"], "scrolled": True},
         ),
     ]
-    path = tmp_path / "small.ipynb"
+    path = tmp_path_factory.mktemp("executed") / "small.ipynb"
     nbformat.write(new_notebook(cells=cells, metadata={"signature": "x"}), path)
     assert tool("execute.py", path).returncode == 0
+    return path.read_bytes()
+
+
+@pytest.fixture
+def notebook(tmp_path, executed):
+    """A small notebook that was executed once."""
+    path = tmp_path / "small.ipynb"
+    path.write_bytes(executed)
     return path
 
 

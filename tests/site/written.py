@@ -84,8 +84,8 @@ def written(site: Path, name: str) -> Written:
 
 
 @cache
-def specimens(site: Path) -> list[str]:
-    """Few pages that hold every component of the site: each adds what none before has.
+def specimens(site: Path) -> list[tuple[str, list[str]]]:
+    """Few pages that hold every component of the site, each with what it adds.
 
     A component is an element with a class; formulas count as one.
     """
@@ -93,7 +93,7 @@ def specimens(site: Path) -> list[str]:
     chosen = []
     while left:
         best = max(PAGES, key=lambda name: len(written(site, name).components & left))
-        chosen.append(best)
+        chosen.append((best, sorted(written(site, best).components & left)))
         left -= written(site, best).components
     return chosen
 
