@@ -17,13 +17,15 @@ from shardmath.questions import (
 CHAPTER = Chapter(
     title="Rooflines",
     topics=(
-        "rooflines: FLOPs, bytes, bounds, critical batches, tiles, and two "
-        "programs whose cost is measured"
+        "rooflines: FLOPs, bytes, bounds, critical batches, tiles, two programs whose "
+        "cost is measured, two chips for one layer, users of one chip, and weights on "
+        "the host"
     ),
     intro="""
-        from one division to a program on a machine that counts its bytes. Answers are
-        in base units: FLOPs, bytes, seconds. `chips` holds every data sheet:
-        `chips.H100.hbm_bandwidth`, `chips.TPU_V6E.intensity("bf16")`.
+        from one division to a program on a machine that counts its bytes, and three at
+        the end that take several steps. Answers are in base units: FLOPs, bytes,
+        seconds. `chips` holds every data sheet: `chips.H100.hbm_bandwidth`,
+        `chips.TPU_V6E.intensity("bf16")`.
     """,
     setup="""
         import jax.numpy as jnp
@@ -40,7 +42,7 @@ FLOPS = Number(
     id="01.1",
     title="FLOPs of a matmul",
     task=r"""
-        **Given** $X[B, D] \cdot W[D, F]$ with $B = 512$, $D = 4096$, $F = 16384$.
+        **Given** $X[B, D] \cdot Y[D, F]$ with $B = 512$, $D = 4096$, $F = 16384$.
 
         **Wanted** the number of FLOPs.
     """,
@@ -195,7 +197,8 @@ EXACT = Number(
     id="01.5",
     title="A small matrix on a v5p",
     task="""
-        **Given** a v5p, everything in bf16, $D = 1024$ and $F = 4096$.
+        **Given** a v5p, everything in bf16, a matrix of weights with $D = 1024$ and
+        $F = 4096$. Weights, input and result cross the HBM once each.
 
         **Wanted** the exact critical batch, with all three arrays counted.
     """,
@@ -219,6 +222,18 @@ EXACT = Number(
             "input left out",
             lambda right: roofline.critical_batch(chips.TPU_V5P, 1024, math.inf),
             "The input has BD values, and they have to come in.",
+        ),
+        Slip(
+            "multiply-add",
+            lambda right: 1 / (2 / chips.TPU_V5P.intensity() - 1 / 1024 - 1 / 4096),
+            "A multiply and the add that follows are two FLOPs; a value has two bytes. "
+            "Was one of the twos left out?",
+        ),
+        Slip(
+            "minus for plus",
+            lambda right: 1 / (1 / chips.TPU_V5P.intensity() + 1 / 1024 + 1 / 4096),
+            "The activations ask for more tokens, not fewer. On which side of the "
+            "equation do they end up?",
         ),
     ),
     hint="Set the two times equal, all three arrays in the bytes, and solve for B. It "
@@ -256,6 +271,7 @@ DECODE = Number(
             "So fast the matrix units could go, if the weights were there already. How "
             "long does reading them take?",
         ),
+        slips.inverse(),
         slips.scaled(
             "fp32 weights",
             1 / 2,
@@ -322,24 +338,37 @@ TILE = Number(
 
 SPLIT = Number(
     id="01.8",
-    title="When a second v5p doubles the speed",
+    title="One and a half times the speed",
     task=r"""
-        **Given** $X[B, D_X] \cdot W[D_X, F]$ in bf16 over two v5p chips, joined by one
-        ICI link; compute-bound on each.
+        **Given** a matmul of $B$ tokens and a matrix $[D, F]$ in bf16, $D$ cut in
+        halves over two v5p chips, which one ICI link joins. It is compute-bound on one
+        chip as on each of the two, and it is cut into so many pieces that the exchange
+        hides behind the math wherever it can.
 
-        **Wanted** the smallest $D$ at which two chips are twice as fast as one.
+        **Wanted** the $D$ at which two chips are, at best, 1.5 times as fast as one.
     """,
     given=stated(chips.TPU_V5P, "flops.bf16", "link_bandwidth"),
     stub="D = ...",
     unit="values",
-    expected=lambda: 2 * chips.TPU_V5P.flops["bf16"] / chips.TPU_V5P.link_bandwidth,
+    expected=lambda: 1.5 * roofline.split_threshold(chips.TPU_V5P),
     slips=(
         slips.scaled(
-            "no slower than one",
-            1 / 2,
-            "With both directions of the link counted, or at the point where two chips "
-            "stop being slower than one, that comes out. Each chip sends one way, and "
-            "has to hide all of it behind half of the math.",
+            "twice as fast",
+            2 / 1.5,
+            "At that D the exchange takes no longer than the math of each chip, and "
+            "two chips are twice as fast. Less is asked for.",
+        ),
+        slips.scaled(
+            "as fast as one",
+            1 / 1.5,
+            "There two chips are as fast as one: the exchange takes as long as all of "
+            "the math on one chip.",
+        ),
+        slips.both_directions(1 / 2),
+        slips.scaled(
+            "nothing hidden",
+            4,
+            "That adds the two times. Here the exchange hides behind the math.",
         ),
         slips.scaled(
             "all six links",
@@ -348,20 +377,26 @@ SPLIT = Number(
         ),
         Slip(
             "HBM for link",
-            lambda right: 2 * chips.TPU_V5P.flops["bf16"] / chips.TPU_V5P.hbm_bandwidth,
+            lambda right: (
+                right * chips.TPU_V5P.link_bandwidth / chips.TPU_V5P.hbm_bandwidth
+            ),
             "The partial sums travel over the link, not over the memory bus.",
         ),
     ),
-    hint="Each chip does B·D·F FLOPs and sends B·F values of two bytes. When is the "
-    "first time longer than the second?",
+    hint="Write down three times: the math on one chip, the math on each of two, and "
+    "the exchange. Which of the last two is the longer one here?",
     solution="""
-        $BDF / C > 2BF / W_\\text{link}$ is $D > 2C / W_\\text{link}$, with the one-way
-        bandwidth of one link.
+        One chip needs $2BDF / C$. Each of two needs half of that, and the exchange
+        $2BF / W_\\text{link}$ with the one-way bandwidth of one link. While two chips
+        are less than twice as fast, the exchange is the longer one, so
+        $2BDF / C = 1.5 \\cdot 2BF / W_\\text{link}$.
 
         ```python
         v5p = chips.TPU_V5P
-        D = 2 * v5p.flops["bf16"] / v5p.link_bandwidth
+        D = 1.5 * v5p.flops["bf16"] / v5p.link_bandwidth
         ```
+
+        A matmul that ends before the exchange begins would need four times this $D$.
     """,
 )
 
@@ -572,30 +607,41 @@ def _tiled_bytes(n, side):
 
 TILED = Traffic(
     id="01.12",
-    title="A tiling with intensity 4",
+    title="A tiling with intensity 6",
     task=r"""
         **Given** a machine with a scratchpad of 3,072 bytes, which holds 768 values of
         four bytes, and the arrays `A`, `B` and `C` of $n \times n$ values in its
-        memory, $n$ a multiple of 16. You have
+        memory, $n$ a multiple of 48. You have
         `machine.load(name, rows=(i, j), cols=(k, l))`, `machine.zeros(rows, cols)`,
         `machine.multiply_add(c, a, b)` for $c \mathrel{+}= ab$,
         `machine.store(block, name, row=i, col=j)` and `machine.free(block)`.
 
-        **Wanted** a program that leaves $AB$ in `C` and moves no more bytes than square
-        tiles of the best size: intensity 4 or more before the result is written. The
+        **Wanted** a program that leaves $AB$ in `C` and moves at most
+        $4 (2n^3/24 + n^2)$ bytes: intensity 6 or more before the result is written. The
         machine counts.
     """,
     stub="def tiled(machine, n): ...",
-    cases=lambda rng: (16 * rng.randint(2, 4),),
-    capacity=lambda n: 4 * 3 * 16 * 16,
+    cases=lambda rng: (48 * rng.randint(1, 2),),
+    capacity=lambda n: 4 * 768,
     arrays=lambda n: {"A": (n, n), "B": (n, n), "C": (n, n)},
     result=_product,
-    at_most=lambda n: _tiled_bytes(n, 16),
+    at_most=lambda n: _tiled_bytes(n, 24),
     slips=(
+        Slip(
+            "three equal blocks",
+            lambda n: _tiled_bytes(n, 16),
+            "Three blocks of 16 × 16 fill the scratchpad, and the results have only a "
+            "third of it. Of A and B, how much must be there at once?",
+        ),
         Slip(
             "small tiles",
             lambda n: _tiled_bytes(n, 8),
             "Three blocks of 8 × 8 leave most of the scratchpad empty.",
+        ),
+        Slip(
+            "tiles of 12",
+            lambda n: _tiled_bytes(n, 12),
+            "The side of the tile of results decides what moves. It can be longer.",
         ),
         Slip(
             "sums go back and forth",
@@ -604,28 +650,32 @@ TILED = Traffic(
         ),
     ),
     points=2,
-    hint="The scratchpad holds three blocks of 16 × 16. Which of the three should stay "
-    "while the other two change?",
+    hint="What moves depends on the sides of the tile of C alone, by (1.6). How thin "
+    "may the slices of A and B be that stream past it?",
     solution="""
-        A block of C stays; blocks of A and B stream past it. Each value loaded takes
-        part in 16 multiply-adds, which two values share: 16 FLOPs for four bytes,
-        intensity 4.
+        A block of C stays; slices of A and B stream past it, as D does in the chapter.
+        A slice may be thin without moving more, so C gets nearly all of the room: 24 ×
+        24 values and two slices four wide are 768. Each value loaded takes part in 24
+        multiply-adds, which two values share: 24 FLOPs for four bytes, intensity 6.
 
         ```python
         def tiled(machine, n):
-            t = 16
+            t, thin = 24, 4
             for i in range(0, n, t):
                 for j in range(0, n, t):
                     c = machine.zeros(t, t)
-                    for k in range(0, n, t):
-                        a = machine.load("A", rows=(i, i + t), cols=(k, k + t))
-                        b = machine.load("B", rows=(k, k + t), cols=(j, j + t))
+                    for k in range(0, n, thin):
+                        a = machine.load("A", rows=(i, i + t), cols=(k, k + thin))
+                        b = machine.load("B", rows=(k, k + thin), cols=(j, j + t))
                         machine.multiply_add(c, a, b)
                         machine.free(a)
                         machine.free(b)
                     machine.store(c, "C", row=i, col=j)
                     machine.free(c)
         ```
+
+        Slices one wide leave room for 26 × 26 results, which saves nothing here: 48
+        rows still take two tiles.
     """,
 )
 
@@ -661,4 +711,331 @@ CHAIN = Compiled(
             return A @ (B @ v)
         ```
     """,
+)
+
+LAYER = 8192, 28672  # D and F of a layer, given in the task
+V5P, TRILLIUM, H200 = chips.TPU_V5P, chips.TPU_V6E, chips.H200
+
+
+def _least(chip, B, weights="int8", end="lower"):
+    return getattr(roofline.matmul(B, *LAYER, chip, weights=weights), end)
+
+
+def _overtakes(weights="int8", end="lower"):
+    """The batch at which a Trillium is as fast as a v5p, by bisection."""
+    low, high = 1.0, 1e4
+    for _ in range(60):
+        B = (low * high) ** 0.5
+        faster = _least(TRILLIUM, B, weights, end) < _least(V5P, B, weights, end)
+        low, high = (low, B) if faster else (B, high)
+    return high
+
+
+OVERTAKES = Number(
+    id="01.14",
+    title="Which chip for this layer",
+    task=r"""
+        **Given** a layer with one weight matrix, $D = 8192$, $F = 28672$, and the
+        choice of a v5p or a Trillium for it. Weights are stored in int8, input and
+        result in bf16, and the multiplication runs in bf16. Each array crosses the HBM
+        once, and on both chips math and traffic overlap perfectly.
+
+        **Wanted** the batch from which on the Trillium is the faster one.
+    """,
+    given=stated(V5P, "flops.bf16", "flops.int8", "hbm_bandwidth")
+    | stated(TRILLIUM, "flops.bf16", "flops.int8", "hbm_bandwidth"),
+    stub="tokens = ...",
+    unit="tokens",
+    expected=_overtakes,
+    slips=(
+        Slip(
+            "activations left out",
+            lambda right: V5P.flops["bf16"] / TRILLIUM.hbm_bandwidth / 2,
+            "Input and result cross the HBM too, in bf16.",
+        ),
+        Slip(
+            "bf16 weights",
+            lambda right: _overtakes(weights="bf16"),
+            "How many bytes does a weight take, and how many an activation?",
+        ),
+        Slip(
+            "times added",
+            lambda right: _overtakes(end="upper"),
+            "Math and traffic overlap: on each chip the longer of the two counts.",
+        ),
+        Slip(
+            "the v5p's critical batch",
+            lambda right: roofline.critical_batch(V5P, *LAYER, weights="int8"),
+            "There the v5p turns compute-bound. How long does the Trillium take with "
+            "as many tokens?",
+        ),
+        Slip(
+            "the Trillium's critical batch",
+            lambda right: roofline.critical_batch(TRILLIUM, *LAYER, weights="int8"),
+            "There the Trillium turns compute-bound. Was it the faster one before?",
+        ),
+    ),
+    hint="Draw the time of each chip against the batch: it hardly rises at first, and "
+    "then it does. Which piece of the one meets which piece of the other?",
+    solution="""
+        With few tokens both are memory-bound and the v5p is faster; with many both are
+        compute-bound and the Trillium is. The v5p turns compute-bound first, near 85
+        tokens, the Trillium near 300. In between a step takes $2BDF / C$ on the v5p and
+        $(DF + 2BD + 2BF) / W_\\text{hbm}$ on the Trillium. Set them equal:
+
+        ```python
+        D, F = 8192, 28672
+        I = chips.TPU_V5P.flops["bf16"] / chips.TPU_V6E.hbm_bandwidth
+        tokens = I * D * F / (2 * D * F - 2 * I * (D + F))
+        ```
+
+        It is (1.5) with the peak of one chip and the bandwidth of the other.
+    """,
+    points=2,
+)
+
+PARAMS, KEPT = 32e9, 1.2e9  # weights, and bytes of each user's text: given in the task
+
+
+def _users(weights=PARAMS, kept=KEPT, reached=0.85, math_time=0.0):
+    """Users whose step takes 30 ms, with `math_time` for each that does not overlap."""
+    rate = reached * H200.hbm_bandwidth
+    return math.floor((0.03 - weights / rate) / (kept / rate + math_time))
+
+
+def _fit():
+    """Users whose text fits beside the weights."""
+    return math.floor((H200.hbm_bytes - PARAMS) / KEPT)
+
+
+USERS = Number(
+    id="01.15",
+    title="How many users a chip can serve",
+    task="""
+        **Given** one H200 that holds a model of 32 billion weights in fp8, and with it
+        1.2 GB of each user's text. In a step every user gets one token: the weights are
+        read from the HBM once for all, each user's text once for that user, and each
+        user's token takes two FLOPs with every weight, in fp8. Reads reach 85 % of the
+        HBM's peak, the math reaches its peak, and the two overlap. A step may take 30
+        ms. Weights and texts must fit into the HBM.
+
+        **Wanted** the most users.
+    """,
+    given=stated(H200, "flops.fp8", "hbm_bandwidth", "hbm_bytes"),
+    stub="users = ...",
+    unit="users",
+    rtol=0.005,
+    expected=lambda: min(
+        _users(),
+        _fit(),
+        math.floor(0.03 * H200.flops["fp8"] / (2 * PARAMS)),
+    ),
+    slips=(
+        Slip(
+            "room alone",
+            lambda right: _fit(),
+            "So many fit into the HBM. How long would a step take?",
+        ),
+        Slip(
+            "math alone",
+            lambda right: math.floor(0.03 * H200.flops["fp8"] / (2 * PARAMS)),
+            "The matrix units could serve so many. What has to be read for them?",
+        ),
+        Slip(
+            "weights left out",
+            lambda right: _users(weights=0),
+            "The weights are read in every step as well.",
+        ),
+        Slip(
+            "weights for every user",
+            lambda right: _users(weights=0, kept=PARAMS + KEPT),
+            "All users of a step share one read of the weights.",
+        ),
+        Slip(
+            "two bytes a weight",
+            lambda right: _users(weights=2 * PARAMS),
+            "How many bytes does a weight take in fp8?",
+        ),
+        Slip(
+            "the whole peak",
+            lambda right: _users(reached=1),
+            "The reads do not reach all of the HBM's peak.",
+        ),
+        Slip(
+            "times added",
+            lambda right: _users(math_time=2 * PARAMS / H200.flops["fp8"]),
+            "Math and reading overlap: each has the whole step to itself.",
+        ),
+        Slip(
+            "rounded up",
+            lambda right: right + 1,
+            "With one user more the step takes longer than it may.",
+        ),
+    ),
+    hint="Three things limit the users: the bytes of a step, its FLOPs, and the room. "
+    "Work out each on its own.",
+    solution="""
+        In 30 ms, 122 GB can be read. The weights take 32 of them, each user 1.2, so the
+        time allows 75 users. The room would allow 99 and the math 927.
+
+        ```python
+        h200, weights, each = chips.H200, 32e9, 1.2e9
+        by_time = (0.03 * 0.85 * h200.hbm_bandwidth - weights) / each
+        by_room = (h200.hbm_bytes - weights) / each
+        by_math = 0.03 * h200.flops["fp8"] / (2 * 32e9)
+        users = int(min(by_time, by_room, by_math))
+        ```
+
+        A best case: between the reads of two layers nothing may wait.
+    """,
+    points=2,
+)
+
+
+def _offloaded(B, params, w, room, peak, hbm, host):
+    """Seconds of each resource; the longest counts."""
+    nbytes = w * params
+    away = max(0, nbytes - room)  # what the HBM has no room for
+    times = {
+        "math": 2 * B * params / peak,
+        "HBM": (nbytes + away) / hbm,  # each read once, those from the host written too
+        "host": away / host,
+    }
+    longest = max(times, key=times.get)
+    return times[longest], longest
+
+
+def _offload_slip(name, says, change):
+    """A slip that answers for other arguments: `change` maps them."""
+    return Slip(name, lambda *case: _offloaded(*change(*case)), says)
+
+
+def _all_away(B, params, w, room, *rates):
+    return B, params, w, 0, *rates
+
+
+def _two_bytes(B, params, w, *rest):
+    return B, params, 2, *rest
+
+
+def _half_math(B, params, w, room, peak, *rates):
+    return B, params, w, room, 2 * peak, *rates
+
+
+def _both_ways(*case):
+    return *case[:-1], 2 * case[-1]
+
+
+def _added(B, params, w, room, peak, hbm, host):
+    away = max(0, w * params - room)
+    total = 2 * B * params / peak + (w * params + away) / hbm + away / host
+    return total, _offloaded(B, params, w, room, peak, hbm, host)[1]
+
+
+def _read_only(B, params, w, room, peak, hbm, host):
+    away = max(0, w * params - room)
+    math_time, hbm_time = 2 * B * params / peak, w * params / hbm
+    return max((math_time, "math"), (hbm_time, "HBM"), (away / host, "host"))
+
+
+OFFLOADED = Function(
+    id="01.16",
+    title="A model larger than the memory",
+    task=r"""
+        **Given** a model of `params` weights of `w` bytes each, on a chip whose HBM has
+        room for `room` bytes of them. What has no room there lies in the host's memory.
+        In every step it comes over PCIe at `host` bytes/s in that direction and is
+        written to the HBM. In every step the chip reads each weight from the HBM once;
+        reads and writes share its `hbm` bytes/s. The step multiplies $B$ tokens with
+        every weight, two FLOPs each, at `peak` FLOPs/s. Math, HBM and host overlap
+        perfectly; activations are left out.
+
+        **Wanted** a function that returns the least time of a step and what takes it:
+        `"math"`, `"HBM"` or `"host"`.
+    """,
+    stub="def step(B, params, w, room, peak, hbm, host): ...",
+    spec=_offloaded,
+    units={
+        "B": "tokens",
+        "w": "bytes",
+        "room": "bytes",
+        "peak": "FLOPs/s",
+        "hbm": "bytes/s",
+        "host": "bytes/s",
+    },
+    gives=(("the least time", "s"), ("what takes it", "")),
+    cases=lambda rng: (
+        2 ** rng.randint(0, 15),
+        rng.randint(2, 150) * 10**9,
+        rng.choice((0.5, 1, 2)),
+        rng.choice((16, 32, 80, 141)) * 10**9,
+        rng.randint(200, 2500) * 1e12,
+        rng.randint(800, 8000) * 1e9,
+        rng.choice((16, 32, 64)) * 1e9,
+    ),
+    examples=(
+        (64, 100 * 10**9, 2, 80 * 10**9, 989e12, 3.35e12, 64e9),
+        (64, 30 * 10**9, 1, 80 * 10**9, 989e12, 3.35e12, 64e9),
+        (2**14, 30 * 10**9, 2, 80 * 10**9, 989e12, 3.35e12, 64e9),
+        (1, 41 * 10**9, 2, 81.9 * 10**9, 989e12, 0.8e12, 64e9),
+    ),
+    slips=(
+        _offload_slip(
+            "all from the host",
+            "What fits into the HBM stays there from step to step.",
+            _all_away,
+        ),
+        Slip(
+            "times added",
+            _added,
+            "Math, HBM and host overlap: the longest of the three counts.",
+        ),
+        Slip(
+            "not written to the HBM",
+            _read_only,
+            "What comes from the host is written to the HBM before it is read there.",
+        ),
+        _offload_slip(
+            "two bytes a weight",
+            "A weight takes w bytes, which need not be two.",
+            _two_bytes,
+        ),
+        _offload_slip(
+            "multiply-add",
+            "A multiply and the add that follows are two FLOPs.",
+            _half_math,
+        ),
+        _offload_slip(
+            "both directions",
+            "The weights come in one direction; the other carries none of them.",
+            _both_ways,
+        ),
+        Slip(
+            "a negative rest",
+            lambda B, params, w, room, peak, hbm, host: max(
+                (2 * B * params / peak, "math"),
+                ((2 * w * params - room) / hbm, "HBM"),
+                ((w * params - room) / host, "host"),
+            ),
+            "Where all weights have room, nothing comes from the host, and not less "
+            "than nothing.",
+        ),
+    ),
+    hint="How many bytes have no room? They appear in two of the three times, and they "
+    "can be none.",
+    solution="""
+        ```python
+        def step(B, params, w, room, peak, hbm, host):
+            away = max(0, w * params - room)
+            math = 2 * B * params / peak
+            read_and_written = (w * params + away) / hbm
+            return max(
+                (math, "math"), (read_and_written, "HBM"), (away / host, "host")
+            )
+        ```
+
+        200 GB of weights on an H100 with 80 GB of room take 1.875 s a step with few
+        tokens: the host binds up to about 9,300 of them. Offload suits large batches.
+    """,
+    points=2,
 )
