@@ -17,12 +17,13 @@ from shardmath.questions import (
 CHAPTER = Chapter(
     title="GPUs",
     topics=(
-        "GPUs: peaks, clocks, registers, bytes in flight, tiles and waves, and "
-        "two programs whose cost is counted"
+        "GPUs: peaks, clocks, registers, bytes in flight, tiles and waves, "
+        "two programs whose cost is counted, and three questions of several steps"
     ),
     intro="""
-        from one product to programs whose cost is counted. Answers are in base units:
-        FLOPs, bytes, seconds, Hz. `chips` holds every data sheet:
+        from one product to programs whose cost is counted, and to three that take
+        several steps. Answers are in base units: FLOPs, bytes, seconds, Hz. `chips`
+        holds every data sheet:
         `chips.H100.fact("cores").value`, `chips.B200.hbm_bandwidth`.
     """,
     setup="""
@@ -110,7 +111,7 @@ CLOCK = Number(
         Slip(
             "one SM",
             lambda right: right * _fact(chips.B200, "cores"),
-            "So fast one SM would have to be, alone.",
+            "That is the clock the chip would need if it had one SM.",
         ),
         Slip(
             "Tensor Core peak",
@@ -135,12 +136,12 @@ RESIDENT = Number(
     id="03.3",
     title="Warps that fit",
     task="""
-        **Given** a kernel on an H100 that takes 168 registers a thread, and no SMEM
-        worth mentioning.
+        **Given** a kernel on an H100 that takes 168 registers a thread, of four bytes
+        each, and so little SMEM that it limits nothing.
 
         **Wanted** the warps that are resident on one SM.
     """,
-    given=stated(chips.H100, "cores", "registers_bytes"),
+    given=stated(chips.H100, "cores", "registers_bytes", "warp_threads", "warps"),
     stub="warps = ...",
     unit="warps",
     rtol=0.001,
@@ -228,7 +229,7 @@ IN_FLIGHT = Number(
         nbytes = b200.hbm_bandwidth * seconds
         ```
 
-        3.5 MB, where an H100 needs 1.3.
+        3.5 MB, where an H100 needs 1.2 or 1.3, by which of its clocks one counts.
     """,
 )
 
@@ -265,6 +266,11 @@ ASKED = Number(
             "Only eight of the 64 possible warps are resident here.",
         ),
         Slip(
+            "the highest clock",
+            lambda right: right * HIGHEST_CLOCK / _fact(chips.H100, "clock"),
+            "The H100 has two clocks. Take the one that is given.",
+        ),
+        Slip(
             "one SM",
             lambda right: right / _fact(chips.H100, "cores"),
             "That is what one SM receives.",
@@ -279,7 +285,7 @@ ASKED = Number(
         rate = threads * 16 / seconds
         ```
 
-        1.43 TB/s, 43 % of what the memory could do.
+        1.41 TB/s, 42 % of what the memory could do.
     """,
 )
 
@@ -456,6 +462,17 @@ FEED = Number(
             "what HBM has",
             lambda right: chips.B200.hbm_bandwidth,
             "That is what the HBM delivers. How much would the tiles need?",
+        ),
+        Slip(
+            "the highest clock",
+            lambda right: (
+                right
+                * _fact(chips.B200, "cores")
+                * _fact(chips.B200, "flops_per_clock")
+                * _fact(chips.B200, "clock")
+                / chips.B200.flops["bf16"]
+            ),
+            "The bf16 peak takes a lower clock than the highest that a B200 reports.",
         ),
     ),
     hint="The intensity of a square tile of side b is b/2 in bf16.",
@@ -669,17 +686,19 @@ def _scaled_sum(A, B, C):
 
 FUSED = Traffic(
     id="03.13",
-    title="Two operations, one pass",
+    title="Two kernels, or one",
     task=r"""
-        **Given** a machine with a scratchpad of 768 bytes, which holds three blocks of
-        8 × 8 values, and arrays `A`, `B` and `C` of $n \times n$ values in its memory,
-        $n$ a multiple of 8. You have `machine.load(name, rows=(i, j), cols=(k, l))`,
+        **Given** a small GPU: one SM with 768 bytes of SMEM, which hold three blocks of
+        8 × 8 values, and in its HBM arrays `A`, `B` and `C` of $n \times n$ values,
+        $n$ a multiple of 8. A kernel that multiplies, and then one that adds, would
+        send the product to the HBM and back; one kernel for both is called **fused**.
+        You have `machine.load(name, rows=(i, j), cols=(k, l))` from HBM to SMEM,
         `machine.multiply(a, b)` for $a \mathrel{*}= b$, `machine.add(a, b)` for
         $a \mathrel{+}= b$, both value by value,
         `machine.store(block, name, row=i, col=j)` and `machine.free(block)`.
 
-        **Wanted** a program that leaves $A \odot B + C$ in `C` and moves no value more
-        often than it must. The machine counts.
+        **Wanted** the fused kernel: it leaves $A \odot B + C$ in `C` and moves no value
+        more often than it must. The machine counts.
     """,
     stub="def multiply_and_add(machine, n): ...",
     cases=lambda rng: (8 * rng.randint(2, 5),),
@@ -725,11 +744,13 @@ FUSED = Traffic(
 LAST = Compiled(
     id="03.14",
     title="The one row that is needed",
-    task="""
-        **Given** float32 arrays $x[B, D]$ and $W[D, F]$.
+    task=r"""
+        **Given** the activations of a prompt, $x[B, D]$, and weights, $W[D, F]$, in
+        float32. After the prompt a GPU needs only what the last token gives, the last
+        row of $x[B, D] \cdot W[D, F]$: one row of tiles instead of many.
 
-        **Wanted** a JAX function that returns the last row of $xW$ and compiles to no
-        more FLOPs than that row needs. The compiler counts.
+        **Wanted** a JAX function that returns that row and compiles to no more FLOPs
+        than it needs. They are counted in what XLA compiles for this machine.
     """,
     stub="def last_row(x, W): ...",
     shapes=lambda rng: (
@@ -748,4 +769,305 @@ LAST = Compiled(
 
         Written as `(x @ W)[-1]`, the compiler multiplies all rows and throws them away.
     """,
+)
+
+
+H200, B200 = chips.H200, chips.B200
+RENT = 4.0  # dollars an hour, given in the task
+
+
+def _worth(tile=(128, 256), waves_of=None):
+    """Dollars an hour of a B200 that does as many of these matmuls for a dollar."""
+    times = []
+    for chip in (H200, B200):
+        op = waves.TiledMatmul(640, 8192, 7168, chip, tile)
+        nbytes = 2 * (640 * 8192 + 8192 * 7168 + 640 * 7168)
+        count = waves_of or op.waves.waves
+        times.append(max(count * op.tile_seconds, nbytes / chip.hbm_bandwidth))
+    return RENT * times[0] / times[1]
+
+
+WORTH = Number(
+    id="03.15",
+    title="What a B200 is worth",
+    task=r"""
+        **Given** a service that does nothing but
+        $X[640, 8192] \cdot W[8192, 7168]$ in bf16, in tiles of 128 × 256 (rows ×
+        columns), one on each SM at a time. The HBM carries $X$, $W$ and the result
+        once, while the SMs multiply at their share of the peak. It runs on an H200
+        that is rented for 4 dollars an hour.
+
+        **Wanted** the dollars an hour that a B200 may cost and still do as many of
+        these matmuls for a dollar.
+    """,
+    given=stated(H200, "cores", "flops.bf16", "hbm_bandwidth")
+    | stated(B200, "cores", "flops.bf16", "hbm_bandwidth"),
+    stub="dollars = ...",
+    unit="dollars",
+    expected=_worth,
+    slips=(
+        Slip(
+            "peaks alone",
+            lambda right: RENT * B200.flops["bf16"] / H200.flops["bf16"],
+            "That is the factor of the peaks. How many waves does each GPU need?",
+        ),
+        Slip(
+            "bandwidths alone",
+            lambda right: RENT * B200.hbm_bandwidth / H200.hbm_bandwidth,
+            "That is the factor of the bandwidths. Does the HBM bind here?",
+        ),
+        Slip(
+            "one wave on both",
+            lambda right: _worth(waves_of=1),
+            "The two GPUs have different numbers of SMs. Count the waves of each.",
+        ),
+        Slip(
+            "square tiles",
+            lambda right: _worth(tile=(128, 128)),
+            "That is the answer for tiles of 128 × 128.",
+        ),
+        Slip(
+            "the factor alone",
+            lambda right: right / RENT,
+            "That is how many times as fast the B200 is. What may an hour of it cost?",
+        ),
+        Slip(
+            "upside down",
+            lambda right: RENT**2 / right,
+            "The faster GPU may cost more, not less.",
+        ),
+    ),
+    hint="Two times for each GPU, of which the longer counts. Is the number of tiles "
+    "above or below that of the SMs?",
+    solution="""
+        5 · 28 = 140 tiles are two waves on 132 SMs and one on 148. The HBM needs 28.6
+        µs on the H200 and 17.1 on the B200, less than the math on either.
+
+        ```python
+        def seconds(chip, tiles=(640 // 128) * (7168 // 256)):
+            sms = chip.fact("cores").value
+            math = -(-tiles // sms) * 2 * 128 * 256 * 8192 / (chip.flops["bf16"] / sms)
+            nbytes = 2 * (640 * 8192 + 8192 * 7168 + 640 * 7168)
+            return max(math, nbytes / chip.hbm_bandwidth)
+
+
+        dollars = 4 * seconds(chips.H200) / seconds(chips.B200)
+        ```
+
+        Four times the rent for 2.3 times the peak. With eight tiles fewer both would
+        need one wave, and the factor would fall to half.
+    """,
+    points=2,
+)
+
+LOADS, STRIDE = 2, 2  # of four bytes each; both given in the task
+
+
+def _gathered(clock=None, full=False):
+    """Seconds in which the kernel reads 1 GB that it wants."""
+    h100 = chips.H100
+    file, smem = h100.registers_bytes // h100.cores, h100.onchip_bytes // h100.cores
+    blocks = _blocks(96, 48 * 1024, 256, file, smem, h100.warps)
+    moved = h100.cores * blocks * 256 * LOADS * 4 * STRIDE
+    rate = moved / (h100.hbm_latency / (clock or h100.clock))
+    rate = h100.hbm_bandwidth if full else min(h100.hbm_bandwidth, rate)
+    return 1e9 / (rate / STRIDE)
+
+
+GATHERED = Number(
+    id="03.16",
+    title="A slow gather",
+    task="""
+        **Given** a kernel on an H100 that takes 96 registers of four bytes a thread,
+        256 threads a block and 48 KiB of SMEM a block; blocks fill every SM as far as
+        its limits allow. A thread always has two loads of four bytes on their way, and
+        asks for the next when one arrives. In each load the threads of a warp read
+        every second fp32 value of a row, aligned, and the HBM moves whole pieces of 32
+        bytes. The values between are never wanted.
+
+        **Wanted** the time in which the kernel reads 1 GB (10⁹ bytes) of values that it
+        wants, by Little's law.
+    """,
+    given=stated(chips.H100, "cores", "registers_bytes", "onchip_bytes", "warps")
+    | stated(chips.H100, "hbm_bandwidth", "hbm_latency", "clock"),
+    stub="seconds = ...",
+    unit="s",
+    expected=_gathered,
+    slips=(
+        Slip(
+            "the whole bandwidth",
+            lambda right: _gathered(full=True),
+            "Are enough bytes on their way for the whole bandwidth? Only whole blocks "
+            "are resident, and the tightest of their limits counts.",
+        ),
+        slips.scaled(
+            "all that is moved is wanted",
+            1 / STRIDE,
+            "Half of every piece of 32 bytes was not asked for.",
+        ),
+        slips.scaled(
+            "a half too many",
+            2,
+            "More than one block is resident, a thread has two loads on their way, and "
+            "the bytes of a load are all wanted: what comes with them is not.",
+        ),
+        Slip(
+            "the highest clock",
+            lambda right: _gathered(clock=HIGHEST_CLOCK),
+            "The H100 has two clocks. Take the one that is given.",
+        ),
+        Slip(
+            "one SM",
+            lambda right: right * _fact(chips.H100, "cores"),
+            "All SMs read at the same time.",
+        ),
+    ),
+    hint="Blocks on an SM first, then the bytes that are on their way, then the rate, "
+    "and last the share of it that is wanted.",
+    solution="""
+        The registers allow two blocks, the SMEM four and the warps eight: two.
+
+        ```python
+        h100 = chips.H100
+        file = h100.fact("registers_bytes").value // h100.fact("cores").value
+        smem = h100.fact("onchip_bytes").value // h100.fact("cores").value
+        blocks = min(file // (4 * 96 * 256), smem // (48 * 1024), 64 // 8)
+        moved = h100.fact("cores").value * blocks * 256 * 2 * 4 * 2
+        latency = h100.fact("hbm_latency").value / h100.fact("clock").value
+        rate = min(h100.hbm_bandwidth, moved / latency)
+        seconds = 1e9 / (rate / 2)
+        ```
+
+        1.08 MB are on their way where 1.28 would be enough, so the HBM moves 2.83 TB/s,
+        of which half is wanted.
+    """,
+    points=2,
+)
+
+_TILES = ((64, 64), (64, 128), (128, 64), (128, 128), (128, 256), (256, 128))
+
+
+def _tile_legs(B, D, F, tile, sms, peak, l2):
+    """Seconds of whole waves, and of the operands of all tiles."""
+    b, f = tile
+    tiles = math.ceil(B / b) * math.ceil(F / f)
+    wave = 2 * b * f * D / (peak / sms)
+    return math.ceil(tiles / sms) * wave, tiles * 2 * D * (b + f) / l2
+
+
+def _least(B, D, F, tiles, sms, peak, l2):
+    return min(max(_tile_legs(B, D, F, tile, sms, peak, l2)) for tile in tiles)
+
+
+def _without_waves(B, D, F, tile, sms, peak, l2):
+    tiles = math.ceil(B / tile[0]) * math.ceil(F / tile[1])
+    wave, feed = _tile_legs(B, D, F, tile, tiles, peak, l2)
+    return max(wave, feed)
+
+
+BEST_TILE = Function(
+    id="03.17",
+    title="The best of some tiles",
+    task=r"""
+        **Given** $X[B, D] \cdot W[D, F]$ in bf16 on a GPU with `sms` SMs and a dense
+        `peak`, and a list of tiles $(b, f)$ that a library has kernels for. With one of
+        them, an SM works on one tile at a time, at its share of the peak, and tiles
+        over the edge cost as much as whole ones. Each tile reads $b$ rows of $X$ and
+        $f$ columns of $W$, of $D$ values each, even over the edge; the L2 delivers to
+        all SMs together at `l2` bytes/s. Arithmetic and delivery overlap perfectly; the
+        result's own bytes are left out.
+
+        **Wanted** a function that returns the least time in seconds that one of the
+        tiles allows.
+    """,
+    stub="def least_seconds(B, D, F, tiles, sms, peak, l2): ...",
+    spec=_least,
+    units={"B": "tokens", "peak": "FLOPs/s", "l2": "bytes/s"},
+    gives=(("the time", "s"),),
+    cases=lambda rng: (
+        rng.randint(1, 3000),
+        64 * rng.randint(1, 128),
+        rng.randint(1, 6000),
+        rng.sample(_TILES, rng.randint(1, 4)),
+        rng.randint(20, 160),
+        rng.randint(100, 2500) * 1e12,
+        rng.randint(2, 40) * 1e12,
+    ),
+    examples=(
+        (896, 4096, 2432, [(128, 128), (128, 256)], 132, 1e15, 30e12),
+        (16, 8192, 8192, [(64, 128), (128, 128)], 132, 1e15, 2e12),
+        (1000, 4096, 3000, [(128, 128), (128, 256)], 100, 1e15, 8e12),
+    ),
+    slips=(
+        Slip(
+            "waves left out",
+            lambda B, D, F, tiles, sms, peak, l2: min(
+                _without_waves(B, D, F, tile, sms, peak, l2) for tile in tiles
+            ),
+            "SMs without a tile wait for the last wave.",
+        ),
+        Slip(
+            "edges left out",
+            lambda B, D, F, tiles, sms, peak, l2: min(
+                max(
+                    math.ceil(B * F / (b * f) / sms) * 2 * b * f * D * sms / peak,
+                    B * F / (b * f) * 2 * D * (b + f) / l2,
+                )
+                for b, f in tiles
+            ),
+            "Rows and columns of tiles are each rounded up.",
+        ),
+        Slip(
+            "delivery left out",
+            lambda B, D, F, tiles, sms, peak, l2: min(
+                _tile_legs(B, D, F, tile, sms, peak, l2)[0] for tile in tiles
+            ),
+            "That is the arithmetic. Small tiles ask the L2 for more bytes.",
+        ),
+        Slip(
+            "one operand",
+            lambda B, D, F, tiles, sms, peak, l2: min(
+                max(wave, feed * tile[0] / sum(tile))
+                for tile in tiles
+                for wave, feed in [_tile_legs(B, D, F, tile, sms, peak, l2)]
+            ),
+            "A tile reads rows of one array and columns of the other.",
+        ),
+        Slip(
+            "legs added up",
+            lambda B, D, F, tiles, sms, peak, l2: min(
+                sum(_tile_legs(B, D, F, tile, sms, peak, l2)) for tile in tiles
+            ),
+            "Arithmetic and delivery overlap: the longer of them counts.",
+        ),
+        Slip(
+            "the largest tile",
+            lambda B, D, F, tiles, sms, peak, l2: max(
+                _tile_legs(B, D, F, max(tiles, key=math.prod), sms, peak, l2)
+            ),
+            "The largest tile asks for the fewest bytes, but it may waste the most SM "
+            "time.",
+        ),
+        Slip(
+            "one byte a value",
+            lambda B, D, F, tiles, sms, peak, l2: _least(
+                B, D, F, tiles, sms, peak, 2 * l2
+            ),
+            "A bf16 value has two bytes.",
+        ),
+    ),
+    hint="For each tile two times, of which the longer counts; then the shortest of "
+    "these.",
+    solution="""
+        ```python
+        def least_seconds(B, D, F, tiles, sms, peak, l2):
+            def seconds(b, f):
+                count = -(-B // b) * -(-F // f)
+                math = -(-count // sms) * 2 * b * f * D / (peak / sms)
+                return max(math, count * 2 * D * (b + f) / l2)
+
+            return min(seconds(b, f) for b, f in tiles)
+        ```
+    """,
+    points=2,
 )
