@@ -107,6 +107,22 @@ def test_peaks_derived_from_first_principles_or_said_why_not():
         assert f"takes {clock / 1e9:.2f} GHz" in chip.fact("clock").note
 
 
+def test_a_lower_clock_gives_the_peak_that_is_stated_under_load():
+    """The H800 is the H100's die; its source prints 865 TFLOPs/s at about 1.6 GHz."""
+    assert "865 under load, at about 1.6 GHz" in chips.H800.fact("flops.bf16").note
+    per_clock = H100.cores * H100.flops_per_clock
+    assert per_clock * 1.6e9 == pytest.approx(865e12, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("chip", "dollars", "published"),
+    [(H100, 10.8, 9.1e13), (V5P, 4.2, 1.09e14), (chips.TPU_V5E, 1.2, 1.64e14)],
+)
+def test_flops_for_a_dollar_an_hour(chip, dollars, published):
+    """Chapter 8 of that book: list prices of Google Cloud, February 2025."""
+    assert chip.flops["bf16"] / dollars == pytest.approx(published, rel=0.01)
+
+
 def test_sparse_is_twice_dense_until_fp4_on_blackwell_ultra():
     broken = set()
     for chip in chips.ALL:
