@@ -13,6 +13,7 @@ from shardmath.grading.notebook import ROLES, answers_in, checked, role
 from shardmath.grading.students import Owner
 from shardmath.grading.submissions import Submission
 from shardmath.questions import Number, scaled
+from shardmath.roofline import tile_traffic
 
 sys.path.append("tools")
 import exercises
@@ -57,6 +58,16 @@ def test_worked_solutions_are_correct(path):
     found = {row.question: row.finding for row in graded.rows}
     assert {q: f for q, f in found.items() if f.verdict != "correct"} == {}
     assert list(found) == list(answers.chapter(path.name[:2]))
+
+
+@pytest.mark.parametrize("n", [48, 96])
+def test_no_tile_that_fits_beats_the_tiling_question(n):
+    """Its limit is the least that one tile of results and thin slices can move."""
+    question = answers.questions()["01.12"]
+    room = question.capacity(n) // 4
+    tiles = [(b, f) for b in range(1, n + 1) for f in range(1, n + 1)]
+    fit = [(b, f) for b, f in tiles if b * f + b + f <= room]
+    assert question.at_most(n) == min(4 * tile_traffic(n, n, n, tile) for tile in fit)
 
 
 # The tool, on a chapter of one question

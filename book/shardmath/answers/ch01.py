@@ -816,8 +816,8 @@ USERS = Number(
         1.2 GB of each user's text. In a step every user gets one token: the weights are
         read from the HBM once for all, each user's text once for that user, and each
         user's token takes two FLOPs with every weight, in fp8. Reads reach 85 % of the
-        HBM's peak, the math reaches its peak, and the two overlap. A step may take 30
-        ms. Weights and texts must fit into the HBM.
+        HBM's peak, the math reaches its peak, and the two overlap. Nothing else takes
+        time. A step may take 30 ms. Weights and texts must fit into the HBM.
 
         **Wanted** the most users.
     """,
@@ -886,7 +886,7 @@ USERS = Number(
         users = int(min(by_time, by_room, by_math))
         ```
 
-        A best case: between the reads of two layers nothing may wait.
+        A best case: the reads never pause between two layers.
     """,
     points=2,
 )
