@@ -7,6 +7,7 @@ import pytest
 from shardmath import answers, chips, grading
 
 H100, B200, TPU_7X, V5P = chips.H100, chips.B200, chips.TPU_7X, chips.TPU_V5P
+H200, V6E = chips.H200, chips.TPU_V6E
 CLOCK_1980 = H100.fact("clock").said("book_gpu")
 EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
 
@@ -16,6 +17,13 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
     [
         ("01.6", 2 * 8.03e9 / H100.hbm_bandwidth, "upside down"),
         ("01.8", V5P.flops["bf16"] / V5P.link_bandwidth, "no slower than one"),
+        ("01.8", 2 * V5P.flops["bf16"] / V5P.link_bandwidth, "twice as fast"),
+        ("01.8", 1.5 * V5P.flops["bf16"] / V5P.link_bandwidth / 2, "both directions"),
+        ("01.8", 6 * V5P.flops["bf16"] / V5P.link_bandwidth, "nothing hidden"),
+        ("01.14", V5P.flops["bf16"] / V6E.hbm_bandwidth / 2, "activations left out"),
+        ("01.15", 0.03 * 0.85 * H200.hbm_bandwidth // 33.2e9, "weights for every user"),
+        ("01.15", (H200.hbm_bytes - 32e9) // 1.2e9, "room alone"),
+        ("01.15", (0.03 * 0.85 * H200.hbm_bandwidth - 32e9) / 1.2e9, None),
         ("02.1", 512 + 128 + 127, "one way across"),
         ("02.1", 896, "steps for cells"),
         ("02.1", 512 + 2 * 127, "loading left out"),

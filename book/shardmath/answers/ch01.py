@@ -359,7 +359,7 @@ SPLIT = Number(
             "two chips are twice as fast. Less is asked for.",
         ),
         slips.scaled(
-            "as fast as one",
+            "no slower than one",
             1 / 1.5,
             "There two chips are as fast as one: the exchange takes as long as all of "
             "the math on one chip.",
