@@ -42,7 +42,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from ..networks.wiring import Ring, Switch
-from .crossings import Pairs, Wires, crossings, stacked
+from .crossings import Pairs, Wires, cuts, stacked, steps
 
 
 class Times(NamedTuple):
@@ -94,13 +94,24 @@ def routed(
     nbytes: float = 1.0,
 ) -> Times:
     """The bounds of (from, to, parts of `nbytes`) that all set off at the same time."""
-    found = crossings(wires, traffic, one_way)
+    found, played = cuts(wires, traffic, one_way), steps(wires, traffic, one_way)
     level, seconds = max(found.levels, key=lambda level: level[1])
     one_by_one = (
-        nbytes * sum(busiest for _, busiest in found.steps),
-        sum(latency for latency, _ in found.steps),
+        nbytes * sum(busiest for _, busiest in played),
+        sum(latency for latency, _ in played),
     )
     return _bounds(nbytes * seconds, found.latency, level, *one_by_one)
+
+
+def least(wires: Wires, pairs: Pairs) -> tuple[float, float]:
+    """Both lower terms of a permute, for a byte: what `times` says, without the rest.
+
+    >>> least((Ring(4, 50e9, 1e-6),), ((0, 1), (1, 0)))
+    (2e-11, 1e-06)
+    """
+    wires = tuple(w for w, on in zip(wires, stacked(wires), strict=True) if on)
+    found = cuts(wires, tuple((*pair, 1.0) for pair in pairs))
+    return max(seconds for _, seconds in found.levels), found.latency
 
 
 def _bounds(

@@ -113,7 +113,9 @@ class Collective:
 def _pairs(op: str, given: object, group: int) -> Pairs:
     """`given` as tuples of ints; raises unless each is a place of the group, once."""
     try:
-        pairs = tuple((_place(a, group), _place(b, group)) for a, b in given)
+        pairs = tuple((_place(a), _place(b)) for a, b in given)
+        if not all(0 <= place < group for pair in pairs for place in pair):
+            raise ValueError(pairs)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"pairs = {given!r}: must be (from, to) with places 0 to {group - 1}"
@@ -126,8 +128,8 @@ def _pairs(op: str, given: object, group: int) -> Pairs:
     return pairs
 
 
-def _place(value: object, group: int) -> int:
-    place = number("place", value)
-    if not isinstance(place, int) or not 0 <= place < group:
+def _place(value: object) -> int:
+    place = value if type(value) is int else number("place", value)
+    if not isinstance(place, int):
         raise ValueError(value)
     return place

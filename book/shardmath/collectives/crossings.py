@@ -21,17 +21,14 @@ from ..networks.wiring import Ring, Switch
 
 Wires = tuple[Ring | Switch, ...]
 Pairs = tuple[tuple[int, int], ...]
+Traffic = tuple[tuple[int, int, float], ...]  # (from, to, bytes)
 
 
-class Crossings(NamedTuple):
-    """Level and seconds of each cut, the longest way, and every step of the schedule.
-
-    `levels` holds (name, seconds for a byte), `steps` (latency, seconds for a byte).
-    """
+class Cuts(NamedTuple):
+    """(level, seconds for a byte) of each dimension's busiest cut; the longest way."""
 
     levels: tuple[tuple[str, float], ...]
     latency: float
-    steps: tuple[tuple[float, float], ...]
 
 
 def stacked(wires: Wires) -> list[bool]:
@@ -42,63 +39,112 @@ def stacked(wires: Wires) -> list[bool]:
     ]
 
 
-@lru_cache(maxsize=256)
-def crossings(
-    wires: Wires, traffic: tuple[tuple[int, int, float], ...], one_way: bool = False
-) -> Crossings:
-    """Counts `traffic`, triples (from, to, bytes), over `wires`.
+def cuts(wires: Wires, traffic: Traffic, one_way: bool = False) -> Cuts:
+    """The `lower` count of `traffic`, triples (from, to, bytes), over `wires`.
 
     >>> shift = tuple((chip, (chip + 1) % 4, 1.0) for chip in range(4))
-    >>> crossings((Ring(4, 50e9, 1e-6),), shift)
-    Crossings(levels=(('ICI', 2e-11),), latency=1e-06, steps=((1e-06, 2e-11),))
+    >>> cuts((Ring(4, 50e9, 1e-6),), shift)
+    Cuts(levels=(('ICI', 2e-11),), latency=1e-06)
     """
-    places = list(product(*(range(w.size) for w in wires)))
-    total = len(places)
-    cuts: dict = defaultdict(float)  # bytes by dimension and what they cross
-    loads: dict = defaultdict(lambda: defaultdict(float))  # by dimension and step
-    latency = 0.0
+    total = math.prod(w.size for w in wires)
+    late, found = [0.0] * len(traffic), {}
+    for dim, w in enumerate(wires):
+        counted = _units_left if isinstance(w, Switch) else _planes_crossed
+        crossed, hops = counted(wires, dim, traffic, one_way)
+        for i, n in enumerate(hops):
+            late[i] += n * w.latency
+        if crossed:
+            stack = dim - len(_above(wires, dim))
+            beside = total // math.prod(v.size for v in wires[stack : dim + 1])
+            found[dim] = crossed / (beside * w.bandwidth)
+    busiest = tuple((wires[dim].level, seconds) for dim, seconds in found.items())
+    return Cuts(busiest or (("", 0.0),), max(late, default=0.0))
+
+
+def _planes_crossed(wires, dim: int, traffic: Traffic, one_way: bool):
+    """Of a ring or line: bytes over its busiest plane, and the hops of each way."""
+    w, places = wires[dim], _places(wires)
+    turns = _all_turns(w, one_way)
+    along = [place[dim] for place in places]
+    ways = [(along[source], along[target]) for source, target, _ in traffic]
+    between: dict = defaultdict(float)  # two places along the ring → bytes
+    for way, (_, _, nbytes) in zip(ways, traffic, strict=True):
+        between[way] += nbytes
+    far = {way: max((hops for _, hops, _ in turns[way]), default=0) for way in between}
+    planes: dict = defaultdict(float)
+    for (here, goal), nbytes in between.items():
+        for sign, hops, part in turns[here, goal]:
+            for hop in range(hops):
+                planes[sign, (here + sign * hop) % w.size] += part * nbytes
+    return max(planes.values(), default=0.0), [far[way] for way in ways]
+
+
+def _units_left(wires, dim: int, traffic: Traffic, one_way: bool):
+    """Of a switch: bytes in or out of its busiest unit, and whether each way stops.
+
+    What has crossed a higher switch of the same stack does not stop at this one.
+    """
+    stack, places = dim - len(_above(wires, dim)), _places(wires)
+    units = [place[stack : dim + 1] for place in places]
+    over = [place[stack:dim] for place in places]
+    moved: dict = defaultdict(float)
+    hops = []
     for source, target, nbytes in traffic:
-        at, goal, way = list(places[source]), places[target], 0.0
+        leaves = units[source] != units[target]
+        if leaves:
+            moved[1, units[source]] += nbytes
+            moved[-1, units[target]] += nbytes
+        hops.append(int(leaves and over[source] == over[target]))
+    return max(moved.values(), default=0.0), hops
+
+
+@lru_cache(maxsize=64)
+def _places(wires: Wires) -> list[tuple[int, ...]]:
+    return list(product(*(range(w.size) for w in wires)))
+
+
+def steps(
+    wires: Wires, traffic: Traffic, one_way: bool = False
+) -> list[tuple[float, float]]:
+    """The `steps` count: (latency, seconds for a byte) of every step of the schedule.
+
+    >>> steps((Ring(4, 50e9, 1e-6),), ((0, 2, 1.0),))
+    [(1e-06, 1e-11), (1e-06, 1e-11)]
+    """
+    places = _places(wires)
+    loads: dict = defaultdict(lambda: defaultdict(float))  # by dimension and step
+    for source, target, nbytes in traffic:
+        at, goal = list(places[source]), places[target]
         for dim in reversed(range(len(wires))):
-            w = wires[dim]
-            if isinstance(w, Switch):
-                stack = dim - len(_above(wires, dim))
-                if at[dim] != goal[dim] or tuple(at[stack:dim]) != goal[stack:dim]:
-                    cuts[dim, 1, tuple(places[source][stack : dim + 1])] += nbytes
-                    cuts[dim, -1, tuple(goal[stack : dim + 1])] += nbytes
-                if at[dim] != goal[dim]:
-                    before = tuple(at)
-                    at[dim] = goal[dim]
-                    for end, sign in ((before, 1), (tuple(at), -1)):
-                        for level, link in way_up(wires, dim, end):
-                            loads[dim, 0][level, sign, link] += nbytes
-                    way += w.latency
-                continue
-            turns = _turns(w, at[dim], goal[dim], one_way)
-            row = (*at[:dim], -1, *at[dim + 1 :])
-            for sign, hops, part in turns:
-                for hop in range(hops):
-                    place = (at[dim] + sign * hop) % w.size
-                    cuts[dim, sign, place] += part * nbytes
-                    loads[dim, hop][dim, sign, (place, row)] += part * nbytes
-            way += w.latency * max((hops for _, hops, _ in turns), default=0)
+            w, before = wires[dim], tuple(at)
             at[dim] = goal[dim]
-        latency = max(latency, _direct(wires, places[source], goal, way))
-    seconds: dict = defaultdict(float)
-    for (dim, _, _), crossed in cuts.items():
-        stack = dim - len(_above(wires, dim))
-        beside = total // math.prod(w.size for w in wires[stack : dim + 1])
-        cut = crossed / (beside * wires[dim].bandwidth)
-        seconds[dim] = max(seconds[dim], cut)
-    steps = tuple(
+            if before[dim] == goal[dim]:
+                continue
+            if isinstance(w, Switch):
+                for end, sign in ((before, 1), (tuple(at), -1)):
+                    for level, link in way_up(wires, dim, end):
+                        loads[dim, 0][level, sign, link] += nbytes
+                continue
+            row = (*at[:dim], -1, *at[dim + 1 :])
+            for sign, hops, part in _turns(w, before[dim], goal[dim], one_way):
+                for hop in range(hops):
+                    place = (before[dim] + sign * hop) % w.size
+                    loads[dim, hop][dim, sign, (place, row)] += part * nbytes
+    return [
         (
             wires[dim].latency,
             max(n / link_bandwidth(wires, level) for (level, *_), n in step.items()),
         )
         for (dim, _), step in loads.items()
-    )
-    found = tuple((wires[dim].level, s) for dim, s in sorted(seconds.items()))
-    return Crossings(found or (("", 0.0),), latency, steps)
+    ]
+
+
+@lru_cache(maxsize=64)
+def _all_turns(w: Ring, one_way: bool) -> dict[tuple[int, int], list[tuple]]:
+    return {
+        (here, goal): _turns(w, here, goal, one_way)
+        for here, goal in product(range(w.size), repeat=2)
+    }
 
 
 def _turns(w: Ring, here: int, goal: int, one_way: bool) -> list[tuple]:
@@ -149,14 +195,3 @@ def link_bandwidth(wires: Wires, dim: int) -> float:
         dim += 1
         shared *= wires[dim].size
     return w.bandwidth * shared
-
-
-def _direct(wires: Wires, source: tuple, goal: tuple, way: float) -> float:
-    """`way` less the switches of a stack that a direct crossing does not stop at."""
-    for dim, w in enumerate(wires):
-        differs = source[dim] != goal[dim]
-        above = _above(wires, dim)
-        before = range(dim - len(above), dim)
-        if differs and any(source[d] != goal[d] for d in before):
-            way -= w.latency
-    return way

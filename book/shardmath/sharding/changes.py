@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
 from math import prod
-from operator import eq, mul
+from operator import eq
 
 from ..collectives import NAMES, Collective
 from ..units import show
@@ -131,8 +131,7 @@ def pairs(found: Swaps, sizes: Mapping[str, int]) -> Pairs:
 def _pairs(found: Swaps, mesh: tuple[tuple[str, int], ...]) -> Pairs:
     sizes = dict(mesh)
     axes = axes_of_swaps(found, sizes)
-    places = list(product(*(range(sizes[axis]) for axis in axes)))
-    runs, held, wanted = sorted(found), [], []
+    runs, (held, wanted) = sorted(found), ([], [])
     for side, blocks in enumerate((held, wanted)):
         weights = [0] * len(axes)  # of each coordinate in the number of the block
         weight = 1
@@ -140,7 +139,15 @@ def _pairs(found: Swaps, mesh: tuple[tuple[str, int], ...]) -> Pairs:
             for axis in reversed(run[side]):
                 weights[axes.index(axis)] = weight
                 weight *= sizes[axis]
-        blocks += [sum(map(mul, weights, place)) for place in places]
+        parts = (
+            [n * weight for n in range(sizes[axis])]
+            for axis, weight in zip(axes, weights, strict=True)
+        )
+        blocks += map(sum, product(*parts))
+    holder = {block: device for device, block in enumerate(held)}
+    if len(holder) == len(held):  # no copies: every block has one sender
+        return tuple(sorted((holder[b], device) for device, b in enumerate(wanted)))
+    places = list(product(*(range(sizes[axis]) for axis in axes)))
     senders = defaultdict(list)
     for device, block in enumerate(held):
         if block != wanted[device]:

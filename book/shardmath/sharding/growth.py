@@ -72,9 +72,8 @@ def growth(plan: Plan, dim: str, prices: Prices | None, precision: str) -> Growt
     hbm = [line(x.local_nbytes / chip.hbm_bandwidth, dim in x.dims) for x in arrays]
     links, steps = defaultdict(list), []
     for step in plan.moved:
-        found = prices.of(step.collective)
-        grows = dim in step.before.dims
-        steps.append(line(found.bandwidth_seconds, grows, found.latency_seconds))
+        bandwidth, latency = prices.terms(step.collective)
+        steps.append(line(bandwidth, dim in step.before.dims, latency))
         for link in prices.links(step.collective.axes):
             links[link].append(steps[-1])
     legs = [("math", math), ("HBM", _sum(hbm))]

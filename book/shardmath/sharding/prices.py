@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from ..collectives import Collective, Priced, price
+from ..collectives.closed_forms import least
 from ..estimate import Leg
 from ..mesh import Mesh
 from ..networks.wiring import Switch
@@ -22,7 +23,7 @@ class Prices:
         self.mesh = mesh
         self._priced: dict[Collective, Priced] = {}
         self._links: dict[Names, frozenset[int]] = {}
-        self._rates: dict[tuple[str, Names], Rate | None] = {}
+        self._rates: dict[tuple[str, Names, Pairs], Rate | None] = {}
         self._permutes: dict[Swaps, Rate | None] = {}
 
     @cached_property
@@ -32,16 +33,25 @@ class Prices:
         return sum(dim.egress for dim in dims if dim.size > 1) or math.inf
 
     def of(self, collective: Collective) -> Priced:
-        """The price of one collective."""
+        """The price of one collective, with its upper bound, which takes longest."""
         if collective not in self._priced:
             self._priced[collective] = price(collective, self.mesh)
         return self._priced[collective]
 
-    def rate(self, op: str, axes: Names) -> Rate | None:
+    def terms(self, collective: Collective) -> Rate:
+        """Bandwidth and latency term of one collective, in seconds."""
+        rate = self.rate(collective.op, collective.axes, collective.pairs)
+        if rate is None:
+            found = self.of(collective)  # raises, and says why
+            return found.bandwidth_seconds, found.latency_seconds
+        times = collective.times
+        return collective.nbytes * rate[0] * times, rate[1] * times
+
+    def rate(self, op: str, axes: Names, who: Pairs = ()) -> Rate | None:
         """What a collective takes; None where the model has no price for its axes."""
-        if (op, axes) not in self._rates:
-            self._rates[op, axes] = self._rate(op, axes, ())
-        return self._rates[op, axes]
+        if (op, axes, who) not in self._rates:
+            self._rates[op, axes, who] = self._rate(op, axes, who)
+        return self._rates[op, axes, who]
 
     def permute_rate(self, found: Swaps, sizes: Mapping[str, int]) -> Rate | None:
         """What a permute takes; one that only turns axes takes as long as its inverse,
@@ -59,7 +69,9 @@ class Prices:
     def _rate(self, op: str, axes: Names, who: Pairs) -> Rate | None:
         group = math.prod(self.mesh.axes[axis] for axis in axes)
         try:
-            found = price(Collective(op, axes, 1.0, group, pairs=who), self.mesh)
+            if who:  # thousands are asked for: no record, no upper bound
+                return least(tuple(p.wires for p in self.mesh.span(axes)), who)
+            found = price(Collective(op, axes, 1.0, group), self.mesh)
         except ValueError:  # axes that share a ring without being neighbours
             return None
         return found.bandwidth_seconds, found.latency_seconds
@@ -90,12 +102,12 @@ class Prices:
         busy = defaultdict(float)
         for collective in collectives:
             for link in self.links(collective.axes):
-                busy[link] += self.of(collective).seconds
+                busy[link] += sum(self.terms(collective))
         return max(busy.values(), default=0.0)
 
     def in_turn(self, collectives: Sequence[Collective]) -> float:
         """Seconds of one after the other, each at its best."""
-        return sum(self.of(collective).seconds for collective in collectives)
+        return sum(sum(self.terms(collective)) for collective in collectives)
 
     def upper(self, collectives: Sequence[Collective]) -> float:
         """Seconds of one after the other, each of them a level after the other."""
