@@ -57,6 +57,21 @@ def test_what_is_no_placement_is_refused(placement):
         programs.spec(placement)
 
 
+def test_the_mesh_says_what_a_subscript_means():
+    """`XY` is two axes, unless the mesh has one of that name."""
+    devices = jax.make_mesh((4, 2), ("XY", "data"))
+    values = np.ones((8, 8), "float32")
+    for line, sizes, want in [
+        ("A[I_XY, J_data]", devices, jax.P("XY", "data")),
+        ("A[I_YX, J]", mesh(), jax.P(("Y", "X"), None)),
+        ("A[I, J_XY]", mesh(), jax.P(None, ("X", "Y"))),
+    ]:
+        assert programs.spec(line, sizes.shape) == want
+        assert programs.place(values, sizes, line).sharding.spec == want
+    with pytest.raises(ValueError, match="mesh axis Z is not in the mesh"):
+        programs.place(values, mesh(), "A[I_Z, J]")
+
+
 def test_every_device_holds_the_block_that_the_notation_says():
     where = array("A[I_Y, J_X]", SIZES, I=8, J=12)
     values = np.arange(96.0, dtype="float32").reshape(8, 12)

@@ -21,6 +21,7 @@ from . import hlo, ledger
 from .collectives import Collective
 from .hlo import CompiledCollective
 from .sharding import ShardedArray, notation
+from .sharding.binding import axis_words
 from .units import show
 
 Placement = str | ShardedArray | jax.P | tuple
@@ -28,14 +29,20 @@ Placement = str | ShardedArray | jax.P | tuple
 _DTYPES = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
-def spec(placement: Placement) -> jax.P:
+def spec(placement: Placement, mesh: Mapping[str, int] | None = None) -> jax.P:
     """A placement as JAX's `PartitionSpec`; partial sums are `unreduced`.
 
-    Raises:
-        ValueError: not in the notation, or no placement at all.
+    Args:
+        placement: a line such as ``"A[I_X, J]"``, an array, a `jax.P` or its arguments.
+        mesh: sizes by axis name, which say what a subscript of a line means; without
+            it, capitals that stand together are one axis each, other names are one.
 
-    >>> spec("A[I_XY, J]"), spec((None, "X"))
-    (P(('X', 'Y'), None), P(None, 'X'))
+    Raises:
+        ValueError: not in the notation, no placement at all, or an axis that the mesh
+            lacks.
+
+    >>> spec("A[I_XY, J]"), spec((None, "X")), spec("A[I_data, J]")
+    (P(('X', 'Y'), None), P(None, 'X'), P('data', None))
     """
     if isinstance(placement, jax.P):
         return placement
@@ -52,9 +59,17 @@ def spec(placement: Placement) -> jax.P:
     if len(line.left) > 1 or line.right:
         raise ValueError(f"placement {placement!r}: must be one array")
     (term,) = line.left
-    names = [tuple(axis.text for axis in dim.axes) for dim in term.dims]
+    names = [_axes(dim.axes, mesh) for dim in term.dims]
     parts = [axes[0] if len(axes) == 1 else axes or None for axes in names]
-    return jax.P(*parts, unreduced={axis.text for axis in term.unreduced})
+    return jax.P(*parts, unreduced=set(_axes(term.unreduced, mesh)))
+
+
+def _axes(words: tuple, mesh: Mapping[str, int] | None) -> tuple[str, ...]:
+    """The axes that the subscripts of one dimension mean."""
+    if mesh is not None:
+        return tuple(word.text for word in axis_words(words, dict(mesh)))
+    letters = (w.text if w.text.isupper() else (w.text,) for w in words)
+    return tuple(axis for group in letters for axis in group)
 
 
 def place(values: object, mesh: jax.sharding.Mesh, placement: Placement) -> jax.Array:
@@ -64,7 +79,7 @@ def place(values: object, mesh: jax.sharding.Mesh, placement: Placement) -> jax.
     >>> jax.typeof(place(np.ones((8, 6), "float32"), mesh, "A[I_X, J_Y]"))
     ShapedArray(float32[8@X,6@Y])
     """
-    return jax.device_put(values, jax.NamedSharding(mesh, spec(placement)))
+    return jax.device_put(values, jax.NamedSharding(mesh, spec(placement, mesh.shape)))
 
 
 def drawn(
@@ -109,8 +124,8 @@ def by_hand(
     return jax.shard_map(
         body,
         mesh=mesh,
-        in_specs=tuple(map(spec, operands)),
-        out_specs=spec(out),
+        in_specs=tuple(spec(operand, mesh.shape) for operand in operands),
+        out_specs=spec(out, mesh.shape),
         check_vma=check,
     )
 
@@ -239,7 +254,9 @@ def compiled(
     """
     mesh = _mesh_of(operands) if mesh is None else mesh
     target = (
-        {} if out is None else {"out_shardings": jax.NamedSharding(mesh, spec(out))}
+        {}
+        if out is None
+        else {"out_shardings": jax.NamedSharding(mesh, spec(out, mesh.shape))}
     )
     with jax.set_mesh(mesh) if mesh is not None else contextlib.nullcontext():
         executable = jax.jit(fn, **target).lower(*operands).compile()
