@@ -61,7 +61,7 @@ def pytest_configure(config):
 @pytest.hookimpl(wrapper=True)
 def pytest_report_teststatus(report, config):
     """Add the seconds of a report, which workers send as they come."""
-    config.stash[_SECONDS][chapter(report.nodeid)] += report.duration
+    config.stash[_SECONDS][chapter(report.nodeid)] += getattr(report, "duration", 0.0)
     return (yield)
 
 
