@@ -8,6 +8,8 @@ text and its question disagree, the comment says which one is meant.
 import pytest
 
 from shardmath import chips, roofline
+from shardmath.mesh import Mesh
+from shardmath.networks import Cluster, NVLinkDomain
 
 H100, B200, V5P = chips.H100, chips.B200, chips.TPU_V5P
 
@@ -141,3 +143,15 @@ def test_parts_of_an_sm_add_up(chip):
     assert fact(chip, "registers_bytes") == 2**18 * fact(chip, "cores")
     if "l1_bytes" in chip.facts:  # of which SMEM is a part
         assert fact(chip, "onchip_bytes") < fact(chip, "l1_bytes")
+
+
+def test_quiz_3_1_the_leaf_of_a_superpod_counts_all_nodes():
+    """413 GB/s printed: it divides by 1 − 1/32, one unit, where 128 nodes take part."""
+    pod = Cluster(NVLinkDomain(H100), (4, 32))
+    paces = Mesh(pod, {"X": 1024}).binding("X").paces
+    found = {pace.level: pace.array_bandwidth for pace in paces}
+    assert found["NVLink"] == pytest.approx(514e9, rel=1e-3)
+    assert found["spine"] == pytest.approx(17.1e12, rel=3e-3)
+    node = pod.egress("leaf")
+    assert node / (1 - 1 / 32) == pytest.approx(413e9, rel=1e-3)
+    assert found["leaf"] == node / (1 - 1 / 128)  # 403

@@ -11,7 +11,7 @@ from shardmath.questions import Chapter, Function, Number, Sharded, Slip, slips,
 CHAPTER = Chapter(
     title="Networks",
     topics=(
-        "networks: links, bisection, hops, crossing nodes, latency, and two "
+        "networks: links, bisection, hops, crossing nodes and pods, latency, and two "
         "programs judged by their compiled collectives"
     ),
     intro="""
@@ -395,14 +395,14 @@ HALF = Number(
 
 SLICES = Number(
     id="04.10",
-    title="When crossing is free",
+    title="When the crossing no longer binds",
     task="""
         **Given** slices of an Ironwood (`chips.TPU_7X`), many of them, joined by the
         DCN; every chip adds its share.
 
         **Wanted** the number of chips in a slice from which an AllReduce over all
         slices is bound by ICI and no longer by the DCN. Many slices, large slices:
-        leave out the factors $s/(s-1)$ and $(n-1)/n$.
+        leave out the factor $(n-1)/(n-g)$.
     """,
     given=stated(chips.TPU_7X, "links", "link_bandwidth", "scale_out_bandwidth"),
     stub="size = ...",
@@ -674,4 +674,237 @@ SCATTERED = Sharded(
 
         Half of the bytes of an AllReduce, on both wires.
     """,
+)
+
+PRINTED = 3584e9  # bits/s of a Trillium, as an older page of it had it
+
+
+def _headline(link=PRINTED / 8 / 4):
+    slice_ = Torus(chips.TPU_V6E, (8, 16), bandwidth=link)
+    return all_gather(2e9, Mesh(slice_, {"X": 8, "Y": 16}), "X").bandwidth_seconds
+
+
+HEADLINE = Number(
+    id="04.15",
+    title="From a headline to an AllGather",
+    task=r"""
+        **Given** an older page for Trillium, which printed 3584 Gb/s of inter-chip
+        bandwidth a chip, one-way over all 4 links; a headline made "3.5 Tb/s" of it.
+        Further a slice of $8 \times 16$ such chips, and an AllGather along its side of
+        **8** that ends with 2 GB on each chip.
+
+        **Wanted** the seconds that it takes by the page's figure, without latency.
+    """,
+    stub="seconds = ...",
+    unit="s",
+    rtol=0.005,
+    expected=_headline,
+    slips=(
+        slips.bits_for_bytes(1 / 8),
+        slips.scaled(
+            "a ring",
+            1 / 2,
+            "On a Trillium a side wraps only if it is 16 long. How many neighbours has "
+            "the chip at the end of a line?",
+        ),
+        slips.scaled(
+            "all links",
+            1 / 4,
+            "The page counts four links. How many of them carry bytes along this side?",
+        ),
+        slips.scaled(
+            "own part counted",
+            8 / 7,
+            "Each chip has an eighth of the array already.",
+        ),
+        Slip(
+            "the record's link",
+            lambda right: _headline(chips.TPU_V6E.link_bandwidth),
+            "That is today's figure. What did the older page say?",
+        ),
+    ),
+    hint="First the rate of one link in bytes/s. Then: does this side close to a ring?",
+    solution="""
+        ```python
+        link = 3584e9 / 8 / 4  # bits to bytes, then one of four links
+        seconds = 2e9 / link * 7 / 8  # a line: its ends have one neighbour
+        ```
+
+        One link has 112 GB/s, 12 % above the record, since the page has been revised.
+        The side of 16 would take about half as long.
+    """,
+    points=2,
+)
+
+
+def _reduce_seconds(nbytes, gpus, nodes, pods, up, out, taper):
+    """GPUs of a node, nodes of a pod, pods; `taper` for the level between the pods."""
+    per_pod = gpus * nodes
+    in_node = 2 * nbytes * (1 - 1 / gpus) / up
+    out_of_node = 2 * nbytes * (1 - 1 / (nodes * pods)) / (gpus * out)
+    out_of_pod = 2 * nbytes * (1 - 1 / pods) / (per_pod * out / taper)
+    return max(in_node, out_of_node, out_of_pod)
+
+
+def _tree(rng):
+    nodes = rng.randint(2, 32)
+    taper = rng.choice((1, 7, rng.randint(2 * nodes, 8 * nodes)))
+    up, out = 1e9 * rng.choice((200, 450, 900)), 1e9 * rng.choice((25, 50, 100))
+    return 1e9 * rng.randint(1, 64), 8, nodes, rng.randint(2, 8), up, out, taper
+
+
+LEAST = Function(
+    id="04.16",
+    title="The least time of an AllReduce on any tree",
+    task="""
+        **Given** pods of nodes of GPUs. `up` is what a GPU has into its node's switch,
+        `out` its network card, `taper` how many times too thin the level between the
+        pods is (1: full). The GPUs do the adding.
+
+        **Wanted** a function that returns the least seconds of an AllReduce of `nbytes`
+        over all GPUs, without latency: all levels work at once.
+    """,
+    stub="def reduce_seconds(nbytes, gpus, nodes, pods, up, out, taper): ...",
+    spec=_reduce_seconds,
+    units={"nbytes": "bytes", "up": "bytes/s", "out": "bytes/s"},
+    gives=(("the least time", "s"),),
+    cases=_tree,
+    examples=(
+        (1e9, 8, 32, 4, 450e9, 50e9, 1),
+        (1e9, 8, 8, 8, 450e9, 50e9, 56),
+        (1e9, 8, 8, 2, 200e9, 50e9, 1),
+    ),
+    slips=(
+        Slip(
+            "levels added",
+            lambda nbytes, gpus, nodes, pods, up, out, taper: (
+                2 * nbytes * (1 - 1 / gpus) / up
+                + 2 * nbytes * (1 - 1 / (nodes * pods)) / (gpus * out)
+                + 2 * nbytes * (1 - 1 / pods) / (gpus * nodes * out / taper)
+            ),
+            "That is the time if each level waits for the one before it. The least "
+            "time lets them work at once.",
+        ),
+        Slip(
+            "one pod is all",
+            lambda nbytes, gpus, nodes, pods, up, out, taper: max(
+                2 * nbytes * (1 - 1 / gpus) / up,
+                2 * nbytes * (1 - 1 / nodes) / (gpus * out),
+                2 * nbytes * (1 - 1 / pods) / (gpus * nodes * out / taper),
+            ),
+            "A node takes in what all other nodes have, those of other pods too, and "
+            "all of it through its own cards.",
+        ),
+        Slip(
+            "taper forgotten",
+            lambda nbytes, gpus, nodes, pods, up, out, taper: _reduce_seconds(
+                nbytes, gpus, nodes, pods, up, out, 1
+            ),
+            "The level between the pods is thinner than the cards below it.",
+        ),
+        Slip(
+            "one card a node",
+            lambda nbytes, gpus, nodes, pods, up, out, taper: _reduce_seconds(
+                nbytes, gpus, nodes, pods, up, out / gpus, taper
+            ),
+            "Every GPU has a card of its own, and they share the node's bytes.",
+        ),
+        Slip(
+            "one pass",
+            lambda *case: _reduce_seconds(*case) / 2,
+            "That gathers or scatters. An AllReduce does both.",
+        ),
+    ),
+    hint="Three units, three ways out: a GPU in its node, a node, a pod. What must "
+    "enter each of them, and over how many cards?",
+    solution="""
+        ```python
+        def reduce_seconds(nbytes, gpus, nodes, pods, up, out, taper):
+            n = gpus * nodes * pods
+            node, pod = gpus, gpus * nodes
+            times = (
+                (1 - 1 / gpus) / up,
+                (1 - node / n) / (node * out),
+                (1 - pod / n) / (pod * out / taper),
+            )
+            return 2 * nbytes * max(times)
+        ```
+
+        An AllReduce passes each way out twice. A full spine never binds: a pod has as
+        much way out as all its nodes, and less to take in.
+    """,
+    points=2,
+)
+
+PARAMS, TOKENS, REACHED = 405e9, 16e6, 400e12
+EIGHT_PODS = Cluster(NVLinkDomain(chips.H100), (8, 384), taper=(7, 1))
+
+
+def _gradients():
+    mesh = Mesh(EIGHT_PODS, {"pod": 8, "gpu": 3072})
+    crossing = all_reduce(2 * PARAMS / 3072, mesh, "pod").bandwidth_seconds
+    return crossing / (6 * PARAMS * TOKENS / (EIGHT_PODS.chips * REACHED))
+
+
+GRADIENTS = Number(
+    id="04.17",
+    title="Gradients over a thin spine",
+    task="""
+        **Given** 8 pods of 3,072 H100, one network card of 400 Gb/s a GPU, full inside
+        the pods, oversubscribed 7 to 1 between them. A model of 405 billion parameters
+        is spread over the 3,072 GPUs of each pod, so that each holds an equal part of
+        the gradients, in bf16. Once a step each GPU sums its part with the seven GPUs
+        that hold the same part in the other pods. A step does 6 FLOPs for each
+        parameter and token; it has 16 million tokens, and the GPUs reach 400 TFLOPs/s.
+
+        **Wanted** the least time of these AllReduces, which all run at once, over the
+        time of the step's math. Leave out latency.
+    """,
+    stub="share = ...",
+    unit="",
+    expected=_gradients,
+    slips=(
+        slips.scaled(
+            "taper forgotten",
+            1 / 7,
+            "Between the pods a GPU's share of the uplinks is a seventh of its card.",
+        ),
+        slips.scaled("one pass", 1 / 2, "That gathers or scatters. An AllReduce does?"),
+        slips.scaled(
+            "own part counted",
+            8 / 7,
+            "One of eight pods is its own: it takes in what the others have.",
+        ),
+        slips.scaled(
+            "an eighth",
+            1 / 8,
+            "Bits for bytes, or parts spread over all pods? A byte has 8 bits; each "
+            "pod holds all parts, over its 3,072 GPUs.",
+        ),
+        slips.scaled(
+            "one card a node",
+            8,
+            "Every GPU has a card of its own, and sends its own part over it.",
+        ),
+        slips.scaled(
+            "at the peak",
+            chips.H100.flops["bf16"] / REACHED,
+            "The GPUs reach less than their peak, and the task says how much.",
+        ),
+    ),
+    hint="Four numbers: bytes of a part, a GPU's rate between the pods, the factor of "
+    "an AllReduce over eight, and the FLOPs of one GPU.",
+    solution="""
+        ```python
+        part = 405e9 * 2 / 3072
+        rate = 400e9 / 8 / 7
+        crossing = 2 * part * 7 / 8 / rate
+        math = 6 * 405e9 * 16e6 / (8 * 3072 * 400e12)
+        share = crossing / math
+        ```
+
+        64.6 ms for 264 MB a GPU, against 3.96 s of math. Even at a seventh of the card
+        the gradients are a small part of the step, since the whole pod shares them.
+    """,
+    points=2,
 )
