@@ -1,14 +1,14 @@
 """AllReduce on GPUs: size sweeps, and what switches that add are worth."""
 
 from dataclasses import dataclass
-from importlib.resources import files
 
 from .. import chips
-from ..collectives import Priced, all_reduce
+from ..collectives import NAMES, Priced, all_reduce
 from ..facts import Source
 from ..mesh import Mesh
 from ..networks import Cluster, NVLinkDomain
 from ..units import positive, show
+from .rows import rows
 
 SOURCE = Source(
     "ml_engineering",
@@ -21,26 +21,29 @@ SOURCE = Source(
 
 @dataclass(frozen=True)
 class Measured:
-    """One AllReduce that somebody timed, and its closed form on the same GPUs.
+    """One collective that somebody timed, and its closed form on the same chips.
 
     Args:
-        what: the GPUs.
-        bus_bandwidth: bytes/s as NCCL counts: 2V(n−1)/n over the time, a mean.
-        priced: the bounds of the same AllReduce.
+        what: the chips.
+        bus_bandwidth: bytes/s as NCCL counts: what a chip must send without help, such
+            as 2V(n−1)/n of an AllReduce, over the time.
+        priced: the bounds of the same collective.
+        source: where it was read.
     """
 
     what: str
     bus_bandwidth: float
     priced: Priced
+    source: Source = SOURCE
 
     @property
     def nbytes(self) -> float:
-        """V, bytes of the array on one GPU."""
+        """V, as in `Collective`."""
         return self.priced.collective.nbytes
 
     @property
     def seconds(self) -> float:
-        """The measured time: 2V(n−1)/n over the bus bandwidth."""
+        """The measured time: what a chip must send over the bus bandwidth."""
         return self.priced.collective.sent / self.bus_bandwidth
 
     @property
@@ -52,7 +55,8 @@ class Measured:
         size = show(self.nbytes, "bytes")
         took, least = (show(s, "s") for s in (self.seconds, self.priced.lower))
         times = f"{self.over_bound:.3g} times the {least} of the bound"
-        return f"AllReduce of {size} on {self.what}: {took}, {times}"
+        name = NAMES[self.priced.collective.op]
+        return f"{name} of {size} on {self.what}: {took}, {times}"
 
     def _repr_pretty_(self, printer, cycle):
         printer.text(str(self))
@@ -93,18 +97,11 @@ class NvlsRun:
     without_nvls: float
 
 
-def _rows(name: str) -> list[list[str]]:
-    """The cells of a table of this room, its comments and head left out."""
-    text = files(__package__).joinpath(name).read_text("utf-8")
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
-    return [line.split(",") for line in lines[1:]]
-
-
 def _sweep(column: int, what: str, network: Cluster | NVLinkDomain) -> Sweep:
     mesh = Mesh(network, {"X": network.chips})
     points = tuple(
         Measured(what, float(row[column]) * 1e9, all_reduce(int(row[0]), mesh, "X"))
-        for row in _rows("allreduce.csv")
+        for row in rows("allreduce.csv")
     )
     return Sweep(what, network, points)
 
@@ -121,5 +118,5 @@ SWEEPS = {
 }
 NVLS = tuple(
     NvlsRun(chip, int(gpus), picked, float(on) * 1e9, float(off) * 1e9)
-    for chip, gpus, picked, on, off in _rows("nvls.csv")
+    for chip, gpus, picked, on, off in rows("nvls.csv")
 )
