@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from trees import let_through, trees
 
 from shardmath import chips, collectives
+from shardmath.answers import ch05
 from shardmath.collectives import NAMES, Collective, permute, price
 from shardmath.mesh import Mesh
 from shardmath.networks import Cluster, NVLinkDomain, Slices, Torus
@@ -551,3 +552,13 @@ def test_a_published_all_reduce_over_four_nodes_lies_between_the_bounds():
     assert measured == pytest.approx(22.05e-3, rel=1e-3)
     assert found.lower < measured < found.upper
     assert found.lower == pytest.approx(16.1e-3, rel=2e-3)
+
+
+@pytest.mark.parametrize(("k", "g"), [(2, 4), (4, 8), (3, 2)])
+def test_steps_of_a_two_level_all_reduce_add_up_to_the_upper_bound(k, g):
+    """What question 05.17 counts step by step is what the closed form calls the sum."""
+    cluster = Cluster(NVLinkDomain(chips.H100, g), k)
+    found = run("all_reduce", 1e9, Mesh(cluster, {"X": k * g}))
+    up, out = chips.H100.scale_up_bandwidth, chips.H100.scale_out_bandwidth
+    counted = ch05.TWO_LEVELS.spec(1e9, k, g, up, out)
+    assert found.upper - found.latency_seconds == pytest.approx(counted)

@@ -12,18 +12,18 @@ CHAPTER = Chapter(
     title="Collectives",
     topics=(
         "collectives: bytes, times and latencies of AllGather, ReduceScatter, "
-        "AllReduce and AllToAll, and five programs graded on what they compile "
-        "to"
+        "AllReduce and AllToAll, five programs graded on what they compile to, and "
+        "three questions of several steps"
     ),
     intro="""
         from one fraction to a gradient whose compiled program must hold one AllGather
-        and one ReduceScatter. Answers are in base units: bytes, seconds, bytes/s.
-        `chips` holds every data sheet: `chips.TPU_V5P.link_bandwidth` is one link of
-        ICI, one-way, `chips.H100.scale_up_bandwidth` the one-way egress of a GPU into
-        NVLink.
+        and one ReduceScatter. The last three take several steps. Answers are in base
+        units: bytes, seconds, bytes/s. `chips` holds every data sheet:
+        `chips.TPU_V5P.link_bandwidth` is one link of ICI, one-way,
+        `chips.H100.scale_up_bandwidth` the one-way egress of a GPU into NVLink.
 
-        The last five are code for one chip, the function inside a `jax.shard_map`. The
-        check runs it on eight virtual devices, looks at what every one of them ends
+        Five are code for one chip, the function inside a `jax.shard_map`. The check
+        runs it on eight virtual devices, looks at what every one of them ends
         with, and reads from the compiled program what it sends.
     """,
     setup="""
@@ -44,6 +44,8 @@ LINE = 32 * 2**20
 GRADIENTS = 1e9
 SHARPNESS = 100  # so that exponentials overflow without the largest taken off
 MEASURED = 2.4e-3  # seconds, given in the task
+GRADIENT_BYTES = 2e9  # 10⁹ parameters in bf16
+TOKENS, TOP, WIDTH = 2000, 2, 7168  # on one GPU, experts of a token, values of a token
 
 
 def _priced(op: str, nbytes: float, network: Network, axes=("X",)) -> Priced:
@@ -341,7 +343,8 @@ AXES = Number(
         **Given** a slice of $8 \times 8 \times 8$ TPU v5p and an array of 1 GB (10⁹
         bytes), sharded over $X$ and $Y$ together and replicated over $Z$.
 
-        **Wanted** the time of the AllGather over $X$ and $Y$, without latency.
+        **Wanted** the time of the AllGather over $X$ and $Y$, by the links of these two
+        axes alone, without latency.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -356,11 +359,15 @@ AXES = Number(
             "First Y, then X leaves one axis idle all the time; or you counted one "
             "direction of each link.",
         ),
-        slips.scaled(
+        Slip(
             "three axes",
-            2 / 3,
-            "The links along Z could help, if the array were sharded over Z too. "
-            "It is not.",
+            lambda right: (
+                _priced(
+                    "all_gather", GRADIENTS, V5P_CUBE, tuple("XYZ")
+                ).bandwidth_seconds
+            ),
+            "Z can help: each chip drops all but its part over Z, which costs nothing, "
+            "and gathers over three axes. Here only the links of X and Y may be used.",
         ),
         slips.scaled(
             "eight chips",
@@ -378,6 +385,9 @@ AXES = Number(
 
         seconds = 1e9 * 63 / 64 / (4 * chips.TPU_V5P.link_bandwidth)
         ```
+
+        The idle links of Z would make it faster still: drop all but an eighth over Z,
+        then gather over X, Y and Z with six links.
     """,
 )
 
@@ -765,5 +775,260 @@ GRADIENT = Sharded(
         ```
 
         A chip never holds more than its shard of the gradient: the idea of FSDP.
+    """,
+)
+
+BUCKETS = Number(
+    id="05.16",
+    title="Gradients in buckets",
+    task=r"""
+        **Given** a model of 10⁹ parameters, its gradients in bf16, on a ring of 16 TPU
+        v5e chips: one axis of a $16 \times 16$ slice, 1 µs per hop. The backward pass
+        hands the gradients over in equal **buckets**, and each is added up by an
+        AllReduce of its own, one after the other.
+
+        **Wanted** the bytes of the smallest bucket with which latency adds no more than
+        10 % to the time that the bytes take.
+    """,
+    given=stated(chips.TPU_V5E, "link_bandwidth"),
+    stub="nbytes = ...",
+    unit="bytes",
+    expected=lambda: 10 * _priced("all_reduce", 1e6, V5E_RING).latency_bound_below,
+    slips=(
+        slips.scaled(
+            "equal terms",
+            1 / 10,
+            "With that bucket latency takes as long as the bytes: the time doubles.",
+        ),
+        slips.scaled(
+            "a tenth of the whole",
+            9 / 10,
+            "There latency is a tenth of the whole time. Asked is a tenth of the time "
+            "of the bytes.",
+        ),
+        slips.scaled(
+            "one half's hops",
+            1 / 2,
+            "An AllReduce is two halves. You counted the hops of one, or the bytes of "
+            "an AllReduce twice.",
+        ),
+        slips.scaled(
+            "fifteen hops",
+            15 / 8,
+            "Both directions are in use. How far away is the farthest chip?",
+        ),
+        slips.scaled(
+            "many chips",
+            15 / 16,
+            "A chip's own part need not move: fifteen parts of the sixteen do.",
+        ),
+        Slip(
+            "how many",
+            lambda right: GRADIENT_BYTES / right,
+            "That is the number of buckets. Asked are the bytes of one.",
+        ),
+    ),
+    hint="Both terms of one bucket's AllReduce: how many hops, and how long must the "
+    "bytes take to be ten times as long?",
+    solution="""
+        One bucket's AllReduce has 2 · 8 hops. Its bytes must take ten times as long,
+        and each chip's two links carry 15/16 of it twice:
+
+        ```python
+        from shardmath import chips
+        from shardmath.networks import LATENCY
+
+        latency = 2 * (16 // 2) * LATENCY["ICI"].value
+        nbytes = 10 * latency * chips.TPU_V5E.link_bandwidth * 16 / 15
+        ```
+
+        About 8.5 MB, ten times $V^*$, so at most 234 buckets for the 2 GB. How many
+        parameters the model has does not matter for the bytes of one.
+    """,
+)
+
+
+def _two_levels(V, k, g, up, out):
+    """A ReduceScatter in the node, an AllReduce between, an AllGather in the node."""
+    seconds = 0.0
+    for _ in range(g - 1):  # parts of V/g go round in the node and add up
+        seconds += V / g / up
+    for _ in range(2 * (k - 1)):  # each part's k pieces go round the nodes, twice
+        seconds += V / g / k / out
+    for _ in range(g - 1):  # finished parts go round in the node
+        seconds += V / g / up
+    return seconds
+
+
+TWO_LEVELS = Function(
+    id="05.17",
+    title="An AllReduce over nodes, step by step",
+    task="""
+        **Given** $k$ nodes of $g$ GPUs. Each GPU holds $V$ bytes, sends `up` bytes/s to
+        its node and, through a card of its own, `out` bytes/s to other nodes, both
+        one-way. No switch adds. They AllReduce in three steps, one after the other: a
+        ReduceScatter in each node; an AllReduce of each part among the GPUs that hold
+        it; an AllGather in each node.
+
+        **Wanted** a function that returns the time, without latency.
+    """,
+    stub="def seconds(V, k, g, up, out): ...",
+    spec=_two_levels,
+    units={"V": "bytes", "up": "bytes/s", "out": "bytes/s"},
+    gives=(("the time", "s"),),
+    cases=lambda rng: (
+        10 ** rng.uniform(6, 10),
+        rng.randint(2, 32),
+        rng.choice((2, 4, 8, 72)),
+        10 ** rng.uniform(11, 12),
+        10 ** rng.uniform(10, 11),
+    ),
+    examples=((1e9, 4, 8, 450e9, 50e9), (1e9, 2, 4, 900e9, 100e9)),
+    slips=(
+        Slip(
+            "the whole array",
+            lambda V, k, g, up, out: (
+                2 * V * (g - 1) / g / up + 2 * V * (k - 1) / k / out
+            ),
+            "After the first step a GPU has one part of g left to add up, and every "
+            "GPU has a card of its own.",
+        ),
+        Slip(
+            "one ring over all",
+            lambda V, k, g, up, out: 2 * V * (k * g - 1) / (k * g) / out,
+            "That is one ring through all GPUs with one card a node at work. Count "
+            "step by step what a GPU sends, and over which wire.",
+        ),
+        Slip(
+            "both at once",
+            lambda V, k, g, up, out: max(
+                2 * V * (g - 1) / g / up, 2 * V / g * (k - 1) / k / out
+            ),
+            "That is the lower bound, with node and cards at work at the same time. "
+            "Here one step waits for the other.",
+        ),
+        Slip(
+            "once between nodes",
+            lambda V, k, g, up, out: (
+                2 * V * (g - 1) / g / up + V / g * (k - 1) / k / out
+            ),
+            "Between the nodes it is an AllReduce, which has two halves.",
+        ),
+        Slip(
+            "no way back",
+            lambda V, k, g, up, out: (
+                V * (g - 1) / g / up + 2 * V / g * (k - 1) / k / out
+            ),
+            "After the second step a GPU has one part of the sum. It must have all.",
+        ),
+        Slip(
+            "own part too",
+            lambda V, k, g, up, out: 2 * V / up + 2 * V / g / out,
+            "In each step one part stays where it is.",
+        ),
+    ),
+    hint="What a GPU sends in each step: how large is the array of that step, and over "
+    "how many does it run?",
+    solution="""
+        The three steps have arrays of V, V/g and V:
+
+        ```python
+        def seconds(V, k, g, up, out):
+            inside = V * (g - 1) / g / up
+            between = 2 * (V / g) * (k - 1) / k / out
+            return inside + between + inside
+        ```
+
+        For 1 GB on 4 nodes of 8 H100 that is 3.9 ms inside and 3.75 ms between: the
+        card is nine times slower and carries an eighth.
+    """,
+)
+
+
+def _to_popular(token_bytes: float) -> list[list[float]]:
+    """Bytes from GPU to GPU: of each one's copies 30 % go to GPU 0, 10 % to others."""
+    copies = TOKENS * TOP * token_bytes
+    return [[0.3 * copies] + [0.1 * copies] * 7 for _ in range(8)]
+
+
+def _there_and_back() -> float:
+    mesh = Mesh(NODE, {"X": 8})
+    there, back = _to_popular(WIDTH), zip(*_to_popular(2 * WIDTH), strict=True)
+    return sum(
+        collectives.ragged_all_to_all(list(sent), mesh, "X").bandwidth_seconds
+        for sent in (there, back)
+    )
+
+
+POPULAR = Number(
+    id="05.18",
+    title="A popular expert",
+    task="""
+        **Given** a mixture of eight experts, one on each of 8 H100 in a node. Every GPU
+        holds 2,000 tokens of 7,168 values, and each token goes to two experts. From
+        every GPU 30 % of these copies go to the expert on the first GPU and 10 % to
+        each of the other seven (a GPU's own expert counts as any other). The tokens go
+        out in fp8, and after the last has arrived the results come back in bf16.
+
+        **Wanted** the time of both exchanges together, without latency.
+    """,
+    given=stated(chips.H100, "scale_up_bandwidth"),
+    stub="seconds = ...",
+    unit="s",
+    expected=_there_and_back,
+    slips=(
+        slips.scaled(
+            "as if even",
+            (1 / 8) / 0.3,
+            "That is an even AllToAll of as many bytes. Here one GPU takes in more "
+            "than the others, and everyone waits for it.",
+        ),
+        slips.scaled(
+            "the wrong port",
+            (0.3 + 6 * 0.1) / (7 * 0.3),
+            "That is what one of the seven sends. Which port has the most to carry?",
+        ),
+        slips.scaled(
+            "own copies too",
+            8 / 7,
+            "Copies for a GPU's own expert stay where they are.",
+        ),
+        slips.scaled(
+            "no way back",
+            1 / 3,
+            "The results come back as well, in bf16.",
+        ),
+        slips.scaled(
+            "bf16 both ways",
+            4 / 3,
+            "How many bytes has a value on its way out?",
+        ),
+        slips.scaled(
+            "fp8 both ways",
+            2 / 3,
+            "How many bytes has a value on its way back?",
+        ),
+        slips.scaled(
+            "half of it",
+            1 / 2,
+            "Each token goes to two experts; and NVLink's 900 GB/s are 450 out and "
+            "450 in.",
+        ),
+    ),
+    hint="Which GPU's port is busiest on the way out, and which on the way back? From "
+    "how many GPUs do its bytes come?",
+    solution="""
+        The first GPU takes in 30 % of the copies of seven others, and sends back as
+        many results of twice the bytes:
+
+        ```python
+        from shardmath import chips
+
+        copies = 7 * 0.30 * 2000 * 2
+        seconds = copies * 7168 * (1 + 2) / chips.H100.scale_up_bandwidth
+        ```
+
+        With even experts it would be 2.4 times faster, so an auxiliary loss that evens
+        them out also buys time on the wire.
     """,
 )
