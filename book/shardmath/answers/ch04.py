@@ -757,9 +757,9 @@ LEAST = Function(
     id="04.16",
     title="The least time of an AllReduce on any tree",
     task="""
-        **Given** pods of nodes of GPUs. `up` is what a GPU has into its node's switch,
-        `out` its network card, `taper` how many times too thin the level between the
-        pods is (1: full). The GPUs do the adding.
+        **Given** so many `pods` of `nodes` each, with `gpus` in a node. `up` is what a
+        GPU has into its node's switch, `out` its network card, `taper` how many times
+        too thin the level between the pods is (1: full). The GPUs do the adding.
 
         **Wanted** a function that returns the least seconds of an AllReduce of `nbytes`
         over all GPUs, without latency: all levels work at once.
