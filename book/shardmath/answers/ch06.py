@@ -22,14 +22,14 @@ CHAPTER = Chapter(
     title="Sharding",
     topics=(
         "sharding: bytes on a chip, collectives of a sharded matmul, weights or "
-        "activations, and six programs graded on what they compile to"
+        "activations, idle axes, and seven programs graded on what they compile to"
     ),
     intro="""
         from one division to a matmul that hides its own collective. Answers are in base
         units: bytes, seconds, tokens.
 
-        The last six are programs for eight virtual devices. They are graded on their
-        result and on what XLA compiles them to, array by array.
+        06.10 to 06.15 and 06.18 are programs for eight virtual devices. They are graded
+        on their result and on what XLA compiles them to, array by array.
     """,
     setup="""
         import jax
@@ -49,9 +49,10 @@ LOCAL = Number(
     id="06.1",
     title="What one chip holds",
     task="""
-        **Given** the weights $W[D_X, F_Y]$ in bf16, $D = 8192$ and $F = 32{,}768$.
+        **Given** a mesh with $|X| = 4$, $|Y| = 8$, $|Z| = 2$, and the weights
+        $W[D_X, F_Y]$ in bf16, $D = 8192$ and $F = 32{,}768$.
 
-        **Wanted** the bytes of $W$ on one chip.
+        **Wanted** the bytes of $W[D_X, F_Y]$ on one chip.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -80,7 +81,8 @@ COPIES = Number(
     id="06.2",
     title="How many chips hold the same",
     task="""
-        **Given** the activations $A[B_X, D]$ on the same mesh.
+        **Given** the activations $A[B_X, D]$ on the same mesh, with $|X| = 4$,
+        $|Y| = 8$, $|Z| = 2$.
 
         **Wanted** how many chips hold the same block of $A$.
     """,
@@ -167,7 +169,8 @@ _V5P = Mesh(Torus(chips.TPU_V5P, (4, 4, 8)), {"Y": 16, "X": 8})
 
 def _gather():
     line = "A[B_X, D] · W[D_X, F] -> C[B_X, F]"
-    (weights,) = contract(line, _V5P, B=2048, D=8192, F=16_384).collectives
+    op = contract(line, _V5P, busy=True, B=2048, D=8192, F=16_384)
+    (weights,) = op.collectives
     return collectives.price(weights, _V5P).seconds
 
 
@@ -175,11 +178,12 @@ GATHER_TIME = Number(
     id="06.4",
     title="Fetching the weights",
     task=r"""
-        **Given** $A[B_X, D] \cdot W[D_X, F] \to C[B_X, F]$ in bf16 with the same sizes,
-        on eight TPU v5p that form a closed ring. A chip sends in both directions at
-        once, `chips.TPU_V5P.link_bandwidth` each.
+        **Given** $A[B_X, D] \cdot W[D_X, F] \to C[B_X, F]$ in bf16 with $B = 2048$,
+        $D = 8192$, $F = 16{,}384$, on eight TPU v5p that form a closed ring. A chip
+        sends in both directions at once, `chips.TPU_V5P.link_bandwidth` each. No other
+        axis lends its links.
 
-        **Wanted** the time of the collective.
+        **Wanted** the time of the collective that the case names.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -222,9 +226,10 @@ def _crossing() -> float:
 CROSSING = Number(
     id="06.5",
     title="Weights or activations",
-    task="""
-        **Given** the same line with weights stored in int8 and gathered as int8,
-        activations and result in bf16, $D = 4096$, $F = 14{,}336$, $|X| = 8$.
+    task=r"""
+        **Given** $A[B_X, D] \cdot W[D_X, F] \to C[B_X, F]$ with weights stored in int8
+        and gathered as int8, activations and result in bf16, $D = 4096$,
+        $F = 14{,}336$, $|X| = 8$.
 
         **Wanted** the number of tokens $B$ at which moving the weights and moving the
         activations send equally many bytes.
@@ -649,13 +654,13 @@ LAYER = Sharded(
     id="06.14",
     title="A layer of two matmuls",
     task=r"""
-        **Given** each device's part of $A[B, D_X]$, $W[D, F_X]$ and $V[F_X, D]$.
+        **Given** each device's part of $A[B, D_X]$, $W_1[D, F_X]$ and $W_2[F_X, D]$.
 
         **Wanted** the function that every device runs, returning its part of
-        $\max(A W, 0)\,V$ as $C[B, D_X]$: exactly one AllGather, of $4 B D$ bytes, and
+        $\max(A W_1, 0)\,W_2$ as $C[B, D_X]$: exactly one AllGather, of $4 B D$ bytes, and
         one ReduceScatter.
     """,
-    stub="def layer(a, w, v): ...",
+    stub="def layer(a, w1, w2): ...",
     mesh=RING,
     shapes=_layer_shapes,
     in_specs=((None, "X"), (None, "X"), ("X", None)),
@@ -681,19 +686,19 @@ LAYER = Sharded(
                 Collective("all_gather", ("X",), 4 * a[0] * w[1], 8),
                 Collective("reduce_scatter", ("X",), 4 * a[0] * v[1], 8),
             ],
-            "The hidden layer is split as the rows of V are: it can stay so.",
+            "The hidden layer is split as the rows of the second weights are: it can stay.",
         ),
     ),
     hint="Name the case of each matmul. Between them nothing has to move.",
     solution="""
         The first matmul is case 2 and gathers $A$. Its result $H[B, F_X]$ meets
-        $V[F_X, D]$ along the contraction: case 3, scattered.
+        $W_2[F_X, D]$ along the contraction: case 3, scattered.
 
         ```python
-        def layer(a, w, v):
+        def layer(a, w1, w2):
             a = jax.lax.all_gather(a, "X", axis=1, tiled=True)
-            h = jax.nn.relu(a @ w)
-            return jax.lax.psum_scatter(h @ v, "X", scatter_dimension=1, tiled=True)
+            h = jax.nn.relu(a @ w1)
+            return jax.lax.psum_scatter(h @ w2, "X", scatter_dimension=1, tiled=True)
         ```
     """,
 )
@@ -755,6 +760,246 @@ RING_SUM = Sharded(
                 block = jax.lax.dynamic_slice_in_dim(a, at, rows, axis=0)
                 total = total + block @ b
             return total
+        ```
+    """,
+)
+
+
+# Several steps.
+
+_CUBE = Mesh(Torus(chips.TPU_V4, (4, 4, 4)), {"X": 4, "Y": 4, "Z": 4})
+
+
+def _hidden_gather() -> float:
+    line = "A[B_XZ, D] · W[D_X, F_Y] -> C[B_XZ, F_Y]"
+    op = contract(line, _CUBE, B=16_384, D=8192, F=32_768)
+    (wide,) = (plan for plan in op.candidates if plan.moves == "AllGather_XZ W")
+    (tokens,) = op.balances("B", one="network", other="math", plan=wide)
+    return tokens
+
+
+_PER_BYTE = chips.TPU_V4.flops["bf16"] / chips.TPU_V4.link_bandwidth
+
+HIDDEN_GATHER = Number(
+    id="06.16",
+    title="Copies that help to gather",
+    task=r"""
+        **Given** $A[B_{XZ}, D] \cdot W[D_X, F_Y] \to C[B_{XZ}, F_Y]$ in bf16 on a cube of
+        $4 \times 4 \times 4$ TPU v4, one axis a side, each side a closed ring, with
+        $D = 8192$, $F = 32{,}768$. A chip sends in both directions of a ring at once,
+        `chips.TPU_V4.link_bandwidth` each. The weights are gathered in the quickest way
+        that the cube allows, where the links of $Y$ are taken by other traffic.
+
+        **Wanted** from how many tokens $B$, in all, the gather can hide behind the
+        product, whose math runs at the peak.
+    """,
+    given=stated(chips.TPU_V4, "flops.bf16", "link_bandwidth"),
+    stub="tokens = ...",
+    unit="tokens",
+    rtol=0.02,  # with or without the latency of 4 hops
+    expected=_hidden_gather,
+    slips=(
+        Slip(
+            "links of Z unused",
+            lambda right: 6 * _PER_BYTE,
+            "Along Z lie copies of the weights. What can each copy do without, and "
+            "bring back over the links of Z?",
+        ),
+        Slip(
+            "bytes of X alone",
+            lambda right: 3 * _PER_BYTE,
+            "With Z, 16 chips take part in the gather: which share of the bytes does a "
+            "chip lack?",
+        ),
+        slips.one_direction(2),
+        scaled(
+            "tokens of a chip",
+            1 / 16,
+            "So many tokens each chip multiplies. B counts those of all chips.",
+        ),
+        scaled(
+            "Y forgotten",
+            4,
+            "Along Y the weights stay split: a chip gathers its own columns only.",
+        ),
+        scaled(
+            "own part sent too",
+            16 / 15,
+            "A chip need not send anything to itself: one part of n stays.",
+        ),
+    ),
+    hint="First ask what a chip lacks of its columns if it drops all but its part over "
+    "X and Z. Then over how many rings the rest arrives. D and F cancel.",
+    solution="""
+        Along $Z$ lie copies of $W[D_X, F_Y]$. Each drops all but its part,
+        $W[D_{XZ}, F_Y]$, which is free, and 16 chips gather over two rings, both ways:
+
+        ```python
+        from shardmath import chips
+
+        D, F = 8192, 32_768
+        V = 2 * D * F / 4
+        gather = V * 15 / 16 / (2 * 2 * chips.TPU_V4.link_bandwidth)
+        math_of_a_token = 2 * D * F / 4 / 16 / chips.TPU_V4.flops["bf16"]
+        tokens = gather / math_of_a_token
+        ```
+
+        Over $X$ alone it would take 1.6 times as many.
+    """,
+)
+
+
+def _fewest(B: int, D: int, F: int, n: int) -> float:
+    share = (n - 1) / n
+    weights = 2 * D * F * share
+    sums = 2 * (2 * B * F) * share
+    columns = (2 * D * F / n + 2 * B * F) * share
+    return min(weights, sums, columns)
+
+
+def _without_columns(B: int, D: int, F: int, n: int) -> float:
+    return min(2 * D * F, 4 * B * F) * (n - 1) / n
+
+
+FEWEST = Function(
+    id="06.17",
+    title="The fewest bytes for the whole result",
+    task=r"""
+        **Given** $A[B, D] \cdot W[D_X, F] \to C[B, F]$ in bf16 and $n = |X|$: all tokens
+        are on every chip, and so shall be the whole result. Three plans compete. Gather
+        the weights; or multiply what lies there and finish the sum; or turn the split of
+        the weights to their columns, multiply, and gather the columns of the result.
+
+        **Wanted** a function that returns the bytes that each chip sends in the plan
+        that sends the fewest.
+    """,
+    stub="def fewest(B, D, F, n): ...",
+    spec=_fewest,
+    gives=(("each chip sends", "bytes"),),
+    cases=lambda rng: (
+        64 * rng.randint(1, 64),
+        64 * rng.randint(16, 64),
+        64 * rng.randint(1, 64),
+        rng.choice([2, 4, 8, 16]),
+    ),
+    examples=((64, 1024, 64, 8), (512, 1024, 64, 8), (4096, 1024, 64, 8)),
+    slips=(
+        Slip(
+            "the third plan left out",
+            _without_columns,
+            "Is there a case in which the product needs nothing, once the weights are "
+            "split along another dimension?",
+        ),
+        Slip(
+            "one of two rounds",
+            lambda B, D, F, n: min(2 * D * F, 2 * B * F) * (n - 1) / n,
+            "So much a ReduceScatter sends. Every chip wants the whole result.",
+        ),
+        Slip(
+            "own part sent too",
+            lambda B, D, F, n: min(2 * D * F, 4 * B * F, 2 * D * F / n + 2 * B * F),
+            "One part of n stays where it is.",
+        ),
+        Slip(
+            "AllToAll as a gather",
+            lambda B, D, F, n: (
+                min(2 * D * F, 4 * B * F, 2 * D * F + 2 * B * F) * (n - 1) / n
+            ),
+            "In an AllToAll a chip sends each other chip 1/n of its own part.",
+        ),
+    ),
+    hint="Write each plan as a row of collectives and add up the bytes. The third has "
+    "an AllToAll of the weights and an AllGather of the result.",
+    solution="""
+        An AllGather of the weights; an AllReduce of $C[B, F]$; or an AllToAll of the
+        weights to $W[D, F_X]$, a product that needs nothing (case 1), and an AllGather
+        of $C[B, F_X]$. The third wins in between.
+
+        ```python
+        def fewest(B, D, F, n):
+            share = (n - 1) / n
+            gather = 2 * D * F
+            finish = 2 * 2 * B * F
+            turn = 2 * D * F / n + 2 * B * F
+            return min(gather, finish, turn) * share
+        ```
+    """,
+)
+
+GRID = {"X": 4, "Y": 2}
+
+
+def _grid_shapes(rng):
+    B, D, F = (8 * rng.randint(2, 5) for _ in range(3))
+    return (B, D), (D, F)
+
+
+def _gathered_weights(a, w) -> Collective:
+    return Collective("all_gather", ("X",), 4 * math.prod(w) / 2, 4)
+
+
+TWO_STEPS = Sharded(
+    id="06.18",
+    title="Two axes, two collectives",
+    task=r"""
+        **Given** each device's part of $A[B_X, D_Y]$ and $W[D_{YX}, F]$ on a mesh with
+        $|X| = 4$, $|Y| = 2$.
+
+        **Wanted** the function that every device runs, returning its part of
+        $C[B_X, F_Y]$: exactly one AllGather over $X$, which leaves $W[D_Y, F]$, and one
+        ReduceScatter over $Y$, of $4\,(B/4)\,F$ bytes.
+    """,
+    stub="def step(a, w): ...",
+    mesh=GRID,
+    shapes=_grid_shapes,
+    in_specs=(("X", "Y"), (("Y", "X"), None)),
+    out_spec=("X", "Y"),
+    spec=lambda a, w: a @ w,
+    collectives=lambda a, w: [
+        _gathered_weights(a, w),
+        Collective("reduce_scatter", ("Y",), a[0] * w[1], 2),
+    ],
+    slips=(
+        Slip(
+            "sum, then slice",
+            lambda a, w: [
+                _gathered_weights(a, w),
+                Collective("all_reduce", ("Y",), a[0] * w[1], 2),
+            ],
+            "Both devices of a pair get the whole sum, and each throws half away.",
+        ),
+        Slip(
+            "weights gathered over both axes",
+            lambda a, w: [
+                Collective("all_gather", ("X", "Y"), 4 * math.prod(w), 8),
+                Collective("all_gather", ("Y",), math.prod(a), 2),
+            ],
+            "Along Y both operands are split on the contraction: which case is that?",
+        ),
+        Slip(
+            "everything gathered, axis by axis",
+            lambda a, w: [
+                _gathered_weights(a, w),
+                Collective("all_gather", ("Y",), 4 * math.prod(w), 2),
+                Collective("all_gather", ("Y",), math.prod(a), 2),
+            ],
+            "Nothing is left to add up, but only because everything was sent first. What "
+            "does Y split in both operands?",
+        ),
+    ),
+    hint="Ask each axis for its case. D_YX is cut over Y first and each part over X, so "
+    "which axis can be gathered alone?",
+    solution="""
+        $X$ splits $A$ outside the contraction and $W$ on it: case 2, a gather of the
+        weights. $X$ is the minor axis of $D_{YX}$, so the parts that lie along it are
+        neighbours in $D$, and the gather leaves $W[D_Y, F]$. $Y$ is case 3, scattered.
+        With $D_{XY}$ the same gather would put together rows that do not belong to the
+        columns of $A$ on that device.
+
+        ```python
+        def step(a, w):
+            w = jax.lax.all_gather(w, "X", axis=0, tiled=True)
+            return jax.lax.psum_scatter(a @ w, "Y", scatter_dimension=1, tiled=True)
         ```
     """,
 )
