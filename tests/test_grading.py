@@ -26,6 +26,7 @@ from shardmath.questions import (
 from shardmath.questions.function import same
 from shardmath.questions.quantity import quantity
 from shardmath.questions.scratchpad import Scratchpad
+from shardmath.sharding import contract
 from shardmath.units import bytes_per_value, show
 
 QUESTIONS = answers.questions()
@@ -166,6 +167,13 @@ def test_specs_that_are_printed_agree_with_the_package():
     for B, D, F, size in cycles.draw("package"):
         tiles = math.ceil(D / size) * math.ceil(F / size)
         assert cycles.spec(B, D, F, size) == systolic.cycles(B, tiles, size)
+    fewest, line = QUESTIONS["06.17"], "A[B, D] · W[D_X, F] -> C[B, F]"
+    best = set()
+    for B, D, F, n in fewest.draw("package"):
+        plan = contract(line, {"X": n}, B=B, D=D, F=F).best
+        best.add(plan.moves)
+        assert fewest.spec(B, D, F, n) == pytest.approx(plan.sent)
+    assert len(best) == 3  # each of the three plans wins somewhere
 
 
 # Reading quantities

@@ -657,8 +657,8 @@ LAYER = Sharded(
         **Given** each device's part of $A[B, D_X]$, $W_1[D, F_X]$ and $W_2[F_X, D]$.
 
         **Wanted** the function that every device runs, returning its part of
-        $\max(A W_1, 0)\,W_2$ as $C[B, D_X]$: exactly one AllGather, of $4 B D$ bytes, and
-        one ReduceScatter.
+        $\max(A W_1, 0)\,W_2$ as $C[B, D_X]$: exactly one AllGather, of $4 B D$ bytes,
+        and one ReduceScatter.
     """,
     stub="def layer(a, w1, w2): ...",
     mesh=RING,
@@ -686,7 +686,7 @@ LAYER = Sharded(
                 Collective("all_gather", ("X",), 4 * a[0] * w[1], 8),
                 Collective("reduce_scatter", ("X",), 4 * a[0] * v[1], 8),
             ],
-            "The hidden layer is split as the rows of the second weights are: it can stay.",
+            "The hidden layer is split as the rows of W₂ are: it can stay so.",
         ),
     ),
     hint="Name the case of each matmul. Between them nothing has to move.",
@@ -784,11 +784,11 @@ HIDDEN_GATHER = Number(
     id="06.16",
     title="Copies that help to gather",
     task=r"""
-        **Given** $A[B_{XZ}, D] \cdot W[D_X, F_Y] \to C[B_{XZ}, F_Y]$ in bf16 on a cube of
-        $4 \times 4 \times 4$ TPU v4, one axis a side, each side a closed ring, with
-        $D = 8192$, $F = 32{,}768$. A chip sends in both directions of a ring at once,
-        `chips.TPU_V4.link_bandwidth` each. The weights are gathered in the quickest way
-        that the cube allows, where the links of $Y$ are taken by other traffic.
+        **Given** $A[B_{XZ}, D] \cdot W[D_X, F_Y] \to C[B_{XZ}, F_Y]$ in bf16 with
+        $D = 8192$, $F = 32{,}768$, on $4 \times 4 \times 4$ TPU v4. $X$, $Y$ and $Z$
+        are the sides, each a closed ring. A chip sends in both directions of a ring at
+        once, `chips.TPU_V4.link_bandwidth` each. The links of $Y$ carry other traffic.
+        The weights are gathered in the quickest way that the others allow.
 
         **Wanted** from how many tokens $B$, in all, the gather can hide behind the
         product, whose math runs at the peak.
@@ -865,10 +865,11 @@ FEWEST = Function(
     id="06.17",
     title="The fewest bytes for the whole result",
     task=r"""
-        **Given** $A[B, D] \cdot W[D_X, F] \to C[B, F]$ in bf16 and $n = |X|$: all tokens
-        are on every chip, and so shall be the whole result. Three plans compete. Gather
-        the weights; or multiply what lies there and finish the sum; or turn the split of
-        the weights to their columns, multiply, and gather the columns of the result.
+        **Given** $A[B, D] \cdot W[D_X, F] \to C[B, F]$ in bf16 and $n = |X|$. Every
+        chip has all tokens, and shall have the whole result. Three plans compete.
+        Gather the weights; or multiply what lies there and finish the sum; or move the
+        split of the weights to their columns, multiply, and gather the columns of the
+        result.
 
         **Wanted** a function that returns the bytes that each chip sends in the plan
         that sends the fewest.
@@ -901,11 +902,9 @@ FEWEST = Function(
             "One part of n stays where it is.",
         ),
         Slip(
-            "AllToAll as a gather",
-            lambda B, D, F, n: (
-                min(2 * D * F, 4 * B * F, 2 * D * F + 2 * B * F) * (n - 1) / n
-            ),
-            "In an AllToAll a chip sends each other chip 1/n of its own part.",
+            "one byte a value",
+            lambda B, D, F, n: _fewest(B, D, F, n) / 2,
+            "A value in bf16 has two bytes.",
         ),
     ),
     hint="Write each plan as a row of collectives and add up the bytes. The third has "
@@ -983,12 +982,12 @@ TWO_STEPS = Sharded(
                 Collective("all_gather", ("Y",), 4 * math.prod(w), 2),
                 Collective("all_gather", ("Y",), math.prod(a), 2),
             ],
-            "Nothing is left to add up, but only because everything was sent first. What "
-            "does Y split in both operands?",
+            "Nothing is left to add up, but only because everything was sent first. "
+            "What does Y split in both operands?",
         ),
     ),
-    hint="Ask each axis for its case. D_YX is cut over Y first and each part over X, so "
-    "which axis can be gathered alone?",
+    hint="Ask each axis for its case. D_YX is cut over Y first and each part over X: "
+    "which of the two can be gathered alone?",
     solution="""
         $X$ splits $A$ outside the contraction and $W$ on it: case 2, a gather of the
         weights. $X$ is the minor axis of $D_{YX}$, so the parts that lie along it are
