@@ -91,6 +91,7 @@ tries = {
     "hidden memory": lambda: os.memfd_create("x"),
     "memory": lambda: mmap.mmap(-1, 2**32),
     "disk in all": fill,
+    "one large file": lambda: open("large", "wb").write(bytes(2**23)),
 }
 def threads():
     threading.stack_size(2**15)
@@ -162,7 +163,7 @@ def test_without_walls_there_is_still_one_process_without_network(host):
     bare = walls.walls("none")
     assert bare.said.startswith("UNSAFE")
     assert not bare.closed
-    assert reached(host, bare, ALONE) == "[]"
+    assert reached(host, bare, (*ALONE, "one large file")) == "[]"
 
 
 def test_what_lies_in_the_systems_tmp_is_seen(closed, monkeypatch):

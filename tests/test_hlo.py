@@ -285,6 +285,15 @@ def cut(name: str, at: str) -> str:
             r"%y is a ragged-all-to-all.*16 bytes.*stated=\{\"y\"",
         ),
         (toy("", "send(%x), channel_id=1"), {"X": 8}, "send is not read"),
+        (  # in place: it sends a slice, not the operand that stands in its text
+            toy(
+                "",
+                "collective-permute(%x, %x), source_target_pairs={{0,1}}, "
+                "slice_sizes={{1},{1}}",
+            ),
+            {"X": 8},
+            "this form of collective-permute is not read",
+        ),
         (LOST, {"X": 8}, "%lost.*%unused, which no path from the entry reaches"),
         (
             stored("fsdp.v5e-2x4")[0].replace("AsyncCollectiveStart", "Other"),

@@ -376,6 +376,13 @@ def test_every_latency_has_a_source_and_is_the_default():
     assert found == {level: fact.value for level, fact in LATENCY.items()}
 
 
+def test_latencies_are_those_that_the_source_prints():
+    """DeepSeek, Table 5: microseconds of 64 bytes from end to end."""
+    printed = {"NVLink": 3.33, "leaf": 2.8, "spine": 3.7}
+    found = {level: 1e6 * LATENCY[level].value for level in printed}
+    assert found == pytest.approx(printed)
+
+
 def test_every_value_of_a_grid_has_a_source_and_belongs_to_a_tpu():
     assert set(GRIDS) <= {chip.id for chip in chips.ALL if chip.vendor == "Google"}
     for grid in GRIDS.values():
