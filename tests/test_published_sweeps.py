@@ -6,7 +6,7 @@ from shardmath import chips
 from shardmath.collectives import all_reduce, nccl_all_reduce
 from shardmath.mesh import Mesh
 from shardmath.networks import Cluster, NVLinkDomain
-from shardmath.published import NVLS, SINGLE, SWEEPS
+from shardmath.published import NODES, NVLS, SINGLE, SWEEPS
 
 GiB = 2**30
 
@@ -107,3 +107,26 @@ def test_a_ring_of_h200_reaches_four_fifths_of_its_wire_in_every_collective():
         assert 1 / one.over_bound == pytest.approx(0.81, abs=0.01)
         assert 0.95 < one.bus_bandwidth / 370e9 < 1
     assert str(rings[0]).startswith("AllGather of 17.2 GB on 8 H200: ")
+
+
+def test_over_more_nodes_the_measurement_leaves_its_bound():
+    """The bound hardly knows the number of nodes; the measured steps count every GPU.
+
+    Beyond the bound lie 27 to 72 µs a GPU, as steps of a ring would take.
+    """
+    over = [one.over_bound for one in NODES.values()]
+    assert list(NODES) == [2**k for k in range(7)]
+    assert min(over) > 1
+    assert over[1:] == sorted(over[1:])
+    for k in (2, 4, 8, 16, 32, 64):
+        excess = NODES[k].seconds - NODES[k].priced.lower
+        assert 26e-6 < excess / (8 * k) < 72e-6
+
+
+def test_bandwidth_over_nodes_is_the_bus_bandwidth_of_the_other_sweep():
+    """The plot does not say which it is: on one node both have 436 GB/s at 2^28 bytes.
+
+    An algorithm bandwidth would be 4/7 of it.
+    """
+    other = SWEEPS["h200"].at(2**28).bus_bandwidth
+    assert NODES[1].bus_bandwidth == pytest.approx(other, rel=1e-3)

@@ -6,6 +6,6 @@ AllReduce of 17.2 GB on 8 B200: 35.6 ms, 1.86 times the 19.1 ms of the bound
 """
 
 from .allreduce import NVLS, SWEEPS, Measured, NvlsRun, Sweep
-from .single import SINGLE
+from .single import NODES, SINGLE
 
-__all__ = ["NVLS", "SINGLE", "SWEEPS", "Measured", "NvlsRun", "Sweep"]
+__all__ = ["NODES", "NVLS", "SINGLE", "SWEEPS", "Measured", "NvlsRun", "Sweep"]

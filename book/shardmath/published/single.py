@@ -1,10 +1,10 @@
-"""Collectives that somebody timed at one size, on TPUs and GPUs."""
+"""Collectives that somebody timed at one size, on TPUs and GPUs, or over more nodes."""
 
 from .. import chips
 from ..collectives import price_of
 from ..facts import Source
 from ..mesh import Mesh
-from ..networks import NVLinkDomain, Torus
+from ..networks import Cluster, NVLinkDomain, Torus
 from .allreduce import SOURCE, Measured
 from .rows import rows
 
@@ -13,6 +13,14 @@ BOOK = Source(
     "How to Scale Your Model, chapter 3: Sharded matrices, question on AllGather time",
     "https://jax-ml.github.io/scaling-book/sharding/",
     "secondary",
+    "2026-11-21",
+)
+PLAYBOOK = Source(
+    "ultrascale",
+    "The Ultra-Scale Playbook (Hugging Face): data of its plot of bandwidth by nodes",
+    "https://github.com/vinjn/nanotron-ultrascale-playbook/blob/e3bcfc5c0b/assets/data/"
+    "benchmarks/pp_comm_bandwidth.html",
+    "measured",
     "2026-11-21",
 )
 _SOURCES = {"book": BOOK, "ml_engineering": SOURCE}
@@ -34,3 +42,14 @@ def _measured(op: str, where: str, nbytes: str, us: str, bus: str, key: str):
 
 
 SINGLE = tuple(_measured(*row) for row in rows("single.csv"))
+
+
+def _over_nodes(nodes: int, bus: float) -> Measured:
+    """256 MB over so many nodes of 8 H100, whose switches add."""
+    node = NVLinkDomain(chips.H100, 8, reduces=True)
+    mesh = Mesh(Cluster(node, nodes) if nodes > 1 else node, {"X": 8 * nodes})
+    priced = price_of("all_reduce", 2**28, mesh, "X")
+    return Measured(f"{nodes} nodes of 8 H100", bus, priced, PLAYBOOK)
+
+
+NODES = {int(k): _over_nodes(int(k), float(b) * 1e9) for k, b in rows("nodes.csv")}
