@@ -7,7 +7,7 @@ import pytest
 from shardmath import answers, chips, grading
 
 H100, B200, TPU_7X, V5P = chips.H100, chips.B200, chips.TPU_7X, chips.TPU_V5P
-H200, V6E = chips.H200, chips.TPU_V6E
+H200, V5E, V6E = chips.H200, chips.TPU_V5E, chips.TPU_V6E
 CLOCK_1980 = H100.fact("clock").said("book_gpu")
 EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
 
@@ -27,10 +27,24 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("02.1", 512 + 128 + 127, "one way across"),
         ("02.1", 896, "steps for cells"),
         ("02.1", 512 + 2 * 127, "loading left out"),
-        ("02.3", 0.31, None),
-        ("02.3", 30.5, "percent"),
+        ("02.1", 895, "close, not exact"),
+        ("02.3", 0.26, None),
+        ("02.3", 26, "percent"),
+        ("02.3", 80 / 256, "the contracted side alone"),
         ("02.4", V5P.flops["bf16"] / (2 * 4 * 128**2), "a clock doubled"),
         ("02.4", V5P.flops["int8"] / (2 * 8 * 128**2), "a clock doubled"),
+        ("02.4", V5P.flops["bf16"] / (2 * 16 * 128**2), "cores counted twice"),
+        ("02.5", V6E.flops["int8"] / (2 * 256**2 * 1.75e9), "twice as many"),
+        ("02.6", 12, "rounded up"),
+        ("02.6", V5E.flops["bf16"] / V5E.onchip_bandwidth / 2, "the bf16 peak"),
+        ("02.7", 4 * 256 * 2048 * 1.05e9 / 275e12, "half of it"),
+        ("02.7", 4 * 256 * 2 * 2048 * 2.1e9 / 275e12, "two operations a cycle"),
+        ("02.7", 275e12 / (2 * 2048 * 1.05e9), "for one operation"),
+        ("02.8", 193, "close, not exact"),
+        ("02.9", 514, "close, not exact"),
+        ("02.9", 256, "chips"),
+        ("02.14", (340e9 + 32e9) / 32 / (0.8 * 819e9), "the time of a step"),
+        ("02.15", 2880 / 3072 * 918e12 / (2 * 32e9), "one side padded"),
         ("03.1", 2 * 132 * 4096, "sparse peak"),
         ("03.1", H100.flops["bf16"] / CLOCK_1980, "the highest clock"),
         ("03.6", 79, "percent"),
@@ -82,9 +96,63 @@ def smaller(*case):
     return min(times(*case)), sum(times(*case))
 
 
+def tiles(D, F, size):
+    return -(-D // size) * -(-F // size)
+
+
+def last_waits(B, D, F, size):
+    return size + tiles(D, F, size) * max(B, size) + 2 * size - 2
+
+
+def rounded_once(B, D, F, size):
+    return size + (-(-D * F // size**2) - 1) * max(B, size) + B + 2 * size - 2
+
+
+def without_crossing(B, D, F, size):
+    return size + (tiles(D, F, size) - 1) * max(B, size) + B
+
+
+def one_more(peak, side, fastest):
+    return int(peak / (2 * side**2 * fastest)) + 1
+
+
+def narrow_activations(B, D, F, w, size, mxus, clock, bandwidth):
+    math = tiles(D, F, size) * max(B, size) / mxus / clock
+    return max(math, w * (D * F + B * D + B * F) / bandwidth)
+
+
+def padded_weights(B, D, F, w, size, mxus, clock, bandwidth):
+    cells = tiles(D, F, size) * size**2
+    math = cells / size**2 * max(B, size) / mxus / clock
+    return max(math, (w * cells + 2 * B * D + 2 * B * F) / bandwidth)
+
+
+def four_wide(machine, b, n):
+    """Columns of half a block: every weight once, and X twice as often."""
+    for f in range(0, n, 4):
+        sums = [machine.zeros(8, 4) for _ in range(0, b, 8)]
+        for d in range(0, n, 8):
+            tile = machine.load("W", rows=(d, d + 8), cols=(f, f + 4))
+            for i, c in enumerate(sums):
+                x = machine.load("X", rows=(8 * i, 8 * i + 8), cols=(d, d + 8))
+                machine.multiply_add(c, x, tile)
+                machine.free(x)
+            machine.free(tile)
+        for i, c in enumerate(sums):
+            machine.store(c, "Y", row=8 * i, col=f)
+            machine.free(c)
+
+
 @pytest.mark.parametrize(
     ("question", "answer", "slip"),
     [
+        ("02.11", last_waits, "the last tile waits"),
+        ("02.11", rounded_once, "rounded up once"),
+        ("02.11", without_crossing, "crossing left out"),
+        ("02.12", one_more, "always one more"),
+        ("02.13", four_wide, "columns narrower than 8"),
+        ("02.16", narrow_activations, "activations as narrow as weights"),
+        ("02.16", padded_weights, "padding on the wire"),
         ("01.9", times, "the two times"),
         ("01.9", one_flop, "multiply-add"),
         ("01.9", one_byte, "bytes per value"),

@@ -95,8 +95,8 @@ BUSY = Number(
     id="02.2",
     title="A hundred tokens on a Trillium",
     task="""
-        **Given** a Trillium, 100 tokens and a matrix of very many tiles, each
-        prefetched.
+        **Given** a Trillium, 100 tokens and a matrix of very many tiles. Each tile's
+        weights load while the tile before it multiplies.
 
         **Wanted** the share of an MXU's cell-cycles that multiply, as a fraction.
     """,
@@ -109,7 +109,7 @@ BUSY = Number(
             "the old side", 2, "Trillium's array is larger than those before it."
         ),
         Slip(
-            "no prefetch",
+            "one weight a cell",
             lambda right: 100 / (100 + side(TRILLIUM)),
             "That loads each tile after the last one has finished. Each cell has room "
             "for a second weight.",
@@ -117,8 +117,8 @@ BUSY = Number(
         slips.percent(),
         slips.inverse(),
     ),
-    hint="With prefetch, a tile takes max(B, s) cycles. In how many of them does a "
-    "cell work?",
+    hint="With a second weight in each cell, a tile takes max(B, s) cycles. In how "
+    "many of them does a cell work?",
     solution="""
         Loading the next tile takes as many cycles as the array has rows; in B of them
         a cell multiplies.
@@ -133,7 +133,7 @@ USEFUL = Number(
     id="02.3",
     title="Odd shapes",
     task=r"""
-        **Given** a weight matrix of $80 \times 1000$ on a Trillium.
+        **Given** a weight matrix of $80 \times 640$ on a Trillium.
 
         **Wanted** the share of the multiplications that meet a real weight, as a
         fraction.
@@ -141,25 +141,31 @@ USEFUL = Number(
     given=stated(chips.TPU_V6E, "mxu_size"),
     stub="share = ...",
     unit="",
-    rtol=0.02,  # 0.31 is right, rounded: one side alone is 2.3 % away
-    expected=lambda: systolic.useful(80, 1000, side(TRILLIUM)),
+    expected=lambda: systolic.useful(80, 640, side(TRILLIUM)),
     slips=(
         Slip(
             "the other side padded",
-            lambda right: 1000 / systolic.padded(1000, side(TRILLIUM)),
+            lambda right: 640 / systolic.padded(640, side(TRILLIUM)),
             "The contracted size is padded as well.",
         ),
-        slips.scaled(
-            "the old side", 2, "Trillium's array is larger than those before it."
+        Slip(
+            "the contracted side alone",
+            lambda right: 80 / systolic.padded(80, side(TRILLIUM)),
+            "The output size is padded as well.",
+        ),
+        Slip(
+            "the old side",
+            lambda right: systolic.useful(80, 640, side(V5P)),
+            "Trillium's array is larger than those before it.",
         ),
         slips.percent(),
     ),
     hint="Round both sizes up to multiples of the array's side.",
     solution="""
-        80 becomes 256, and 1,000 becomes 1,024: less than a third is useful.
+        80 becomes 256, and 640 becomes 768: about a quarter is useful.
 
         ```python
-        share = 80 * 1000 / (256 * 1024)
+        share = 80 * 640 / (256 * 768)
         ```
     """,
 )
@@ -183,6 +189,11 @@ CLOCK = Number(
             2,
             "The peak counts a multiply and its add as two FLOPs, in bf16, and the "
             "number of MXUs is the whole chip's, not one core's. Which of the three?",
+        ),
+        slips.scaled(
+            "cores counted twice",
+            1 / 2,
+            "The number of MXUs is the whole chip's, both cores together.",
         ),
         slips.scaled(
             "one array",
@@ -228,7 +239,11 @@ COUNT = Number(
             1 / 2,
             "That is what the page lists. Is that enough to reach the peak?",
         ),
-        slips.multiply_add(2),
+        slips.scaled(
+            "twice as many",
+            2,
+            "A multiply and its add are two FLOPs, and the peak is the one in bf16.",
+        ),
         slips.scaled(
             "the old side", 4, "Trillium's array is larger than those before it."
         ),
@@ -271,6 +286,14 @@ VMEM = Number(
             2,
             "An int8 weight is one byte, and a token does two FLOPs with it.",
         ),
+        slips.scaled(
+            "the bf16 peak", 1 / 2, "The chip multiplies in int8: which peak is that?"
+        ),
+        Slip(
+            "rounded up",
+            lambda right: math.ceil(right),
+            "Leave the quotient as it is: it need not be a whole number.",
+        ),
         slips.inverse(),
     ),
     hint="Each token does two OPs with every weight; a weight is one byte.",
@@ -301,9 +324,21 @@ VECTOR = Number(
     expected=lambda: 4 * 256 * V4.cores * V4.lanes * V4.clock / V4.flops["bf16"],
     slips=(
         slips.scaled(
-            "one of the two products",
+            "half of it",
             1 / 2,
-            "A score is made in one matmul and used in another.",
+            "A score is made in one matmul and used in another, and the chip has the "
+            "lanes of two cores.",
+        ),
+        slips.scaled(
+            "two operations a cycle",
+            2,
+            "Here a lane does one operation a cycle, a multiply or an add.",
+        ),
+        Slip(
+            "for one operation",
+            lambda right: 4 * 256 / right,
+            "So many FLOPs take as long as one vector operation. How many does a score "
+            "cost?",
         ),
         Slip(
             "FLOPs for operations",
@@ -336,6 +371,7 @@ HOSTS = Number(
     """,
     stub="hosts = ...",
     unit="hosts",
+    rtol=0,
     expected=lambda: Torus(V5P, (8, 8, 12)).hosts,
     slips=(
         slips.scaled("two trays a host", 1 / 2, "That holds for v5e and Trillium."),
@@ -364,9 +400,14 @@ DEVICES = Number(
     """,
     stub="devices = ...",
     unit="devices",
+    rtol=0,
     expected=lambda: Torus(IRONWOOD, (4, 8, 8)).chips * IRONWOOD.devices_per_chip,
     slips=(
-        slips.device_not_chip(1 / 2),
+        slips.scaled(
+            "chips",
+            1 / 2,
+            "Those are the chips. Which chips show up as more than one device?",
+        ),
         Slip(
             "hosts",
             lambda right: Torus(IRONWOOD, (4, 8, 8)).hosts,
@@ -405,7 +446,7 @@ FACTOR = Number(
         Slip(
             "two precisions",
             lambda right: IRONWOOD.flops["fp8"] / V4.flops["bf16"],
-            "Above the line is fp8, below it bf16.",
+            "Above the line is fp8. Which precision does the program use?",
         ),
         Slip(
             "bandwidth",
@@ -421,7 +462,8 @@ FACTOR = Number(
         factor = chips.TPU_7X.flops["bf16"] / chips.TPU_V4.flops["bf16"]
         ```
 
-        The launch compared 4,614 with 275 TFLOPs/s: fp8 with bf16, twice as much.
+        The claim, as reported from Hot Chips 2025, compares 4,614 with 275 TFLOPs/s:
+        fp8 with bf16, twice as much.
     """,
 )
 
@@ -465,7 +507,7 @@ CYCLES = Function(
     examples=((1, 1, 1, 128), (128, 256, 128, 128), (64, 129, 128, 128)),
     slips=(
         Slip(
-            "no prefetch",
+            "one weight a cell",
             lambda B, D, F, size: systolic.cycles(
                 B, _tiles(D, F, size), size, prefetch=False
             ),
@@ -480,6 +522,33 @@ CYCLES = Function(
             "whole tiles only",
             lambda B, D, F, size: systolic.cycles(B, max(1, D * F // size**2), size),
             "D and F are each rounded up to whole tiles.",
+        ),
+        Slip(
+            "rounded up once",
+            lambda B, D, F, size: systolic.cycles(B, math.ceil(D * F / size**2), size),
+            "Round D and F up one by one, and not their product.",
+        ),
+        Slip(
+            "the last tile waits",
+            lambda B, D, F, size: (
+                size + _tiles(D, F, size) * max(B, size) + 2 * size - 2
+            ),
+            "No weights load behind the last tile: it takes no longer than its tokens.",
+        ),
+        Slip(
+            "the first weights left out",
+            lambda B, D, F, size: _cycles(B, D, F, size) - size,
+            "Before the first token, every weight has to fall into its cell.",
+        ),
+        Slip(
+            "crossing left out",
+            lambda B, D, F, size: _cycles(B, D, F, size) - (2 * size - 2),
+            "The last token has entered, but its wave has not reached the far corner.",
+        ),
+        Slip(
+            "steps for cells",
+            lambda B, D, F, size: _cycles(B, D, F, size) + 2,
+            "From the first of so many cells to the last it takes one step fewer.",
         ),
     ),
     hint="Round D and F up to tiles. Every tile but the last takes max(B, size) "
@@ -521,8 +590,13 @@ AUDIT = Function(
         rng.choice((64, 128, 256)),
         rng.randint(700, 2200) * 1e6,
     ),
-    examples=((1e12, 256, 2e9), (918e12, 256, 2e9)),
+    examples=((1e12, 256, 2e9), (918e12, 256, 2e9), (2**19 * 1e9, 256, 1e9)),
     slips=(
+        Slip(
+            "always one more",
+            lambda peak, side, fastest: int(peak / (2 * side**2 * fastest)) + 1,
+            "Where a whole number of arrays reaches the peak exactly, it is enough.",
+        ),
         Slip(
             "rounded down",
             lambda peak, side, fastest: int(peak / (2 * side**2 * fastest)),
@@ -599,6 +673,11 @@ STATIONARY = Traffic(
             "stand and the tokens stream.",
         ),
         Slip(
+            "columns narrower than 8",
+            lambda b, n: 4 * (n * n + 2 * b * n * (n // BLOCK) + b * n),
+            "X passes once for each block column of W. Are your columns 8 wide?",
+        ),
+        Slip(
             "results back and forth",
             lambda b, n: _once(b, n) + 8 * b * n * (n // BLOCK - 1),
             "The sums leave the scratchpad and come back. There is room to keep them "
@@ -669,7 +748,7 @@ DECODE = Number(
         Slip(
             "the users' bytes left out",
             lambda right: _written(340e9 / CHIPS),
-            "The weights are not all that a step reads.",
+            "A step also reads what is kept of the text of each of the 64 users.",
         ),
         Slip(
             "the users' bytes on every chip",
@@ -680,6 +759,11 @@ DECODE = Number(
             "two bytes a weight",
             lambda right: _written((2 * 340e9 + USERS * EACH) / CHIPS),
             "How many bytes does a weight take in int8?",
+        ),
+        Slip(
+            "the time of a step",
+            lambda right: USERS / right,
+            "So long takes one step. How many tokens does it write?",
         ),
         slips.scaled(
             "the whole peak", 1 / REACHED, "The reads do not reach all of the peak."
@@ -731,6 +815,11 @@ STREAMED = Number(
             "padding on both sides, or on none",
             lambda right: _streamed(size=1),
             "Padding lengthens the multiplication, and not the transfer.",
+        ),
+        Slip(
+            "one side padded",
+            lambda right: (_streamed(size=1) * right) ** 0.5,
+            "Both sides of the matrix are rounded up to whole tiles.",
         ),
         Slip(
             "the old side",
@@ -815,6 +904,7 @@ PACE = Function(
         (1, 128, 128, 2, 128, 4, 1.5e9, 800e9),
         (2000, 2880, 2880, 1, 256, 4, 1.75e9, 1600e9),
         (64, 8192, 8192, 1, 128, 4, 1e9, 8000e9),
+        (300, 4000, 4000, 0.5, 256, 8, 2e9, 700e9),
     ),
     slips=(
         Slip(
@@ -844,6 +934,22 @@ PACE = Function(
                 B, D, F, w, size, 1, clock, bandwidth
             ),
             "All arrays of the chip work.",
+        ),
+        Slip(
+            "padding on the wire",
+            lambda B, D, F, w, size, mxus, clock, bandwidth: max(
+                _legs(B, D, F, w, size, mxus, clock, bandwidth)[0],
+                (w * _tiles(D, F, size) * size**2 + 2 * B * (D + F)) / bandwidth,
+            ),
+            "The weights cross the HBM without padding.",
+        ),
+        Slip(
+            "activations as narrow as weights",
+            lambda B, D, F, w, size, mxus, clock, bandwidth: max(
+                _legs(B, D, F, w, size, mxus, clock, bandwidth)[0],
+                w * (D * F + B * D + B * F) / bandwidth,
+            ),
+            "Activations and results take two bytes each, whatever a weight takes.",
         ),
         Slip(
             "weights alone",

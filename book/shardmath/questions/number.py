@@ -70,6 +70,9 @@ class Number(Question):
             if self._near(value, slip.wrong(right)):
                 name = slip.name[0].upper() + slip.name[1:]
                 return Finding("wrong", f"{given}. {name}? {slip.says}", slip.name)
+        if not self.rtol and math.isclose(value, right, rel_tol=_CLOSE):
+            said = f"{given} is within {_CLOSE:.0%} of it, and must be exact."
+            return Finding("wrong", said, "close, not exact")
         if math.isclose(value, right, rel_tol=_CLOSE):
             said = f"{given} is within {_CLOSE:.0%} of it. Rounded too early?"
             return Finding("wrong", said, "rounded too early")
