@@ -876,7 +876,7 @@ FEWEST = Function(
     """,
     stub="def fewest(B, D, F, n): ...",
     spec=_fewest,
-    gives=(("each chip sends", "bytes"),),
+    gives=(("what each chip sends", "bytes"),),
     cases=lambda rng: (
         64 * rng.randint(1, 64),
         64 * rng.randint(16, 64),
