@@ -783,6 +783,7 @@ _PER_BYTE = chips.TPU_V4.flops["bf16"] / chips.TPU_V4.link_bandwidth
 HIDDEN_GATHER = Number(
     id="06.16",
     title="Copies that help to gather",
+    points=2,
     task=r"""
         **Given** $A[B_{XZ}, D] \cdot W[D_X, F_Y] \to C[B_{XZ}, F_Y]$ in bf16 with
         $D = 8192$, $F = 32{,}768$, on $4 \times 4 \times 4$ TPU v4. $X$, $Y$ and $Z$
@@ -864,6 +865,7 @@ def _without_columns(B: int, D: int, F: int, n: int) -> float:
 FEWEST = Function(
     id="06.17",
     title="The fewest bytes for the whole result",
+    points=2,
     task=r"""
         **Given** $A[B, D] \cdot W[D_X, F] \to C[B, F]$ in bf16 and $n = |X|$. Every
         chip has all tokens, and shall have the whole result. Three plans compete.
@@ -940,6 +942,7 @@ def _gathered_weights(a, w) -> Collective:
 TWO_STEPS = Sharded(
     id="06.18",
     title="Two axes, two collectives",
+    points=2,
     task=r"""
         **Given** each device's part of $A[B_X, D_Y]$ and $W[D_{YX}, F]$ on a mesh with
         $|X| = 4$, $|Y| = 2$.
