@@ -113,12 +113,36 @@ def test_a_matmul_that_divides_evenly_reaches_the_peak():
         (lambda: simulate([], 4), "tiles = 0"),
         (lambda: simulate([1.0, -1.0], 4), r"seconds\[1\] = -1.0"),
         (lambda: tiles_of(0, 8, (8, 8)), "B = 0"),
+        (lambda: tiles_of(8, 8, 5), "tile = 5: must be two sizes"),
+        (lambda: tiles_of(8, 8, (8, 0)), r"tile\[1\] = 0: must be a whole number"),
+        (lambda: TiledMatmul(8, 8, 8, chips.H100, (128,)), r"tile = \(128,\): must be"),
+        (lambda: TiledMatmul(8, 8, 8, chips.H100, (0.1, 8)), r"tile\[0\] = 0.1"),
+        (lambda: TiledMatmul(1.5, 8, 8, chips.H100), "B = 1.5: must be a whole number"),
+        (lambda: TiledMatmul(8, 10**400, 8, chips.H100), "D = 10+: must be a finite"),
+        (lambda: TiledMatmul(8, 8, 8, "H100"), "chip = 'H100': must be a Chip"),
+        (lambda: TiledMatmul(8, 8, 8, chips.H100, precision=[]), "must be one of fp64"),
         (lambda: TiledMatmul(8, 8, 8, chips.H800).waves, "no source states 'cores'"),
     ],
 )
 def test_bad_input_is_refused_with_what_is_valid(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("seconds", [5, None, (t for t in (1.0, 2.0))])
+def test_the_times_of_the_tiles_are_a_list(seconds):
+    with pytest.raises(TypeError, match="seconds = .*: must be a list"):
+        simulate(seconds, 4)
+
+
+def test_tiles_are_counted_exactly_where_a_float_is_not():
+    assert tiles_of(2**60 + 1, 1, (1, 1)) == 2**60 + 1
+    assert tiles_of(3 * 10**17 + 1, 1, (3, 1)) == 10**17 + 1
+
+
+def test_sms_beyond_the_tiles_stay_idle_and_take_no_room():
+    run = simulate([1.0, 2.0], 10**12)
+    assert (run.seconds, run.sms, run.used) == (2, 10**12, 3 / 2e12)
 
 
 def boxes(svg: str) -> list[dict[str, float]]:

@@ -134,7 +134,7 @@ def positive(**sizes: object) -> list[int | float]:
     """
     found = []
     for name, size in sizes.items():
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, OverflowError):
             found.append(number(name, size))
             if found[-1] > 0 and math.isfinite(found[-1]):
                 continue
@@ -170,7 +170,7 @@ def bytes_per_value(precision: str) -> float:
     >>> bytes_per_value("bf16")
     2.0
     """
-    if precision not in PRECISION_BYTES:
+    if not isinstance(precision, str) or precision not in PRECISION_BYTES:
         known = ", ".join(PRECISION_BYTES)
         raise ValueError(f"precision {precision!r}: must be one of {known}")
     return PRECISION_BYTES[precision]

@@ -14,7 +14,7 @@ from itertools import groupby
 
 from .chips import Chip
 from .drawing import svg
-from .units import positive, show, whole
+from .units import bytes_per_value, positive, show, whole
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,20 @@ def tiles_of(B: int, F: int, tile: tuple[int, int]) -> int:
     >>> tiles_of(896, 2432, (128, 128))
     133
     """
-    b, f = tile
-    B, F, b, f = positive(B=B, F=F, b=b, f=f)
-    return math.ceil(B / b) * math.ceil(F / f)
+    B, F = whole(B=B, F=F)
+    b, f = _sides(tile)
+    return -(-B // b) * -(-F // f)
+
+
+def _sides(tile: Sequence[int]) -> tuple[int, int]:
+    """Rows and columns of a tile as Python's ints."""
+    try:
+        b, f = tile
+    except (TypeError, ValueError):
+        wanted = "must be two sizes, such as (128, 128)"
+        raise ValueError(f"tile = {tile!r}: {wanted}") from None
+    b, f = whole(**{"tile[0]": b, "tile[1]": f})
+    return b, f
 
 
 @dataclass(frozen=True)
@@ -79,10 +90,14 @@ class TiledMatmul:
     kernels that cut tiles along D to fill the last wave (split-K, stream-K).
 
     Args:
-        B, D, F: tokens, contracted size, output size.
+        B, D, F: tokens, contracted size, output size, each a whole number.
         chip: a record with its number of SMs ("cores").
         tile: rows and columns of one tile.
         precision: sets C, the dense peak.
+
+    Raises:
+        ValueError: a size or side that is no whole number from 1, an unknown precision,
+            or a `chip` that is no record of chips.
     """
 
     B: int
@@ -93,11 +108,15 @@ class TiledMatmul:
     precision: str = "bf16"
 
     def __post_init__(self) -> None:
-        sizes = positive(B=self.B, D=self.D, F=self.F)
-        for name, size in zip("BDF", sizes, strict=True):
+        sizes = {"B": self.B, "D": self.D, "F": self.F}
+        positive(**sizes)  # raises for what no float can hold
+        for name, size in zip("BDF", whole(**sizes), strict=True):
             object.__setattr__(self, name, size)
-        b, f = self.tile
-        object.__setattr__(self, "tile", tuple(positive(b=b, f=f)))
+        object.__setattr__(self, "tile", _sides(self.tile))
+        if not isinstance(self.chip, Chip):
+            wanted = "must be a Chip, such as chips.H100"
+            raise ValueError(f"chip = {self.chip!r}: {wanted}")
+        bytes_per_value(self.precision)  # raises for what is no precision
 
     @property
     def waves(self) -> Waves:
@@ -192,9 +211,11 @@ def simulate(seconds: Sequence[float], sms: int) -> Schedule:
     >>> simulate([1.0] * 133, 132).seconds
     2.0
     """
+    if not hasattr(seconds, "__len__"):
+        raise TypeError(f"seconds = {seconds!r}: must be a list, one time for each tile")
     sms = Waves(len(seconds), sms).sms  # raises for what cannot be scheduled
     seconds = positive(**{f"seconds[{n}]": time for n, time in enumerate(seconds)})
-    free = [(0.0, sm) for sm in range(sms)]
+    free = [(0.0, sm) for sm in range(min(sms, len(seconds)))]  # the rest stay idle
     runs = []
     for tile, duration in enumerate(seconds):
         start, sm = heapq.heappop(free)
