@@ -9,6 +9,7 @@ from shardmath import answers, chips, grading
 H100, B200, TPU_7X, V5P = chips.H100, chips.B200, chips.TPU_7X, chips.TPU_V5P
 H200, V5E, V6E = chips.H200, chips.TPU_V5E, chips.TPU_V6E
 CLOCK_1980 = H100.fact("clock").said("book_gpu")
+WAVE = 2 * 128 * 256 * 8192 * 132 / H100.flops["bf16"]  # of tiles 128 x 256
 EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
 
 
@@ -47,14 +48,32 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("02.15", 2880 / 3072 * 918e12 / (2 * 32e9), "one side padded"),
         ("03.1", 2 * 132 * 4096, "sparse peak"),
         ("03.1", H100.flops["bf16"] / CLOCK_1980, "the highest clock"),
+        ("03.1", 528 * 4096, "of a Tensor Core"),
+        ("03.1", 2 * 132 * 128, "the lanes"),
+        ("03.2", B200.flops["bf16"] / (148 * 8192), "clock of the bf16 peak"),
+        ("03.3", 20, None),
+        ("03.3", 21, "the file as one"),
+        ("03.3", 2**18 / (4 * 96 * 32), "not rounded"),
+        ("03.3", 84, "bytes for registers"),
+        ("03.3", 20 / 64, "the occupancy"),
+        ("03.5", 132 * 8 * 32 * 4 * 1.83e9 / 700, "loads of four bytes"),
+        ("03.5", 132 * 32 * 16 * 1.83e9 / 700, "one warp an SM"),
         ("03.6", 79, "percent"),
+        ("03.6", 1 - 256 / 324, "the idle share"),
         ("03.6", 324 / 256, "upside down"),
-        (
-            "03.7",
-            2 * 128 * 256 * 8192 * 132 / H100.fact("sparse.bf16").value,
-            "sparse peak",
-        ),
-        ("03.7", 2 * 128 * 256 * 8192 / (4096 * CLOCK_1980), "the highest clock"),
+        ("03.7", "215 us", None),
+        ("03.7", WAVE / 2 * 3, "sparse peak, or one FLOP"),
+        ("03.7", WAVE * 3 * 1.83 / 1.98, "the highest clock"),
+        ("03.7", WAVE / 2 * 5, "square tiles"),
+        ("03.7", WAVE, "one wave"),
+        ("03.7", WAVE * 2, "waves rounded down"),
+        ("03.7", WAVE * 288 / 132, "idle SMs at work"),
+        ("03.7", WAVE * 3 / 132, "the whole chip on each tile"),
+        ("03.8", 35e15 / 22e12 / 4, "critical batch"),
+        ("03.8", 4e15 / 22e12, "the 16-bit peak"),
+        ("03.15", 4 * 143.252 / 35.314, None),
+        ("03.15", 4 * (143.252 + 28.563) / (35.314 + 17.138), "times added up"),
+        ("03.16", 1e9 / 3.35e12, "the data sheet alone"),
         (
             "03.9",
             B200.fact("sparse.bf16").value * 2 / 256,
@@ -143,6 +162,17 @@ def four_wide(machine, b, n):
             machine.free(c)
 
 
+def left(B, F, b, f, sms):
+    count = -(-B // b) * -(-F // f)
+    return B * F / (b * f * sms * -(-count // sms))
+
+
+def fitting(registers, smem, threads, file, shared, most, parts=4, nbytes=4):
+    warps = -(-threads // 32)
+    fit = parts * (file // parts // (nbytes * 32 * registers))
+    return min(fit // warps, most // warps, shared // max(smem, 1))
+
+
 @pytest.mark.parametrize(
     ("question", "answer", "slip"),
     [
@@ -157,11 +187,21 @@ def four_wide(machine, b, n):
         ("01.9", one_flop, "multiply-add"),
         ("01.9", one_byte, "bytes per value"),
         ("01.9", smaller, "minimum for maximum"),
+        ("03.11", lambda *case: 100 * left(*case), "percent"),
+        ("03.11", lambda *case: 1 - left(*case), "the share lost"),
+        ("03.12", lambda *case: fitting(*case, parts=1), "the file as one"),
+        ("03.12", lambda *case: fitting(*case, nbytes=1), "bytes for registers"),
+        ("03.12", lambda *case: fitting(*case[:5], 10**9), "resident warps left out"),
     ],
 )
 def test_what_a_reader_writes_is_named(question, answer, slip):
     found = grading.examine(answers.find(question), answer)
     assert (found.verdict, found.slip) == ("wrong", slip), found
+
+
+def test_a_right_count_of_blocks_is_accepted():
+    found = grading.examine(answers.find("03.12"), fitting)
+    assert found.verdict == "correct", found
 
 
 @pytest.mark.parametrize(

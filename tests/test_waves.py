@@ -131,7 +131,7 @@ def test_bad_input_is_refused_with_what_is_valid(call, message):
 
 @pytest.mark.parametrize("seconds", [5, None, (t for t in (1.0, 2.0))])
 def test_the_times_of_the_tiles_are_a_list(seconds):
-    with pytest.raises(TypeError, match="seconds = .*: must be a list"):
+    with pytest.raises(TypeError, match=r"seconds = .*: must be a list"):
         simulate(seconds, 4)
 
 

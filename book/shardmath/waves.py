@@ -212,7 +212,7 @@ def simulate(seconds: Sequence[float], sms: int) -> Schedule:
     2.0
     """
     if not hasattr(seconds, "__len__"):
-        raise TypeError(f"seconds = {seconds!r}: must be a list, one time for each tile")
+        raise TypeError(f"seconds = {seconds!r}: must be a list, a time for each tile")
     sms = Waves(len(seconds), sms).sms  # raises for what cannot be scheduled
     seconds = positive(**{f"seconds[{n}]": time for n, time in enumerate(seconds)})
     free = [(0.0, sm) for sm in range(min(sms, len(seconds)))]  # the rest stay idle

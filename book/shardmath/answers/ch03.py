@@ -67,6 +67,16 @@ PER_CLOCK = Number(
             1 / 4,
             "How many Tensor Cores does one SM have?",
         ),
+        slips.scaled(
+            "of a Tensor Core",
+            4,
+            "The FLOPs per clock in the record are those of a whole SM.",
+        ),
+        Slip(
+            "the lanes",
+            lambda right: 2 * _fact(chips.H100, "cores") * _fact(chips.H100, "lanes"),
+            "Those are the lanes. The Tensor Cores do far more.",
+        ),
         Slip(
             "one SM",
             lambda right: _fact(chips.H100, "flops_per_clock"),
@@ -114,6 +124,15 @@ CLOCK = Number(
             "That is the clock the chip would need if it had one SM.",
         ),
         Slip(
+            "clock of the bf16 peak",
+            lambda right: (
+                chips.B200.flops["bf16"]
+                / _fact(chips.B200, "cores")
+                / _fact(chips.B200, "flops_per_clock")
+            ),
+            "That is the clock of the Tensor Cores' peak. The lanes' takes another.",
+        ),
+        Slip(
             "Tensor Core peak",
             lambda right: right * chips.B200.flops["bf16"] / chips.B200.flops["fp32"],
             "That is the peak of the Tensor Cores. The lanes have one of their own.",
@@ -136,8 +155,9 @@ RESIDENT = Number(
     id="03.3",
     title="Warps that fit",
     task="""
-        **Given** a kernel on an H100 that takes 168 registers a thread, of four bytes
-        each, and so little SMEM that it limits nothing.
+        **Given** a kernel on an H100 that takes 96 registers a thread, of four bytes
+        each, and so little SMEM that it limits nothing. An SM's registers lie in four
+        equal subpartitions, and those of a warp all in one of them.
 
         **Wanted** the warps that are resident on one SM.
     """,
@@ -145,40 +165,59 @@ RESIDENT = Number(
     stub="warps = ...",
     unit="warps",
     rtol=0.001,
-    expected=lambda: float(
-        _fact(chips.H100, "registers_bytes") // _fact(chips.H100, "cores") // (4 * 5376)
-    ),
+    expected=lambda: float(4 * (2**16 // (4 * 96 * 32))),
     slips=(
         Slip(
+            "the file as one",
+            lambda right: float(2**18 // (4 * 96 * 32)),
+            "A warp cannot lie in two subpartitions. How many fit into one?",
+        ),
+        Slip(
             "not rounded",
-            lambda right: 2**16 / 5376,
+            lambda right: 2**18 / (4 * 96 * 32),
             "A warp is resident whole or not at all.",
         ),
         Slip(
             "rounded up",
-            lambda right: right + 1,
-            "The last of these does not fit.",
+            lambda right: right + 4,
+            "The last of these do not fit.",
+        ),
+        Slip(
+            "one subpartition",
+            lambda right: right / 4,
+            "That is one subpartition. An SM has four.",
         ),
         Slip(
             "the most possible",
             lambda right: float(_fact(chips.H100, "warps")),
             "So many fit if their registers do. Do they?",
         ),
+        Slip(
+            "bytes for registers",
+            lambda right: float(4 * (2**16 // (96 * 32))),
+            "The record has the register file in bytes, and a register has four.",
+        ),
         slips.scaled(
             "threads for warps",
             32,
             "Those are threads. A warp has 32 of them.",
         ),
+        Slip(
+            "the occupancy",
+            lambda right: right / _fact(chips.H100, "warps"),
+            "That is the share of the most possible. The warps are wanted.",
+        ),
     ),
-    hint="A register has four bytes, a warp 32 threads. Round down.",
+    hint="A register has four bytes, a warp 32 threads. Round down in a subpartition.",
     solution="""
         ```python
         h100 = chips.H100
         file = h100.fact("registers_bytes").value // h100.fact("cores").value
-        warps = file // (4 * 168 * 32)
+        warps = 4 * (file // 4 // (4 * 96 * 32))
         ```
 
-        12 of 64, an occupancy of 19 %.
+        Five in each subpartition, so 20 of 64: an occupancy of 31 %. A file in one
+        piece would hold 21.
     """,
 )
 
@@ -265,6 +304,8 @@ ASKED = Number(
             8,
             "Only eight of the 64 possible warps are resident here.",
         ),
+        slips.scaled("one warp an SM", 1 / 8, "Every SM has eight warps here."),
+        slips.scaled("loads of four bytes", 1 / 4, "Each load asks for 16 bytes."),
         Slip(
             "the highest clock",
             lambda right: right * HIGHEST_CLOCK / _fact(chips.H100, "clock"),
@@ -317,6 +358,11 @@ USED = Number(
             "So much of the last wave is used. The waves before it were full.",
         ),
         Slip(
+            "the idle share",
+            lambda right: 1 - right,
+            "That is the share in which SMs wait. The other one is wanted.",
+        ),
+        Slip(
             "square tiles",
             lambda right: waves.Waves(512, _fact(chips.A100_80GB, "cores")).used,
             "That is the share with tiles of 128 × 128.",
@@ -334,13 +380,13 @@ USED = Number(
     """,
 )
 
-_EDGE = waves.TiledMatmul(1000, 8192, 3000, chips.H100, (128, 256))
+_EDGE = waves.TiledMatmul(1000, 8192, 9000, chips.H100, (128, 256))
 
 EDGE = Number(
     id="03.7",
     title="Edges and idle SMs",
     task=r"""
-        **Given** $X[1000, 8192] \cdot W[8192, 3000]$ in bf16, in tiles of 128 × 256 on
+        **Given** $X[1000, 8192] \cdot W[8192, 9000]$ in bf16, in tiles of 128 × 256 on
         an H100. Only math counts.
 
         **Wanted** the time, with whole tiles and whole waves.
@@ -350,7 +396,12 @@ EDGE = Number(
     unit="s",
     expected=lambda: _EDGE.seconds,
     slips=(
-        slips.sparse_peak(1 / 2),
+        slips.scaled(
+            "sparse peak, or one FLOP",
+            1 / 2,
+            "The dense peak counts, and a multiply and the add that follows are two "
+            "FLOPs.",
+        ),
         Slip(
             "the highest clock",
             lambda right: right * _fact(chips.H100, "clock") / HIGHEST_CLOCK,
@@ -364,7 +415,21 @@ EDGE = Number(
         Slip(
             "idle SMs at work",
             lambda right: right * _EDGE.waves.used,
-            "There are fewer tiles than SMs, and a tile stays on one SM.",
+            "In the last wave some SMs have no tile, and a tile stays on one SM.",
+        ),
+        slips.scaled("waves rounded down", 2 / 3, "The last wave takes its time, too."),
+        slips.scaled("one wave", 1 / 3, "How many tiles are there, and how many SMs?"),
+        Slip(
+            "square tiles",
+            lambda right: (
+                waves.TiledMatmul(1000, 8192, 9000, chips.H100, (128, 128)).seconds
+            ),
+            "That is the time with tiles of 128 × 128.",
+        ),
+        Slip(
+            "the whole chip on each tile",
+            lambda right: right / _fact(chips.H100, "cores"),
+            "A tile has one SM, which has its share of the peak.",
         ),
         Slip(
             "edges cut off",
@@ -375,15 +440,15 @@ EDGE = Number(
     hint="How many tiles, and how many waves? One wave lasts as long as one tile on "
     "one SM.",
     solution="""
-        8 · 12 = 96 tiles, one wave, so the time is that of one tile:
+        8 · 36 = 288 tiles make three waves, and each takes as long as one tile:
 
         ```python
         h100 = chips.H100
         of_one_sm = h100.flops["bf16"] / h100.fact("cores").value
-        seconds = 2 * 128 * 256 * 8192 / of_one_sm
+        seconds = 3 * 2 * 128 * 256 * 8192 / of_one_sm
         ```
 
-        71.6 µs where 49.7 is ideal: 5 % lost at the edges, 27 % to SMs without a tile.
+        215 µs where 149 is ideal: the edges cost 5 %, SMs without a tile 27 %.
     """,
 )
 
@@ -416,6 +481,16 @@ DENSE = Number(
             "another format",
             lambda right: chips.RUBIN.intensity("fp8"),
             "That is fp8.",
+        ),
+        Slip(
+            "the 16-bit peak",
+            lambda right: chips.RUBIN.intensity("bf16"),
+            "That is bf16.",
+        ),
+        slips.scaled(
+            "critical batch",
+            1 / 4,
+            "That is a batch, in tokens. FLOPs for each byte are wanted.",
         ),
     ),
     hint="The record knows both rates. Which one do matrices without zeros get?",
@@ -597,6 +672,16 @@ EFFICIENCY = Function(
             ),
             "Rows and columns of tiles are rounded up before the waves are.",
         ),
+        Slip(
+            "percent",
+            lambda *case: 100 * _efficiency(*case),
+            "A fraction is wanted: 0.4 and 40% are the same.",
+        ),
+        Slip(
+            "the share lost",
+            lambda *case: 1 - _efficiency(*case),
+            "That is what tiles and waves cost. What do they leave?",
+        ),
     ),
     hint="Formula (3.5). Three things are rounded up.",
     solution="""
@@ -615,7 +700,7 @@ EFFICIENCY = Function(
 
 def _blocks(registers, smem, threads, file, shared, most):
     warps = math.ceil(threads / 32)
-    fits = [file // (4 * registers * 32 * warps), most // warps]
+    fits = [4 * (file // 4 // (4 * registers * 32)) // warps, most // warps]
     return min([*fits, shared // smem] if smem else fits)
 
 
@@ -626,8 +711,10 @@ BLOCKS = Function(
         **Given** a kernel's registers per thread, bytes of SMEM per block (perhaps
         none) and threads per block; and an SM's register file in bytes, its SMEM in
         bytes and the most warps that may be resident. A warp has 32 threads, and a
-        register four bytes. Three things limit the blocks: registers, which are given
-        out to whole warps; SMEM; and resident warps.
+        register four bytes. Three things limit the blocks: registers; SMEM; and
+        resident warps. Registers are given out to whole warps. They lie in four equal
+        subpartitions of the file, and those of a warp all in one of them; the warps of
+        a block may lie in different ones.
 
         **Wanted** a function that returns how many blocks are resident at once.
     """,
@@ -636,14 +723,18 @@ BLOCKS = Function(
     units={"smem": "bytes", "file": "bytes", "shared": "bytes", "most": "warps"},
     gives=(("the blocks", ""),),
     cases=lambda rng: (
-        rng.randint(16, 128),
+        8 * rng.randint(2, 24),
         1024 * rng.randint(1, 100),
         rng.randint(1, 512),
         2**18,
         1024 * rng.choice([96, 164, 228]),
         64,
     ),
-    examples=((32, 0, 256, 2**18, 2**17, 64), (32, 1024, 33, 2**18, 2**17, 64)),
+    examples=(
+        (32, 0, 256, 2**18, 2**17, 64),
+        (32, 1024, 33, 2**18, 2**17, 64),
+        (96, 1024, 96, 2**18, 2**17, 64),
+    ),
     slips=(
         Slip(
             "shared memory left out",
@@ -661,8 +752,32 @@ BLOCKS = Function(
             ),
             "A block of 33 threads takes two warps, and the registers of two.",
         ),
+        Slip(
+            "bytes for registers",
+            lambda registers, smem, threads, file, shared, most: _blocks(
+                registers, smem, threads, 4 * file, shared, most
+            ),
+            "The file is given in bytes, and a register has four.",
+        ),
+        Slip(
+            "resident warps left out",
+            lambda registers, smem, threads, file, shared, most: _blocks(
+                registers, smem, threads, file, shared, math.inf
+            ),
+            "However small the blocks, an SM holds only so many warps.",
+        ),
+        Slip(
+            "the file as one",
+            lambda registers, smem, threads, file, shared, most: min(
+                file // (4 * registers * 32 * math.ceil(threads / 32)),
+                most // math.ceil(threads / 32),
+                *([shared // smem] if smem else []),
+            ),
+            "A warp cannot lie in two subpartitions. How many warps fit into each?",
+        ),
     ),
-    hint="Three limits, each rounded down. A started warp is a whole warp.",
+    hint="Three limits, each rounded down. A started warp is a whole warp, and the "
+    "registers hold four times as many as one subpartition.",
     solution="""
         ```python
         import math
@@ -670,7 +785,8 @@ BLOCKS = Function(
 
         def blocks(registers, smem, threads, file, shared, most):
             warps = math.ceil(threads / 32)
-            limits = [file // (4 * registers * 32 * warps), most // warps]
+            fit = 4 * (file // 4 // (4 * registers * 32))
+            limits = [fit // warps, most // warps]
             if smem:
                 limits.append(shared // smem)
             return min(limits)
@@ -776,14 +892,14 @@ H200, B200 = chips.H200, chips.B200
 RENT = 4.0  # dollars an hour, given in the task
 
 
-def _worth(tile=(128, 256), waves_of=None):
+def _worth(tile=(128, 256), waves_of=None, both=max):
     """Dollars an hour of a B200 that does as many of these matmuls for a dollar."""
     times = []
     for chip in (H200, B200):
         op = waves.TiledMatmul(640, 8192, 7168, chip, tile)
         nbytes = 2 * (640 * 8192 + 8192 * 7168 + 640 * 7168)
         count = waves_of or op.waves.waves
-        times.append(max(count * op.tile_seconds, nbytes / chip.hbm_bandwidth))
+        times.append(both((count * op.tile_seconds, nbytes / chip.hbm_bandwidth)))
     return RENT * times[0] / times[1]
 
 
@@ -817,9 +933,15 @@ WORTH = Number(
             "That is the factor of the bandwidths. Does the HBM bind here?",
         ),
         Slip(
-            "one wave on both",
+            "as many waves on both",
             lambda right: _worth(waves_of=1),
-            "The two GPUs have different numbers of SMs. Count the waves of each.",
+            "The two GPUs have different numbers of SMs. Count the waves of each, in "
+            "tiles of 128 rows and 256 columns.",
+        ),
+        Slip(
+            "times added up",
+            lambda right: _worth(both=sum),
+            "The HBM works while the SMs multiply: the longer time counts.",
         ),
         Slip(
             "square tiles",
@@ -900,6 +1022,12 @@ GATHERED = Number(
             "Are enough bytes on their way for the whole bandwidth? Only whole blocks "
             "are resident, and the tightest of their limits counts.",
         ),
+        Slip(
+            "the data sheet alone",
+            lambda right: 1e9 / chips.H100.hbm_bandwidth,
+            "That takes the whole bandwidth, and every byte of it wanted. Neither is "
+            "so here.",
+        ),
         slips.scaled(
             "all that is moved is wanted",
             1 / STRIDE,
@@ -922,16 +1050,18 @@ GATHERED = Number(
             "All SMs read at the same time.",
         ),
     ),
-    hint="Blocks on an SM first, then the bytes that are on their way, then the rate, "
-    "and last the share of it that is wanted.",
+    hint="Blocks on an SM first, as in question 03.12, then the bytes that are on "
+    "their way, then the rate, and last the share of it that is wanted.",
     solution="""
-        The registers allow two blocks, the SMEM four and the warps eight: two.
+        The registers allow 20 warps and so two blocks, the SMEM four and the most
+        warps eight: two.
 
         ```python
         h100 = chips.H100
         file = h100.fact("registers_bytes").value // h100.fact("cores").value
         smem = h100.fact("onchip_bytes").value // h100.fact("cores").value
-        blocks = min(file // (4 * 96 * 256), smem // (48 * 1024), 64 // 8)
+        fit = 4 * (file // 4 // (4 * 96 * 32))
+        blocks = min(fit // 8, smem // (48 * 1024), 64 // 8)
         moved = h100.fact("cores").value * blocks * 256 * 2 * 4 * 2
         latency = h100.fact("hbm_latency").value / h100.fact("clock").value
         rate = min(h100.hbm_bandwidth, moved / latency)
@@ -1047,6 +1177,13 @@ BEST_TILE = Function(
             ),
             "The largest tile asks for the fewest bytes, but it may waste the most SM "
             "time.",
+        ),
+        Slip(
+            "multiply-add",
+            lambda B, D, F, tiles, sms, peak, l2: _least(
+                B, D, F, tiles, sms, 2 * peak, l2
+            ),
+            "A multiply and the add that follows are two FLOPs.",
         ),
         Slip(
             "one byte a value",
