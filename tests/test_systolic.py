@@ -114,6 +114,10 @@ def test_many_tiles_reach_the_limits():
         (lambda: systolic.multiply([[1, 2]], [[1]], 2), r"X has rows of \[2\] values"),
         (lambda: systolic.multiply([[1], [1, 2]], [[1]], 2), r"rows of \[1, 2\]"),
         (lambda: systolic.multiply([[1]], [[1]], 0), "size = 0"),
+        (lambda: systolic.multiply([[1]], [[1]], 10**400), "must be at most 1024"),
+        (lambda: systolic.multiply(3, [[1]], 2), "X = 3: must be rows of numbers"),
+        (lambda: systolic.multiply([[1]], [1, 2], 2), r"W = \[1, 2\]: must be rows"),
+        (lambda: systolic.multiply([["1"]], [[1]], 2), "X = '1': must be a number"),
     ],
 )
 def test_bad_input_is_refused_with_what_would_be_valid(call, message):

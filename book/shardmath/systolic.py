@@ -24,6 +24,7 @@ from typing import NamedTuple
 from .units import number, whole
 
 Matrix = Sequence[Sequence[float]]
+LARGEST = 1024  # side of an array that is still played cell by cell
 
 
 class Weight(NamedTuple):
@@ -153,7 +154,8 @@ def multiply(X: Matrix, W: Matrix, size: int, prefetch: bool = True) -> Run:
         prefetch: see `cycles`.
 
     Raises:
-        ValueError: empty or ragged arrays, or lengths that do not fit.
+        ValueError: empty or ragged arrays, what is no matrix, lengths that do not fit,
+            or a side above 1024, of which every cell would have to be played.
 
     >>> run = multiply([[1, 2], [3, 4]], [[1, 0], [0, 1]], size=2)
     >>> run.result, run.busy
@@ -175,6 +177,8 @@ def multiply(X: Matrix, W: Matrix, size: int, prefetch: bool = True) -> Run:
 def steps(X: Matrix, W: Matrix, size: int, prefetch: bool = True) -> Iterator[Cycle]:
     """The empty array, then the array after each cycle; arguments as for `multiply`."""
     (size,) = whole(size=size)
+    if size > LARGEST:
+        raise ValueError(f"size = {size}: must be at most {LARGEST} to be played")
     tokens, tiles = _tiled(X, W, size)
     above = [{} for _ in range(size)]  # by column: the weights, by cycle
     beside = [{} for _ in range(size)]  # by row: the activations, by cycle
@@ -224,7 +228,11 @@ def _tick(cycle: Cycle) -> Cells:
 
 def _numbers(name: str, rows: Matrix) -> list[list[float]]:
     """The matrix in Python's own numbers, which do not overflow."""
-    return [[number(name, value) for value in row] for row in rows]
+    try:
+        listed = [list(row) for row in rows]
+    except TypeError:
+        raise ValueError(f"{name} = {rows!r}: must be rows of numbers") from None
+    return [[number(name, value) for value in row] for row in listed]
 
 
 def _tiled(X: Matrix, W: Matrix, size: int):
