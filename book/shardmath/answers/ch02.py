@@ -42,8 +42,9 @@ TILE_CYCLES = Number(
     id="02.1",
     title="The cycles of one tile",
     task="""
-        **Given** one tile of bf16 weights on one MXU of a v5p, and 512 tokens that
-        enter one a cycle. The array is empty before.
+        **Given** the chapter's toy array with the side of a v5p's MXU, empty before.
+        One tile of weights falls in, one row a cycle, and 512 tokens enter, one a
+        cycle. Values cross one cell a cycle.
 
         **Wanted** the cycles until the last sum has left.
     """,
@@ -95,8 +96,9 @@ BUSY = Number(
     id="02.2",
     title="A hundred tokens on a Trillium",
     task="""
-        **Given** a Trillium, 100 tokens and a matrix of very many tiles. Each tile's
-        weights load while the tile before it multiplies.
+        **Given** the chapter's toy array with the side of a Trillium's MXU, 100 tokens
+        and a matrix of very many tiles. Each tile's weights load, one row a cycle,
+        while the tile before it multiplies.
 
         **Wanted** the share of an MXU's cell-cycles that multiply, as a fraction.
     """,
