@@ -108,8 +108,8 @@ def progress_file(tmp_path, monkeypatch):
 @pytest.fixture
 def registry(monkeypatch):
     known = {q.id: q for q in (number(), function(), COPY, PRODUCT)}
-    monkeypatch.setattr(answers, "chapter", lambda number: known)
-    monkeypatch.setattr(answers, "chapters", lambda: ["01"])
+    monkeypatch.setattr(answers.registry, "chapter", lambda number: known)
+    monkeypatch.setattr(answers.registry, "chapters", lambda: ["01"])
     return known
 
 
