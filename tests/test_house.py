@@ -28,7 +28,7 @@ collectives
 mesh
 networks
 transformer
-roofline waves systolic
+roofline waves systolic gpu_figure
 estimate
 chips
 facts

@@ -141,8 +141,8 @@ def plot(
     for label in (m for m in marks if isinstance(m, Label)):
         box = place(label.text, at(label.x, label.y), label.toward, FRAME, taken, ink)
         taken.append(box)
-        parts.append(_text(box[0], box[3] - 4, label.text, label.colour))
-    return _frame(title, desc, parts)
+        parts.append(written(box[0], box[3] - 4, label.text, label.colour))
+    return framed(title, desc, parts)
 
 
 def message(title: str, text: str) -> str:
@@ -157,10 +157,10 @@ def message(title: str, text: str) -> str:
     rows.append(row)
     top = HEIGHT / 2 - 10 * (len(rows) - 1)
     parts = [
-        _text(WIDTH / 2, top + 20 * n, row, anchor="middle")
+        written(WIDTH / 2, top + 20 * n, row, anchor="middle")
         for n, row in enumerate(rows)
     ]
-    return _frame(title, text, parts)
+    return framed(title, text, parts)
 
 
 def standalone(svg: str) -> str:
@@ -172,7 +172,8 @@ def standalone(svg: str) -> str:
 _GROUND = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>'
 
 
-def _paint(colour: str) -> str:
+def paint(colour: str) -> str:
+    """What a colour of the book ("ink", "math", "HBM" …) is called in an SVG."""
     if colour == "ink":
         return "currentColor"
     return f"var(--sm-{colour.lower()}, {COLOURS[colour]})"
@@ -183,7 +184,8 @@ def _n(value: float) -> str:
     return "0" if text == "-0" else text
 
 
-def _frame(title: str, desc: str, parts: Iterable[str]) -> str:
+def framed(title: str, desc: str, parts: Iterable[str]) -> str:
+    """The parts as one picture, with a title and what is read aloud in its place."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'role="img" font-size="{FONT}">'
@@ -200,26 +202,26 @@ def _axes(x: Axis, y: Axis, at) -> Iterable[str]:
         px, _ = at(value, y.low)
         paths.append(f"M{_n(px)} {bottom}V{top}")
         px = min(px, WIDTH - text_width(x.text(value)) / 2)
-        yield _text(px, bottom + 18, x.text(value), anchor="middle")
+        yield written(px, bottom + 18, x.text(value), anchor="middle")
     for value in y.ticks():
         _, py = at(x.low, value)
         paths.append(f"M{left} {_n(py)}H{WIDTH - RIGHT}")
-        yield _text(left - 6, py + 4.5, y.text(value), anchor="end")
+        yield written(left - 6, py + 4.5, y.text(value), anchor="end")
     grid = "".join(paths)
     yield f'<path d="{grid}" stroke="currentColor" stroke-opacity=".14"/>'
     yield (
         f'<path d="M{left} {top}V{bottom}H{WIDTH - RIGHT}" fill="none" '
         'stroke="currentColor" stroke-opacity=".6"/>'
     )
-    yield _text(WIDTH - RIGHT, HEIGHT - 8, x.label, anchor="end")
-    yield _text(4, 16, y.label)
+    yield written(WIDTH - RIGHT, HEIGHT - 8, x.label, anchor="end")
+    yield written(4, 16, y.label)
 
 
 def _polyline(line: Line, points: list[tuple[float, float]]) -> str:
     path = " ".join(f"{_n(px)},{_n(py)}" for px, py in points)
     dash = ' stroke-dasharray="6 4"' if line.dashed else ""
     return (
-        f'<polyline points="{path}" fill="none" stroke="{_paint(line.colour)}" '
+        f'<polyline points="{path}" fill="none" stroke="{paint(line.colour)}" '
         f'stroke-width="{line.width:g}" stroke-linejoin="round"{dash}/>'
     )
 
@@ -228,23 +230,24 @@ def _box(bar: Bar, start: tuple[float, float], end: tuple[float, float]) -> str:
     (left, bottom), (right, top) = start, end
     return (
         f'<rect x="{_n(left)}" y="{_n(top)}" width="{_n(right - left)}" '
-        f'height="{_n(bottom - top)}" fill="{_paint(bar.colour)}"/>'
+        f'height="{_n(bottom - top)}" fill="{paint(bar.colour)}"/>'
     )
 
 
 def _circle(dot: Dot, px: float, py: float) -> str:
-    paint = _paint(dot.colour)
-    fill = "var(--sm-paper, #fff)" if dot.hollow else paint
+    colour = paint(dot.colour)
+    fill = "var(--sm-paper, #fff)" if dot.hollow else colour
     return (
         f'<circle cx="{_n(px)}" cy="{_n(py)}" r="6" fill="{fill}" '
-        f'stroke="{paint}" stroke-width="2.5"/>'
+        f'stroke="{colour}" stroke-width="2.5"/>'
     )
 
 
-def _text(px: float, py: float, text: str, colour="ink", anchor="start") -> str:
+def written(px: float, py: float, text: str, colour="ink", anchor="start") -> str:
+    """Text at a place, on a seam of paper that keeps lines off it."""
     side = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return (
-        f'<text x="{_n(px)}" y="{_n(py)}"{side} fill="{_paint(colour)}" '
+        f'<text x="{_n(px)}" y="{_n(py)}"{side} fill="{paint(colour)}" '
         'stroke="var(--sm-paper, #fff)" stroke-width="3" stroke-linejoin="round" '
         f'paint-order="stroke">{escape(text)}</text>'
     )
