@@ -21,7 +21,7 @@ from shardmath.networks import Cluster, NVLinkDomain, Slices, Torus
 from shardmath.networks.wiring import Network, Ring, Switch
 from shardmath.simulator import payload, play, simulate
 from shardmath.simulator.groups import Chunk
-from shardmath.simulator.schedules import Transfer
+from shardmath.simulator.schedules import Delivery
 
 OPS = st.sampled_from(sorted(NAMES))
 RATES, LATENCIES = st.floats(1e8, 1e13), st.sampled_from([0.0, 1e-9, 1e-6, 1e-3])
@@ -210,13 +210,13 @@ def test_a_wrong_schedule_is_found_out():
     assert replay(moves).seconds == trace.seconds
     with pytest.raises(ArithmeticError, match="chip 0 ends with"):
         replay(moves[:-1])
-    twice = [*moves, (Transfer((0,), (1,), (Chunk(0, 0, 0),), 0, keep=True),)]
+    twice = [*moves, (Delivery((0,), (1,), (Chunk(0, 0, 0),), 0, keep=True),)]
     with pytest.raises(ArithmeticError, match="chip 1 ends with"):
         replay(twice)
     with pytest.raises(ValueError, match=r"chip 0 sends .*lacks"):
-        replay([(Transfer((0,), (1,), (Chunk(9, 0, 0),), 0),)])
+        replay([(Delivery((0,), (1,), (Chunk(9, 0, 0),), 0),)])
     with pytest.raises(ValueError, match="no link of dimension 0"):
-        replay([(Transfer((0,), (3,), (Chunk(0, 0, 0),), 0),)])
+        replay([(Delivery((0,), (3,), (Chunk(0, 0, 0),), 0),)])
 
 
 def test_sums_along_a_line_beat_reduce_scatter_and_all_gather():
@@ -227,8 +227,8 @@ def test_sums_along_a_line_beat_reduce_scatter_and_all_gather():
     for piece in range(k):
         block = (Chunk(piece, 0, 0),)
         for i in range(n - 1):
-            steps[piece + i].append(Transfer((i,), (i + 1,), block, 0))
-            back = Transfer((n - 1 - i,), (n - 2 - i,), block, 0, keep=True)
+            steps[piece + i].append(Delivery((i,), (i + 1,), block, 0))
+            back = Delivery((n - 1 - i,), (n - 2 - i,), block, 0, keep=True)
             steps[piece + n - 1 + i].append(back)
     start = [{Chunk(p, 0, 0): 10**chip for p in range(k)} for chip in range(n)]
     total = [{Chunk(p, 0, 0): 111_111 for p in range(k)}] * n

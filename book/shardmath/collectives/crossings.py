@@ -21,7 +21,7 @@ from ..networks.wiring import Ring, Switch
 
 Wires = tuple[Ring | Switch, ...]
 Pairs = tuple[tuple[int, int], ...]
-Traffic = tuple[tuple[int, int, float], ...]  # (from, to, bytes)
+Flows = tuple[tuple[int, int, float], ...]  # (from, to, bytes)
 
 
 class Cuts(NamedTuple):
@@ -39,7 +39,7 @@ def stacked(wires: Wires) -> list[bool]:
     ]
 
 
-def cuts(wires: Wires, traffic: Traffic, one_way: bool = False) -> Cuts:
+def cuts(wires: Wires, traffic: Flows, one_way: bool = False) -> Cuts:
     """The `lower` count of `traffic`, triples (from, to, bytes), over `wires`.
 
     >>> shift = tuple((chip, (chip + 1) % 4, 1.0) for chip in range(4))
@@ -61,7 +61,7 @@ def cuts(wires: Wires, traffic: Traffic, one_way: bool = False) -> Cuts:
     return Cuts(busiest or (("", 0.0),), max(late, default=0.0))
 
 
-def _planes_crossed(wires, dim: int, traffic: Traffic, one_way: bool):
+def _planes_crossed(wires, dim: int, traffic: Flows, one_way: bool):
     """Of a ring or line: bytes over its busiest plane, and the hops of each way."""
     w, places = wires[dim], _places(wires)
     turns = _all_turns(w, one_way)
@@ -79,7 +79,7 @@ def _planes_crossed(wires, dim: int, traffic: Traffic, one_way: bool):
     return max(planes.values(), default=0.0), [far[way] for way in ways]
 
 
-def _units_left(wires, dim: int, traffic: Traffic, one_way: bool):
+def _units_left(wires, dim: int, traffic: Flows, one_way: bool):
     """Of a switch: bytes in or out of its busiest unit, and whether each way stops.
 
     What has crossed a higher switch of the same stack does not stop at this one.
@@ -104,7 +104,7 @@ def _places(wires: Wires) -> list[tuple[int, ...]]:
 
 
 def steps(
-    wires: Wires, traffic: Traffic, one_way: bool = False
+    wires: Wires, traffic: Flows, one_way: bool = False
 ) -> list[tuple[float, float]]:
     """The `steps` count: (latency, seconds for a byte) of every step of the schedule.
 

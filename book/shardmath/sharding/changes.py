@@ -20,11 +20,10 @@ from math import prod
 from operator import eq
 
 from ..collectives import NAMES, Collective
+from ..collectives.crossings import Pairs
 from ..units import show
 from .layout import Names, Placed, ShardedArray
 from .notation import subscript
-
-Pairs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,10 +7,11 @@ from functools import cached_property
 
 from ..collectives import Collective, Priced, price
 from ..collectives.closed_forms import least
+from ..collectives.crossings import Pairs
 from ..estimate import Leg
 from ..mesh import Mesh
 from ..networks.wiring import Switch
-from .changes import Pairs, Swaps, axes_of_swaps, pairs
+from .changes import Swaps, axes_of_swaps, pairs
 from .layout import Names
 
 Rate = tuple[float, float]  # seconds for a byte of V, and seconds of latency

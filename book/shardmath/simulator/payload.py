@@ -13,7 +13,8 @@ Blocks are named as in `groups`: by chip; in an AllToAll, source · n + destinat
 import random
 from collections.abc import Sequence
 
-Pairs = tuple[tuple[int, int], ...]
+from ..collectives.crossings import Pairs
+
 Rows = list[list[float]]
 Held = dict[int, float]  # number by block name
 

@@ -10,7 +10,7 @@ from ..networks.wiring import Switch
 from ..units import whole
 from . import payload, schedules
 from .groups import Chunk, Group
-from .schedules import Transfer
+from .schedules import Delivery
 from .trace import Link, PlayedStep, State, Trace, moved
 
 LARGEST = 256  # chips; n² blocks take seconds to move
@@ -114,7 +114,7 @@ def _loads(
     return dict(loads), dict(waits)
 
 
-def _links(group: Group, move: Transfer) -> list[Link]:
+def _links(group: Group, move: Delivery) -> list[Link]:
     """The links that a move takes: in its dimension, and up and down a stack."""
     dim, sources, targets = move.dim, move.sources, move.targets
     w = group.wires[dim]

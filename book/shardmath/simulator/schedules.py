@@ -18,7 +18,7 @@ from .groups import Chunk, Group
 
 
 @dataclass(frozen=True)
-class Transfer:
+class Delivery:
     """`blocks` go from the chip `sources` to the chip `targets` along dimension `dim`.
 
     A switch that reduces takes from all `sources`, adds, and gives to all `targets`.
@@ -32,7 +32,7 @@ class Transfer:
     keep: bool = False
 
 
-Round = tuple[Transfer, ...]  # what moves at the same time
+Round = tuple[Delivery, ...]  # what moves at the same time
 
 
 def all_gather(group: Group) -> list[Round]:
@@ -62,7 +62,7 @@ def all_reduce(group: Group) -> list[Round]:
     if not (isinstance(first, Switch) and first.reduces):
         return there + back
     rows = {group.alike(chip, (0,)) for chip in range(group.size)}
-    switch = [Transfer(row, row, group.blocks(row), 0) for row in sorted(rows)]
+    switch = [Delivery(row, row, group.blocks(row), 0) for row in sorted(rows)]
     return [*there[:-1], tuple(switch), *back[1:]]
 
 
@@ -112,7 +112,7 @@ def _spread(group: Group, part: int, dim: int, done: list[int]) -> list[Round]:
         for step, source, target in moves:
             ends = (group.moved(chip, dim, i) for i in (source, target))
             steps[step].append(
-                Transfer(*((end,) for end in ends), blocks, dim, keep=True)
+                Delivery(*((end,) for end in ends), blocks, dim, keep=True)
             )
     return [tuple(steps[n]) for n in range(len(steps))]
 
@@ -144,7 +144,7 @@ def _forward(group: Group, dim: int, at: dict, goal: dict, at_most) -> list[Roun
         moves = []
         for (chip, target), queue in queues.items():
             blocks = tuple(block for _, block in sorted(queue)[:at_most])
-            moves.append(Transfer((chip,), (target,), blocks, dim))
+            moves.append(Delivery((chip,), (target,), blocks, dim))
             at.update(dict.fromkeys(blocks, target))
         steps.append(tuple(moves))
         waiting = [b for b in waiting if group.places[at[b]][dim] != goal[b]]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ..collectives import Priced
 from ..units import show
 from .groups import Chunk, Group
-from .schedules import Round, Transfer
+from .schedules import Delivery, Round
 
 State = list[dict[Chunk, float]]
 Link = tuple[int, int, int]  # dimension, from, to; a switch is −1
@@ -22,7 +22,7 @@ class PlayedStep:
 
     number: int
     of: int
-    moves: tuple[Transfer, ...]
+    moves: tuple[Delivery, ...]
     loads: dict[Link, float]
     waits: dict[Link, float]
     seconds: float
