@@ -162,7 +162,7 @@ def test_specs_that_are_printed_agree_with_the_package():
     """They stand alone in the task; the package has its own way to the same number."""
     finish, cycles = QUESTIONS["03.10"], QUESTIONS["02.11"]
     for seconds, sms in finish.draw("package"):
-        ends = waves.simulate(seconds, sms).seconds
+        ends = waves.dispatch(seconds, sms).seconds
         assert finish.spec(seconds, sms) == pytest.approx(ends)
     for B, D, F, size in cycles.draw("package"):
         tiles = math.ceil(D / size) * math.ceil(F / size)

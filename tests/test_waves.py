@@ -15,7 +15,7 @@ from shardmath.waves import (
     Schedule,
     TiledMatmul,
     Waves,
-    simulate,
+    dispatch,
     tiles_of,
     timeline,
 )
@@ -29,7 +29,7 @@ def test_the_simulation_takes_as_long_as_the_closed_form_says(seed):
     draw = random.Random(seed)
     tiles, sms = draw.randint(1, 700), draw.randint(1, 200)
     seconds = 2.0 ** draw.randint(-20, 3)  # sums of it are exact
-    closed, run = Waves(tiles, sms), simulate([seconds] * tiles, sms)
+    closed, run = Waves(tiles, sms), dispatch([seconds] * tiles, sms)
     assert run.seconds == closed.waves * seconds
     assert run.used == pytest.approx(closed.used)
     last = [r for r in run.runs if r.end == run.seconds]
@@ -40,7 +40,7 @@ def test_the_simulation_takes_as_long_as_the_closed_form_says(seed):
 def test_every_tile_runs_once_and_no_sm_does_two_things_at_a_time(seed):
     draw = random.Random(seed)
     durations = [draw.uniform(0.1, 2) for _ in range(draw.randint(1, 120))]
-    run = simulate(durations, draw.randint(1, 40))
+    run = dispatch(durations, draw.randint(1, 40))
     assert [r.tile for r in run.runs] == list(range(len(durations)))
     for sm in range(run.sms):
         own = sorted((r.start, r.end) for r in run.runs if r.sm == sm)
@@ -56,7 +56,7 @@ def test_unequal_tiles_stay_within_the_bounds_of_list_scheduling(seed):
     durations = [draw.uniform(0.1, 2) for _ in range(draw.randint(1, 200))]
     sms = draw.randint(1, 60)
     ideal, longest = sum(durations) / sms, max(durations)
-    seconds = simulate(durations, sms).seconds
+    seconds = dispatch(durations, sms).seconds
     assert max(ideal, longest) <= seconds * (1 + 1e-12)
     assert seconds <= (ideal + longest * (1 - 1 / sms)) * (1 + 1e-12)
 
@@ -75,7 +75,7 @@ def test_the_loss_to_the_last_wave_has_its_limits(seed):
 
 def test_one_tile_too_many_doubles_the_time():
     sms = chips.H100.fact("cores").value
-    full, over = simulate([1.0] * sms, sms), simulate([1.0] * (sms + 1), sms)
+    full, over = dispatch([1.0] * sms, sms), dispatch([1.0] * (sms + 1), sms)
     assert (full.seconds, full.used) == (1, 1)
     assert over.seconds == 2
     assert sum(r.start == 1 for r in over.runs) == 1  # one SM works, the rest wait
@@ -93,7 +93,7 @@ def test_the_loss_is_that_of_the_tiles_times_that_of_the_waves(seed):
     assert op.efficiency <= 1 + 1e-12
     assert op.waves.tiles == tiles_of(B, F, tile)
     assert op.waves.tiles * tile[0] * tile[1] >= B * F
-    run = simulate([op.tile_seconds] * op.waves.tiles, op.waves.sms)
+    run = dispatch([op.tile_seconds] * op.waves.tiles, op.waves.sms)
     assert run.seconds == pytest.approx(op.seconds)
 
 
@@ -110,8 +110,8 @@ def test_a_matmul_that_divides_evenly_reaches_the_peak():
         (lambda: Waves(0, 132), "tiles = 0: must be a whole number from 1"),
         (lambda: Waves(5, 2.5), "sms = 2.5: must be a whole number"),
         (lambda: Waves(True, 2), "tiles = True"),
-        (lambda: simulate([], 4), "tiles = 0"),
-        (lambda: simulate([1.0, -1.0], 4), r"seconds\[1\] = -1.0"),
+        (lambda: dispatch([], 4), "tiles = 0"),
+        (lambda: dispatch([1.0, -1.0], 4), r"seconds\[1\] = -1.0"),
         (lambda: tiles_of(0, 8, (8, 8)), "B = 0"),
         (lambda: tiles_of(8, 8, 5), "tile = 5: must be two sizes"),
         (lambda: tiles_of(8, 8, (8, 0)), r"tile\[1\] = 0: must be a whole number"),
@@ -132,7 +132,7 @@ def test_bad_input_is_refused_with_what_is_valid(call, message):
 @pytest.mark.parametrize("seconds", [5, None, (t for t in (1.0, 2.0))])
 def test_the_times_of_the_tiles_are_a_list(seconds):
     with pytest.raises(TypeError, match=r"seconds = .*: must be a list"):
-        simulate(seconds, 4)
+        dispatch(seconds, 4)
 
 
 def test_tiles_are_counted_exactly_where_a_float_is_not():
@@ -141,7 +141,7 @@ def test_tiles_are_counted_exactly_where_a_float_is_not():
 
 
 def test_sms_beyond_the_tiles_stay_idle_and_take_no_room():
-    run = simulate([1.0, 2.0], 10**12)
+    run = dispatch([1.0, 2.0], 10**12)
     assert (run.seconds, run.sms, run.used) == (2, 10**12, 3 / 2e12)
 
 
@@ -154,10 +154,10 @@ def boxes(svg: str) -> list[dict[str, float]]:
 
 def test_the_timeline_shows_each_wave_and_the_idle_chip():
     """133 on 132: a block of all SMs, then a sliver; few SMs: a box for every tile."""
-    first, second = boxes(timeline(simulate([1.0] * 133, 132)))
+    first, second = boxes(timeline(dispatch([1.0] * 133, 132)))
     assert second["x"] > first["x"]
     assert first["height"] > 100 * second["height"]
-    few: Schedule = simulate([1.0, 2.0, 1.0, 1.0, 0.5], 2)
+    few: Schedule = dispatch([1.0, 2.0, 1.0, 1.0, 0.5], 2)
     drawn = boxes(timeline(few))
     assert len(drawn) == 5
     assert all(box["width"] > 0 and box["height"] > 0 for box in drawn)
@@ -200,7 +200,7 @@ def test_numbers_of_fixed_width_do_not_overflow(convert):
     plain = TiledMatmul(65_536, 65_536, 65_536, chips.H100, (256, 256))
     assert (op.seconds, op.ideal, op.waves) == (plain.seconds, plain.ideal, plain.waves)
     assert repr(Waves(convert(133), convert(132))) == repr(Waves(133, 132))
-    assert simulate(np.ones(133, "float32"), convert(132)).seconds == 2.0
+    assert dispatch(np.ones(133, "float32"), convert(132)).seconds == 2.0
     assert tiles_of(n, n, (convert(1), convert(1))) == 65_536**2
 
 
@@ -213,7 +213,7 @@ def test_few_sms_are_drawn_apart_and_many_in_step_as_one_block(sms, boxes, fille
     in step join, since a seam could not be seen."""
     drawn = re.findall(
         r'<rect x="56" y="([\d.]+)" width="[\d.]+" height="([\d.]+)"',
-        timeline(simulate([1.0] * sms, sms)),
+        timeline(dispatch([1.0] * sms, sms)),
     )
     boxed = [(float(top), float(height)) for top, height in drawn]
     assert len(boxed) == boxes

@@ -199,7 +199,7 @@ class Schedule:
         printer.text(self.summary)
 
 
-def simulate(seconds: Sequence[float], sms: int) -> Schedule:
+def dispatch(seconds: Sequence[float], sms: int) -> Schedule:
     """Hand tiles out in order, each to the SM that is free first.
 
     Nothing here knows of waves: they come out, where all tiles take equally long.
@@ -208,7 +208,7 @@ def simulate(seconds: Sequence[float], sms: int) -> Schedule:
         seconds: how long each tile takes.
         sms: number of SMs.
 
-    >>> simulate([1.0] * 133, 132).seconds
+    >>> dispatch([1.0] * 133, 132).seconds
     2.0
     """
     if not hasattr(seconds, "__len__"):

@@ -2,7 +2,7 @@
 
 from .. import chips
 from ..units import show
-from ..waves import TiledMatmul, simulate, timeline
+from ..waves import TiledMatmul, dispatch, timeline
 from .controls import Choice, Drawing, Figure, Slider
 
 D = 4096  # contracted; it scales every time alike
@@ -14,7 +14,7 @@ def draw(chip: str, tile: str, B: int, F: int) -> Drawing:
     """The timeline of a [B, D] · [D, F] matmul in bf16, one row an SM."""
     op = TiledMatmul(B, D, F, chips.find(chip), TILES[tile])
     waves = op.waves
-    drawn = simulate([op.tile_seconds] * waves.tiles, waves.sms)
+    drawn = dispatch([op.tile_seconds] * waves.tiles, waves.sms)
     summary = f"{waves} {show(op.seconds, 's')} where {show(op.ideal, 's')} is ideal."
     rows = (
         ("", op.chip.name),
