@@ -1,5 +1,8 @@
 """What readers really answer, and what they must be told: a row for each."""
 
+import math
+import operator
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -85,8 +88,21 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
             + 2 * 10e9 * 7 / 8 / B200.scale_up_bandwidth,
             "both levels added",
         ),
+        ("04.1", 800e9, "the printed figure"),
+        ("04.5", 42e-6, "twice the link"),
+        ("04.5", 71e-6, "one hop"),
+        ("04.5", 74e-6, "hops of a ring"),
+        ("04.5", 78e-6, "a hop too many"),
+        ("04.7", 2 * 10e9 * 31 / 32 / 400e9, "one ring for all"),
         ("04.8", 2 * 3 / 4 * 450e9, "four GPUs"),
+        ("04.8", 2 * 5 / 7 * 450e9, "as NCCL does it"),
+        ("04.9", 20e-6 * 400e9 / 2, "very many GPUs"),
         ("04.10", 64, "whole cubes"),
+        ("04.15", 2e9 / 112e9 / 2 * 15 / 16, "the side of 16"),
+        ("04.15", 2e9 / (3.5e12 / 8 / 4) * 7 / 8, "two digits"),
+        ("04.15", "15.6 ms", None),
+        ("04.17", 0.0163, None),
+        ("04.17", 0.016, "two digits"),
         ("05.3", SENT / (8 * H100.scale_up_bandwidth), "all eight at once"),
         ("05.5", 16 * chips.TPU_V5E.link_bandwidth * 1e-6, "many chips"),
     ],
@@ -202,6 +218,61 @@ def test_what_a_reader_writes_is_named(question, answer, slip):
 def test_a_right_count_of_blocks_is_accepted():
     found = grading.examine(answers.find("03.12"), fitting)
     assert found.verdict == "correct", found
+
+
+def through_both(n, small, small_seconds, large, large_seconds):
+    """α and the bus bandwidth: the right answer to 04.12."""
+    per_byte = (large_seconds - small_seconds) / (large - small)
+    return small_seconds - small * per_byte, 2 * (n - 1) / n / per_byte
+
+
+def smallest_cut(sides, wraps, link):
+    """The right answer to 04.11."""
+    links = [1 + wrap for wrap in wraps]
+    return link * math.prod(sides) * min(map(operator.truediv, links, sides))
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "slip"),
+    [
+        ("04.11", smallest_cut, None),
+        ("04.11", lambda *case: 2 * smallest_cut(*case), "both directions"),
+        (
+            "04.11",
+            lambda sides, wraps, link: link * math.prod(sides) / max(sides),
+            "never wraps",
+        ),
+        ("04.12", through_both, None),
+        ("04.12", lambda *case: (through_both(*case)[0], 400e9), ""),
+        ("04.12", lambda n, v, t, V, T: (t, 2 * (n - 1) / n * V / T), "each time for"),
+        (
+            "04.12",
+            lambda *case: (through_both(*case)[0], through_both(*case)[1] / 2),
+            "one pass",
+        ),
+        (
+            "04.16",
+            lambda V, g, nodes, pods, up, out, taper: max(
+                2 * V * (1 - 1 / (g * nodes * pods)) / up,
+                2 * V * (1 - 1 / (nodes * pods)) / (g * out),
+                2 * V * (1 - 1 / pods) * taper / (g * nodes * out),
+            ),
+            "all of it by NVLink",
+        ),
+        (
+            "04.16",
+            lambda V, g, nodes, pods, up, out, taper: max(
+                2 * V * (1 - 1 / (nodes * pods)) / (g * out),
+                2 * V * (1 - 1 / pods) * taper / (g * nodes * out),
+            ),
+            "the node forgotten",
+        ),
+    ],
+)
+def test_what_a_function_computes_is_named(question, answer, slip):
+    found = grading.examine(answers.find(question), answer)
+    assert found.verdict == ("correct" if slip is None else "wrong"), found
+    assert found.slip.startswith(slip or ""), found
 
 
 @pytest.mark.parametrize(

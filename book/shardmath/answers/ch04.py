@@ -50,6 +50,11 @@ LINK = Number(
     slips=(
         slips.both_directions(2),
         slips.scaled("all links", 4, "That is what all four links carry together."),
+        slips.scaled(
+            "the printed figure",
+            8,
+            "That adds up all four links, and both directions of each.",
+        ),
         slips.bits_for_bytes(1 / 8),
     ),
     hint="The printed figure adds up all links, and both directions of each.",
@@ -190,12 +195,33 @@ LINE = Number(
     given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="seconds = ...",
     unit="s",
+    rtol=0.005,
     expected=lambda: _gather((8, 8)).seconds,
     slips=(
         Slip(
             "a ring",
             lambda right: _gather((8, 8)).bandwidth_seconds / 2 + 4e-6,
             "A side of 8 does not wrap on a v5e.",
+        ),
+        Slip(
+            "twice the link",
+            lambda right: _gather((8, 8)).bandwidth_seconds / 2 + 7e-6,
+            "The end of a line has one neighbour on it, and the link is one-way.",
+        ),
+        Slip(
+            "a hop too many",
+            lambda right: _gather((8, 8)).bandwidth_seconds + 8e-6,
+            "Eight chips in a line: how many links lie between them?",
+        ),
+        Slip(
+            "hops of a ring",
+            lambda right: _gather((8, 8)).bandwidth_seconds + 4e-6,
+            "On a line nothing leads back: how far is one end from the other?",
+        ),
+        Slip(
+            "one hop",
+            lambda right: _gather((8, 8)).bandwidth_seconds + 1e-6,
+            "The part of the first chip must reach the last one.",
         ),
         Slip(
             "latency left out",
@@ -290,6 +316,12 @@ CROSSING = Number(
             lambda right: right * 4 / 3,
             "A node keeps one part of what it sums up: 3 of 4 parts cross.",
         ),
+        Slip(
+            "one ring for all",
+            lambda right: right * (31 / 32) / (3 / 4),
+            "A ring through all GPUs takes this long. Less has to cross if each node "
+            "sums up first.",
+        ),
     ),
     hint="Sum up inside the nodes first: each GPU then holds an eighth, and reduces it "
     "over four nodes with its own card.",
@@ -346,6 +378,11 @@ SHARP = Number(
             lambda right: 7 / 4 * _h200(reduces=False),
             "How many GPUs take part here?",
         ),
+        Slip(
+            "as NCCL does it",
+            lambda right: right * 6 / 7,
+            "NCCL's algorithm sends one part more. What if a GPU sends V and no more?",
+        ),
     ),
     hint="busbw counts $2V(n-1)/n$ bytes; a GPU really sends $V$.",
     solution="""
@@ -382,6 +419,11 @@ HALF = Number(
             "AllGather",
             2,
             "An AllReduce sends its array twice, nearly.",
+        ),
+        slips.scaled(
+            "very many GPUs",
+            15 / 16,
+            "That holds for very many GPUs. Each of 16 keeps a sixteenth.",
         ),
     ),
     hint="Both terms of (4.7) are equal there.",
@@ -473,6 +515,16 @@ CUT = Function(
             "An open side is cut in one place, not in two.",
         ),
         Slip(
+            "never wraps",
+            lambda sides, wraps, link: _bisection(sides, [False] * len(sides), link),
+            "A side that wraps is cut in two places.",
+        ),
+        Slip(
+            "both directions",
+            lambda sides, wraps, link: 2 * _bisection(sides, wraps, link),
+            "You counted both directions of the links. One-way is asked for.",
+        ),
+        Slip(
             "longest side",
             lambda sides, wraps, link: (
                 (2 if wraps[sides.index(max(sides))] else 1)
@@ -508,7 +560,8 @@ def _fit(n, small, small_seconds, large, large_seconds):
 
 
 def _measured(rng):
-    n, alpha, rate = rng.choice((4, 8, 16)), rng.uniform(5e-6, 5e-5), 4e11
+    n, alpha = rng.choice((4, 8, 16)), rng.uniform(5e-6, 5e-5)
+    rate = 1e9 * rng.randint(100, 800)
     small, large = 2 ** rng.randint(15, 20), 2 ** rng.randint(28, 34)
     seconds = [alpha + 2 * (n - 1) / n * V / rate for V in (small, large)]
     return n, small, seconds[0], large, seconds[1]
@@ -546,6 +599,16 @@ FIT = Function(
             "smallest time for alpha",
             lambda n, small, t, large, u: (t, _fit(n, small, t, large, u)[1]),
             "Even the smallest array has bytes to send.",
+        ),
+        Slip(
+            "each time for one number",
+            lambda n, small, t, large, u: (t, 2 * (n - 1) / n * large / u),
+            "Each of the two times holds both: a delay and bytes. Solve for both.",
+        ),
+        Slip(
+            "one pass",
+            lambda n, *case: (_fit(n, *case)[0], _fit(n, *case)[1] / 2),
+            "An AllGather sends (n − 1)/n of the array. An AllReduce?",
         ),
     ),
     hint="Two equations, $t = \\alpha + cV$ at two sizes. Subtract them to get $c$.",
@@ -718,6 +781,16 @@ HEADLINE = Number(
             "Each chip has an eighth of the array already.",
         ),
         Slip(
+            "the side of 16",
+            lambda right: right / 2 * (15 / 16) / (7 / 8),
+            "That is along the side of 16, which is a ring.",
+        ),
+        slips.scaled(
+            "two digits",
+            3584 / 3500,
+            "Rounded too early, or the headline's 3.5? The page has four digits.",
+        ),
+        Slip(
             "the record's link",
             lambda right: _headline(chips.TPU_V6E.link_bandwidth),
             "That is today's figure. What did the older page say?",
@@ -796,6 +869,22 @@ LEAST = Function(
             "all of it through its own cards.",
         ),
         Slip(
+            "all of it by NVLink",
+            lambda nbytes, gpus, nodes, pods, up, out, taper: max(
+                _reduce_seconds(nbytes, gpus, nodes, pods, up, out, taper),
+                2 * nbytes * (1 - 1 / (gpus * nodes * pods)) / up,
+            ),
+            "What a GPU reduces with other nodes goes over its own card. Inside the "
+            "node it keeps one part of `gpus`.",
+        ),
+        Slip(
+            "the node forgotten",
+            lambda nbytes, gpus, nodes, pods, up, out, taper: _reduce_seconds(
+                nbytes, gpus, nodes, pods, math.inf, out, taper
+            ),
+            "Where a node has many cards and little NVLink, NVLink binds.",
+        ),
+        Slip(
             "taper forgotten",
             lambda nbytes, gpus, nodes, pods, up, out, taper: _reduce_seconds(
                 nbytes, gpus, nodes, pods, up, out, 1
@@ -862,6 +951,7 @@ GRADIENTS = Number(
     """,
     stub="share = ...",
     unit="",
+    rtol=0.005,
     expected=_gradients,
     slips=(
         slips.scaled(
@@ -890,6 +980,12 @@ GRADIENTS = Number(
             "at the peak",
             chips.H100.flops["bf16"] / REACHED,
             "The GPUs reach less than their peak, and the task says how much.",
+        ),
+        Slip(
+            "two digits",
+            lambda right: right / (1 + right),
+            "Rounded too early, or over crossing and math together? The math alone is "
+            "asked for.",
         ),
     ),
     hint="Four numbers: bytes of a part, a GPU's rate between the pods, the factor of "
