@@ -103,8 +103,8 @@ class Cluster(Network):
             raise ValueError(f"nodes = {nodes!r}: must be 1 to 3 levels of switches")
         sizes = tuple(whole(nodes=n)[0] for n in sizes)
         names = ("core", "spine", "leaf")[-len(sizes) :]
-        adding = (reduces,) if isinstance(reduces, str) else tuple(reduces)
-        if not set(adding) <= set(names):
+        adding = (reduces,) if isinstance(reduces, str) else reduces
+        if not isinstance(adding, tuple | list) or any(a not in names for a in adding):
             raise ValueError(f"reduces = {reduces!r}: must be among {', '.join(names)}")
         if latency is None:
             if "core" in names:

@@ -190,9 +190,14 @@ class Network:
         >>> leaf, spine = Switch(4, 50e9, 3e-6), Switch(2, 50e9, 4e-6, uplinks=True)
         >>> Network((spine, leaf)).stack(1), Network((leaf, leaf)).stack(1)
         (range(0, 2), range(1, 2))
+
+        Raises:
+            ValueError: the network has no such dimension.
         """
+        if dim not in range(len(self.dims)):
+            raise ValueError(f"dim = {dim!r}: must be from 0 to {len(self.dims) - 1}")
         on = [isinstance(w, Switch) and w.uplinks for w in self.dims]
-        first = last = dim
+        first = last = int(dim)
         while first and on[first - 1]:
             first -= 1
         while on[last]:
@@ -340,6 +345,13 @@ def _check(wires: Ring | Switch) -> None:
     (size,), (rate,) = whole(size=wires.size), positive(bandwidth=wires.bandwidth)
     latency = not_negative("latency", wires.latency)
     found = {"size": size, "bandwidth": rate, "latency": latency}
+    for name in ("wrap", "reduces", "uplinks"):
+        given = getattr(wires, name, False)
+        flag = given.item() if getattr(given, "shape", None) == () else given
+        if not isinstance(flag, bool):
+            raise ValueError(f"{name} = {given!r}: must be True or False")
+        if hasattr(wires, name):
+            found[name] = flag
     for name, value in found.items():
         object.__setattr__(wires, name, value)
 
