@@ -412,6 +412,24 @@ def test_the_task_shows_what_goes_in_what_comes_back_and_two_cases():
     assert "- V = 1 MB, W = 3 TB/s → lower 333.3 ns and upper 333.3 ns" in lines
 
 
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        (1, "bytes", "V = 1 byte,"),
+        (1, "tokens", "V = 1 token,"),
+        (0.5, "bytes", "V = 0.5 bytes,"),
+        (8192, "bytes", "V = 8,192 bytes,"),
+        (80 * 10**9, "bytes", "V = 80 GB,"),
+        (2**30, "bytes", "V = 1,073,741,824 bytes,"),  # what is not round stays whole
+        (100 * 10**9, "", "V = 1e+11,"),
+        (30 * 10**9, "tokens", "V = 3e+10 tokens,"),
+    ],
+)
+def test_a_case_is_said_as_one_would_say_it(value, unit, said):
+    question = bound(examples=((value, 3e12),), units={"V": unit} if unit else {})
+    assert f"- {said} W = 3e+12 →" in question.asked
+
+
 def test_stub_and_units_must_fit_the_spec():
     with pytest.raises(ValueError, match="the stub takes V, the spec V, W"):
         bound(stub="def total(V): ...")

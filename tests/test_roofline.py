@@ -132,10 +132,39 @@ def test_estimate_says_which_resource_binds():
         (lambda: roofline.split_matmul(8, 8, 8, chips.H100, -1), r"bandwidth = -1"),
         (lambda: roofline.elementwise(math.inf, chips.H100), r"n = inf"),
         (lambda: Roof("toy", 1.0, 0.0), r"bandwidth = 0"),
+        (lambda: roofline.matmul(10**400, 8, 8, chips.H100), r"B = 10+"),
+        (lambda: roofline.critical_batch(chips.H100, D=[1, 2]), r"D = \[1, 2\]"),
+        (lambda: roofline.matmul(8, 8, 8, chips.H100, weights=["int8"]), r"\['int8'\]"),
+        (lambda: roofline.tile_traffic(8, 8, 8, (0.5, 4)), r"tile = \(0.5, 4\)"),
+        (lambda: roofline.elementwise(8, chips.H100, rate=0), r"rate = 0"),
+        (lambda: Leg("gpu", 1.0, 1.0), r"resource = 'gpu': must be one of math"),
+        (lambda: Leg("math", 10**400, 1.0), r"amount = 10+"),
+        (lambda: Leg("math", 1.0, 1.0, math.nan), r"slack = nan"),
+        (lambda: Estimate("toy", ()), r"toy: must ask something"),
+        (lambda: Estimate("toy", (Leg("math", 1, 1),)).intensity, r"toy: .* the HBM"),
     ],
 )
 def test_bad_input_is_quoted(call, said):
     with pytest.raises(ValueError, match=said):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: roofline.matmul(8, 8, 8, "v5e"), "chip = 'v5e': must be a Chip"),
+        (lambda: roofline.critical_batch(None), "chip = None"),
+        (lambda: roofline.split_threshold("v5e"), "chip = 'v5e'"),
+        (lambda: roofline.roof("v5e"), "chip = 'v5e'"),
+        (lambda: roofline.tile_traffic(8, 8, 8, 4), r"tile = 4: must be a pair"),
+        (
+            lambda: roofline.tiled_matmul(8, 8, 8, chips.H100, (8, 8), inner=4),
+            "inner = 4: must be a pair",
+        ),
+    ],
+)
+def test_what_is_no_chip_or_no_pair_is_quoted(call, said):
+    with pytest.raises(TypeError, match=said):
         call()
 
 
@@ -218,6 +247,18 @@ def test_the_split_pays_above_its_threshold_and_not_below(B, F, overlap, gpu):
         split = roofline.split_matmul(B, factor * D, F, chip)
         time = split.lower if overlap else split.without_overlap
         assert (time < alone) == (factor > 1)
+
+
+@pytest.mark.parametrize("times_hbm", [0.01, 1, 10, 1000])
+def test_a_link_faster_than_the_memory_has_a_threshold_too(times_hbm):
+    """For large B and F one chip is bound by the result's traffic until D is long."""
+    v5e = chips.TPU_V5E
+    link = times_hbm * v5e.hbm_bandwidth
+    exchange, result = 2 / link, 2 / v5e.hbm_bandwidth  # seconds, over B·F
+    longer = max(exchange, result)
+    for overlap, math_time in ((True, longer), (False, exchange + longer)):
+        found = roofline.split_threshold(v5e, bandwidth=link, overlap=overlap)
+        assert found == pytest.approx(math_time * v5e.flops["bf16"] / 2, rel=1e-9)
 
 
 @given(st.integers(1, 100_000), st.integers(1, 100_000))

@@ -129,6 +129,11 @@ def test_a_text_that_begins_with_a_digit_is_text():
         ([H100], {"x": 8}, "column 'x' = 8: must be a name, a function"),
         ([H100], {"x": ("name", "", 3, 4)}, "column 'x'"),
         ([H100], {"x": ratio("a", "b")}, "no column 'a' to the left"),
+        (
+            [1],
+            {"a": lambda n: n, "b": lambda n: 0, "c": ratio("a", "b")},
+            "column 'b' has a 0",
+        ),
     ],
 )
 def test_a_wrong_declaration_says_what_is_wrong(things, columns, message):

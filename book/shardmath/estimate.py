@@ -1,5 +1,6 @@
 """Times and their bounds: what an operation asks of each resource of a machine."""
 
+import contextlib
 import math
 from dataclasses import dataclass
 
@@ -26,16 +27,26 @@ class Leg:
     slack: float = 0.0
 
     def __post_init__(self) -> None:
-        amount = number("amount", self.amount)
-        if not 0 <= amount < math.inf:
-            raise ValueError(f"amount = {self.amount!r}: must be finite, 0 or more")
+        if self.resource not in BOUNDS:
+            known = ", ".join(BOUNDS)
+            raise ValueError(f"resource = {self.resource!r}: must be one of {known}")
         (rate,) = positive(rate=self.rate)
-        object.__setattr__(self, "amount", amount)
+        object.__setattr__(self, "amount", _not_negative("amount", self.amount))
         object.__setattr__(self, "rate", rate)
+        object.__setattr__(self, "slack", _not_negative("slack", self.slack))
 
     @property
     def seconds(self) -> float:
         return self.amount / self.rate
+
+
+def _not_negative(name: str, value: object) -> int | float:
+    """`value` as Python's number, if it is finite and 0 or more."""
+    found = number(name, value)
+    with contextlib.suppress(OverflowError):  # ints beyond all floats
+        if found >= 0 and math.isfinite(found):
+            return found
+    raise ValueError(f"{name} = {value!r}: must be finite, 0 or more")
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,12 @@ class Estimate:
 
     title: str
     legs: tuple[Leg, ...]
+
+    def __post_init__(self) -> None:
+        if not self.legs:
+            raise ValueError(
+                f"{self.title}: must ask something of one resource or more"
+            )
 
     @property
     def lower(self) -> float:
@@ -101,13 +118,23 @@ class Estimate:
 
     @property
     def intensity(self) -> float:
-        """Arithmetic intensity, FLOPs per byte of HBM traffic."""
+        """Arithmetic intensity, FLOPs per byte of HBM traffic.
+
+        Raises:
+            ValueError: nothing crosses the HBM.
+        """
+        if not self.nbytes:
+            raise ValueError(f"{self.title}: has no intensity, nothing crosses the HBM")
         return self.flops / self.nbytes
 
     @property
     def utilization(self) -> float:
-        """Share of the peak reached when everything overlaps: T_math / lower."""
-        return self.seconds["math"] / self.lower
+        """Share of the peak reached when everything overlaps: T_math / lower.
+
+        0 where there is no math.
+        """
+        math_time = self.seconds.get("math", 0.0)
+        return math_time / self.lower if math_time else 0.0
 
     def __str__(self) -> str:
         times = ", ".join(

@@ -8,15 +8,16 @@ perfectly, the slowest sets the time; if none overlaps, the times add up:
 """
 
 import math
+from collections.abc import Sequence
 
 from .chips import Chip
 from .estimate import Estimate, Leg, Roof
-from .units import bytes_per_value, positive, show
+from .units import bytes_per_value, number, positive, show
 
 
 def roof(chip: Chip, precision: str = "bf16") -> Roof:
     """The roof of one chip over its HBM, at the dense peak of `precision`."""
-    return Roof(chip.name, chip.flops[precision], chip.hbm_bandwidth)
+    return Roof(_chip(chip).name, chip.flops[precision], chip.hbm_bandwidth)
 
 
 def vector_roof(chip: Chip) -> Roof:
@@ -33,7 +34,7 @@ def vector_roof(chip: Chip) -> Roof:
     >>> round(vector_roof(TPU_V5P).ridge, 1), round(roof(TPU_V5P).ridge)
     (5.2, 166)
     """
-    name = f"{chip.name}, vector units"
+    name = f"{_chip(chip).name}, vector units"
     return Roof(name, chip.vector_flops, chip.hbm_bandwidth)
 
 
@@ -55,7 +56,7 @@ def read(nbytes: float, chip: Chip, bandwidth: float | None = None) -> Estimate:
     """
     (nbytes,) = positive(nbytes=nbytes)
     leg = (
-        Leg("HBM", nbytes, chip.hbm_bandwidth)
+        Leg("HBM", nbytes, _chip(chip).hbm_bandwidth)
         if bandwidth is None
         else Leg("network", nbytes, *positive(bandwidth=bandwidth))
     )
@@ -71,7 +72,7 @@ def matmul(
     weights: str | None = None,
     activations: str | None = None,
 ) -> Estimate:
-    """X[B, D] · W[D, F] -> Y[B, F] on one chip, every array crossing HBM once.
+    """X[B, D] · Y[D, F] -> Z[B, F] on one chip, every array crossing HBM once.
 
         T_math = 2·B·D·F / C        T_HBM = (a·B·D + w·D·F + a·B·F) / bandwidth
 
@@ -79,14 +80,14 @@ def matmul(
         B, D, F: tokens, contracted size, output size.
         chip: a record from `chips`.
         precision: of the multiplication; sets C, the dense peak in FLOPs/s.
-        weights: storage of W (w bytes per value); `precision` if not given.
-        activations: storage of X and Y (a bytes per value); `precision` if not given.
+        weights: storage of Y (w bytes per value); `precision` if not given.
+        activations: storage of X and Z (a bytes per value); `precision` if not given.
 
     Returns:
         An Estimate with a "math" and an "HBM" leg.
 
     Assumes:
-        X and W are read once and Y is written once, so on-chip memory holds what is
+        X and Y are read once and Z is written once, so on-chip memory holds what is
         reused; `tiled_matmul` drops this. Conversion between formats is free.
 
     Raises:
@@ -105,7 +106,7 @@ def matmul(
     a = bytes_per_value(activations or precision)
     nbytes = a * B * D + w * D * F + a * B * F
     return Estimate(
-        f"[{B:g}, {D:g}] · [{D:g}, {F:g}] in {precision} on {chip.name}",
+        f"[{B:g}, {D:g}] · [{D:g}, {F:g}] in {precision} on {_chip(chip).name}",
         (
             Leg("math", 2 * B * D * F, chip.flops[precision]),
             Leg("HBM", nbytes, chip.hbm_bandwidth),
@@ -122,7 +123,7 @@ def critical_batch(
     activations: str | None = None,
     bandwidth: float | None = None,
 ) -> float:
-    """B* where T_math is the time of the bytes, for X[B, D] · W[D, F].
+    """B* where T_math is the time of the bytes, for X[B, D] · Y[D, F].
 
         B* = I·w·D·F / (2·D·F − I·a·(D + F)),   I = C / bandwidth
 
@@ -131,13 +132,13 @@ def critical_batch(
 
     Args:
         chip, precision, weights, activations: as for `matmul`.
-        D, F: sizes of W; infinite (the default) gives the rule of thumb.
+        D, F: sizes of Y; infinite (the default) gives the rule of thumb.
         bandwidth: of what the arrays cross, bytes/s; the chip's HBM if not given,
             `chip.host_bandwidth` for weights that the host holds.
 
     Returns:
         Tokens, not rounded. `inf` where no batch makes this matmul compute-bound
-        (D·F / (D + F) ≤ I·a / 2: W is too small).
+        (D·F / (D + F) ≤ I·a / 2: Y is too small).
 
     >>> from shardmath.chips import TPU_V5E
     >>> bool(critical_batch(TPU_V5E) < critical_batch(TPU_V5E, 4096, 4096))
@@ -148,7 +149,7 @@ def critical_batch(
     D, F = (_size("D", D), _size("F", F))
     w = bytes_per_value(weights or precision)
     a = bytes_per_value(activations or precision)
-    rate = chip.hbm_bandwidth if bandwidth is None else bandwidth
+    rate = _chip(chip).hbm_bandwidth if bandwidth is None else bandwidth
     per_flop = chip.flops[precision] / positive(bandwidth=rate)[0]
     room = 2 - per_flop * a * (1 / D + 1 / F)  # numerator and denominator over D·F
     return per_flop * w / room if room > 0 else math.inf
@@ -156,7 +157,15 @@ def critical_batch(
 
 def _size(name: str, size: float) -> float:
     """A size that may be infinite."""
-    return math.inf if size == math.inf else positive(**{name: size})[0]
+    found = number(name, size)
+    return math.inf if found == math.inf else positive(**{name: found})[0]
+
+
+def _chip(chip: object) -> Chip:
+    """`chip`, if it is one."""
+    if not isinstance(chip, Chip):
+        raise TypeError(f"chip = {chip!r}: must be a Chip, such as chips.TPU_V5E")
+    return chip
 
 
 def elementwise(
@@ -196,7 +205,7 @@ def elementwise(
     """
     n, flops, reads, writes = positive(n=n, flops=flops, reads=reads, writes=writes)
     nbytes = (reads + writes) * bytes_per_value(precision) * n
-    peak = chip.vector_flops if rate is None else rate
+    peak = _chip(chip).vector_flops if rate is None else positive(rate=rate)[0]
     return Estimate(
         f"elementwise on {n:g} values of {precision} on {chip.name}",
         (Leg("math", flops * n, peak), Leg("HBM", nbytes, chip.hbm_bandwidth)),
@@ -224,19 +233,29 @@ def stationary_intensity(
 
 
 def tile_traffic(B: float, D: float, F: float, tile: tuple[float, float]) -> float:
-    """Values moved for X[B, D] · W[D, F] when tiles [b, f] of Y stay in fast memory.
+    """Values moved for X[B, D] · Y[D, F] when tiles [b, f] of Z stay in fast memory.
 
         values = B·D·⌈F/f⌉ + D·F·⌈B/b⌉ + B·F
 
-    Each tile of Y streams b rows of X and f columns of W past it, so X is read once
-    per column of tiles, W once per row of tiles, and Y is written once.
+    Each tile of Z has b rows of X and f columns of Y stream past it, so X is read once
+    per column of tiles, Y once per row of tiles, and Z is written once.
 
     >>> tile_traffic(256, 256, 256, (256, 256)) == 3 * 256 * 256
     True
     """
-    b, f = tile
-    B, D, F, b, f = positive(B=B, D=D, F=F, b=b, f=f)
+    b, f = _sides("tile", tile)
+    B, D, F = positive(B=B, D=D, F=F)
     return B * D * math.ceil(F / f) + D * F * math.ceil(B / b) + B * F
+
+
+def _sides(name: str, tile: object) -> tuple[float, float]:
+    """Rows and columns of a tile; less than one value does not stay anywhere."""
+    if isinstance(tile, str) or not isinstance(tile, Sequence) or len(tile) != 2:
+        raise TypeError(f"{name} = {tile!r}: must be a pair, (rows, columns)")
+    b, f = positive(b=tile[0], f=tile[1])
+    if min(b, f) < 1:
+        raise ValueError(f"{name} = {tile!r}: must be 1 × 1 or larger")
+    return b, f
 
 
 def tiled_matmul(
@@ -248,26 +267,27 @@ def tiled_matmul(
     inner: tuple[float, float] | None = None,
     precision: str = "bf16",
 ) -> Estimate:
-    """X[B, D] · W[D, F] in tiles: `tile` sets HBM traffic, `inner` on-chip traffic.
+    """X[B, D] · Y[D, F] in tiles: `tile` sets HBM traffic, `inner` on-chip traffic.
 
     Args:
         B, D, F, chip, precision: as for `matmul`.
-        tile: rows and columns of Y that stay in on-chip memory while D streams past.
+        tile: rows and columns of Z that stay in on-chip memory while D streams past.
         inner: rows and columns that stay in registers or in the matrix unit; adds an
             "on-chip" leg at `chip.onchip_bandwidth`.
 
     Returns:
-        An Estimate; with one tile as large as Y it equals `matmul`.
+        An Estimate; with one tile as large as Z it equals `matmul`.
 
     Raises:
         ValueError: as `matmul`; also where the on-chip bandwidth is not published.
     """
     B, D, F = positive(B=B, D=D, F=F)
-    size = bytes_per_value(precision)
-    hbm = Leg("HBM", size * tile_traffic(B, D, F, tile), chip.hbm_bandwidth)
+    size, tile = bytes_per_value(precision), _sides("tile", tile)
+    moved = size * tile_traffic(B, D, F, tile)
+    hbm = Leg("HBM", moved, _chip(chip).hbm_bandwidth)
     legs = [Leg("math", 2 * B * D * F, chip.flops[precision]), hbm]
     if inner is not None:
-        moved = size * tile_traffic(B, D, F, inner)
+        moved = size * tile_traffic(B, D, F, _sides("inner", inner))
         legs.append(Leg("on-chip", moved, chip.onchip_bandwidth))
     return Estimate(
         f"[{B:g}, {D:g}] · [{D:g}, {F:g}] in tiles of {tile[0]:g} × {tile[1]:g} "
@@ -284,11 +304,11 @@ def split_matmul(
     bandwidth: float | None = None,
     precision: str = "bf16",
 ) -> Estimate:
-    """X[B, D_X] · W[D_X, F] -> Y[B, F] over two chips: half the math, one exchange.
+    """X[B, D_X] · Y[D_X, F] -> Z[B, F] over two chips: half the math, one exchange.
 
         T_math = B·D·F / C        T_network = b·B·F / bandwidth
 
-    Each chip multiplies half of D and holds partial sums of all of Y. Adding them up
+    Each chip multiplies half of D and holds partial sums of all of Z. Adding them up
     on both is an AllReduce: each sends half its partial sums, adds, and sends the
     other half of the result, b·B·F bytes in all, while it receives as many.
 
@@ -326,13 +346,13 @@ def split_threshold(
     precision: str = "bf16",
     overlap: bool = True,
 ) -> float:
-    """D from which two chips are faster than one at X[B, D] · W[D, F] split along D.
+    """D from which two chips are faster than one at X[B, D] · Y[D, F] split along D.
 
-        at best:          D* = min(b·C / 2·W_link,  (W_hbm / W_link − 1)·B·F / (B + F))
+        at best:          D* = min(b·C / (2·W_link), (W_hbm/W_link − 1)·B·F / (B + F))
         without overlap:  D* = b·C / W_link,  for large B and F
 
     The first term is the math's. The second is the HBM's, which takes over at small B:
-    there one chip is memory-bound, and to read half of W each is a gain.
+    there one chip is memory-bound, and to read half of Y each is a gain.
 
     Args:
         chip, precision, bandwidth: as for `split_matmul`.
@@ -361,7 +381,9 @@ def split_threshold(
         alone, half = chip_time(D, 1), chip_time(D, 0.5)
         return (max(half, net) if overlap else half + net) < alone
 
-    low, high = 0.0, 2 * b * chip.flops[precision] / link  # two chips gain at `high`
+    low, high = 0.0, 1.0
+    while not gains(high) and high < math.inf:  # only the math grows with D
+        high *= 2
     for _ in range(200):
         middle = (low + high) / 2
         low, high = (low, middle) if gains(middle) else (middle, high)
@@ -370,5 +392,5 @@ def split_threshold(
 
 def _link(chip: Chip, bandwidth: float | None) -> float:
     """The bandwidth given, or that of one link of the chip."""
-    rate = chip.link_bandwidth if bandwidth is None else bandwidth
+    rate = _chip(chip).link_bandwidth if bandwidth is None else bandwidth
     return positive(bandwidth=rate)[0]

@@ -124,6 +124,10 @@ class Ratio:
             if name not in columns:
                 known = ", ".join(map(repr, columns))
                 raise ValueError(f"no column {name!r} to the left; there are {known}")
+        if 0 in columns[self.second]:
+            raise ValueError(
+                f"column {self.second!r} has a 0: nothing is a ratio to it"
+            )
         pairs = zip(columns[self.first], columns[self.second], strict=True)
         return [None if None in (a, b) else a / b - self.minus for a, b in pairs]
 

@@ -7,6 +7,7 @@ FLOPs/s, bytes, bytes/s, seconds. Prefixes appear when a number is shown.
 import contextlib
 import math
 import operator
+import re
 
 KiB, MiB, GiB = 2**10, 2**20, 2**30
 
@@ -40,16 +41,22 @@ def show(value: float, unit: str = "", digits: int = 3) -> str:
         digits: significant digits, at least 1.
 
     Returns:
-        A string such as "459 TFLOPs/s", "3.35 TB/s", "43.6 µs", "131,000 tokens".
-        Only seconds get prefixes below one.
+        A string such as "459 TFLOPs/s", "3.35 TB/s", "43.6 µs", "131,000 tokens",
+        "1 byte". Only seconds get prefixes below one.
+
+    Raises:
+        ValueError: names the argument that is no number, or digits below 1.
 
     >>> show(4.59e14, "FLOPs/s"), show(3.35e12, "bytes/s"), show(4.36e-5, "s")
     ('459 TFLOPs/s', '3.35 TB/s', '43.6 µs')
     >>> show(512, "bytes"), show(131072, "tokens"), show(999.7, "bytes")
     ('512 bytes', '131,000 tokens', '1 kB')
+    >>> show(1, "tokens"), show(1, "FLOPs/byte"), show(0.5, "bytes")
+    ('1 token', '1 FLOP/byte', '0.5 bytes')
     >>> show(2**37, "capacity"), show(2**37, "bytes"), show(128 * MiB, "capacity")
     ('128 GiB', '137 GB', '128 MiB')
     """
+    value, (digits,) = _real("value", value), whole(digits=digits)
     if unit == "capacity":
         return _binary(value, digits)
     if not math.isfinite(value):
@@ -72,7 +79,18 @@ def show(value: float, unit: str = "", digits: int = 3) -> str:
     prefix = prefixes[step]
     if prefix and unit.startswith("bytes"):
         unit = "B" + unit.removeprefix("bytes")
-    return f"{number} {prefix}{unit}".strip()
+    return f"{number} {prefix}{unit}".strip() if prefix else counted(number, unit)
+
+
+def counted(number: str, unit: str) -> str:
+    """A number in digits and its unit, which loses its plural beside a 1.
+
+    >>> counted("1", "bytes/s"), counted("1,024", "tokens"), counted("1", "s")
+    ('1 byte/s', '1,024 tokens', '1 s')
+    """
+    if number in ("1", "-1"):
+        unit = re.sub(r"^(\w+)s\b", r"\1", unit)
+    return f"{number} {unit}".strip()
 
 
 def takes_prefix(unit: str) -> bool:
@@ -97,7 +115,7 @@ def _binary(nbytes: float, digits: int) -> str:
     scaled = float(f"{scaled:.{digits - 1}e}")
     large = abs(scaled) >= 10**digits  # :g turns to powers here
     number = f"{scaled:,.0f}" if large else f"{scaled:.{digits}g}"
-    return f"{number} {_BINARY[step]}"
+    return counted(number, _BINARY[step])
 
 
 def number(name: str, value: object) -> int | float:
@@ -134,12 +152,23 @@ def positive(**sizes: object) -> list[int | float]:
     """
     found = []
     for name, size in sizes.items():
-        with contextlib.suppress(ValueError, OverflowError):
+        with contextlib.suppress(ValueError, OverflowError):  # ints beyond all floats
             found.append(number(name, size))
             if found[-1] > 0 and math.isfinite(found[-1]):
                 continue
         raise ValueError(f"{name} = {size!r}: must be a finite number above 0")
     return found
+
+
+def _real(name: str, value: object) -> int | float:
+    """A number that a float can hold; infinities and NaN are."""
+    found = number(name, value)
+    with contextlib.suppress(OverflowError):
+        float(found)
+        return found
+    raise ValueError(
+        f"{name}: an int of {found.bit_length()} bits is beyond all floats"
+    )
 
 
 def whole(**counts: object) -> list[int]:

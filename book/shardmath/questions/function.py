@@ -10,12 +10,13 @@ import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ..units import show
+from ..units import counted, show, takes_prefix
 from .calling import outcome
 from .question import Finding, Question, code_or, unusable
 from .slips import Slip
 
 _SHOWN = 8  # values of a list that a message shows
+_LARGE = 10**6  # from here a whole number is shown short, if it is round
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,8 +179,14 @@ def same(wanted: object, got: object, rtol: float) -> bool:
 def _said(value: object, unit: str, digits: int) -> str:
     """A value in few words: a whole number whole, a float with so many digits.
 
+    Large round ones are short, where that loses nothing.
+
     >>> _said([0.123456, 12, "I"], "", 4), _said(4.36e-5, "s", 4), _said(65, "", 4)
     ("[0.1235, 12, 'I']", '43.6 µs', '65')
+    >>> _said(8 * 10**10, "bytes", 4), _said(1, "bytes", 4), _said(3072, "bytes", 4)
+    ('80 GB', '1 byte', '3,072 bytes')
+    >>> _said(10**11, "", 4), _said(10**11 + 1, "", 4)
+    ('1e+11', '100,000,000,001')
     """
     if isinstance(value, list | tuple):
         few = [_said(one, unit, digits) for one in value[:_SHOWN]]
@@ -189,4 +196,10 @@ def _said(value: object, unit: str, digits: int) -> str:
         return repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}…"
     if isinstance(value, float) or len(str(abs(value))) > 15:
         return show(value, unit, digits) if unit else f"{float(value):.{digits}g}"
-    return f"{value:,} {unit}".strip()
+    if abs(value) >= _LARGE and float(f"{value:.{digits - 1}e}") == value:
+        return (
+            show(value, unit, digits)
+            if takes_prefix(unit) and unit
+            else (counted(f"{value:.{digits}g}", unit))
+        )
+    return counted(f"{value:,}", unit)

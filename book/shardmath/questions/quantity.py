@@ -4,7 +4,7 @@ import math
 import re
 from numbers import Real
 
-from ..units import show
+from ..units import show, takes_prefix
 
 _DECIMAL = dict(zip("kMGTPEZY", (10.0 ** (3 * i) for i in range(1, 9)), strict=True))
 _BINARY = {f"{letter}i": 2.0 ** (10 * (i + 1)) for i, letter in enumerate("KMGTPE")}
@@ -62,7 +62,7 @@ def quantity(answer: object, unit: str) -> float:
 def _valid(unit: str) -> str:
     if not unit:
         return "give a plain number, such as 0.5 or '50%'"
-    number = 1e-3 if unit == "s" else 1e9
+    number = 1e-3 if unit == "s" else 1e9 if takes_prefix(unit) else 240
     return f"give a number in {unit}, such as {number:g} or {show(number, unit)!r}"
 
 
