@@ -13,18 +13,28 @@ H100, B200, TPU_7X, V5P = chips.H100, chips.B200, chips.TPU_7X, chips.TPU_V5P
 H200, V5E, V6E = chips.H200, chips.TPU_V5E, chips.TPU_V6E
 CLOCK_1980 = H100.fact("clock").said("book_gpu")
 WAVE = 2 * 128 * 256 * 8192 * 132 / H100.flops["bf16"]  # of tiles 128 x 256
+MIXED = V5P.flops["bf16"] / V6E.hbm_bandwidth
+LAYER_IN_INT8 = MIXED / (2 - MIXED * (1 / 8192 + 1 / 28672))
 EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
 
 
 @pytest.mark.parametrize(
     ("question", "answer", "slip"),
     [
+        ("01.2", 2 * (4096 * 16384 + 512 * 16384), "input left out"),
+        ("01.3", 512 * 4096 * 16384 / H100.flops["bf16"], "half of the math"),
+        # The sparse peak, and then the longer of the two times:
+        ("01.3", 155_189_248 / H100.hbm_bandwidth, "the HBM's time"),
+        ("01.4", V6E.intensity() / 4, "half a byte"),
         ("01.6", 2 * 8.03e9 / H100.hbm_bandwidth, "upside down"),
         ("01.8", V5P.flops["bf16"] / V5P.link_bandwidth, "no slower than one"),
         ("01.8", 2 * V5P.flops["bf16"] / V5P.link_bandwidth, "twice as fast"),
         ("01.8", 1.5 * V5P.flops["bf16"] / V5P.link_bandwidth / 2, "both directions"),
         ("01.8", 6 * V5P.flops["bf16"] / V5P.link_bandwidth, "nothing hidden"),
         ("01.14", V5P.flops["bf16"] / V6E.hbm_bandwidth / 2, "activations left out"),
+        ("01.14", LAYER_IN_INT8, "int8 activations"),
+        ("01.14", 307, "the Trillium's critical batch, or the int8 peak"),
+        ("01.15", (141e9 - 32e9) // 1.2e9, "room alone, GB for GiB"),
         ("01.15", 0.03 * 0.85 * H200.hbm_bandwidth // 33.2e9, "weights for every user"),
         ("01.15", (H200.hbm_bytes - 32e9) // 1.2e9, "room alone"),
         ("01.15", (0.03 * 0.85 * H200.hbm_bandwidth - 32e9) / 1.2e9, None),

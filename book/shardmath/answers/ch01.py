@@ -93,9 +93,14 @@ NBYTES = Number(
             "The result has to get out of the chip, too.",
         ),
         Slip(
+            "input left out",
+            lambda right: 2 * (D * F + B * F),
+            "The input has to get into the chip, too.",
+        ),
+        Slip(
             "weights alone",
             lambda right: 2 * D * F,
-            "At 512 tokens the activations are no longer small change.",
+            "At 512 tokens the input and the result count as well.",
         ),
         slips.precision_bytes(1 / 2),
     ),
@@ -123,11 +128,17 @@ LOWER = Number(
     unit="s",
     expected=lambda: roofline.matmul(B, D, F, chips.H100).lower,
     slips=(
-        slips.sparse_peak(1 / 2),
+        slips.scaled(
+            "half of the math",
+            1 / 2,
+            "That is the math at the rate for matrices that are half zeros, or with "
+            "one FLOP for a multiply and an add.",
+        ),
         Slip(
-            "the other resource",
+            "the HBM's time",
             lambda right: roofline.matmul(B, D, F, chips.H100).seconds["HBM"],
-            "That is the time of one resource. The lower bound waits for both.",
+            "At the dense peak, with two FLOPs for a multiply and an add, the math "
+            "takes longer. The lower bound waits for both.",
         ),
         Slip(
             "sum for maximum",
@@ -146,7 +157,8 @@ LOWER = Number(
         seconds = max(math, memory)
         ```
 
-        With 512 tokens the matmul is compute-bound: the critical batch is about 295.
+        With 512 tokens the matmul is compute-bound: its critical batch is about 325, or
+        295 by the rule of thumb.
     """,
 )
 
@@ -177,9 +189,9 @@ WEIGHT_ONLY = Number(
             "multiply?",
         ),
         slips.scaled(
-            "halved twice",
+            "half a byte",
             1 / 2,
-            "The weights shrink once. Do the FLOPs change, or the activations matter?",
+            "That is right for half a byte a weight. How many bytes has int8?",
         ),
     ),
     hint="Write down the two times for large D and F, with w = 1 byte per weight.",
@@ -255,7 +267,7 @@ DECODE = Number(
     task=r"""
         **Given** a model of $8.03 \cdot 10^9$ parameters in bf16 on one H100 that
         writes text for a single reader: one token per step, each step reads every
-        parameter once. Leave out the KV cache.
+        parameter once. Leave out all else that is read.
 
         **Wanted** the most tokens per second.
     """,
@@ -268,8 +280,8 @@ DECODE = Number(
         Slip(
             "the wrong roof",
             lambda right: chips.H100.flops["bf16"] / (2 * LLAMA_8B_PARAMS),
-            "So fast the matrix units could go, if the weights were there already. How "
-            "long does reading them take?",
+            "That is the rate of the matrix units if the weights were there already. "
+            "How long does it take to read them?",
         ),
         slips.inverse(),
         slips.scaled(
@@ -280,8 +292,8 @@ DECODE = Number(
     ),
     hint="With one token, a matmul is a matrix times a vector. Which resource binds?",
     solution="""
-        At one token per step all weights are read for every token, and nothing else
-        matters: intensity 1 against a critical intensity of 295.
+        With one token a step the intensity is 1, far below the critical intensity of
+        295. The step is memory-bound, and its time is that of reading the weights.
 
         ```python
         params = 8.03e9
@@ -312,7 +324,7 @@ TILE = Number(
         Slip(
             "columns alone",
             lambda right: chips.MI300X.intensity("bf16"),
-            "With so many columns the tile would need infinitely many rows.",
+            "With so few columns no number of rows is enough.",
         ),
         Slip(
             "multiply-add",
@@ -332,7 +344,7 @@ TILE = Number(
         f = 1 / (1 / I - 1 / 1024)
         ```
 
-        A wide tile can be narrow, but never narrower than $I^*$.
+        However many rows it has, a tile needs more than $I^*$ columns, here 247.
     """,
 )
 
@@ -654,9 +666,9 @@ TILED = Traffic(
     "may the slices of A and B be that stream past it?",
     solution="""
         A block of C stays; slices of A and B stream past it, as D does in the chapter.
-        A slice may be thin without moving more, so C gets nearly all of the room: 24 ×
-        24 values and two slices four wide are 768. Each value loaded takes part in 24
-        multiply-adds, which two values share: 24 FLOPs for four bytes, intensity 6.
+        Thin slices move no more than thick ones, so C gets nearly all of the room: 24 ×
+        24 values and two slices four wide are 768. A step along D of one value loads
+        24 + 24 values, 192 bytes, and does 2 · 24 · 24 = 1,152 FLOPs: intensity 6.
 
         ```python
         def tiled(machine, n):
@@ -740,7 +752,7 @@ OVERTAKES = Number(
         result in bf16, and the multiplication runs in bf16. Each array crosses the HBM
         once, and on both chips math and traffic overlap perfectly.
 
-        **Wanted** the batch from which on the Trillium is the faster one.
+        **Wanted** the batch above which the Trillium is the faster one.
     """,
     given=stated(V5P, "flops.bf16", "flops.int8", "hbm_bandwidth")
     | stated(TRILLIUM, "flops.bf16", "flops.int8", "hbm_bandwidth"),
@@ -759,6 +771,17 @@ OVERTAKES = Number(
             "How many bytes does a weight take, and how many an activation?",
         ),
         Slip(
+            "int8 activations",
+            lambda right: roofline.critical_batch(
+                V5P,
+                *LAYER,
+                weights="int8",
+                activations="int8",
+                bandwidth=TRILLIUM.hbm_bandwidth,
+            ),
+            "The weights are in int8. In which format are input and result?",
+        ),
+        Slip(
             "times added",
             lambda right: _overtakes(end="upper"),
             "Math and traffic overlap: on each chip the longer of the two counts.",
@@ -770,9 +793,10 @@ OVERTAKES = Number(
             "as many tokens?",
         ),
         Slip(
-            "the Trillium's critical batch",
+            "the Trillium's critical batch, or the int8 peak",
             lambda right: roofline.critical_batch(TRILLIUM, *LAYER, weights="int8"),
-            "There the Trillium turns compute-bound. Was it the faster one before?",
+            "There the Trillium turns compute-bound. Was it the faster one before? "
+            "The v5p's int8 peak gives the same number; here bf16 is multiplied.",
         ),
     ),
     hint="Draw the time of each chip against the batch: it hardly rises at first, and "
@@ -780,7 +804,7 @@ OVERTAKES = Number(
     solution="""
         With few tokens both are memory-bound and the v5p is faster; with many both are
         compute-bound and the Trillium is. The v5p turns compute-bound first, near 85
-        tokens, the Trillium near 300. In between a step takes $2BDF / C$ on the v5p and
+        tokens, the Trillium near 307. In between a step takes $2BDF / C$ on the v5p and
         $(DF + 2BD + 2BF) / W_\\text{hbm}$ on the Trillium. Set them equal:
 
         ```python
@@ -835,6 +859,11 @@ USERS = Number(
             "room alone",
             lambda right: _fit(),
             "So many fit into the HBM. How long would a step take?",
+        ),
+        Slip(
+            "room alone, GB for GiB",
+            lambda right: math.floor((H200.hbm_bytes / 2**30 * 1e9 - PARAMS) / KEPT),
+            "So many fit into 141 GB. The HBM has GiB, and how long is a step?",
         ),
         Slip(
             "math alone",
