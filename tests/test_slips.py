@@ -137,6 +137,28 @@ def one_byte(B, D, F, peak, bandwidth):
     return max(math, memory), math + memory
 
 
+def fp32(B, D, F, peak, bandwidth):
+    math, memory = times(B, D, F, peak, bandwidth / 2)
+    return max(math, memory), math + memory
+
+
+def whole_batch(intensity, D, F):
+    room = D * F - intensity * (D + F)
+    return math.ceil(intensity * D * F / room) if room > 0 else math.inf
+
+
+def padded(B, D, F, b, f):
+    return -(-B // b) * -(-F // f) * (b * D + D * f + b * f)
+
+
+def whole_tiles_only(B, D, F, b, f):
+    return (F // f) * B * D + (B // b) * D * F + B * F
+
+
+def unwritten(B, D, F, b, f):
+    return -(-F // f) * B * D + -(-B // b) * D * F
+
+
 def smaller(*case):
     return min(times(*case)), sum(times(*case))
 
@@ -213,6 +235,11 @@ def fitting(registers, smem, threads, file, shared, most, parts=4, nbytes=4):
         ("01.9", one_flop, "multiply-add"),
         ("01.9", one_byte, "bytes per value"),
         ("01.9", smaller, "minimum for maximum"),
+        ("01.9", fp32, "four bytes a value"),
+        ("01.10", whole_batch, "rounded up"),
+        ("01.11", padded, "padded tiles"),
+        ("01.11", whole_tiles_only, "edge left out"),
+        ("01.11", unwritten, "result left out"),
         ("03.11", lambda *case: 100 * left(*case), "percent"),
         ("03.11", lambda *case: 1 - left(*case), "the share lost"),
         ("03.12", lambda *case: fitting(*case, parts=1), "the file as one"),
@@ -283,6 +310,15 @@ def test_what_a_function_computes_is_named(question, answer, slip):
     found = grading.examine(answers.find(question), answer)
     assert found.verdict == ("correct" if slip is None else "wrong"), found
     assert found.slip.startswith(slip or ""), found
+
+
+def by_jax(B, D, F, peak, bandwidth):
+    both = jnp.array(times(B, D, F, peak, bandwidth))
+    return both.max(), both.sum()
+
+
+def test_an_answer_in_fp32_is_right_too():
+    assert grading.examine(answers.find("01.9"), by_jax).verdict == "correct"
 
 
 @pytest.mark.parametrize(

@@ -437,6 +437,7 @@ BOUNDS = Function(
     spec=_bounds,
     units={"peak": "FLOPs/s", "bandwidth": "bytes/s"},
     gives=(("the lower bound", "s"), ("the upper bound", "s")),
+    rtol=1e-6,  # an answer may come from JAX, in fp32
     cases=lambda rng: (*_sizes(rng), rng.uniform(1e13, 1e15), rng.uniform(1e11, 1e13)),
     slips=(
         Slip(
@@ -474,6 +475,11 @@ BOUNDS = Function(
                 2 * B * D * F / peak + 2 * (B * D + D * F) / bandwidth,
             ),
             "The result crosses the memory bus, too.",
+        ),
+        Slip(
+            "four bytes a value",
+            lambda B, D, F, peak, bandwidth: _bounds(B, D, F, peak, bandwidth / 2),
+            "That is four bytes for each value, as in fp32.",
         ),
     ),
     hint="Formulas (1.1) and (1.2) of the chapter, with two bytes per value.",
@@ -527,6 +533,15 @@ CROSSING = Function(
                 else math.inf
             ),
             "A negative batch means that no batch makes this matmul compute-bound.",
+        ),
+        Slip(
+            "rounded up",
+            lambda intensity, D, F: (
+                math.ceil(batch)
+                if math.isfinite(batch := _crossing(intensity, D, F))
+                else batch
+            ),
+            "The exact crossing is wanted, which need not be a whole number.",
         ),
     ),
     hint="Formula (1.5) with two bytes everywhere. What does a denominator of zero or "
@@ -588,6 +603,23 @@ TILES = Function(
                 B * D * math.ceil(B / b) + D * F * math.ceil(F / f) + B * F
             ),
             "X is read once for every column of tiles. How many columns are there?",
+        ),
+        Slip(
+            "padded tiles",
+            lambda B, D, F, b, f: (
+                math.ceil(B / b) * math.ceil(F / f) * (b * D + D * f + b * f)
+            ),
+            "A tile at the edge loads and stores only the rows and columns that exist.",
+        ),
+        Slip(
+            "edge left out",
+            lambda B, D, F, b, f: B * D * (F // f) + D * F * (B // b) + B * F,
+            "What remains at the edge is a tile as well.",
+        ),
+        Slip(
+            "result left out",
+            lambda B, D, F, b, f: B * D * math.ceil(F / f) + D * F * math.ceil(B / b),
+            "The result has to get out of the chip, too.",
         ),
     ),
     hint="How often is X read, how often the weights? Try 65 rows in tiles of 16.",
@@ -993,6 +1025,7 @@ OFFLOADED = Function(
         "host": "bytes/s",
     },
     gives=(("the least time", "s"), ("what takes it", "")),
+    rtol=1e-6,
     cases=lambda rng: (
         2 ** rng.randint(0, 15),
         rng.randint(2, 150) * 10**9,

@@ -118,4 +118,5 @@ class Prices:
         """The network's part of an estimate, between `lower` and `upper`."""
         sent = sum(c.total_sent for c in collectives)
         lower = self.lower(collectives)
-        return Leg("network", sent, sent / lower, self.upper(collectives) - lower)
+        slack = max(0.0, self.upper(collectives) - lower)  # rounding may end below 0
+        return Leg("network", sent, sent / lower, slack)
