@@ -142,7 +142,11 @@ class Sharded(Question):
         """Where types carry shardings: what is wrong with that of the result."""
         if self.view != "explicit":
             return ""
-        got, wanted = tuple(result.sharding.spec), self.out_spec
+        spec, wanted = result.sharding.spec, self.out_spec
+        if spec.unreduced:
+            over = ", ".join(sorted(spec.unreduced))
+            return f"the result is a sum that is still open over {over}: finish it."
+        got = tuple(spec)
         wanted += (None,) * (len(got) - len(wanted))
         if got == wanted:
             return ""
