@@ -1019,6 +1019,10 @@ def test_errors_in_a_matmul_point_at_the_character(text, said, column):
     assert str(caught.value).splitlines()[-1].index("^") == 4 + column
 
 
+PRODUCT = sharding.contract("A[I]·B[I,J]->C[J]", I=8, J=8)
+PRICED = sharding.contract("A[I]·B[I,J]->C[J]", TPU_V5P, I=8, J=8)
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -1052,6 +1056,17 @@ def test_errors_in_a_matmul_point_at_the_character(text, said, column):
             lambda: sharding.contract("A[I]·B[I,J]->C[J]", I=8, J=8).estimate,
             "must be a `Mesh`",
         ),
+        (
+            lambda: sharding.contract("A[I]·B[I,J]->C[J]", XY, busy=5, I=8, J=8),
+            "busy = 5: must be True, False or some of X, Y",
+        ),
+        (lambda: PRODUCT.crossings("J", ["gather"]), "plan = 'gather': must be one of"),
+        (lambda: PRODUCT.crossings("J", 5), "plans = 5: must be some of"),
+        (lambda: PRODUCT.crossings("J", low=8, high=8), "low = 8: must be below"),
+        (lambda: PRODUCT.plan.resized("J", -8), "J = -8: must be a finite number"),
+        (lambda: PRODUCT.plan.resized("J", "8 MB"), "J = '8 MB': must be a finite"),
+        (lambda: PRODUCT.plan.resized("L", 8), "dimension 'L': must be one of I, J"),
+        (lambda: PRICED.balances("J", plan=5), "plan = 5: must be one of"),
     ],
 )
 def test_bad_input_is_quoted(call, said):

@@ -87,6 +87,9 @@ def usable_axes(
     mesh, named = dict(arrays[0].mesh), named_axes(arrays)
     if isinstance(busy, bool):
         busy = [axis for axis in mesh if axis not in named] if busy else ()
+    if not isinstance(busy, Iterable):
+        known = ", ".join(mesh)
+        raise ValueError(f"busy = {busy!r}: must be True, False or some of {known}")
     # One name, or several; "XY" is X and Y.
     busy = (busy,) if isinstance(busy, str) and busy in mesh else tuple(busy)
     for axis in busy:

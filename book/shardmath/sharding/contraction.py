@@ -205,15 +205,21 @@ class Contraction:
 
         Returns:
             Crossings in order of size. They compare times on the mesh (lower bounds,
-            then upper ones) or, without a mesh, bytes sent and then FLOPs.
+            then upper ones) or, without a mesh, bytes sent and then FLOPs. Plans of
+            more collectives than `best` allows can be better than either side.
 
         Raises:
-            ValueError: no such dimension.
+            ValueError: no such dimension, what is no plan, no sizes between.
         """
         low, high = positive(low=low, high=high)
         self._check(dim)
+        if low >= high:
+            raise ValueError(f"low = {low}: must be below high = {high}")
+        if not isinstance(plans, Iterable):
+            raise ValueError(f"plans = {plans!r}: must be some of `candidates`")
         lines = {}
         for plan in tuple(plans) or self.candidates:
+            _check_plan(plan)
             lines.setdefault(self._growth(plan, dim), plan)
         grown, plans = list(lines), list(lines.values())
 
@@ -278,7 +284,9 @@ class Contraction:
                 raise ValueError(f"resource {name!r}: must be one of {known}")
         if self.mesh is None:
             raise ValueError("mesh = None: must be a `Mesh` of known chips for a time")
-        return self._growth(plan or self.plan, dim).equal(one, other)
+        plan = self.plan if plan is None else plan
+        _check_plan(plan)
+        return self._growth(plan, dim).equal(one, other)
 
     def __str__(self) -> str:
         lines = [f"{self.a.notation} · {self.b.notation} -> {self.c.notation}"]
@@ -324,6 +332,11 @@ class Contraction:
         math_, _, *network = plan.legs(self._prices, self.precision)
         seconds = network[0].seconds if network else 0.0
         return seconds, math_.seconds, len(plan.moved)
+
+
+def _check_plan(plan: object) -> None:
+    if not isinstance(plan, Plan):
+        raise ValueError(f"plan = {plan!r}: must be one of `candidates`")
 
 
 _UNITS = ("bytes", "FLOPs", "bytes")

@@ -16,6 +16,7 @@ from ..chips import Chip
 from ..collectives import Collective
 from ..estimate import Estimate, Leg
 from ..mesh import Mesh
+from ..units import positive
 from .binding import named_axes
 from .changes import Change, placements
 from .layout import Names, Placed, ShardedArray
@@ -107,7 +108,15 @@ class Plan:
         return (*legs, prices.leg(self.collectives)) if self.collectives else legs
 
     def resized(self, dim: str, size: float) -> "Plan":
-        """The same plan with another size of `dim`."""
+        """The same plan with another size of `dim`.
+
+        Raises:
+            ValueError: no such dimension, or no size above 0.
+        """
+        known = tuple(dict.fromkeys(self.a.dims + self.b.dims))
+        if dim not in known:
+            raise ValueError(f"dimension {dim!r}: must be one of {', '.join(known)}")
+        (size,) = positive(**{dim: size})
 
         def changes(old: tuple[Change, ...]) -> tuple[Change, ...]:
             return tuple(
