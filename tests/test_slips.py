@@ -115,6 +115,24 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("04.17", 0.016, "two digits"),
         ("05.3", SENT / (8 * H100.scale_up_bandwidth), "all eight at once"),
         ("05.5", 16 * chips.TPU_V5E.link_bandwidth * 1e-6, "many chips"),
+        ("06.1", 8192 * 32_768 / 32, "copies counted as parts, or one byte a value"),
+        ("06.1", 8 * 2**24, "X alone, or bits"),
+        ("06.1", "16 MiB", None),
+        ("06.3", 2 * 2048 * 8192 * 7 / 8, "the activations"),
+        ("06.3", 2 * 4 * 2048 * 16_384 * 7 / 8, "the weights, or four bytes a value"),
+        ("06.4", "1174 us", None),
+        ("06.4", 2 * 4096 * 8192 * 7 / 8 / 2e11, "the activations"),
+        ("06.4", 2 * 8192 * 16_384 * 7 / 8 / 6e11, "all six links"),
+        ("06.4", 2 * 8192 * 16_384 * 7 / 8 / 1e11, "one direction"),
+        ("06.5", 4096, "the rule alone"),
+        ("06.5", 4096 * 14_336 / 2 / (512 + 2 * 14_336), "an AllReduce"),
+        ("06.5", 1977, None),
+        ("06.6", 2**27 * 15 / 16 + 2 * 256 * 8192 * 3 / 4, "the traffic over Y, too"),
+        ("06.7", "146,880", None),
+        ("06.7", 8 * 9180, "both directions"),
+        ("06.16", "20,625", None),
+        ("06.16", 16_500, "bytes of X alone"),
+        ("06.16", 20_625 / 4, "columns of all chips"),
     ],
 )
 def test_what_a_reader_answers_is_named(question, answer, slip):
@@ -221,6 +239,32 @@ def fitting(registers, smem, threads, file, shared, most, parts=4, nbytes=4):
     return min(fit // warps, most // warps, shared // max(smem, 1))
 
 
+def share(n):
+    return (n - 1) / n
+
+
+def without_alltoall(B, D, F, n):
+    return 2 * D * F * share(n), 2 * F * B * share(n)
+
+
+def activations_first(B, D, F, n):
+    return 2 * (D / n + F) * B * share(n), 2 * D * F * share(n)
+
+
+def int8_plans(B, D, F, n):
+    return D * F * share(n), (D / n + F) * B * share(n)
+
+
+def turned_by_gather(B, D, F, n):
+    return min(2 * D * F, 4 * B * F, 2 * D * F + 2 * B * F) * share(n)
+
+
+def no_sums(in_a, in_b):
+    if "J" in (in_a, in_b):
+        return 2
+    return 4 if in_a and in_b else 1
+
+
 @pytest.mark.parametrize(
     ("question", "answer", "slip"),
     [
@@ -245,6 +289,15 @@ def fitting(registers, smem, threads, file, shared, most, parts=4, nbytes=4):
         ("03.12", lambda *case: fitting(*case, parts=1), "the file as one"),
         ("03.12", lambda *case: fitting(*case, nbytes=1), "bytes for registers"),
         ("03.12", lambda *case: fitting(*case[:5], 10**9), "resident warps left out"),
+        ("06.8", no_sums, "case 3 forgotten"),
+        ("06.9", without_alltoall, "AllToAll left out"),
+        ("06.9", activations_first, "the other way round"),
+        ("06.9", int8_plans, "one byte a value"),
+        (
+            "06.17",
+            turned_by_gather,
+            "the third plan left out, or its AllToAll as a gather",
+        ),
     ],
 )
 def test_what_a_reader_writes_is_named(question, answer, slip):
@@ -330,6 +383,7 @@ def test_an_answer_in_fp32_is_right_too():
         ("03.4", "HBM latency of a read: 860 clocks"),
         ("03.2", "fp32 lanes of one core: 128"),
         ("04.8", "*six* H200"),
+        ("06.16", "One AllGather fetches the weights"),
     ],
 )
 def test_a_task_gives_what_its_answer_needs(question, word):
@@ -377,3 +431,15 @@ def gathered(x):
 def test_bytes_across_nodes_count_and_not_the_way(answer, verdict, slip):
     found = grading.examine(answers.find("04.13"), answer)
     assert (found.verdict, found.slip) == (verdict, slip), found
+
+
+def test_a_sum_left_open_is_a_wrong_answer_and_no_fault_of_the_judge():
+    left_open = jax.P(None, None, unreduced={"X"})
+
+    def both(a, b, c, d):
+        first = jnp.einsum("ij,jk->ik", a, b, out_sharding=left_open)
+        return first + jnp.einsum("ij,jk->ik", c, d, out_sharding=left_open)
+
+    found = grading.examine(answers.find("06.11"), both)
+    assert found.verdict == "wrong", found
+    assert "still open over X" in found.message

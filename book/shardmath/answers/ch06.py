@@ -59,11 +59,16 @@ LOCAL = Number(
     expected=lambda: array("W[D_X, F_Y]", XYZ, D=8192, F=32_768).local_nbytes,
     slips=(
         scaled(
-            "copies counted as parts",
+            "copies counted as parts, or one byte a value",
             1 / 2,
-            "The line does not name Z. What do chips that differ along Z hold?",
+            "The line does not name Z. What do chips that differ along Z hold? And how "
+            "many bytes has a value?",
         ),
-        scaled("X alone", 8, "The second dimension is split, too."),
+        scaled(
+            "X alone, or bits",
+            8,
+            "The second dimension is split, too; and the answer is in bytes.",
+        ),
         scaled("Y alone", 4, "The first dimension is split, too."),
         scaled("the whole array", 32, "That is one whole copy. What does a chip hold?"),
     ),
@@ -140,9 +145,15 @@ ALL_REDUCE = Number(
             "A chip need not send anything to itself: one part of n stays.",
         ),
         Slip(
-            "the weights",
+            "the weights, or four bytes a value",
             lambda right: 2 * 8192 * 16_384 * 7 / 8,
-            "That gathers W. Both operands are split along D: what travels is not one "
+            "A gather of W sends as much. Both operands are split along D: what "
+            "travels is not one of them, and a value of it has two bytes.",
+        ),
+        Slip(
+            "the activations",
+            lambda right: 2 * 2048 * 8192 * 7 / 8,
+            "That gathers A. Both operands are split along D: what travels is not one "
             "of them.",
         ),
         scaled(
@@ -169,7 +180,7 @@ _V5P = Mesh(Torus(chips.TPU_V5P, (4, 4, 8)), {"Y": 16, "X": 8})
 
 def _gather():
     line = "A[B_X, D] · W[D_X, F] -> C[B_X, F]"
-    op = contract(line, _V5P, busy=True, B=2048, D=8192, F=16_384)
+    op = contract(line, _V5P, busy=True, B=4096, D=8192, F=16_384)
     (weights,) = op.collectives
     return collectives.price(weights, _V5P).seconds
 
@@ -178,7 +189,7 @@ GATHER_TIME = Number(
     id="06.4",
     title="Fetching the weights",
     task=r"""
-        **Given** $A[B_X, D] \cdot W[D_X, F] \to C[B_X, F]$ in bf16 with $B = 2048$,
+        **Given** $A[B_X, D] \cdot W[D_X, F] \to C[B_X, F]$ in bf16 with $B = 4096$,
         $D = 8192$, $F = 16{,}384$, on eight TPU v5p that form a closed ring. A chip
         sends in both directions at once, `chips.TPU_V5P.link_bandwidth` each. No other
         axis lends its links.
@@ -201,6 +212,16 @@ GATHER_TIME = Number(
             "a chip's share",
             1 / 8,
             "The weights have to be whole in the end. How many of their bytes arrive?",
+        ),
+        scaled(
+            "the activations",
+            1 / 4,
+            "That gathers A. Which operand is split along the contraction?",
+        ),
+        scaled(
+            "all six links",
+            1 / 3,
+            "The ring is one axis of the torus: two of a chip's links lie along it.",
         ),
     ),
     hint="V(n − 1)/n bytes, and a ring that runs both ways round.",
@@ -250,6 +271,16 @@ CROSSING = Number(
             "AllToAll left out",
             lambda right: 4096 / 2,
             "That leaves out the way of the activations to the product.",
+        ),
+        Slip(
+            "the rule alone",
+            lambda right: 4096,
+            "Near B = D they cross where formats are equal. Here they are not.",
+        ),
+        Slip(
+            "an AllReduce",
+            lambda right: 4096 * 14_336 / (4096 / 8 + 2 * 14_336) / 2,
+            "The result may stay scattered over the tokens: no chip needs all sums.",
         ),
         Slip(
             "an AllGather of the activations",
@@ -305,6 +336,11 @@ TWO_AXES = Number(
             1 / 16,
             "That is about what a chip holds before. How much must it get to all "
             "others together?",
+        ),
+        Slip(
+            "the traffic over Y, too",
+            lambda right: right + 2 * 4096 * 8192 / 16 * 3 / 4,
+            "Over Y the activations are gathered. The question asks for X alone.",
         ),
     ),
     hint="X is case 2 for the weights. How large is what an X group gathers?",
@@ -393,6 +429,11 @@ CASE = Function(
             "An axis that splits I of A can still get in the way: of what in B?",
         ),
         Slip(
+            "case 3 forgotten",
+            lambda in_a, in_b: {3: 2}.get(_case(in_a, in_b), _case(in_a, in_b)),
+            "If both operands are split along J, need either be gathered?",
+        ),
+        Slip(
             "split elsewhere",
             _case_either_alone,
             "One operand is split along J, the other along another dimension by the "
@@ -450,6 +491,21 @@ PLANS = Function(
                 2 * (D / n + 2 * F) * B * (n - 1) / n,
             ],
             "The result may stay scattered over the tokens: no chip needs all sums.",
+        ),
+        Slip(
+            "AllToAll left out",
+            lambda B, D, F, n: [2 * D * F * (n - 1) / n, 2 * F * B * (n - 1) / n],
+            "That leaves out the way of the activations to the product.",
+        ),
+        Slip(
+            "one byte a value",
+            lambda B, D, F, n: [v / 2 for v in _both_plans(B, D, F, n)],
+            "A value in bf16 has two bytes.",
+        ),
+        Slip(
+            "the other way round",
+            lambda B, D, F, n: _both_plans(B, D, F, n)[::-1],
+            "The weights come first in the pair, then the activations.",
         ),
         Slip(
             "AllToAll as a gather",
@@ -789,7 +845,7 @@ HIDDEN_GATHER = Number(
         $D = 8192$, $F = 32{,}768$, on $4 \times 4 \times 4$ TPU v4. $X$, $Y$ and $Z$
         are the sides, each a closed ring. A chip sends in both directions of a ring at
         once, `chips.TPU_V4.link_bandwidth` each. The links of $Y$ carry other traffic.
-        The weights are gathered in the quickest way that the others allow.
+        One AllGather fetches the weights, the quickest that the other links allow.
 
         **Wanted** from how many tokens $B$, in all, the gather can hide behind the
         product, whose math runs at the peak.
@@ -809,8 +865,8 @@ HIDDEN_GATHER = Number(
         Slip(
             "bytes of X alone",
             lambda right: 3 * _PER_BYTE,
-            "With Z, 16 chips take part in the gather: which share of the bytes does a "
-            "chip lack?",
+            "With Z, 16 chips take part in one AllGather: which share of the bytes "
+            "does each of them send?",
         ),
         slips.one_direction(2),
         scaled(
@@ -822,6 +878,11 @@ HIDDEN_GATHER = Number(
             "Y forgotten",
             4,
             "Along Y the weights stay split: a chip gathers its own columns only.",
+        ),
+        scaled(
+            "columns of all chips",
+            1 / 4,
+            "Along Y the product is split, too: a chip computes its own columns only.",
         ),
         scaled(
             "own part sent too",
@@ -845,7 +906,8 @@ HIDDEN_GATHER = Number(
         tokens = gather / math_of_a_token
         ```
 
-        Over $X$ alone it would take 1.6 times as many.
+        Over $X$ alone it would take 1.6 times as many. Not one AllGather, but a
+        schedule that keeps the quarter a chip holds, could do with 0.8 times as many.
     """,
 )
 
@@ -888,10 +950,11 @@ FEWEST = Function(
     examples=((64, 1024, 64, 8), (512, 1024, 64, 8), (4096, 1024, 64, 8)),
     slips=(
         Slip(
-            "the third plan left out",
+            "the third plan left out, or its AllToAll as a gather",
             _without_columns,
             "Is there a case in which the product needs nothing, once the weights are "
-            "split along another dimension?",
+            "split along another dimension? An AllToAll moves that split for 1/n of "
+            "the bytes of a gather.",
         ),
         Slip(
             "one of two rounds",
