@@ -98,7 +98,7 @@ def _readout(op: Contraction, chosen, here) -> tuple[tuple[str, ...], ...]:
         ("lower bound (all overlaps)", show(here.lower, "s")),
         ("upper bound (nothing overlaps)", show(here.upper, "s")),
         ("what binds", here.bound),
-        ("quickest plan here moves", op.best.moves),
+        (f"quickest of up to {len(op.plan.moved) + 1} collectives", op.best.moves),
     ]
     return tuple(rows)
 
