@@ -290,6 +290,14 @@ def test_published_bandwidths_of_a_superpod():
             ),
             r"sent\[0\]\[1\] = -1",
         ),
+        (
+            lambda: collectives.ragged_all_to_all(3, mesh_of(ring(2)), "X"),
+            "sent = 3: must be 2 rows",
+        ),
+        (
+            lambda: collectives.ragged_all_to_all([[0, 1], [1, 0]], None, "X"),
+            "mesh = None: must be a Mesh",
+        ),
         (lambda: run("all_gather", 1, mesh_of(ring(4)), "Q"), "'Q'.*X"),
         (lambda: run("all_gather", math.nan, mesh_of(ring(4))), "nbytes = nan"),
         (

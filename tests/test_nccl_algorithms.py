@@ -106,6 +106,18 @@ def test_published_gain_of_adding_switches_is_below_that_of_the_bytes():
         assert ring < allowed["ring"]
 
 
+def test_a_thin_spine_carries_only_what_leaves_a_unit():
+    """32 nodes under 4 leaves: a ring leaves a unit of 8 nodes over all 64 shares."""
+    node = NVLinkDomain(chips.H100)
+    for taper in (1, 7, 8, 64):
+        mesh = whole(Cluster(node, (4, 8), taper=(taper, 1)))
+        found = nccl_all_reduce(V, mesh, "X", "ring")
+        sent, card = 2 * V * 255 / 256, chips.H100.scale_out_bandwidth
+        leaf, spine = sent / 8 / card, sent / 64 / (card / taper)
+        assert found.bandwidth_seconds == pytest.approx(max(leaf, spine))
+        assert found.lower >= all_reduce(V, mesh, "X").lower
+
+
 def test_one_gpu_takes_no_time():
     for algorithm in ("ring", "tree"):
         mesh = Mesh(NVLinkDomain(chips.H100), {"X": 1, "Y": 8})
@@ -117,6 +129,7 @@ def test_one_gpu_takes_no_time():
     ("call", "said"),
     [
         (lambda: nccl_all_reduce(V, whole(cluster(2)), "X", "star"), "'star'.*ring"),
+        (lambda: nccl_all_reduce(V, None, "X", "ring"), "mesh = None: must be a"),
         (
             lambda: nccl_all_reduce(V, whole(cluster(2, reduces=False)), "X", "nvls"),
             "adds in the node",

@@ -198,6 +198,16 @@ def test_the_definitions_are_those_of_jax(op):
     assert np.array_equal(np.array(ours.result), theirs)
 
 
+@pytest.mark.parametrize("op", ["reduce_scatter", "all_reduce"])
+def test_fractions_add_up_in_any_order(op):
+    """Floats added in another order differ in their last digit, which is no fault."""
+    rows = np.random.default_rng(1).normal(size=(8, 8))
+    played = simulate(op, 1e3, mesh_of(Ring(8, 1e9, 0.0)), "X", data=rows)
+    exact = [math.fsum(column) for column in rows.T]
+    found = played.result[0] if op == "all_reduce" else sum(played.result, ())
+    assert list(found) == pytest.approx(exact, rel=1e-15)
+
+
 def test_a_wrong_schedule_is_found_out():
     """A lost move, a block that is not there, a link that does not exist."""
     trace = simulate("all_reduce", 4.0, mesh_of(Ring(4, 1.0, 0.0, wrap=False)), "X")
@@ -313,6 +323,9 @@ def test_a_long_timeline_says_what_it_leaves_out():
         ("all_gather", {"axes": "Y"}, "'Y'"),
         ("all_gather", {"data": [[1, 2]] * 4}, "4 rows of 1"),
         ("all_reduce", {"data": [[1, 2, 3, 4]] * 3}, "4 rows of 4"),
+        ("all_reduce", {"data": 3}, "data = 3: must be 4 rows of 4"),
+        ("all_reduce", {"data": [["a"] * 4] * 4}, "data = 'a': must be a number"),
+        ("all_reduce", {"data": [[math.nan] * 4] * 4}, "nan: must be a finite"),
         ("all_gather", {"at_most": 1}, "at_most = 1: is for all_to_all"),
         ("all_to_all", {"at_most": 0}, "at_most = 0"),
         ("all_gather", {"mesh": mesh_of(Switch(300, 1.0, 0.0))}, "300.*256"),

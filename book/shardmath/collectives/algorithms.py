@@ -26,7 +26,7 @@ import math
 from ..mesh import Mesh
 from ..networks.wiring import Switch
 from .collective import AxisNames, Collective
-from .price import Priced
+from .price import Priced, a_mesh
 
 ALGORITHMS = ("ring", "tree", "nvls")
 
@@ -46,7 +46,8 @@ def nccl_all_reduce(
         work at once, `upper` if one waits for the other.
 
     Assumes:
-        The latencies of the network, one crossing each, and all cards busy. NCCL's own
+        The latencies of the network, one crossing each, all cards busy, and nodes in
+        the order of the switches: a ring leaves the nodes under a leaf once. NCCL's own
         steps depend on its protocol: its tables hold 0.6 µs (LL), 1.9 (LL128) and 3.4
         (Simple) for a step of a ring over NVLink, 2.7, 4 and 14 over the network, and
         add 6.6, 14 or 8.4 µs to a call.
@@ -68,7 +69,7 @@ def nccl_all_reduce(
         raise ValueError(
             f"algorithm {algorithm!r}: must be one of {', '.join(ALGORITHMS)}"
         )
-    collective = Collective("all_reduce", axes, nbytes, mesh.size(axes))
+    collective = Collective("all_reduce", axes, nbytes, a_mesh(mesh).size(axes))
     V, n = collective.nbytes, collective.group
     pieces = mesh.span(axes)
     if not all(isinstance(piece.wires, Switch) for piece in pieces):
@@ -94,9 +95,13 @@ def nccl_all_reduce(
             (sent / node[0].bandwidth, node[0].level, node[0].latency * hops[0])
         )
     if k > 1:
-        thin = min(cards, key=lambda w: w.bandwidth)
+        below, crossed = g, []  # GPUs of a unit, which share out what leaves it
+        for w in reversed(cards):
+            if w.size > 1:
+                crossed.append((crossing / below / w.bandwidth, w.level))
+            below *= w.size
         late = max(w.latency for w in cards if w.size > 1)
-        found.append((crossing / g / thin.bandwidth, thin.level, late * hops[1]))
+        found.append((*max(crossed), late * hops[1]))
     seconds, level, _ = max(found, default=(0.0, "", 0.0))
     latency = sum(late for *_, late in found)
     one_by_one = sum(seconds for seconds, *_ in found) + latency

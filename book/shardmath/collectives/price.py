@@ -84,9 +84,7 @@ def price(collective: Collective, mesh: Mesh, one_way: bool = False) -> Priced:
     """
     if not isinstance(collective, Collective):
         raise ValueError(f"collective = {collective!r}: must be a Collective")
-    if not isinstance(mesh, Mesh):
-        raise ValueError(f"mesh = {mesh!r}: must be a Mesh")
-    size = mesh.size(collective.axes)
+    size = a_mesh(mesh).size(collective.axes)
     if size != collective.group:
         raise ValueError(
             f"group = {collective.group}: must be the {size} devices that the mesh "
@@ -120,9 +118,7 @@ def price_of(
     >>> price_of("all_to_all", 64e6, node, "X").level
     'NVLink'
     """
-    if not isinstance(mesh, Mesh):
-        raise ValueError(f"mesh = {mesh!r}: must be a Mesh")
-    one = Collective(op, axes, nbytes, mesh.size(axes), pairs=pairs)
+    one = Collective(op, axes, nbytes, a_mesh(mesh).size(axes), pairs=pairs)
     return price(one, mesh, one_way)
 
 
@@ -204,8 +200,11 @@ def ragged_all_to_all(
     >>> skewed.bandwidth_seconds / even.bandwidth_seconds
     1.6666666666666667
     """
-    n = mesh.size(axes)
-    rows = [list(row) for row in sent]
+    n = a_mesh(mesh).size(axes)
+    try:
+        rows = [list(row) for row in sent]
+    except TypeError:
+        rows = []
     if [len(row) for row in rows] != [n] * n:
         raise ValueError(f"sent = {sent!r}: must be {n} rows of {n} numbers of bytes")
     traffic = tuple(
@@ -244,6 +243,13 @@ def permute(
     (0.010004, 0.070004)
     """
     return price_of("permute", nbytes, mesh, axes, one_way, pairs)
+
+
+def a_mesh(mesh: object) -> Mesh:
+    """`mesh`; raises a ValueError that quotes it unless it is a Mesh."""
+    if not isinstance(mesh, Mesh):
+        raise ValueError(f"mesh = {mesh!r}: must be a Mesh")
+    return mesh
 
 
 def _priced(collective: Collective, found: Times) -> Priced:

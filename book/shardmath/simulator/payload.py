@@ -12,8 +12,10 @@ Blocks are named as in `groups`: by chip; in an AllToAll, source · n + destinat
 
 import random
 from collections.abc import Sequence
+from fractions import Fraction
 
 from ..collectives.crossings import Pairs
+from ..units import number
 
 Rows = list[list[float]]
 Held = dict[int, float]  # number by block name
@@ -22,20 +24,34 @@ Held = dict[int, float]  # number by block name
 def rows(op: str, n: int, given: Sequence[Sequence[float]] | None = None) -> Rows:
     """`given`, checked, or else whole numbers of 60 bits, the same for the same n.
 
-    They are so large that two different sums of them are not equal by chance.
+    They are so large that two different sums of them are not equal by chance. Floats
+    become fractions, whose sums do not depend on the order.
     """
     width = 1 if op in ("all_gather", "permute") else n
     if given is None:
         draw = random.Random(n)
         return [[draw.getrandbits(60) for _ in range(width)] for _ in range(n)]
-    found = [list(row) for row in given]
+    try:
+        found = [list(row) for row in given]
+    except TypeError as error:
+        raise ValueError(
+            f"data = {given!r}: must be {n} rows of {width} numbers"
+        ) from error
     if [len(row) for row in found] != [width] * n:
         lengths = [len(row) for row in found]
         raise ValueError(
             f"data has rows of {lengths} numbers: {op} on {n} chips must have {n} rows "
             f"of {width}"
         )
-    return found
+    return [[_exact(value) for value in row] for row in found]
+
+
+def _exact(value: object) -> int | Fraction:
+    found = number("data", value)
+    try:
+        return found if isinstance(found, int) else Fraction(found)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"data = {value!r}: must be a finite number") from error
 
 
 def start(op: str, rows: Rows, pairs: Pairs = ()) -> list[Held]:

@@ -142,4 +142,5 @@ def _cut(group: Group, held: payload.Held) -> dict[Chunk, float]:
 
 def _values(held: dict[Chunk, float]) -> tuple[float, ...]:
     """One number a block, in the order of their names."""
-    return tuple({block.name: held[block] for block in sorted(held)}.values())
+    found = {block.name: held[block] for block in sorted(held)}.values()
+    return tuple(n if isinstance(n, int) else float(n) for n in found)

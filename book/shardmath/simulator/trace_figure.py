@@ -141,9 +141,8 @@ def _chip(x: float, y: float, cells: list[float], number: int) -> str:
     squares = "".join(
         f'<rect x="{_n(x + wide * (k % across))}" y="{_n(y + high * (k // across))}" '
         f'width="{_n(wide)}" height="{_n(high)}" fill="{NETWORK}" '
-        f'fill-opacity="{share:.2f}"/>'
+        f'fill-opacity="{share:.2f}" stroke="currentColor" stroke-width="0.5"/>'
         for k, share in enumerate(cells)
-        if share
     )
     frame = (
         f'<rect x="{_n(x)}" y="{_n(y)}" width="{BOX}" height="{BOX}" fill="none" '
