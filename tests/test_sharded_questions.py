@@ -108,6 +108,19 @@ def test_code_for_one_device(answer, verdict, slip, word):
     assert word in found.message
 
 
+def test_a_gradient_through_a_sum_is_that_of_shard_map():
+    """Without its check a sum's gradient is summed again, eight times too large."""
+
+    def gradient(w, x):
+        def loss(w):
+            return jax.lax.psum((x[0] @ gather(w)) ** 2, "X")
+
+        return jax.grad(loss)(w)
+
+    found = grading.examine(answers.find("05.15"), gradient)
+    assert found.verdict == "correct", found
+
+
 def test_other_pieces_of_no_more_bytes_are_right_where_the_question_says_so():
     loose = question(at_most=True)
     assert grading.examine(loose, in_halves).verdict == "correct"

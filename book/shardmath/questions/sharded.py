@@ -41,9 +41,9 @@ class Sharded(Question):
         spec: the naive truth, from whole NumPy arrays to the whole result.
         collectives: called with the shapes; what the program may send.
         view: what the reader writes. "manual": the function that each device runs on
-            its parts, the body of `jax.shard_map` (without the check of varying
-            types). "explicit", "automatic": a function of the whole arrays, on axes of
-            that type, with the mesh set.
+            its parts, the body of `jax.shard_map` (with its check of varying types
+            where they pass: gradients of sums depend on it). "explicit", "automatic":
+            a function of the whole arrays, on axes of that type, with the mesh set.
         at_most: whether fewer bytes, or as many in other pieces, are right too. Else
             arrays, axes and counts must be exactly those of `collectives`.
         by_axes: with `at_most`, whether only the bytes over each set of axes count, in
@@ -89,13 +89,11 @@ class Sharded(Question):
             mesh = self._mesh()
         except RuntimeError as error:
             return {"invalid": str(error)}
-        function = answer
-        if self.view == "manual":
-            from ..programs import by_hand
-
-            function = by_hand(answer, mesh, self.in_specs, self.out_spec, check=False)
+        arguments = self._arguments(mesh, task)
         with jax.set_mesh(mesh):
-            return exported.evidence_of(function, answer, self._arguments(mesh, task))
+            manual = self.view == "manual"
+            function = self._body(answer, mesh, arguments) if manual else answer
+            return exported.evidence_of(function, answer, arguments)
 
     def judge(self, evidence: dict, task: list) -> Finding:
         shapes = [tuple(shape) for shape in task]
@@ -137,6 +135,24 @@ class Sharded(Question):
             if compare(slip.wrong(*shapes), sent).exact:
                 return Finding("wrong", f"{said} {slip.says}", slip.name)
         return Finding("wrong", said)
+
+    def _body(self, answer: Callable, mesh, arguments: list) -> Callable:
+        """`answer` on every device, as `jax.shard_map` runs it unless told otherwise.
+
+        A result that JAX cannot see to be replicated, as that of permutes, does not
+        pass its check and is run without.
+        """
+        import jax
+
+        from ..programs import by_hand
+
+        specs = mesh, self.in_specs, self.out_spec
+        checked = by_hand(answer, *specs)
+        try:
+            jax.eval_shape(checked, *arguments)
+        except Exception:  # of any kind: it comes again below, and is reported
+            return by_hand(answer, *specs, check=False)
+        return checked
 
     def _misplaced(self, result) -> str:
         """Where types carry shardings: what is wrong with that of the result."""
