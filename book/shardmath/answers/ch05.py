@@ -471,7 +471,15 @@ BUS = Number(
 
 
 def _gather_seconds(V, n, W, alpha):
-    return V / (2 * W) * (n - 1) / n + n // 2 * alpha
+    """A block comes from every other chip, the farthest last, over two links."""
+    lacking, steps = 0.0, 0
+    for other in range(1, n):
+        lacking += V / n
+        steps = max(steps, min(other, n - other))  # hops the shorter way
+    seconds = lacking / 2 / W
+    for _ in range(steps):
+        seconds += alpha
+    return seconds
 
 
 SECONDS = Function(
