@@ -262,6 +262,8 @@ def test_published_bandwidths_of_a_superpod():
         (lambda: Collective("permute", ("X",), 0, 2), "nbytes = 0"),
         (lambda: Collective("permute", ("X",), 1, 2.0), "group = 2.0"),
         (lambda: Collective("permute", ("X",), 1, 2, times=0), "times = 0"),
+        (lambda: Collective("permute", ("X",), 1, 10**400), "group = 10000"),
+        (lambda: Collective("permute", ("X",), 1, 2, when=[]), r"when = \[\]"),
         (lambda: Collective("permute", None, 1, 2), "axes = None"),
         (lambda: Collective("permute", (1,), 1, 2), r"axes = \(1,\)"),
         (lambda: Collective(["permute"], "X", 1, 2), r"op \['permute'\]"),
@@ -289,6 +291,12 @@ def test_published_bandwidths_of_a_superpod():
                 [[0, -1], [1, 0]], mesh_of(ring(2)), "X"
             ),
             r"sent\[0\]\[1\] = -1",
+        ),
+        (
+            lambda: collectives.ragged_all_to_all(
+                [[0, 10**400], [1, 0]], mesh_of(ring(2)), "X"
+            ),
+            r"sent\[0\]\[1\] = 10000",
         ),
         (
             lambda: collectives.ragged_all_to_all(3, mesh_of(ring(2)), "X"),
@@ -379,6 +387,14 @@ def test_an_even_ragged_all_to_all_is_an_all_to_all(shape, wrap):
     assert even.collective.sent == pytest.approx(plain.collective.sent)
     if plain.exact:
         assert even.bandwidth_seconds == pytest.approx(plain.bandwidth_seconds)
+
+
+def test_a_part_of_no_bytes_takes_no_hop():
+    """On a ring of 8 that sends to neighbours alone, one hop is the bound, not four."""
+    sent = [[1e6 * (j == (i + 1) % 8) for j in range(8)] for i in range(8)]
+    mesh = mesh_of(ring(8))
+    ragged = collectives.ragged_all_to_all(sent, mesh, "X")
+    assert ragged.lower == pytest.approx(run("permute", 1e6, mesh).lower)
 
 
 def test_numpy_and_jax_numbers_do_not_overflow():

@@ -326,6 +326,7 @@ def test_a_long_timeline_says_what_it_leaves_out():
         ("all_reduce", {"data": 3}, "data = 3: must be 4 rows of 4"),
         ("all_reduce", {"data": [["a"] * 4] * 4}, "data = 'a': must be a number"),
         ("all_reduce", {"data": [[math.nan] * 4] * 4}, "nan: must be a finite"),
+        ("all_reduce", {"mesh": 8}, "mesh = 8: must be a Mesh"),
         ("all_gather", {"at_most": 1}, "at_most = 1: is for all_to_all"),
         ("all_to_all", {"at_most": 0}, "at_most = 0"),
         ("all_gather", {"mesh": mesh_of(Switch(300, 1.0, 0.0))}, "300.*256"),

@@ -185,9 +185,10 @@ def whole(**counts: object) -> list[int]:
     """
     found = []
     for name, count in counts.items():
-        with contextlib.suppress(ValueError):
+        with contextlib.suppress(ValueError, OverflowError):
             found.append(number(name, count))
             if isinstance(found[-1], int) and found[-1] > 0:
+                float(found[-1])  # rates are divided by counts
                 continue
         raise ValueError(f"{name} = {count!r}: must be a whole number from 1")
     return found

@@ -60,6 +60,8 @@ class Collective:
         axes = (self.axes,) if isinstance(self.axes, str) else tuple(self.axes)
         if not all(isinstance(name, str) for name in axes):
             raise ValueError(f"axes = {self.axes!r}: must be names of mesh axes")
+        if not isinstance(self.when, str):
+            raise ValueError(f"when = {self.when!r}: must be a word, such as 'forward'")
         object.__setattr__(self, "axes", axes)
         (nbytes,) = positive(nbytes=self.nbytes)
         group, times = whole(group=self.group, times=self.times)

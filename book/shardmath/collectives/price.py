@@ -207,12 +207,12 @@ def ragged_all_to_all(
         rows = []
     if [len(row) for row in rows] != [n] * n:
         raise ValueError(f"sent = {sent!r}: must be {n} rows of {n} numbers of bytes")
-    traffic = tuple(
+    flows = (
         (i, j, not_negative(f"sent[{i}][{j}]", nbytes))
         for i, row in enumerate(rows)
         for j, nbytes in enumerate(row)
-        if i != j
     )
+    traffic = tuple((i, j, nbytes) for i, j, nbytes in flows if i != j and nbytes)
     total = sum(nbytes for *_, nbytes in traffic)
     if not total:
         raise ValueError(f"sent = {sent!r}: must hold bytes from one place to another")

@@ -358,7 +358,8 @@ def _check(wires: Ring | Switch) -> None:
 
 def not_negative(name: str, value: object) -> int | float:
     """`value` as Python's number; raises a ValueError unless it is finite, from 0."""
-    with contextlib.suppress(ValueError):
-        if 0 <= (found := number(name, value)) < math.inf:
+    with contextlib.suppress(ValueError, OverflowError):
+        found = number(name, value)
+        if found >= 0 and math.isfinite(found):
             return found
     raise ValueError(f"{name} = {value!r}: must be a finite number from 0")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from ..collectives import AxisNames, Collective, Priced, price
 from ..collectives.crossings import link_bandwidth, way_up
+from ..collectives.price import a_mesh
 from ..mesh import Mesh
 from ..networks.wiring import Switch
 from ..units import whole
@@ -44,7 +45,7 @@ def simulate(
         ValueError: bad arguments, or a group of more than 256 chips.
         ArithmeticError: the schedule left wrong numbers behind.
     """
-    collective = Collective(op, axes, nbytes, mesh.size(axes), pairs=pairs)
+    collective = Collective(op, axes, nbytes, a_mesh(mesh).size(axes), pairs=pairs)
     n = collective.group
     if n > LARGEST:
         raise ValueError(f"{n} chips in a group: the simulator takes up to {LARGEST}")
