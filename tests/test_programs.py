@@ -180,3 +180,19 @@ def test_loops_that_data_ends_take_the_readers_number():
     counted = programs.compiled(fn, x, trips={name: 10})
     permutes = [c for c in counted.collectives if c.op == "permute"]
     assert permutes == [Collective("permute", "X", 64.0, 4, times=10)]
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: programs.place(np.ones(8), SIZES, "A[I_X]"), "jax.make_mesh makes"),
+        (lambda: programs.drawn(mesh(), 5), "5: must be an array of `sharding`"),
+        (
+            lambda: programs.drawn(mesh(), array("int8[I_X]", SIZES, I=8)),
+            "format 'int8': must be one of",
+        ),
+    ],
+)
+def test_what_cannot_be_placed_or_drawn_is_quoted(call, said):
+    with pytest.raises(ValueError, match=said):
+        call()

@@ -1066,6 +1066,10 @@ PRICED = sharding.contract("A[I]·B[I,J]->C[J]", TPU_V5P, I=8, J=8)
         (lambda: PRODUCT.plan.resized("J", -8), "J = -8: must be a finite number"),
         (lambda: PRODUCT.plan.resized("J", "8 MB"), "J = '8 MB': must be a finite"),
         (lambda: PRODUCT.plan.resized("L", 8), "dimension 'L': must be one of I, J"),
+        (
+            lambda: sharding.array("A[I_X]", XY, I=8).index({"Y": 0}),
+            r"place = {'Y': 0}: X must be from 0 to",
+        ),
         (lambda: PRICED.balances("J", plan=5), "plan = 5: must be one of"),
     ],
 )

@@ -79,6 +79,8 @@ def place(values: object, mesh: jax.sharding.Mesh, placement: Placement) -> jax.
     >>> jax.typeof(place(np.ones((8, 6), "float32"), mesh, "A[I_X, J_Y]"))
     ShapedArray(float32[8@X,6@Y])
     """
+    if not isinstance(mesh, jax.sharding.Mesh):
+        raise ValueError(f"mesh = {mesh!r}: must be one that jax.make_mesh makes")
     return jax.device_put(values, jax.NamedSharding(mesh, spec(placement, mesh.shape)))
 
 
@@ -95,10 +97,19 @@ def drawn(
         arrays: what `sharding` returns; they give shape and placement.
         dtype: JAX's name of the format; without it, that of each array.
         seed: of the numbers; the same seed draws the same.
+
+    Raises:
+        ValueError: no array of `sharding`, or one in a format that has no random values
+            here, such as int8.
     """
     rng = np.random.default_rng(seed)
     found = []
     for one in arrays:
+        if not isinstance(one, ShardedArray):
+            raise ValueError(f"{one!r}: must be an array of `sharding`")
+        if dtype is None and one.precision not in _DTYPES:
+            known = ", ".join(_DTYPES)
+            raise ValueError(f"format {one.precision!r}: must be one of {known}")
         kind = dtype or _DTYPES[one.precision]
         values = jax.numpy.asarray(rng.standard_normal(one.shape), kind)
         found.append(place(values, mesh, one))

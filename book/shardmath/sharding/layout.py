@@ -119,11 +119,20 @@ class ShardedArray:
             yield dict(zip(names, at, strict=True))
 
     def index(self, place: Mapping[str, int]) -> tuple[int, ...]:
-        """Which block the device at `place` holds, counted along every dimension."""
+        """Which block the device at `place` holds, counted along every dimension.
+
+        Raises:
+            ValueError: `place` lacks an axis, or lies outside the mesh.
+        """
         sizes, found = dict(self.mesh), []
         for axes in self.placed:
             n = 0
             for axis in axes:  # major first
+                if place.get(axis) not in range(sizes[axis]):
+                    raise ValueError(
+                        f"place = {dict(place)}: {axis} must be from 0 to "
+                        f"{sizes[axis] - 1}"
+                    )
                 n = n * sizes[axis] + place[axis]
             found.append(n)
         return tuple(found)
