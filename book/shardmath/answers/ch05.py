@@ -851,6 +851,7 @@ GRADIENT = Sharded(
 BUCKETS = Number(
     id="05.16",
     title="Gradients in buckets",
+    points=2,
     task=r"""
         **Given** a model of 10⁹ parameters, its gradients in bf16, on a ring of 16 TPU
         v5e chips: one axis of a $16 \times 16$ slice, 1 µs per hop. The backward pass
@@ -934,6 +935,7 @@ def _two_levels(V, k, g, up, out):
 TWO_LEVELS = Function(
     id="05.17",
     title="An AllReduce over nodes, step by step",
+    points=2,
     task="""
         **Given** $k$ nodes of $g$ GPUs. Each GPU holds $V$ bytes, sends `up` bytes/s to
         its node and, through a card of its own, `out` bytes/s to other nodes, both
@@ -1040,6 +1042,7 @@ def _there_and_back() -> float:
 POPULAR = Number(
     id="05.18",
     title="A popular expert",
+    points=2,
     task="""
         **Given** a mixture of eight experts, one on each of 8 H100 in a node. Every GPU
         holds 2,000 tokens of 7,168 values, and each token goes to two experts. From
