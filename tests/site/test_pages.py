@@ -29,7 +29,8 @@ def complaints(page, options=None, within=()) -> str:
     """What axe finds, `within` elements ("tag.class") or all, folds opened."""
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     page.evaluate("scrollTo(0, document.body.scrollHeight)")
-    page.add_script_tag(path=AXE)
+    if page.evaluate("!window.axe"):
+        page.add_script_tag(path=AXE)
     options = {"resultTypes": ["violations"]} | (options or {})
     found = page.evaluate(RUN, [list(within), options])
     return "\n".join(
@@ -51,22 +52,21 @@ def test_accessible_and_fits_a_phone(new_page, site_url, name):
     assert not complaints(page, {"runOnly": ["scrollable-region-focusable"]})
 
 
-@pytest.mark.parametrize(
-    ("width", "scheme"), [(1280, "dark"), (390, "dark"), (390, "light")]
-)
 @pytest.mark.parametrize("rank", range(MOST_SPECIMENS))
-def test_every_component_is_legible_in_every_view(
-    new_page, site, site_url, rank, width, scheme
-):
+def test_every_component_is_legible_in_every_view(new_page, site, site_url, rank):
     """Contrast, links and targets, on few pages that hold every component."""
     if rank >= len(specimens(site)):
         return
     name, added = specimens(site)[rank]
-    page = new_page(width=width, scheme=scheme)
+    page = new_page(width=1280, scheme="dark")
     visit(page, site_url + name)
-    assert page.evaluate("document.documentElement.dataset.theme") == scheme
-    assert not complaints(page, VIEW_RULES, added if rank else ())
-    assert page.evaluate(OVERFLOW) <= 0
+    for width, scheme in ((1280, "dark"), (390, "dark"), (390, "light")):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'")
+        page.wait_for_timeout(400)  # colours fade, boxes find their width
+        assert not complaints(page, VIEW_RULES, added if rank else ()), (width, scheme)
+        assert page.evaluate(OVERFLOW) <= 0
 
 
 def test_specimens_are_few(site):
