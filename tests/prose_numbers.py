@@ -12,6 +12,7 @@ exponents, subscripts, code, addresses, counts up to 12, and the notes on source
 import ast
 import math
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from html import unescape
@@ -286,7 +287,8 @@ def _value(side: list[re.Match]) -> _Side | None:
         for t in side
     )
     try:
-        value = float(eval(code, {"__builtins__": {}}))
+        with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
+            value = float(eval(code, {"__builtins__": {}}))  # may be no arithmetic
     except (SyntaxError, TypeError, ZeroDivisionError, OverflowError):
         return None
     return _Side(value, 1.0, 0.0, "".join(number.kind for number in found), False)
