@@ -650,7 +650,7 @@ def test_no_chain_is_better_than_the_resharding(name):
     least = distances(array, mesh if timed else None, cost)
     every = list(states(array))
     rng = np.random.default_rng(0)
-    for source in rng.choice(len(every), 12, replace=False):
+    for source in rng.choice(len(every), 8, replace=False):
         source = every[source]
         for target in every:
             if not set(target.unreduced) <= set(source.unreduced):

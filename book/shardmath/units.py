@@ -118,6 +118,21 @@ def _binary(nbytes: float, digits: int) -> str:
     return counted(number, _BINARY[step])
 
 
+def quoted(value: object) -> str:
+    """What was given, short enough for a message; what cannot be printed is described.
+
+    >>> quoted("8"), quoted(10**5000)
+    ("'8'", 'an int of 16610 bits')
+    """
+    try:
+        text = repr(value)
+    except Exception:  # ints of too many digits, objects that fail to print
+        if isinstance(value, int):
+            return f"an int of {value.bit_length()} bits"
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
 def number(name: str, value: object) -> int | float:
     """`value` as Python's own int or float: the one door for numbers.
 
@@ -135,7 +150,7 @@ def number(name: str, value: object) -> int | float:
         for convert in (operator.index, float):
             with contextlib.suppress(TypeError, ValueError, OverflowError):
                 return convert(value)
-    raise ValueError(f"{name} = {value!r}: must be a number")
+    raise ValueError(f"{name} = {quoted(value)}: must be a number")
 
 
 def positive(**sizes: object) -> list[int | float]:
@@ -156,7 +171,7 @@ def positive(**sizes: object) -> list[int | float]:
             found.append(number(name, size))
             if found[-1] > 0 and math.isfinite(found[-1]):
                 continue
-        raise ValueError(f"{name} = {size!r}: must be a finite number above 0")
+        raise ValueError(f"{name} = {quoted(size)}: must be a finite number above 0")
     return found
 
 
@@ -190,7 +205,10 @@ def whole(**counts: object) -> list[int]:
             if isinstance(found[-1], int) and found[-1] > 0:
                 float(found[-1])  # rates are divided by counts
                 continue
-        raise ValueError(f"{name} = {count!r}: must be a whole number from 1")
+        raise ValueError(
+            f"{name} = {quoted(count)}: must be a whole number from 1"
+            + " that a float can hold" * (isinstance(count, int) and count > 0)
+        )
     return found
 
 
