@@ -118,7 +118,7 @@ def test_a_matmul_that_divides_evenly_reaches_the_peak():
         (lambda: TiledMatmul(8, 8, 8, chips.H100, (128,)), r"tile = \(128,\): must be"),
         (lambda: TiledMatmul(8, 8, 8, chips.H100, (0.1, 8)), r"tile\[0\] = 0.1"),
         (lambda: TiledMatmul(1.5, 8, 8, chips.H100), "B = 1.5: must be a whole number"),
-        (lambda: TiledMatmul(8, 10**400, 8, chips.H100), "D = 10+: must be a finite"),
+        (lambda: TiledMatmul(8, 10**400, 8, chips.H100), "D = 10+…: must be a finite"),
         (lambda: TiledMatmul(8, 8, 8, "H100"), "chip = 'H100': must be a Chip"),
         (lambda: TiledMatmul(8, 8, 8, chips.H100, precision=[]), "must be one of fp64"),
         (lambda: TiledMatmul(8, 8, 8, chips.H800).waves, "no source states 'cores'"),

@@ -207,7 +207,7 @@ def whole(**counts: object) -> list[int]:
                 continue
         raise ValueError(
             f"{name} = {quoted(count)}: must be a whole number from 1"
-            + " that a float can hold" * (isinstance(count, int) and count > 0)
+            + " that a float can hold" * (type(count) is int and count > 0)
         )
     return found
 
