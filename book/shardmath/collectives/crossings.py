@@ -70,7 +70,8 @@ def _planes_crossed(wires, dim: int, traffic: Flows, one_way: bool):
     between: dict = defaultdict(float)  # two places along the ring → bytes
     for way, (_, _, nbytes) in zip(ways, traffic, strict=True):
         between[way] += nbytes
-    far = {way: max((hops for _, hops, _ in turns[way]), default=0) for way in between}
+    # Both ways round are equally long where there are two.
+    far = {way: turns[way][0][1] if turns[way] else 0 for way in between}
     planes: dict = defaultdict(float)
     for (here, goal), nbytes in between.items():
         for sign, hops, part in turns[here, goal]:
