@@ -34,7 +34,7 @@ chips
 facts
 drawing
 tables
-units
+units checks
 """  # top floor first; rooms beside each other do not know of each other
 FLOOR = {
     room: -height

@@ -10,8 +10,11 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 
+import execute
 import nbformat
 import pytest
+
+from shardmath.checks import HOLDS
 
 ROOT = Path(__file__).parent.parent
 CHAPTERS = sorted(ROOT.glob("chapters/*.ipynb"))
@@ -44,6 +47,16 @@ def test_an_error_is_stored_only_where_it_is_meant(path):
     for cell in code_cells(path):
         raised = any(output.output_type == "error" for output in cell.outputs)
         assert raised == ("raises-exception" in cell.metadata.get("tags", []))
+
+
+@each_notebook
+def test_every_claim_holds_as_stored(path):
+    """Also where nobody looks at the output again: its comparison may be ignored."""
+    assert execute.broken(nbformat.read(path, as_version=4)) == []
+    for cell in code_cells(path):
+        if calls(cell.source, "holds"):
+            said = execute.shown(cell).splitlines()
+            assert any(line.startswith(HOLDS) for line in said), cell.source
 
 
 @each_notebook

@@ -197,6 +197,18 @@ def test_a_measurement_is_renewed_on_demand_and_after_a_change(notebook):
     assert clock(notebook) != renewed
 
 
+def test_a_claim_that_does_not_hold_is_not_stored(tmp_path):
+    """The message names notebook and cell, and repeats the claim."""
+    claim = "from shardmath.checks import holds\nholds('one is two', 1 == 2)"
+    cells = [new_code_cell(claim, id="claim")]
+    path = tmp_path / "wrong.ipynb"
+    nbformat.write(new_notebook(cells=cells), path)
+    before = path.read_bytes()
+    done = tool("execute.py", path)
+    assert (done.returncode, path.read_bytes()) == (1, before)
+    assert f"{path}: not stored\n  cell claim: ✗ one is two" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -6,7 +6,8 @@ Outputs are made by a fresh kernel, cells are numbered 1, 2, 3 …, metadata tha
 editors leave behind is dropped. Running it twice gives the same bytes: cells tagged
 `nbval-ignore-output` (measurements) keep their stored outputs for as long as the source
 of all of them stays the same, unless --measure asks for new ones. They belong together:
-a figure of one run beside the table of another would contradict it.
+a figure of one run beside the table of another would contradict it. A notebook with a
+claim that does not hold (`shardmath.checks`) is not stored.
 """
 
 import argparse
@@ -17,6 +18,8 @@ from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+
+from shardmath.checks import FAILS
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 ENVIRONMENT = {
@@ -81,19 +84,41 @@ def normalise(fresh, stored, measure: bool = False):
     return fresh
 
 
+def shown(cell) -> str:
+    """All that a code cell shows as text."""
+    texts = (o.get("text") or o.get("data", {}).get("text/plain") for o in cell.outputs)
+    return "\n".join(filter(None, texts))
+
+
+def broken(notebook) -> list[str]:
+    """The claims that do not hold, each with its cell: nothing to store."""
+    return [
+        f"cell {cell.id}: {line}"
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+        for line in shown(cell).splitlines()
+        if line.startswith(FAILS)
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("notebooks", nargs="+", type=Path)
     parser.add_argument("--measure", action="store_true", help="renew measurements too")
     args = parser.parse_args()
     os.environ |= ENVIRONMENT
+    failed = 0
     for path in args.notebooks:
         stored = nbformat.read(path, as_version=4)
         fresh = normalise(execute(stored, path.parent), stored, args.measure)
+        if claims := broken(fresh):
+            failed = 1
+            print(f"{path}: not stored", *claims, sep="\n  ", file=sys.stderr)
+            continue
         before, after = path.read_text(), nbformat.writes(fresh).rstrip("\n") + "\n"
         path.write_text(after)
         print(f"{path}: {'unchanged' if before == after else 'rewritten'}")
-    return 0
+    return failed
 
 
 if __name__ == "__main__":
