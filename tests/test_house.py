@@ -33,7 +33,7 @@ estimate
 chips
 facts
 drawing
-tables
+tables guess
 units checks
 """  # top floor first; rooms beside each other do not know of each other
 FLOOR = {
