@@ -71,6 +71,19 @@ def test_every_fact_stands_with_its_value_source_and_note(chip):
         assert len(notes) == bool(fact.note) + len(fact.disagrees)
 
 
+def test_records_are_folded_under_their_vendor():
+    """A fold in a fold, closed; the place that links lead to is inside."""
+    vendors = hardware.records()
+    titles = [vendor.next_node(nodes.title).astext() for vendor in vendors]
+    assert titles == list(dict.fromkeys(chip.vendor for chip in chips.ALL))
+    for chip in chips.ALL:
+        record = section(chip)
+        assert isinstance(record, hardware.fold)
+        assert isinstance(record.parent, hardware.fold)
+        assert record.parent[0].astext() == chip.vendor
+        assert record[1].astext() == f'</summary><div id="{record["ids"][0]}">'
+
+
 @EVERY_CHIP
 def test_facts_are_told_apart_and_have_their_unit(chip):
     """No two rows of a chip have one name; rates and sizes are printed with a unit."""

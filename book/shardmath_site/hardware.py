@@ -3,6 +3,7 @@
 The page's Markdown says ``{hardware} overview`` (or ``records``, ``disagreements``,
 ``sources``); each word becomes HTML here, so nothing on the page can drift from the
 records. The overview sorts and filters by ``hardware.js`` and reads well without it.
+Vendors and records are folded; a link to one, or the browser's search, opens it.
 """
 
 import math
@@ -29,6 +30,20 @@ ABSENT = (
     '<span aria-hidden="true">–</span>'
     '<span class="visually-hidden">not published</span>'
 )
+
+
+class fold(nodes.section):  # noqa: N801
+    """A section that its title opens; a link does too, for its `#id` is inside."""
+
+
+def _open_fold(translator, node: fold) -> None:
+    translator.section_level += 1
+    translator.body.append(f'<details class="{" ".join(node["classes"])}"><summary>')
+
+
+def _close_fold(translator, node: fold) -> None:
+    translator.section_level -= 1
+    translator.body.append("</div></details>\n")
 
 
 def _anchor(what: Chip | Source) -> str:
@@ -119,18 +134,21 @@ def overview() -> list[nodes.Node]:
 
 
 def records() -> list[nodes.Node]:
-    """A section for each vendor, and in it one for each of its accelerators."""
+    """A fold for each vendor, and in it one for each of its accelerators."""
     return [
-        _section(nodes.make_id(vendor), vendor, map(_record, group))
+        _fold(nodes.make_id(vendor), vendor, "sm-vendor", map(_record, group))
         for vendor, group in groupby(chips.ALL, key=lambda chip: chip.vendor)
     ]
 
 
-def _section(anchor: str, title: str, content: Iterable[nodes.Node]) -> nodes.section:
-    return nodes.section("", nodes.title("", title), *content, ids=[anchor])
+def _fold(anchor: str, title: str, kind: str, content: Iterable[nodes.Node]) -> fold:
+    inside = _html(f'</summary><div id="{anchor}">')
+    return fold(
+        "", nodes.title("", title), inside, *content, ids=[anchor], classes=[kind]
+    )
 
 
-def _record(chip: Chip) -> nodes.section:
+def _record(chip: Chip) -> fold:
     """Every fact of `chip` with its source."""
     about = [f"Announced in {chip.year}."]
     if chip.aliases:
@@ -141,7 +159,7 @@ def _record(chip: Chip) -> nodes.section:
     header = ("Fact", "Value", "Source")
     rows = (_fact(chip, name, fact) for name, fact in chip.facts.items())
     html = f"<p>{' '.join(about)}</p>\n{_table(chip.name, header, rows)}"
-    return _section(_anchor(chip), chip.name, [_html(html, "sm-record")])
+    return _fold(_anchor(chip), chip.name, "sm-record", [_html(html)])
 
 
 def _fact(chip: Chip, name: str, fact: Fact) -> str:
@@ -224,6 +242,7 @@ def _add_files(app, pagename, templatename, context, doctree) -> None:
 
 
 def setup(app) -> None:
-    """Add the directive."""
+    """Add the directive and the folds that it makes."""
+    app.add_node(fold, html=(_open_fold, _close_fold))
     app.add_directive("hardware", Hardware)
     app.connect("html-page-context", _add_files)
