@@ -3,9 +3,11 @@
 import ast
 import json
 import math
+import re
 import subprocess
 import sys
 import types
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -714,7 +716,33 @@ def test_unknown_question_lists_the_nearest():
 
 
 def test_solution_is_shown_on_request(registry):
-    assert repr(grading.solution("01.3")) == "```python\nrate = 4e14\n```"
+    told = grading.solution("01.3")
+    assert repr(told) == "```python\nrate = 4e14\n```"
+    assert told._repr_mimebundle_()["text/markdown"] == repr(told)
+    assert [*grading.report()._repr_mimebundle_()] == ["text/plain"]
+
+
+def test_a_verdict_is_set_in_colour_with_the_words_of_its_text(registry):
+    """Nothing but the bar and the mark has a colour: text keeps that of the theme."""
+    grading.check("01.3", 1.0)
+    bundle = grading.check("01.3", 2.0)._repr_mimebundle_()
+    html = bundle["text/html"]
+    assert re.findall(r"(?<![-\w])color: ([^\"]*)", html) == ["#e8590c"]
+    assert "border-left: 4px solid #e8590c" in html
+    words = unescape(re.sub(r"<[^>]+>", " ", html)).replace("·", ":").split()
+    said = bundle["text/plain"].replace("Hint:", "Hint.").replace(":", " :", 1).split()
+    assert words == said
+
+
+def test_a_verdict_shows_what_an_answer_says_as_text(registry):
+    """An answer's words are no markup; what stands between backticks is code."""
+    verdict = grading.Verdict("01.3", "wrong", "<b>bold</b>? Say `x < 1`.")
+    html = verdict._repr_mimebundle_()["text/html"]
+    assert "&lt;b&gt;bold&lt;/b&gt;? Say <code>x &lt; 1</code>." in html
+
+
+def test_what_is_to_do_has_no_colour(registry):
+    assert "text/html" not in grading.check("01.3")._repr_mimebundle_()
 
 
 def test_report_counts_by_chapter(registry):

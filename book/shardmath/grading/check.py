@@ -1,7 +1,9 @@
 """One answer judged: the verdict that a reader sees, and the one that a page gets."""
 
 import json
+import re
 from dataclasses import dataclass, field
+from html import escape
 
 from .. import answers
 from ..questions import Finding, Number, Question, prose
@@ -11,11 +13,14 @@ from .report import Text
 CHECK_MIME = "application/vnd.shardmath.check+json"  # a page shows an input field
 MARKS = {"correct": "✓", "wrong": "✗", "todo": "○", "invalid": "!"}
 _WRONG_TRIES_BEFORE_HINT = 2
+# Of the mark and the bar beside the words, which keep the colour of the text around:
+# at 3 : 1 and more on white as on the dark grounds of notebooks.
+_HUES = {"correct": "#2b9348", "wrong": "#e8590c", "invalid": "#a67c00"}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What `check` found. Displays itself as text.
+    """What `check` found. Displays itself as text, and in a notebook in colour.
 
     Attributes:
         question: id, "01.3".
@@ -43,9 +48,27 @@ class Verdict:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         bundle: dict = {"text/plain": repr(self)}
+        if self.verdict in _HUES:  # nothing to show of what is to do
+            bundle["text/html"] = self._html()
         if self.on_page:
             bundle[CHECK_MIME] = {"question": self.question}
         return bundle
+
+    def _html(self) -> str:
+        """Mark and verdict, then the rest of the text, a paragraph each."""
+        hue = _HUES[self.verdict]
+        mark = f'<span style="color: {hue}">{MARKS[self.verdict]}</span>'
+        head = f"<strong>{mark} {self.question} {self.verdict}</strong>"
+        hint = f"<strong>Hint.</strong> {_marked(self.hint)}" if self.hint else ""
+        parts = [f"{head} · {_marked(self.message)}", hint, escape(self.note)]
+        style = f"border-left: 4px solid {hue}; padding: 2px 12px; max-width: 50em"
+        words = "".join(f"<p>{part}</p>" for part in parts if part)
+        return f'<div style="{style}">{words}</div>'
+
+
+def _marked(text: str) -> str:
+    """Text as HTML, with what stands between backticks as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def check(question: str, answer: object = ...) -> Verdict:
@@ -139,9 +162,9 @@ def _hint(record: Question, finding: Finding, wrong_tries: int) -> str:
 
 
 def solution(question: str) -> Text:
-    """The worked solution of a question.
+    """The worked solution of a question, set as in its task.
 
     Raises:
         ValueError: no question has this id; lists the nearest.
     """
-    return Text(prose(answers.find(question).solution))
+    return Text(prose(answers.find(question).solution), markdown=True)

@@ -8,12 +8,17 @@ from ..questions import Question
 
 @dataclass(frozen=True)
 class Text:
-    """Words that display themselves as they are."""
+    """Words that display themselves as they are; where `markdown` is set, set as it."""
 
     text: str
+    markdown: bool = False
 
     def __repr__(self) -> str:
         return self.text
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        kinds = ("text/plain", *["text/markdown"] * self.markdown)
+        return dict.fromkeys(kinds, self.text)
 
 
 def report(chapter: str = "") -> Text:
