@@ -24,13 +24,13 @@ serve: book ## build the site and serve it on PORT (8000)
 test: $(VENV)/all.ok book ## run every notebook, unit test and site test (ARGS="-k 04")
 	@$(WITH) pytest -n 2 $(ARGS)
 
-lab: $(VENV)/all.ok ## open the notebooks in JupyterLab (LAB="--no-browser --port 8890")
+lab: $(VENV)/notebook.ok ## open the notebooks in JupyterLab (LAB="--no-browser --port 8890")
 	@$(WITH) jupyter lab --LabApp.default_url=/lab/tree/$(FIRST) $(ROOT) $(LAB)
 
-execute: $(VENV)/all.ok ## re-run the notebooks NB=… in place and normalise them
+execute: $(VENV)/notebook.ok ## re-run the notebooks NB=… in place and normalise them
 	@$(WITH) python tools/execute.py $(NB)
 
-exercises: $(VENV)/all.ok ## write the exercise notebooks from their questions (NB=… or all)
+exercises: $(VENV)/notebook.ok ## write the exercise notebooks from their questions (NB=… or all)
 	@$(WITH) python tools/exercises.py $(if $(filter command%,$(origin NB)),$(NB))
 
 lint: $(VENV)/all.ok ## check code and notebooks
@@ -39,7 +39,7 @@ lint: $(VENV)/all.ok ## check code and notebooks
 format: $(VENV)/all.ok ## mend what lint can mend
 	@$(WITH) ruff check --fix . && $(BIN)/ruff format .
 
-grade: $(VENV)/all.ok ## grade the submitted notebooks in the folder DIR=…, options in ARGS="…"
+grade: $(VENV)/notebook.ok ## grade the submitted notebooks in the folder DIR=…, options in ARGS="…"
 	@test -n "$(DIR)" || { echo "make grade DIR=…: name the folder of notebooks"; exit 2; }
 	@$(WITH) python -m shardmath.grading $(ARGS) "$(DIR)"
 
@@ -53,10 +53,13 @@ clean: ## remove what was built; readers' progress stays
 $(VENV)/python.ok:
 	@$(SETUP) python $(VENV)
 
+$(VENV)/notebook.ok: requirements-notebook.txt pyproject.toml $(VENV)/python.ok
+	@$(SETUP) notebook $(VENV)
+
 $(VENV)/site.ok: requirements-site.txt pyproject.toml $(VENV)/python.ok
 	@$(SETUP) site $(VENV)
 
-$(VENV)/all.ok: requirements.txt $(VENV)/site.ok
+$(VENV)/all.ok: requirements.txt pyproject.toml $(VENV)/python.ok
 	@$(SETUP) all $(VENV)
 
 node_modules/ok: package-lock.json $(VENV)/python.ok

@@ -29,7 +29,12 @@ def make(tmp_path):
     for name in PROGRAMS:
         (bin_ / name).write_text(NOTE)
         (bin_ / name).chmod(0o755)
-    for marker in ("python", "site", "all"):  # newer than the lock files: set up
+    for marker in (
+        "python",
+        "notebook",
+        "site",
+        "all",
+    ):  # newer than the lock files: set up
         (tmp_path / "venv" / f"{marker}.ok").touch()
     log = tmp_path / "log"
     variables = (f"VENV={bin_.parent}", f"BIN={bin_}", f"WITH=PATH={bin_}:$$PATH")
@@ -126,12 +131,20 @@ def test_clean_removes_what_was_built_and_no_more(make, tmp_path):
     assert left == {"Makefile", "chapters", ".shardmath", "log"}
 
 
-def test_what_is_missing_is_set_up_in_order(make, tmp_path):
-    """From nothing: Python, then the site's packages, then all, each by its step."""
+@pytest.mark.parametrize(
+    ("target", "steps"),
+    [
+        ("lab", ["python", "notebook"]),
+        ("grade", ["python", "notebook"]),
+        ("book", ["python", "site", "book"]),
+        ("lint", ["python", "all"]),
+    ],
+)
+def test_what_is_missing_is_set_up_in_order(make, tmp_path, target, steps):
+    """From nothing: Python, then the packages that the target needs and no more."""
     for marker in (tmp_path / "venv").glob("*.ok"):
         marker.unlink()
-    _, _, ran = make("lab")
-    steps = [line.split()[2] for line in ran if "tools/setup.py" in line]
-    assert steps == ["python", "site", "all"]
+    _, _, ran = make(target, "DIR=here")
+    assert [line.split()[2] for line in ran if "tools/setup.py" in line] == steps
     source = (ROOT / "tools" / "setup.py").read_text("utf-8")
-    assert all(f'"{step}":' in source for step in [*steps, "node", "book"])
+    assert all(f'"{step}":' in source for step in [*steps, "node"])

@@ -2,12 +2,14 @@
 
 import ast
 import os
+import re
 import runpy
 import socket
 import subprocess
 import sys
 import threading
 import time
+import tomllib
 from pathlib import Path
 
 import nbformat
@@ -75,6 +77,60 @@ def called_with(tree):
     return [argument for call in calls for argument in call.args]
 
 
+def pinned(name):
+    """Package → version, as a lock file has them."""
+    lines = (ROOT / name).read_text("utf-8").splitlines()
+    pins = (line.split()[0].split("==") for line in lines if "==" in line[:80])
+    return {package: version for package, version in pins if package != "#"}
+
+
+@pytest.mark.parametrize("extra", ["notebook", "site"])
+def test_a_part_is_locked_to_the_versions_of_the_whole(extra):
+    """Whoever runs `make lab` or `make book` first reads what the tests have read."""
+    part, whole = pinned(f"requirements-{extra}.txt"), pinned("requirements.txt")
+    assert part.items() <= whole.items()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    named = [
+        re.match(r"[\w-]+", line)[0] for line in project["optional-dependencies"][extra]
+    ]
+    assert {*named} <= {*part}
+
+
+def test_reading_installs_nothing_that_only_tests_need():
+    needless = {"playwright", "pytest", "nbval", "hypothesis", "ruff", "jupyter-book"}
+    assert needless <= pinned("requirements.txt").keys()
+    assert not needless & pinned("requirements-notebook.txt").keys()
+
+
+def test_the_package_alone_pulls_nothing():
+    """Its cost model needs the standard library; the rest are extras."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["dependencies"] == []
+    assert [*project["optional-dependencies"]] == ["notebook", "site", "test"]
+
+
+def test_setting_up_says_how_long_it_took_and_how_much_it_is(setup, tmp_path, capfd):
+    names = setup["packages"].__globals__
+    names["run"] = lambda command, hint: (tmp_path / "file").write_bytes(
+        b"x" * 3_000_000
+    )
+    setup["packages"]("requirements-notebook.txt", str(tmp_path))
+    said = capfd.readouterr().out
+    assert f"installing requirements-notebook.txt into {tmp_path} (about" in said
+    assert re.search(r"done in \d+ s; .* has 3 MB", said)
+
+
+def test_who_sets_up_all_has_set_up_the_parts(setup, tmp_path):
+    names = setup["packages"].__globals__
+    names["packages"] = lambda file, folder: None
+    setup["main"]("all", str(tmp_path))
+    assert {path.name for path in tmp_path.glob("*.ok")} == {
+        "all.ok",
+        "notebook.ok",
+        "site.ok",
+    }
+
+
 def test_a_second_make_waits_and_does_not_set_up_again(setup, tmp_path, capfd):
     """Two at once: each step is done once, and who waits says so in one line."""
     done, marker = [], tmp_path / "step.ok"
@@ -130,7 +186,7 @@ def test_without_node_and_network_the_missing_thing_is_named(tmp_path):
 
 
 def test_setup_says_how_it_is_called():
-    assert "python tools/setup.py python | site" in tool("setup.py").stderr
+    assert "python tools/setup.py python | notebook | site" in tool("setup.py").stderr
 
 
 @pytest.fixture(scope="module")
