@@ -1,10 +1,13 @@
 """Live figures: pure, standard library only, equal to the cost model."""
 
+import itertools
 import json
 import math
 import random
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -129,3 +132,84 @@ def test_a_bad_setting_is_refused_with_what_is_valid(params, message):
 def test_an_unknown_figure_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="'rooflien'; there are: roofline"):
         figures.find("rooflien")
+
+
+# What every figure offers ------------------------------------------------------------
+
+
+@pytest.fixture(params=figures.NAMES)
+def figure(request):
+    return figures.find(request.param)
+
+
+def test_presets_are_few_and_each_draws(figure):
+    assert 2 <= len(figure.presets) <= 4
+    drawings = [figure.draw(**preset) for preset in figure.presets.values()]
+    assert len({drawing.summary for drawing in drawings}) == len(drawings)
+    for drawing in drawings:
+        assert drawing.readout, "a preset shows something"
+
+
+def test_what_can_be_dragged_lies_under_its_slider(figure):
+    """A drag goes to the stop whose place is nearest: the handle is on its own."""
+    for params in ({}, *figure.presets.values()):
+        root = ElementTree.fromstring(figure.draw(**params).svg)
+        for handle in root.iterfind(".//*[@data-drag]"):
+            control = figure.control(handle.get("data-drag"))
+            places = [float(x) for x in handle.get("data-drag-at").split()]
+            assert places == sorted(places)
+            assert len(places) <= len(control.stops)
+            assert control.name == figure.first
+            if handle.get("cx"):
+                at = control.stops.index(figure.settings(**params)[control.name])
+                assert float(handle.get("cx")) == places[at]
+
+
+def test_keys_are_given_once(figure):
+    """Two things of one key could not be told apart when they move."""
+    for params in ({}, *figure.presets.values()):
+        root = ElementTree.fromstring(figure.draw(**params).svg)
+        keys = [e.get("data-key") for e in root.iterfind(".//*[@data-key]")]
+        assert len(set(keys)) == len(keys)
+        assert keys or figure.name == "waves"
+
+
+def test_no_axis_has_a_bare_prefix(figure):
+    """ "100 m" is no time, and "1 P" no rate."""
+    svg = figure.draw().svg
+    texts = [e.text or "" for e in ElementTree.fromstring(svg).iter() if e.text]
+    assert not [text for text in texts if re.fullmatch(r"[\d.]+ [kMGTPEmµn]", text)]
+
+
+def test_a_sequence_ends_where_the_run_does():
+    figure = figures.find("systolic")
+    for size, tokens in itertools.product((2, 8), (1, 16)):
+        drawing = figure.draw(size=size, B=tokens, step=0)
+        assert drawing.last == drawing.data["cycles"]
+        end = figure.draw(size=size, B=tokens, step=drawing.last)
+        later = figure.draw(size=size, B=tokens, step=figure.control("step").high)
+        assert end.svg == later.svg
+    assert figures.find("roofline").draw().last is None
+
+
+def test_stops_are_printed_as_one_says_them():
+    size = figures.find("collective").control("kilobytes")
+    assert [size.text(stop) for stop in (1, 1024, 2**22)] == [
+        "1 kB",
+        "1.02 MB",
+        "4.19 GB",
+    ]
+    assert ROOFLINE.control("B").text(1) == "1 token"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"presets": {"small": {"B": 3}}}, "preset 'small': B = 3: must be one of"),
+        ({"presets": {"odd": {"E": 8}}}, "preset 'odd': .* has no control 'E'"),
+        ({"first": "E"}, "has no control 'E'; it has chip"),
+    ],
+)
+def test_a_figure_that_cannot_be_is_refused_at_once(changes, message):
+    with pytest.raises(ValueError, match=message):
+        replace(ROOFLINE, **changes)

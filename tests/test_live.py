@@ -13,7 +13,7 @@ import pytest
 
 from shardmath import figures
 from shardmath import live as live_module
-from shardmath.live import MIME, answer, block, live
+from shardmath.live import MIME, answer, block, first_answers, live
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -122,7 +122,7 @@ def test_the_block_holds_every_control_switched_off():
     assert tokens["data-stops"].split()[int(tokens["value"])] == "256"
     # One option chosen in each of the three lists, and the right one.
     text = block("roofline", {"versus": "TPU v5p"})
-    chosen = re.findall(r"<option selected>([^<]*)", text)
+    chosen = re.findall(r'<option value="([^"]*)" selected>', text)
     assert chosen == ["TPU v5e", "TPU v5p", "bf16"]
 
 
@@ -140,3 +140,32 @@ def test_an_unknown_figure_is_refused(name):
         live(name)
     with pytest.raises(ValueError, match="B = 3"):
         live("roofline", B=3)
+
+
+def test_the_answers_that_a_page_carries_are_pythons_own():
+    params = {"chip": "H100", "B": 64}
+    found = first_answers("roofline", params)
+    figure = figures.find("roofline")
+    assert len(found) == len(figure.control("B").stops) + len(figure.presets) - 2
+    for key, given in found.items():
+        names = [control.name for control in figure.controls]
+        settings = dict(zip(names, json.loads(key), strict=True))
+        assert {**given, "data": answer("roofline", settings)["data"]} == answer(
+            "roofline", settings
+        )
+
+
+def test_a_sequences_answers_end_where_it_does():
+    """The slider of the page does too, whatever was asked for."""
+    found = first_answers("systolic", {"size": 2, "B": 1})
+    steps = [json.loads(key)[2] for key in found if json.loads(key)[:2] == [2, 1]]
+    assert steps == list(range(answer("systolic", {"size": 2, "B": 1})["last"] + 1))
+    page = Page(block("systolic", {"size": 2, "B": 1, "step": 30}))
+    step = next(a for _, a in page.tags if a.get("name") == "step")
+    assert step["max"] == step["value"] == str(steps[-1])
+
+
+def test_notation_is_typeset():
+    text = block("sharded_matmul", {})
+    assert "A[B<sub>X</sub>, D] · W[D<sub>X</sub>, F] → C[B<sub>X</sub>, F]" in text
+    assert "A[B<tspan" in text

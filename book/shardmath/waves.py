@@ -233,7 +233,7 @@ def timeline(schedule: Schedule, title: str = "Tiles on the SMs") -> str:
     ideal = math.fsum(run.end - run.start for run in runs) / schedule.sms
     longest = max(run.end - run.start for run in runs)
     gap = 0.012 * max(schedule.seconds, longest)
-    x = svg.Axis("time, s", 0, schedule.seconds * 1.04, log=False, unit="s")
+    x = svg.Axis("time", 0, schedule.seconds * 1.04, log=False, unit="s")
     y = svg.Axis("SM", 0, schedule.sms, log=False)
     seam = 0.12 if schedule.sms <= 40 else 0  # between SMs, where it can be seen
     marks: list = []

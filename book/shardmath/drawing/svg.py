@@ -6,6 +6,7 @@ follows the page into the dark. Labels look for a free place and are never clipp
 """
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -26,7 +27,7 @@ FRAME = (LEFT + 3, TOP + 1, WIDTH - RIGHT - 2, HEIGHT - BOTTOM - 2)  # for label
 class Axis:
     """One axis from `low` to `high`; logarithmic unless said otherwise.
 
-    Ticks are printed with the prefixes that `unit` takes, without the unit itself.
+    Ticks are printed with `unit`, and its prefixes, so the label need not name it.
     """
 
     label: str
@@ -52,8 +53,12 @@ class Axis:
         return (value - self.low) / (self.high - self.low)
 
     def text(self, tick: float) -> str:
-        """How a tick is printed: "100 T", "10,000"."""
-        return show(tick, self.unit).removesuffix(self.unit).strip()
+        """How a tick is printed.
+
+        >>> Axis("time", 1, 9, unit="s").text(0.01), Axis("x", 1, 9).text(1e5)
+        ('10 ms', '100,000')
+        """
+        return show(tick, self.unit) if self.unit else f"{tick:,.15g}"
 
     def ticks(self) -> tuple[float, ...]:
         """Round values: at most 7 decades, or 4 to 9 linear steps of 1, 2 or 5 · 10ⁿ.
@@ -77,12 +82,16 @@ class Axis:
 
 @dataclass(frozen=True)
 class Line:
-    """A polyline through `points`, in the units of the axes."""
+    """A polyline through `points`, in the units of the axes.
+
+    What has the same `key` in two pictures, here and below, is seen to move.
+    """
 
     points: Sequence[tuple[float, float]]
     colour: str = "ink"
     dashed: bool = False
     width: float = 2.5
+    key: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,6 +102,20 @@ class Dot:
     y: float
     colour: str = "ink"
     hollow: bool = False
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Handle:
+    """Where a finger takes hold of (x, y) to drag the slider `name`.
+
+    `stops` are the places of the slider's stops on the x axis.
+    """
+
+    x: float
+    y: float
+    name: str
+    stops: Sequence[float]
 
 
 @dataclass(frozen=True)
@@ -113,35 +136,50 @@ class Label:
     text: str
     colour: str = "ink"
     toward: str = "n"
+    key: str = ""
 
 
 def plot(
-    title: str, desc: str, x: Axis, y: Axis, marks: Iterable[Line | Dot | Bar | Label]
+    title: str,
+    desc: str,
+    x: Axis,
+    y: Axis,
+    marks: Iterable[Line | Dot | Bar | Label | Handle],
+    head: str = "",
 ) -> str:
     """The picture as one `<svg role="img">` with a title and a description.
+
+    `head` is written above it, in the notation of sharded arrays.
 
     >>> text = plot("t", "d", Axis("x", 1, 10), Axis("y", 1, 10), [Dot(2, 3)])
     >>> text.startswith("<svg ") and text.endswith("</svg>") and "<circle" in text
     True
     """
     marks = tuple(marks)
+    left = max(LEFT, 10 + max(text_width(y.text(tick)) for tick in y.ticks()))
+    frame = (left + 3, *FRAME[1:])
 
     def at(px: float, py: float) -> tuple[float, float]:
-        across, up = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
-        return LEFT + across * x.share(px), HEIGHT - BOTTOM - up * y.share(py)
+        across, up = WIDTH - left - RIGHT, HEIGHT - TOP - BOTTOM
+        return left + across * x.share(px), HEIGHT - BOTTOM - up * y.share(py)
 
     lines = [(m, [at(*p) for p in m.points]) for m in marks if isinstance(m, Line)]
     dots = [(m, at(m.x, m.y)) for m in marks if isinstance(m, Dot)]
-    parts = [*_axes(x, y, at)]
+    parts = [*_axes(x, y, at, left)]
+    if head:
+        parts.append(written(WIDTH - RIGHT, 16, head, anchor="end"))
     parts += [_box(m, at(*m.start), at(*m.end)) for m in marks if isinstance(m, Bar)]
     parts += [_polyline(line, points) for line, points in lines]
     parts += [_circle(dot, *centre) for dot, centre in dots]
     taken = [(px - 7, py - 7, px + 7, py + 7) for _, (px, py) in dots]
     ink = [p for _, points in lines for p in along(points)]
     for label in (m for m in marks if isinstance(m, Label)):
-        box = place(label.text, at(label.x, label.y), label.toward, FRAME, taken, ink)
+        box = place(label.text, at(label.x, label.y), label.toward, frame, taken, ink)
         taken.append(box)
-        parts.append(written(box[0], box[3] - 4, label.text, label.colour))
+        text = written(box[0], box[3] - 4, label.text, label.colour, key=label.key)
+        parts.append(text)
+    # Last, so that nothing lies over what a finger takes hold of.
+    parts += [_handle(m, at) for m in marks if isinstance(m, Handle)]
     return framed(title, desc, parts)
 
 
@@ -195,22 +233,25 @@ def framed(title: str, desc: str, parts: Iterable[str]) -> str:
     )
 
 
-def _axes(x: Axis, y: Axis, at) -> Iterable[str]:
-    left, bottom, top = LEFT, HEIGHT - BOTTOM, TOP
-    paths = []
+def _axes(x: Axis, y: Axis, at, left: float) -> Iterable[str]:
+    bottom, top = HEIGHT - BOTTOM, TOP
+    paths, free = [], 0.0  # no number is written over the one before
     for value in x.ticks():
         px, _ = at(value, y.low)
         paths.append(f"M{_n(px)} {bottom}V{top}")
-        px = min(px, WIDTH - text_width(x.text(value)) / 2)
-        yield written(px, bottom + 18, x.text(value), anchor="middle")
+        half = text_width(x.text(value)) / 2
+        px = min(px, WIDTH - half)
+        if px - half >= free:
+            yield written(px, bottom + 20, x.text(value), anchor="middle")
+            free = px + half
     for value in y.ticks():
         _, py = at(x.low, value)
-        paths.append(f"M{left} {_n(py)}H{WIDTH - RIGHT}")
+        paths.append(f"M{_n(left)} {_n(py)}H{WIDTH - RIGHT}")
         yield written(left - 6, py + 4.5, y.text(value), anchor="end")
     grid = "".join(paths)
     yield f'<path d="{grid}" stroke="currentColor" stroke-opacity=".14"/>'
     yield (
-        f'<path d="M{left} {top}V{bottom}H{WIDTH - RIGHT}" fill="none" '
+        f'<path d="M{_n(left)} {top}V{bottom}H{WIDTH - RIGHT}" fill="none" '
         'stroke="currentColor" stroke-opacity=".6"/>'
     )
     yield written(WIDTH - RIGHT, HEIGHT - 8, x.label, anchor="end")
@@ -221,8 +262,9 @@ def _polyline(line: Line, points: list[tuple[float, float]]) -> str:
     path = " ".join(f"{_n(px)},{_n(py)}" for px, py in points)
     dash = ' stroke-dasharray="6 4"' if line.dashed else ""
     return (
-        f'<polyline points="{path}" fill="none" stroke="{paint(line.colour)}" '
-        f'stroke-width="{line.width:g}" stroke-linejoin="round"{dash}/>'
+        f'<polyline{_key(line.key)} points="{path}" fill="none" '
+        f'stroke="{paint(line.colour)}" stroke-width="{line.width:g}" '
+        f'stroke-linejoin="round"{dash}/>'
     )
 
 
@@ -238,16 +280,45 @@ def _circle(dot: Dot, px: float, py: float) -> str:
     colour = paint(dot.colour)
     fill = "var(--sm-paper, #fff)" if dot.hollow else colour
     return (
-        f'<circle cx="{_n(px)}" cy="{_n(py)}" r="6" fill="{fill}" '
+        f'<circle{_key(dot.key)} cx="{_n(px)}" cy="{_n(py)}" r="6" fill="{fill}" '
         f'stroke="{colour}" stroke-width="2.5"/>'
     )
 
 
-def written(px: float, py: float, text: str, colour="ink", anchor="start") -> str:
+def _handle(handle: Handle, at) -> str:
+    px, py = at(handle.x, handle.y)
+    places = " ".join(_n(at(stop, handle.y)[0]) for stop in handle.stops)
+    return (
+        f'<circle data-drag="{handle.name}" data-drag-at="{places}" '
+        f'cx="{_n(px)}" cy="{_n(py)}" r="22" fill="transparent"/>'
+    )
+
+
+def written(
+    px: float, py: float, text: str, colour="ink", anchor="start", key=""
+) -> str:
     """Text at a place, on a seam of paper that keeps lines off it."""
     side = "" if anchor == "start" else f' text-anchor="{anchor}"'
     return (
-        f'<text x="{_n(px)}" y="{_n(py)}"{side} fill="{paint(colour)}" '
+        f'<text{_key(key)} x="{_n(px)}" y="{_n(py)}"{side} fill="{paint(colour)}" '
         'stroke="var(--sm-paper, #fff)" stroke-width="3" stroke-linejoin="round" '
-        f'paint-order="stroke">{escape(text)}</text>'
+        f'paint-order="stroke">{typeset(text)}</text>'
     )
+
+
+def typeset(text: str) -> str:
+    """`text` for an SVG, the axes of sharded arrays set low: the X of "A[I_X, J]".
+
+    >>> typeset("I_X > J").replace(' font-size="75%"', "")
+    'I<tspan dy="3">X</tspan><tspan dy="-3"> &gt; J</tspan>'
+    """
+    first, *rest = re.split(r"_([A-Z]+)", text)
+    parts = [escape(first)]
+    for axes, after in zip(rest[::2], rest[1::2], strict=True):
+        parts.append(f'<tspan font-size="75%" dy="3">{axes}</tspan>')
+        parts.append(f'<tspan dy="-3">{escape(after)}</tspan>' if after else "")
+    return "".join(parts)
+
+
+def _key(key: str) -> str:
+    return f' data-key="{escape(key)}"' if key else ""

@@ -14,6 +14,15 @@ from .controls import Choice, Drawing, Figure, Slider
 RING, LINE, TORUS = "ring, TPU v5p", "line, TPU v5p", "2D torus, TPU v5p"
 NVLINK, REDUCING = "NVLink, GB200", "NVLink that reduces, GB200"
 BYTES = tuple(10.0 ** (n / 8) for n in range(24, 89))  # 1 kB to 100 GB
+SIZE = Slider(
+    "kilobytes",
+    "Array",
+    "kB",
+    1,
+    2**24,
+    1024,
+    printed=lambda kilobytes: show(1000 * kilobytes, "bytes"),
+)
 _OPS = {name: op for op, name in NAMES.items()}
 
 
@@ -93,15 +102,19 @@ def _picture(title: str, summary: str, here: Priced, sweep: list[Priced]) -> str
     wires = [p for p in curve("bandwidth_seconds") if p[1] >= floor]
     latency, even = here.latency_seconds, here.latency_bound_below
     at = (here.collective.nbytes, here.seconds)
+    flat = ((x.low, latency), (x.high, latency))
     marks = [
-        svg.Line(((x.low, latency), (x.high, latency)), dashed=True, width=1.5),
-        svg.Line(wires, "network", dashed=True, width=1.5),
-        svg.Line(total, "network"),
-        svg.Line(((even, y.low), (even, latency)), dashed=True, width=1),
-        svg.Dot(*at, "network"),
-        svg.Label(*at, show(here.seconds, "s"), "network", "nw"),
-        svg.Label(x.high, latency, f"latency {show(latency, 's')}", toward="se"),
-        svg.Label(even, y.low, show(even, "bytes"), toward="ne"),
+        svg.Line(flat, dashed=True, width=1.5, key="latency"),
+        svg.Line(wires, "network", dashed=True, width=1.5, key="wires"),
+        svg.Line(total, "network", key="time"),
+        svg.Line(((even, y.low), (even, latency)), dashed=True, width=1, key="even"),
+        svg.Dot(*at, "network", key="point"),
+        svg.Label(*at, show(here.seconds, "s"), "network", "nw", "point's"),
+        svg.Label(
+            x.high, latency, f"latency {show(latency, 's')}", "ink", "se", "flat's"
+        ),
+        svg.Label(even, y.low, show(even, "bytes"), "ink", "ne", "even's"),
+        svg.Handle(*at, SIZE.name, [1000 * stop for stop in SIZE.stops]),
     ]
     return svg.plot(title, summary, x, y, marks)
 
@@ -113,7 +126,14 @@ FIGURE = Figure(
         Choice("op", "Collective", tuple(_OPS), "AllGather"),
         Choice("wires", "Wires", (RING, LINE, TORUS, NVLINK, REDUCING), RING),
         Slider("chips", "Chips", "", 4, 256, 8),
-        Slider("kilobytes", "Array", "kB", 1, 2**24, 1024),
+        SIZE,
     ),
     draw,
+    first=SIZE.name,
+    presets={
+        "16 kB: latency binds": {"kilobytes": 16},
+        "1 GB: the wires bind": {"kilobytes": 2**20},
+        "a line of 64": {"wires": LINE, "chips": 64},
+        "64 GPUs on NVLink": {"wires": NVLINK, "chips": 64},
+    },
 )

@@ -1,18 +1,24 @@
 """What a figure with controls is made of: its controls, its settings, its drawing."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ..units import counted
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of `options`. `find` may turn another spelling into an option."""
+    """One of `options`. `find` may turn another spelling into an option.
+
+    A choice that names the reader's `machine` is remembered by the pages.
+    """
 
     name: str
     label: str
     options: tuple[str, ...]
     default: str
     find: Callable[[str], str] | None = None
+    machine: bool = False
 
     def check(self, value: str) -> str:
         """The option that `value` means, or a ValueError that lists them."""
@@ -28,7 +34,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Slider:
-    """Whole numbers from `low` to `high`, by doubling or, with `step`, by adding."""
+    """Whole numbers from `low` to `high`, by doubling or, with `step`, by adding.
+
+    With `play`, the stops are steps of a sequence: the host plays them one by one, up
+    to the `last` of the drawing. `printed` says a stop in words of its own.
+    """
 
     name: str
     label: str
@@ -37,6 +47,8 @@ class Slider:
     high: int
     default: int
     step: int | None = None
+    play: bool = False
+    printed: Callable[[int], str] | None = None
 
     @property
     def stops(self) -> tuple[int, ...]:
@@ -49,6 +61,14 @@ class Slider:
             return tuple(range(self.low, self.high + 1, self.step))
         doublings = (self.high // self.low).bit_length()
         return tuple(self.low << n for n in range(doublings))
+
+    def text(self, stop: int) -> str:
+        """How a stop is printed.
+
+        >>> Slider("B", "B", "tokens", 1, 2048, 2).text(2048)
+        '2,048 tokens'
+        """
+        return self.printed(stop) if self.printed else counted(f"{stop:,}", self.unit)
 
     def check(self, value: int) -> int:
         """`value` as one of the stops, or a ValueError that names the nearest."""
@@ -66,34 +86,63 @@ class Drawing:
     """What one setting gives.
 
     `summary` is the result in a sentence or two; `readout` a table, its first row the
-    heading, or empty; `data` the unrounded numbers, ready for JSON.
+    heading, or empty; `data` the unrounded numbers, ready for JSON. `last` is the last
+    step of a sequence at these settings, to which the host holds a slider that plays.
+
+    Elements of `svg` with the same `data-key` in two drawings are one thing that moved.
+    One with `data-drag`, the name of a slider, can be dragged along the places of its
+    stops, `data-drag-at`.
     """
 
     svg: str
     summary: str
     readout: tuple[tuple[str, ...], ...]
     data: dict[str, object]
+    last: int | None = None
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A named figure: its controls, and the function that draws a setting of them."""
+    """A named figure: its controls, and the function that draws a setting of them.
+
+    `first` is the control that a reader moves first: the pages carry its answers.
+    `presets` are settings worth a look, by name; controls that one leaves out stay.
+    """
 
     name: str
     title: str
     controls: tuple[Choice | Slider, ...]
     paint: Callable[..., Drawing]
+    first: str
+    presets: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.settings()
+        self.control(self.first)
+        for name, preset in self.presets.items():
+            try:
+                self.settings(**preset)
+            except ValueError as error:
+                raise ValueError(f"preset {name!r}: {error}") from None
+
+    def control(self, name: str) -> Choice | Slider:
+        """The control called `name`."""
+        known = {control.name: control for control in self.controls}
+        if name not in known:
+            raise ValueError(
+                f"figure {self.name!r} has no control {name!r}; "
+                f"it has {', '.join(known)}"
+            )
+        return known[name]
 
     def settings(self, **params) -> dict[str, str | int]:
         """Every control's value: `params`, checked, and the defaults for the rest."""
-        known = {control.name: control for control in self.controls}
         for name in params:
-            if name not in known:
-                raise ValueError(
-                    f"figure {self.name!r} has no control {name!r}; "
-                    f"it has {', '.join(known)}"
-                )
-        return {n: c.check(params.get(n, c.default)) for n, c in known.items()}
+            self.control(name)
+        return {
+            control.name: control.check(params.get(control.name, control.default))
+            for control in self.controls
+        }
 
     def draw(self, **params) -> Drawing:
         """The drawing of one setting; ValueError for what no control can say."""

@@ -10,6 +10,7 @@ from ..units import PRECISION_BYTES, show
 from .controls import Choice, Drawing, Figure, Slider
 
 NONE = "none"
+TOKENS = Slider("B", "B", "tokens", 1, 65_536, 128)
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,11 @@ def draw(chip: str, versus: str, precision: str, B: int, D: int, F: int) -> Draw
                 f"{c.name} has no published {precision} peak; published: {published}."
             )
     summary = " ".join([*map(str, cases), *lacking])
-    picture = _picture(title, summary, cases) if cases else svg.message(title, summary)
+    if not cases:
+        return Drawing(svg.message(title, summary), summary, (), {"chips": []})
+    first = chips.find(cases[0].chip)
+    stops = [roofline.matmul(b, D, F, first, precision) for b in TOKENS.stops]
+    picture = _picture(title, summary, cases, [e.intensity for e in stops])
     return Drawing(
         picture, summary, _readout(cases), {"chips": list(map(_data, cases))}
     )
@@ -81,15 +86,14 @@ def _readout(cases: list[Case]) -> tuple[tuple[str, ...], ...]:
     return tuple(
         (label, *(show(c[key], unit) if unit else c[key] for c in columns))
         for label, key, unit in rows
-        if columns
     )
 
 
-def _picture(title: str, summary: str, cases: list[Case]) -> str:
+def _picture(title: str, summary: str, cases: list[Case], stops: list[float]) -> str:
     roofs = [case.roof for case in cases]
     x = svg.Axis("arithmetic intensity, FLOPs per byte", 0.3, 200_000)
     y = svg.Axis(
-        "attainable FLOPs/s",
+        "attainable rate",
         min(_decade(roof.at(x.low)) for roof in roofs),
         max(_decade(roof.peak * 3) * 10 for roof in roofs),
         unit="FLOPs/s",
@@ -98,25 +102,39 @@ def _picture(title: str, summary: str, cases: list[Case]) -> str:
     highest = max(roof.peak for roof in roofs)
     foot = (intensity, y.low)
     head = (intensity, max(roof.at(intensity) for roof in roofs))
-    lines, labels = [svg.Line((foot, head), dashed=True, width=1)], []
+    lines = [svg.Line((foot, head), dashed=True, width=1, key="intensity")]
+    labels: list = []
     for second, case in enumerate(cases):
         roof = case.roof
         bend = (roof.ridge, roof.peak)
         slope = ((x.low, roof.at(x.low)), bend)
         third = roof.ridge ** (1 / 3)  # on the slope, out of the way of the bend
+        flat = (bend, (x.high, roof.peak))
+        rate = roof.at(intensity)
         peak = f"{case.chip}: {show(roof.peak, 'FLOPs/s')}"
-        rate = show(roof.bandwidth, "bytes/s")
+        memory = show(roof.bandwidth, "bytes/s")
         lines += [
-            svg.Line(slope, "HBM", dashed=bool(second)),
-            svg.Line((bend, (x.high, roof.peak)), "math", dashed=bool(second)),
-            svg.Dot(intensity, roof.at(intensity), hollow=bool(second)),
+            svg.Line(slope, "HBM", dashed=bool(second), key=f"slope {second}"),
+            svg.Line(flat, "math", dashed=bool(second), key=f"peak {second}"),
+            svg.Dot(intensity, rate, hollow=bool(second), key=f"point {second}"),
         ]
         above = "nw" if roof.peak == highest else "sw"
         labels += [
-            svg.Label(x.high, roof.peak, peak, "math", above),
-            svg.Label(third, roof.at(third), rate, "HBM", "nw" if second else "se"),
+            svg.Label(x.high, roof.peak, peak, "math", above, f"peak's {second}"),
+            svg.Label(
+                third,
+                roof.at(third),
+                memory,
+                "HBM",
+                "nw" if second else "se",
+                f"slope's {second}",
+            ),
         ]
-    labels.append(svg.Label(*foot, show(intensity, "FLOPs/byte"), toward="ne"))
+    said = show(intensity, "FLOPs/byte")
+    labels += [
+        svg.Label(*foot, said, toward="ne", key="intensity's"),
+        svg.Handle(intensity, cases[0].roof.at(intensity), TOKENS.name, stops),
+    ]
     return svg.plot(title, summary, x, y, lines + labels)
 
 
@@ -136,12 +154,19 @@ FIGURE = Figure(
     "roofline",
     "A matmul on the roofline",
     (
-        Choice("chip", "Chip", _NAMES, "TPU v5e", _name),
+        Choice("chip", "Chip", _NAMES, "TPU v5e", _name, machine=True),
         Choice("versus", "Compare with", (NONE, *_NAMES), NONE, _name),
         Choice("precision", "Precision", _PRECISIONS, "bf16"),
-        Slider("B", "B", "tokens", 1, 65_536, 128),
+        TOKENS,
         Slider("D", "D, contracted", "", 128, 65_536, 4096),
         Slider("F", "F, output", "", 128, 65_536, 16_384),
     ),
     draw,
+    first="B",
+    presets={
+        "decode, 32 tokens": {"B": 32},
+        "training, 8,192 tokens": {"B": 8192},
+        "beside a TPU v5p": {"versus": "TPU v5p"},
+        "an H100 in fp8": {"chip": "H100", "precision": "fp8"},
+    },
 )

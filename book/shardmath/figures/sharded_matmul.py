@@ -51,6 +51,7 @@ MACHINES: dict[str, Callable[[], Mesh]] = {
     "16 nodes of 8 H100, X across the nodes": _across,
 }
 LOW, HIGH = 8 * 16, 2**20  # tokens: every sharding above divides the lowest
+TOKENS = Slider("B", "B", "tokens", LOW, HIGH, 1024)
 
 
 def draw(line: str, machine: str, plan: str, B: int, D: int, F: int) -> Drawing:
@@ -76,7 +77,7 @@ def draw(line: str, machine: str, plan: str, B: int, D: int, F: int) -> Drawing:
         "upper": here.upper,
         "bound": here.bound,
     }
-    tokens = [LOW << n for n in range((HIGH // LOW).bit_length())]
+    tokens = TOKENS.stops
     estimates = [chosen.resized("B", b).estimate(mesh, op.precision) for b in tokens]
     curves = {
         name: [(b, e.seconds[name]) for b, e in zip(tokens, estimates, strict=True)]
@@ -106,16 +107,23 @@ def _readout(op: Contraction, chosen, here) -> tuple[tuple[str, ...], ...]:
 def _picture(line: str, summary: str, curves: dict, point: tuple) -> str:
     times = [seconds for points in curves.values() for _, seconds in points]
     x = svg.Axis("tokens in the batch, B", LOW, HIGH)
-    y = svg.Axis("time, s", min(times) / 2, max(times) * 2, unit="s")
-    marks = [svg.Line(points, name) for name, points in curves.items()]
+    y = svg.Axis("time", min(times) / 2, max(times) * 2, unit="s")
+    marks = [svg.Line(points, name, key=name) for name, points in curves.items()]
     foot = (point[0], y.low)
-    marks += [svg.Line((foot, point), dashed=True, width=1), svg.Dot(*point)]
+    marks += [
+        svg.Line((foot, point), dashed=True, width=1, key="tokens"),
+        svg.Dot(*point, key="point"),
+        svg.Handle(*point, TOKENS.name, TOKENS.stops),
+    ]
     # Names stand apart: at different places of lines that may run side by side.
     for n, (name, points) in enumerate(curves.items()):
         at = points[(2 * n + 3) % len(points)]
-        marks.append(svg.Label(*at, name, name, "nw" if name == "network" else "se"))
-    marks.append(svg.Label(*foot, f"{point[0]:,} tokens", toward="ne"))
-    return svg.plot(line, summary, x, y, marks)
+        side = "nw" if name == "network" else "se"
+        marks.append(svg.Label(*at, name, name, side, f"{name}'s"))
+    said = TOKENS.text(point[0])
+    marks.append(svg.Label(*foot, said, toward="ne", key="tokens'"))
+    head = line.replace("->", "→")
+    return svg.plot(line, summary, x, y, marks, head)
 
 
 PLANS = ("as the case names it", "the quickest")
@@ -127,9 +135,16 @@ FIGURE = Figure(
         Choice("line", "Matmul", LINES, LINES[2]),
         Choice("machine", "Slice or cluster", tuple(MACHINES), next(iter(MACHINES))),
         Choice("plan", "Plan", PLANS, PLANS[0]),
-        Slider("B", "B", "tokens", LOW, HIGH, 1024),
+        TOKENS,
         Slider("D", "D, contracted", "", 128, 65_536, 8192),
         Slider("F", "F, output", "", 128, 65_536, 32_768),
     ),
     draw,
+    first="B",
+    presets={
+        "gather the weights, 1 M tokens": {"line": LINES[2], "B": HIGH},
+        "gather the weights, 1,024 tokens": {"line": LINES[2], "B": 1024},
+        "gather the activations": {"line": LINES[3], "B": 1024},
+        "across nodes of H100": {"machine": "16 nodes of 8 H100, X across the nodes"},
+    },
 )

@@ -46,7 +46,8 @@ def draw(size: int, B: int, step: int) -> Drawing:
         ("multiplications done so far", f"{done} of {sum(busy)}"),
         ("utilization of the whole run", f"{sum(busy) / total:.1%}"),
     )
-    return Drawing(_picture(title, summary, state, busy), summary, readout, data)
+    picture = _picture(title, summary, state, busy)
+    return Drawing(picture, summary, readout, data, last=len(busy))
 
 
 def _picture(title: str, desc: str, state: systolic.Cycle, busy: list[int]) -> str:
@@ -59,10 +60,12 @@ def _picture(title: str, desc: str, state: systolic.Cycle, busy: list[int]) -> s
     for i, entering in enumerate(state.beside):
         if entering:
             y = TOP + (i + 0.5) * side + 5
-            parts.append(_text(LEFT - 8, y, f"{entering.token} →", "math", "end"))
+            key = f"token {entering.token} row {i}"
+            text = f"{entering.token} →"
+            parts.append(_text(LEFT - 8, y, text, "math", "end", key))
     for i, row in enumerate(state.cells):
         for j, cell in enumerate(row):
-            parts.append(_cell(LEFT + j * side, TOP + i * side, side, cell))
+            parts.append(_cell(LEFT + j * side, TOP + i * side, side, cell, i))
     for j, cell in enumerate(state.cells[-1]):
         if cell.activation:
             x = LEFT + (j + 0.5) * side
@@ -78,7 +81,7 @@ def _picture(title: str, desc: str, state: systolic.Cycle, busy: list[int]) -> s
     )
 
 
-def _cell(x: float, y: float, side: float, cell: systolic.Cell) -> str:
+def _cell(x: float, y: float, side: float, cell: systolic.Cell, row: int) -> str:
     """Pale with a weight in place; full, with the token's number, while it works."""
     held = (cell.standing, cell.waiting) != (None, None)
     working = cell.activation is not None
@@ -93,7 +96,8 @@ def _cell(x: float, y: float, side: float, cell: systolic.Cell) -> str:
         return box
     number = str(cell.activation.token)
     return box + (
-        f'<text x="{x + side / 2:.1f}" y="{y + side / 2 + 5:.1f}" text-anchor="middle" '
+        f'<text data-key="token {number} row {row}" x="{x + side / 2:.1f}" '
+        f'y="{y + side / 2 + 5:.1f}" text-anchor="middle" '
         f'fill="var(--sm-paper, #fff)">{number}</text>'
     )
 
@@ -117,6 +121,15 @@ def _bars(state: systolic.Cycle, busy: list[int]) -> list[str]:
         )
     line = f"M{CHART} {CHART_TOP}H{WIDTH - 12}M{CHART} {floor}H{WIDTH - 12}"
     parts.append(f'<path d="{line}" stroke="currentColor" stroke-opacity=".4"/>')
+    now = f'x="{CHART + state.number * wide - 1:.1f}" y="{CHART_TOP - 2}"'
+    size = f'width="2" height="{CHART_HEIGHT + 4}"'
+    parts.append(f'<rect data-key="cycle" {now} {size} fill="currentColor"/>')
+    places = " ".join(f"{CHART + n * wide:.1f}" for n in range(len(busy) + 1))
+    parts.append(
+        f'<rect data-drag="step" data-drag-at="{places}" x="{CHART - 6}" '
+        f'y="{CHART_TOP}" width="{WIDTH - 6 - CHART}" height="{CHART_HEIGHT}" '
+        'fill="transparent"/>'
+    )
     parts.append(_text(CHART, CHART_TOP - 6, "all cells"))
     parts.append(_text(CHART, floor + 18, "busy cells, by cycle"))
     return parts
@@ -128,9 +141,10 @@ def _paint(colour: str) -> str:
     return f"var(--sm-{colour.lower()}, {COLOURS[colour]})"
 
 
-def _text(x: float, y: float, text: str, colour="ink", anchor="start") -> str:
+def _text(x: float, y: float, text: str, colour="ink", anchor="start", key="") -> str:
+    moved = f' data-key="{key}"' if key else ""
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" '
+        f'<text{moved} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" '
         f'fill="{_paint(colour)}">{escape(text)}</text>'
     )
 
@@ -141,7 +155,13 @@ FIGURE = Figure(
     (
         Slider("size", "Side of the array", "", *SIZES, 4),
         Slider("B", "Tokens", "tokens", *TOKENS, 4),
-        Slider("step", "Cycle", "", 0, LAST, 7, step=1),
+        Slider("step", "Cycle", "", 0, LAST, 7, step=1, play=True),
     ),
     draw,
+    first="step",
+    presets={
+        "one token": {"size": 4, "B": 1, "step": 7},
+        "as many tokens as cells in a row": {"size": 4, "B": 4, "step": 7},
+        "16 tokens keep it busy": {"size": 4, "B": 16, "step": 10},
+    },
 )

@@ -59,10 +59,16 @@ FIGURE = Figure(
     "waves",
     "Tiles and waves",
     (
-        Choice("chip", "GPU", _NAMES, "H100", _name),
+        Choice("chip", "GPU", _NAMES, "H100", _name, machine=True),
         Choice("tile", "Tile", tuple(TILES), "128 × 128"),
         Slider("B", "B", "tokens", STEP, 4096, 896, STEP),
         Slider("F", "F, output", "", STEP, 4096, 2432, STEP),
     ),
     draw,
+    first="B",
+    presets={
+        "one tile too many": {"chip": "H100", "tile": "128 × 128", "B": 896, "F": 2432},
+        "one full wave": {"chip": "H100", "tile": "128 × 128", "B": 1408, "F": 1536},
+        "decode, 64 tokens": {"tile": "64 × 64", "B": 64, "F": 4096},
+    },
 )

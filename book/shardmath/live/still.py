@@ -5,7 +5,9 @@ and shows what Python answers. Three places run the Python: the notebook's kerne
 build of the site, and a worker in the reader's browser.
 """
 
+import json
 import os
+import re
 from base64 import b64encode
 from dataclasses import dataclass
 from html import escape
@@ -79,8 +81,33 @@ def answer(name: str, params: dict[str, str | int]) -> dict[str, object]:
         "svg": drawing.svg,
         "table": table(drawing),
         "summary": drawing.summary,
+        "last": drawing.last,
         "data": drawing.data,
     }
+
+
+def first_answers(name: str, params: dict[str, str | int]) -> dict[str, dict]:
+    """Answers that a page can carry: a reader's first move needs no Python.
+
+    Those of every stop of the figure's first control and of every preset, the other
+    controls as in `params`; by their settings, as JSON writes the list of them.
+    """
+    figure = find(name)
+    start = figure.settings(**params)
+    first = figure.control(figure.first)
+    values = first.options if isinstance(first, Choice) else first.stops
+    last = figure.draw(**start).last
+    if last is not None:
+        values = [value for value in values if value <= last]
+    moved = [start | {first.name: value} for value in values]
+    moved += [start | dict(preset) for preset in figure.presets.values()]
+    found = {}
+    for settings in moved:
+        given = answer(name, settings)
+        del given["data"]  # numbers for scripts; no page shows them
+        key = json.dumps(list(settings.values()), ensure_ascii=False)
+        found[key.replace(", ", ",")] = given
+    return found
 
 
 def block(name: str, params: dict[str, str | int]) -> str:
@@ -91,15 +118,26 @@ def block(name: str, params: dict[str, str | int]) -> str:
     figure = find(name)
     settings = figure.settings(**params)
     drawing = figure.draw(**settings)
-    controls = "".join(_control(c, settings[c.name]) for c in figure.controls)
+    controls = "".join(
+        _control(c, settings[c.name], drawing.last) for c in figure.controls
+    )
+    how = "Move the controls"
+    if "data-drag=" in drawing.svg:
+        how += ", or drag in the picture"
     return (
         f'<div class="sm-live" data-figure="{escape(name)}">'
+        f'<p class="sm-head"><span class="sm-mark">Live</span> '
+        f'<span class="sm-title">{escape(figure.title)}</span></p>'
         '<fieldset class="sm-controls" disabled>'
-        f'<legend class="sm-unseen">{escape(figure.title)}: settings</legend>{controls}'
+        f'<legend class="sm-unseen">{escape(figure.title)}: settings</legend>'
+        f'<div class="sm-tools"><span class="sm-how">{how}, or try</span>'
+        f"{_presets(figure)}"
+        f'<button {_KEYS} data-do="reset">Reset</button>'
+        f'<button {_KEYS} data-do="link">Copy link</button></div>{controls}'
         '<p class="sm-note">The controls need scripts and a page from a web server; '
         "in Jupyter they work as well.</p></fieldset>"
         f'<div class="sm-picture">{drawing.svg}</div>'
-        '<p class="sm-message" role="status"></p>'
+        '<div class="sm-status"><p class="sm-message" role="status"></p></div>'
         f'<div class="sm-readout">{table(drawing)}</div>'
         '<p class="sm-said sm-unseen" role="status"></p></div>'
     )
@@ -107,14 +145,14 @@ def block(name: str, params: dict[str, str | int]) -> str:
 
 def table(drawing: Drawing) -> str:
     """The summary and the read-out, as an HTML table if there is one."""
-    summary = escape(drawing.summary)
+    summary = _typeset(drawing.summary)
     if not drawing.readout:
         return f"<p>{summary}</p>"
     head, *rows = drawing.readout
-    columns = "".join(f'<th scope="col">{escape(text)}</th>' for text in head[1:])
+    columns = "".join(f'<th scope="col">{_typeset(text)}</th>' for text in head[1:])
     body = "".join(
-        f'<tr><th scope="row">{escape(label)}</th>'
-        + "".join(f"<td>{escape(text)}</td>" for text in texts)
+        f'<tr><th scope="row">{_typeset(label)}</th>'
+        + "".join(f"<td>{_typeset(text)}</td>" for text in texts)
         + "</tr>"
         for label, *texts in rows
     )
@@ -124,29 +162,74 @@ def table(drawing: Drawing) -> str:
     )
 
 
-def _control(control: Choice | Slider, value: str | int) -> str:
-    # The attribute keeps JupyterLab from taking the arrow keys away.
+def _typeset(text: str) -> str:
+    """`text` as HTML, the axes of sharded arrays set low.
+
+    >>> _typeset("A[I_X, J] -> B")
+    'A[I<sub>X</sub>, J] → B'
+    """
+    return re.sub(r"_([A-Z]+)", r"<sub>\1</sub>", escape(text.replace("->", "→")))
+
+
+# The second keeps JupyterLab from taking the keys away.
+_KEYS = 'type="button" data-lm-suppress-shortcuts="true"'
+_LONG = 24  # letters of an option that a third of the width cannot show
+_PLAYER = (
+    ("back", "Step back", "M5 3v10M13 3 7 8l6 5z"),
+    ("play", "Play", "M5 3l8 5-8 5z"),
+    ("step", "Step forward", "M11 3v10M3 3l6 5-6 5z"),
+)
+
+
+def _presets(figure: Figure) -> str:
+    return "".join(
+        f'<button {_KEYS} data-preset="{escape(json.dumps(dict(preset)))}">'
+        f"{escape(name)}</button>"
+        for name, preset in figure.presets.items()
+    )
+
+
+def _control(control: Choice | Slider, value: str | int, last: int | None) -> str:
     common = (
         f'name="{control.name}" autocomplete="off" data-lm-suppress-shortcuts="true"'
     )
     if isinstance(control, Choice):
         options = "".join(
-            f"<option{' selected' if option == value else ''}>{escape(option)}</option>"
+            f'<option value="{escape(option)}"{" selected" * (option == value)}>'
+            f"{escape(option.replace('->', '→'))}</option>"
             for option in control.options
         )
-        field, shown = f"<select {common}>{options}</select>", ""
+        machine = " data-machine" if control.machine else ""
+        field, shown = f"<select {common}{machine}>{options}</select>", ""
+        wide = " sm-wide" if max(map(len, control.options)) > _LONG else ""
     else:
-        stops = control.stops
-        texts = [f"{stop:,} {control.unit}".strip() for stop in stops]
-        now = texts[stops.index(value)]
+        stops, wide = control.stops, ""
+        texts = [control.text(stop) for stop in stops]
+        end = len(stops) - 1
+        if control.play and last is not None:
+            end = max(n for n, stop in enumerate(stops) if stop <= last)
+        at = min(stops.index(value), end)
         field = (
-            f'<input type="range" {common} min="0" max="{len(stops) - 1}" '
-            f'value="{stops.index(value)}" aria-valuetext="{now}" '
+            f'<input type="range" {common} min="0" max="{end}" '
+            f'value="{at}" aria-valuetext="{texts[at]}" '
             f'data-stops="{" ".join(map(str, stops))}" data-texts="{"|".join(texts)}">'
         )
-        shown = f'<span class="sm-value" aria-hidden="true">{now}</span>'
+        shown = f'<span class="sm-value" aria-hidden="true">{texts[at]}</span>'
+        if control.play:
+            shown += _player(control)
     label = f"<label><span>{escape(control.label)}</span>{field}</label>"
-    return f'<div class="sm-control">{label}{shown}</div>'
+    return f'<div class="sm-control{wide}">{label}{shown}</div>'
+
+
+def _player(control: Slider) -> str:
+    """Buttons that play the slider's stops as a sequence."""
+    buttons = "".join(
+        f'<button {_KEYS} data-play="{do}" '
+        f'aria-label="{name}: {escape(control.label)}">'
+        f'<svg viewBox="0 0 16 16" aria-hidden="true"><path d="{path}"/></svg></button>'
+        for do, name, path in _PLAYER
+    )
+    return f'<div class="sm-player" data-plays="{control.name}">{buttons}</div>'
 
 
 def _plain(figure: Figure, settings: dict[str, str | int], drawing: Drawing) -> str:
