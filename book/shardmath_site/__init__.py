@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from . import formulas, hardware, map, notes, pages, trim
+from . import formulas, guesses, hardware, map, notes, pages, trim
 from .render import setup_live
 
 HERE = Path(__file__).parent
@@ -15,6 +15,7 @@ def setup(app):
     app.add_config_value("shardmath_site_digest", "", "env")
     app.connect("config-inited", _configure)
     formulas.setup(app)
+    guesses.setup(app)
     hardware.setup(app)
     map.setup(app)
     notes.setup(app)

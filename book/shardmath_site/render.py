@@ -9,9 +9,11 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
 from shardmath.grading import CHECK_MIME
+from shardmath.guess import MIME as GUESS_MIME
 from shardmath.live import MIME, block
 
 from . import runtime
+from .guesses import guess_answer
 from .question import form
 
 HTML_BUILDERS = ("html", "dirhtml", "singlehtml")
@@ -35,6 +37,8 @@ class Renderer:
 
     @staticmethod
     def handle_mime(renderer, data, inline):
+        if data.mime_type == GUESS_MIME:
+            return [guess_answer(record=dict(data.content))]
         if inline or data.mime_type not in BLOCKS:
             return None
         return [live_block(mime=data.mime_type, content=dict(data.content))]

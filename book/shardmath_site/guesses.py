@@ -1,0 +1,214 @@
+"""A *Predict* note takes the reader's guess, and what answers it opens afterwards.
+
+A cell of a notebook that shows `shardmath.guess.guess(…)` belongs to the nearest
+*Predict* note above it. The note gets a form; the cells between, the line that says the
+answer and the prose and checks that read it go into one block, which only a script
+hides. The cell itself, which is plumbing, leaves the page.
+"""
+
+import hashlib
+import json
+from html import escape
+
+from docutils import nodes
+from sphinx.errors import ExtensionError
+from sphinx.transforms import SphinxTransform
+
+REMEMBER = "what to remember"  # the section before which a chapter sums its guesses up
+HELD = "✓"  # in the output of a check
+# Before the first paint: what waits for a guess is never seen and then withdrawn. All
+# stays open on file://, on paper, where the reader said so, and if guess.js is missing.
+EARLY = """
+if (location.protocol !== "file:") {
+  const root = document.documentElement;
+  let asks = true;
+  try { asks = localStorage.getItem("shardmath.guesses.asks") !== "no"; } catch {}
+  root.classList.toggle("sm-guessing", asks);
+  const isSet = () => document.querySelector(".sm-behind.sm-set");
+  addEventListener("load", () => isSet() || root.classList.remove("sm-guessing"));
+}
+"""
+
+
+class guess_answer(nodes.General, nodes.Element):  # noqa: N801
+    """The answer as one line: attributes `anchor` and `record`."""
+
+
+class guess_form(nodes.General, nodes.Element):  # noqa: N801
+    """Where a reader guesses: attributes `anchor`, `record`, `key` and `title`."""
+
+
+class guess_behind(nodes.General, nodes.Element):  # noqa: N801
+    """What a guess opens: attribute `anchor`."""
+
+
+class guess_summary(nodes.General, nodes.Element):  # noqa: N801
+    """How the guesses of the page went."""
+
+
+class JoinGuesses(SphinxTransform):
+    """Join every guess with the note that asks for it."""
+
+    default_priority = 420  # notes know their kind; cells are not folded yet
+
+    def apply(self, **kwargs):
+        answers = list(self.document.findall(guess_answer))
+        for place, answer in enumerate(answers, 1):
+            try:
+                self._join(answer, f"guess-{place}")
+            except ValueError as error:
+                raise ExtensionError(f"{self.env.docname}: {error}") from None
+        if answers:
+            _place_summary(self.document)
+
+    def _join(self, answer, anchor):
+        record, cell = answer["record"], _cell_of(answer)
+        named = f"the guess of cell {cell['cell_index'] + 1}"
+        if record["truth"] is None:
+            raise ValueError(f"{named}: exactly one of its choices must hold")
+        output = next(part for part in cell if _element(part) == "cell_code_output")
+        if len(output) != 1:
+            raise ValueError(f"{named}: must be all that its cell shows")
+        section, at = cell.parent, cell.parent.index(cell)
+        start = next((i for i in range(at, -1, -1) if _is_predict(section[i])), None)
+        if start is None:
+            raise ValueError(f"{named}: no Predict note stands above it in its section")
+        note = section[start]
+        if any(note.findall(guess_form)):
+            raise ValueError(f"{named}: its Predict note already has a guess")
+        end = at + 1
+        while end < len(section) and _reads_on(section[end]):
+            end += 1
+        line = guess_answer(anchor=anchor, record=record)
+        kept = [*section[start + 1 : at], line, *section[at + 1 : end]]
+        section[start + 1 : end] = [guess_behind("", *kept, anchor=anchor)]
+        note["ids"].append(anchor)
+        note += guess_form(
+            anchor=anchor,
+            record=record,
+            key=self._key(note, record),
+            title=section.next_node(nodes.title).astext(),
+        )
+
+    def _key(self, note, record) -> str:
+        """Under which a reader's guess is kept: new for what asks something else."""
+        asked = [record.get("choices"), record.get("unit")]
+        text = json.dumps([self.env.docname, note.astext(), *asked])
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _element(node) -> str:
+    return node.get("nb_element", "") if isinstance(node, nodes.Element) else ""
+
+
+def _cell_of(node):
+    while _element(node) != "cell_code":
+        node = node.parent
+    return node
+
+
+def _is_predict(node) -> bool:
+    return isinstance(node, nodes.Element) and "sm-lead-predict" in node["classes"]
+
+
+def _reads_on(node) -> bool:
+    """Whether this tells the answer as well: prose and checks right behind it."""
+    if _element(node) == "cell_code":
+        return HELD in node.astext() and not any(node.findall(guess_answer))
+    return not isinstance(node, nodes.section) and "sm-lead" not in node["classes"]
+
+
+def _place_summary(document):
+    """Before *What to remember*, or at the end of the page."""
+    for section in document.findall(nodes.section):
+        if section.next_node(nodes.title).astext().lower() == REMEMBER:
+            section.parent.insert(section.parent.index(section), guess_summary())
+            return
+    document.next_node(nodes.section).append(guess_summary())
+
+
+def answer_line(anchor: str, record: dict) -> str:
+    """HTML of the answer, as it stands without a guess."""
+    text = f"The answer: {record['truth']}."
+    return f'<p class="sm-guess-line" id="{anchor}-answer">{escape(text)}</p>\n'
+
+
+def form(anchor: str, record: dict, key: str, title: str) -> str:
+    """HTML of the form; guess.js listens to it, without scripts it stays unseen."""
+    if record["kind"] == "choice":
+        buttons = "".join(
+            f'<button value="{place}">{escape(label)}</button>'
+            for place, label in enumerate(record["choices"])
+        )
+        field = f"<fieldset><legend>Your guess</legend>{buttons}</fieldset>"
+    else:
+        field = (
+            "<fieldset><label>Your guess "
+            '<input name="number" size="9" autocomplete="off" spellcheck="false" '
+            f'aria-describedby="{anchor}-said"> {escape(record["unit"])}</label>'
+            "<button>Show the result</button></fieldset>"
+        )
+    return (
+        f'<form class="sm-guess" data-anchor="{anchor}" data-key="{key}" '
+        f'data-title="{escape(title)}" data-record="{escape(json.dumps(record))}">'
+        f'{field}<p class="sm-guess-more">'
+        f'<span class="sm-guess-said" id="{anchor}-said" role="status"></span> '
+        '<button type="button" value="skip" aria-keyshortcuts="Escape">'
+        'Skip <kbd aria-hidden="true">Esc</kbd></button>'
+        '<button type="button" value="again" hidden>Guess again</button>'
+        '<button type="button" value="off">Do not ask again</button></p></form>\n'
+    )
+
+
+SUMMARY = (
+    '<div class="sm-guesses" role="group" aria-label="Your guesses" hidden>'
+    '<p><strong>Your guesses.</strong> <span class="sm-guesses-count"></span></p>'
+    '<ol></ol><p class="sm-guesses-note" role="status"></p>'
+    '<p class="sm-guess-more"><button type="button">Start over</button>'
+    '<label><input type="checkbox" checked> Ask me to guess</label></p></div>\n'
+)
+
+
+def _write_answer(translator, node):
+    translator.body.append(answer_line(node["anchor"], node["record"]))
+    raise nodes.SkipNode
+
+
+def _write_form(translator, node):
+    told = (node[name] for name in ("anchor", "record", "key", "title"))
+    translator.body.append(form(*told))
+    raise nodes.SkipNode
+
+
+def _open_behind(translator, node):
+    translator.body.append(
+        f'<div class="sm-behind" id="{node["anchor"]}-behind" role="group" '
+        'aria-label="The result">\n'
+    )
+
+
+def _close_behind(translator, node):
+    translator.body.append("</div>\n")
+
+
+def _write_summary(translator, node):
+    translator.body.append(SUMMARY)
+    raise nodes.SkipNode
+
+
+def _add_files(app, pagename, templatename, context, doctree):
+    """Only pages with a guess load its script and style."""
+    if doctree and any(doctree.findall(guess_form)):
+        app.add_css_file("guess.css")
+        app.add_js_file(None, body=EARLY)
+        app.add_js_file("guess.js")
+
+
+def setup(app):
+    """Look at every page."""
+    app.add_node(guess_answer, html=(_write_answer, None))
+    app.add_node(guess_form, html=(_write_form, None))
+    app.add_node(guess_behind, html=(_open_behind, _close_behind))
+    app.add_node(guess_summary, html=(_write_summary, None))
+    app.add_transform(JoinGuesses)
+    app.connect("html-page-context", _add_files)

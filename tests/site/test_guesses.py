@@ -1,0 +1,409 @@
+"""A guess before the result: what waits for it, what opens, what is remembered."""
+
+import functools
+import http.server
+import json
+import threading
+from types import SimpleNamespace
+
+import pytest
+from docutils import nodes
+from docutils.utils import new_document
+from nbformat.v4 import (
+    new_code_cell,
+    new_markdown_cell,
+    new_notebook,
+    new_output,
+    writes,
+)
+from playwright.sync_api import expect
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+from sphinx.util.docutils import docutils_namespace
+from written import AXE, ROOT
+
+from shardmath.guess import guess
+from shardmath_site import guesses
+
+STORE = "shardmath.guesses.v1"
+REFUSED = """{
+    const { setItem } = Storage.prototype;
+    Storage.prototype.setItem = function (key, text) {
+        if (key.startsWith("shardmath.guesses")) throw new Error("full");
+        setItem.call(this, key, text);
+    }; }"""
+PREDICT = "> **Predict.** How large?"
+SIZES = {"a little above 240": False, "twice as large": True, "ten times": False}
+
+
+def shown(output, source="guess(...)"):
+    """A cell with its stored output: text that it printed, or an object."""
+    if isinstance(output, str):
+        out = new_output("stream", name="stdout", text=output)
+    else:
+        out = new_output("execute_result", data=output._repr_mimebundle_())
+    return new_code_cell(source, outputs=[out], execution_count=1)
+
+
+def page_of(*cells):
+    """Cells of a notebook; a string is Markdown."""
+    cells = [new_markdown_cell(c) if isinstance(c, str) else c for c in cells]
+    return new_notebook(
+        cells=cells,
+        metadata={"language_info": {"name": "python", "pygments_lexer": "python"}},
+    )
+
+
+SPECIMEN = page_of(
+    "# Specimen\n\nThe [bend](#the-bend) is far below.",
+    f"## Choice\n\n{PREDICT}",
+    shown("first result", "first = 1"),
+    shown("second result", "second = 2"),
+    shown(guess(SIZES), "plumbing(...)"),
+    "Prose that reads it.",
+    shown("✓ a check that tells"),
+    "> **Takeaway.** Always there.",
+    f"## Number\n\n{PREDICT}",
+    shown("a number came out"),
+    "(the-bend)=\nThe bend.",
+    shown(guess(454, "tokens")),
+    shown("another matter"),
+    f"## Time\n\n{PREDICT}",
+    shown("a time came out"),
+    shown(guess(4.36e-5, "s")),
+    f"## Share\n\n{PREDICT}",
+    shown(guess(0.4, "%")),
+    "## What to remember\n\nThis.",
+)
+
+
+def build(folder, notebook):
+    """The site of one notebook, in the book's style; gives its page."""
+    source = folder / "source"
+    source.mkdir()
+    (source / "page.ipynb").write_text(writes(notebook), encoding="utf-8")
+    extensions = ["notes", "pages", "guesses"]
+    with docutils_namespace():
+        Sphinx(
+            source,
+            None,
+            folder / "html",
+            folder / "doctrees",
+            "html",
+            status=None,
+            warning=None,
+            confoverrides={
+                "extensions": [
+                    "myst_nb",
+                    "sphinx_book_theme",
+                    *(f"shardmath_site.{name}" for name in extensions),
+                ],
+                "root_doc": "page",
+                "language": "en",
+                "nb_execution_mode": "off",
+                "html_theme": "sphinx_book_theme",
+                "html_title": "Specimen",
+                "html_favicon": str(ROOT / "book/_static/mark.svg"),
+                "html_static_path": [str(ROOT / "book/_static")],
+                "html_css_files": ["shardmath.css"],
+                "html_js_files": ["book.js"],
+            },
+        ).build()
+    return folder / "html" / "page.html"
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture(scope="module")
+def specimen(tmp_path_factory):
+    """Where the specimen is served."""
+    html = build(tmp_path_factory.mktemp("guesses"), SPECIMEN)
+    handler = functools.partial(_Quiet, directory=html.parent)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/page.html", html
+        server.shutdown()
+
+
+@pytest.fixture
+def opened(browser, specimen):
+    """Open the specimen: ``opened("#the-bend", scripts=False)``; nothing may throw."""
+    contexts, complaints = [], []
+
+    def new(anchor="", before="", width=1280, scheme="light", **options):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, **options
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda m: m.type == "error" and complaints.append(m.text))
+        if before:
+            page.add_init_script(before)
+        page.goto(specimen[0] + anchor)
+        return page
+
+    yield new
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def waits(page) -> list[bool]:
+    """Of each guess, whether what it opens is out of sight."""
+    behind = page.locator(".sm-behind > :first-child")
+    return behind.evaluate_all("all => all.map((e) => !e.checkVisibility())")
+
+
+def line(page, place) -> str:
+    return page.locator(f"#guess-{place}-answer").inner_text()
+
+
+def stored(page):
+    return json.loads(page.evaluate(f"localStorage.getItem('{STORE}')"))
+
+
+def axe(page) -> str:
+    page.add_script_tag(path=AXE)
+    found = page.evaluate("axe.run(document.querySelector('article'))")
+    return "\n".join(f"{v['id']}: {v['nodes'][0]['html']}" for v in found["violations"])
+
+
+def test_the_result_waits_for_a_guess_and_both_are_remembered(opened):
+    """A choice by a click, a number, a skip by key; after a reload; all forgotten."""
+    page = opened()
+    assert waits(page) == [True] * 4
+    for told in ("Prose that reads it.", "✓ a check that tells"):
+        seen = page.get_by_text(told).evaluate("e => e.checkVisibility()")
+        assert not seen, told
+    assert page.get_by_text("Always there.").is_visible()
+    assert page.get_by_text("another matter").is_visible()
+    assert page.get_by_text("plumbing").count() == 0
+    count = page.locator(".sm-guesses-count")
+    expect(count).to_have_text("0 of 4 right, 4 to go.")
+
+    page.get_by_role("button", name="ten times").click()
+    assert waits(page) == [False, True, True, True]
+    assert page.get_by_text("Prose that reads it.").is_visible()
+    assert line(page, 1) == "✗ Not so. You said: ten times. The answer: twice as large."
+    assert page.locator("#guess-1-said").inner_text() == "✗ Not so: ten times."
+    assert page.locator("#guess-1-behind").evaluate("e => e === document.activeElement")
+
+    number = page.locator("#guess-2 input")
+    number.fill("lots")
+    number.press("Enter")
+    expect(page.locator("#guess-2-said")).to_contain_text("“lots” cannot be read")
+    assert number.get_attribute("aria-invalid") == "true"
+    number.fill("2*240")
+    number.press("Enter")
+    assert line(page, 2) == "✓ Right. You said: 2*240 tokens. The answer: 454 tokens."
+
+    page.locator("#guess-3 input").focus()
+    page.keyboard.press("Escape")
+    assert line(page, 3) == "The answer: 43.6 µs."
+    assert waits(page) == [False, False, False, True]
+    expect(count).to_have_text("1 of 4 right, 1 skipped, 1 to go.")
+    assert not axe(page)
+
+    before = [line(page, place) for place in (1, 2, 3)]
+    page.reload()
+    assert waits(page) == [False, False, False, True]
+    assert [line(page, place) for place in (1, 2, 3)] == before
+    expect(count).to_have_text("1 of 4 right, 1 skipped, 1 to go.")
+    back = page.locator(".sm-guesses").get_by_role("link", name="Number")
+    assert back.get_attribute("href") == "#guess-2"
+
+    page.get_by_role("button", name="Guess again").first.click()
+    assert waits(page) == [True, False, False, True]
+    page.get_by_role("button", name="Start over").click()
+    assert waits(page) == [True] * 4
+    assert stored(page) == {}
+
+
+@pytest.mark.parametrize(
+    ("place", "typed", "verdict"),
+    [
+        (2, "454", "Right"),
+        (2, "about 0.5 k tokens", "Right"),
+        (2, "1e3", "Not so"),
+        (2, "908", "Near"),
+        (2, "1,000 / 2", "Right"),
+        (2, "2^9", "Right"),
+        (2, "454 million", "Not so"),
+        (2, "4,54", ""),
+        (2, "454 bytes", ""),
+        (2, "-454", ""),
+        (2, "0", ""),
+        (2, "", ""),
+        (3, "40 µs", "Right"),
+        (3, "0.07 ms", "Near"),
+        (3, "4 x 10^-5", "Right"),
+        (3, "40", "Not so"),
+        (4, "40%", "Right"),
+        (4, "25", "Near"),
+    ],
+)
+def test_numbers_are_read_as_people_type_them(reader, place, typed, verdict):
+    """Prefixes, units, products; what means nothing is no guess."""
+    field = reader.locator(f"#guess-{place} input")
+    field.fill(typed)
+    field.press("Enter")
+    said = reader.locator(f"#guess-{place}-said")
+    if not verdict:
+        assert waits(reader)[place - 1]
+        assert said.inner_text().endswith("or skip.")
+        return
+    assert said.locator("strong").inner_text() == verdict
+    reader.locator(f"#guess-{place}").get_by_role("button", name="Guess again").click()
+
+
+@pytest.fixture(scope="module")
+def reader(browser, specimen):
+    """One page for all that is typed."""
+    page = browser.new_page()
+    page.goto(specimen[0])
+    yield page
+    page.close()
+
+
+def test_without_scripts_all_is_open(opened):
+    """The answers stand there, and no form that does nothing."""
+    page = opened(java_script_enabled=False)
+    assert waits(page) == [False] * 4
+    assert line(page, 1) == "The answer: twice as large."
+    assert not any(b.is_visible() for b in page.locator("article button").all())
+    assert not page.locator(".sm-guesses").is_visible()
+
+
+def test_on_paper_and_from_a_folder_all_is_open(opened, specimen):
+    page = opened()
+    assert waits(page) == [True] * 4
+    page.emulate_media(media="print")
+    assert waits(page) == [False] * 4
+    assert not page.locator("#guess-1 form").is_visible()
+    page.emulate_media(media="screen")
+    page.goto(specimen[1].as_uri())
+    assert waits(page) == [False] * 4
+    assert not page.locator("#guess-1 form").is_visible()
+
+
+def test_a_link_opens_what_it_leads_to_and_the_question_stands(opened):
+    """From elsewhere and from the same page; nothing counts as guessed."""
+    for page in (opened("#the-bend"), opened()):
+        page.get_by_role("link", name="bend", exact=True).click()
+        expect(page.get_by_text("The bend.")).to_be_in_viewport()
+        assert waits(page) == [True, False, True, True]
+        assert page.locator("#guess-2 input").is_visible()
+        assert page.evaluate(f"localStorage.getItem('{STORE}')") is None
+    assert page.locator("#guess-1-behind").get_attribute("hidden") == "until-found"
+
+
+def test_a_reader_who_wants_no_questions_is_asked_no_more(opened):
+    page = opened()
+    page.get_by_role("button", name="Do not ask again").first.click()
+    assert waits(page) == [False] * 4
+    page.reload()
+    assert waits(page) == [False] * 4
+    assert not page.locator("#guess-1 form").is_visible()
+    page.get_by_label("Ask me to guess").check()
+    assert waits(page) == [True] * 4
+
+
+def test_a_damaged_store_is_set_aside_and_a_refused_one_is_told(opened):
+    """Nothing is lost without a word, and guessing works all the same."""
+    text = '{"a": 1'
+    damage = (
+        f"localStorage.getItem('{STORE}') ?? localStorage.setItem('{STORE}', '{text}')"
+    )
+    page = opened(before=damage)
+    expect(page.locator(".sm-guesses-note")).to_contain_text("set aside")
+    (aside,) = page.evaluate(
+        f"Object.entries(localStorage).filter(([k]) => k.startsWith('{STORE}.damaged'))"
+    )
+    assert aside[1] == text
+
+    page = opened(before=REFUSED)
+    page.get_by_role("button", name="ten times").click()
+    assert waits(page) == [False, True, True, True]
+    expect(page.locator(".sm-guesses-note")).to_contain_text("forgotten with the page")
+    page.get_by_role("button", name="Start over").click()
+    assert waits(page) == [True] * 4
+
+
+def test_is_legible_on_a_phone_in_the_dark(opened):
+    page = opened(width=390, scheme="dark")
+    page.get_by_role("button", name="ten times").click()
+    page.locator("#guess-2 input").fill("no number")
+    page.locator("#guess-2 input").press("Enter")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert not axe(page)
+
+
+# ---- Which note a guess belongs to ---------------------------------------------------
+
+
+def note(kind="predict"):
+    return nodes.block_quote(
+        "", nodes.paragraph("", "?"), classes=["sm-lead", f"sm-lead-{kind}"]
+    )
+
+
+def cell(*shows):
+    output = nodes.container("", *shows, nb_element="cell_code_output")
+    return nodes.container("", output, nb_element="cell_code", cell_index=6)
+
+
+def answer(truth="a"):
+    return guesses.guess_answer(record={"kind": "choice", "truth": truth})
+
+
+def joined(*parts):
+    """A chapter's section after the transform."""
+    document = new_document("chapter")
+    document.settings.env = SimpleNamespace(docname="chapters/01")
+    document += nodes.section("", nodes.title("", "Section"), *parts)
+    guesses.JoinGuesses(document).apply()
+    return document[0]
+
+
+def test_a_guess_belongs_to_the_nearest_note_above():
+    """What stands between is put behind it, and no more."""
+    far, near, between = note(), note(), nodes.paragraph("", "between")
+    found = joined(far, near, between, cell(answer()), note("takeaway"))
+    assert not any(far.findall(guesses.guess_form))
+    assert any(near.findall(guesses.guess_form))
+    kinds = " ".join(type(child).__name__ for child in found)
+    assert kinds == (
+        "title block_quote block_quote guess_behind block_quote guess_summary"
+    )
+    assert [type(child).__name__ for child in found[3]] == ["paragraph", "guess_answer"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ([cell(answer())], "no Predict note stands above it in its section"),
+        ([note("check"), cell(answer())], "no Predict note"),
+        (
+            [note(), nodes.section("", nodes.title("", "Below"), cell(answer()))],
+            "no Predict note",
+        ),
+        (
+            [note(), cell(answer()), cell(answer())],
+            "its Predict note already has a guess",
+        ),
+        ([note(), cell(answer(None))], "exactly one of its choices must hold"),
+        (
+            [note(), cell(nodes.paragraph(), answer())],
+            "must be all that its cell shows",
+        ),
+    ],
+)
+def test_a_guess_in_a_wrong_place_is_named(parts, message):
+    with pytest.raises(
+        ExtensionError, match=f"chapters/01: the guess of cell 7: {message}"
+    ):
+        joined(*parts)
