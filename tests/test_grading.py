@@ -673,6 +673,19 @@ def test_nothing_that_an_answer_does_is_raised(registry, question, answer):
     said.encode("utf-8")
 
 
+def test_a_package_that_is_missing_is_not_the_readers_fault(monkeypatch):
+    """Where a notebook runs elsewhere: JAX alone cannot write a program down."""
+    from jax import export
+
+    def without(program):
+        raise ImportError("no flatbuffers")
+
+    monkeypatch.setattr(export.Exported, "serialize", without)
+    found = grading.examine(PRODUCT, lambda a, b, x: a @ (b @ x))
+    assert found.verdict == "invalid"
+    assert "the package flatbuffers: install it" in found.message
+
+
 def test_only_the_readers_own_stop_ends_a_cell(registry):
     with pytest.raises(KeyboardInterrupt):
         grading.check("01.4", raising(KeyboardInterrupt()))

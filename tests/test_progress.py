@@ -212,6 +212,23 @@ def test_empty_place_keeps_progress_in_memory(monkeypatch, tmp_path):
     assert progress.store().path is None
 
 
+@pytest.mark.parametrize("missing", ["filelock", "platformdirs"])
+def test_without_the_packages_of_a_file_progress_is_in_memory(monkeypatch, missing):
+    """A notebook taken to another machine counts, and says what is not there."""
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delenv("SHARDMATH_PROGRESS")
+    progress._store.cache_clear()
+    question = next(q for q in answers.questions().values() if isinstance(q, Number))
+    try:
+        verdict = grading.check(question.id, question.expected())
+        assert verdict.note == f"Progress is not saved: {missing} is not installed."
+        said = repr(grading.report())
+    finally:
+        progress._store.cache_clear()
+    assert said.startswith("1 of ")
+    assert f"Progress is not read: {missing} is not installed." in said
+
+
 def test_a_home_that_does_not_exist_is_said_and_not_raised(monkeypatch):
     monkeypatch.setenv("SHARDMATH_PROGRESS", "~nosuchuser/x")
     question = next(q for q in answers.questions().values() if isinstance(q, Number))

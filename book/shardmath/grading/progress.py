@@ -13,9 +13,6 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-from filelock import FileLock
-
 SCHEMA = 1
 _PATIENCE = 5.0  # seconds to wait for another kernel that is writing
 
@@ -45,8 +42,7 @@ class Store:
         self._saved: dict = {"schema": SCHEMA, "questions": {}}
         self._unsaved: list[tuple[str, bool]] = []
         self._found: dict[str, str] = {}
-        # Held by the operating system: a killed kernel leaves no lock behind.
-        self._lock = FileLock(f"{path}.lock", timeout=_PATIENCE) if path else None
+        self._lock = _lock(path) if path and not problem else None
 
     def record(self, question: str, right: bool, found: str = "") -> tuple[Entry, str]:
         """Add a verdict: what is now known of the question, and a note or "".
@@ -65,7 +61,7 @@ class Store:
                 self._write(known)
             self._saved, self._unsaved = known, []
         except OSError as error:
-            note = f"Progress is not saved in {self.path}: {error.strerror or error}."
+            note = self._note("saved in", error)
         return _entry(self._known(), question), note
 
     def entries(self) -> tuple[dict[str, Entry], str]:
@@ -74,11 +70,15 @@ class Store:
         try:
             note = self._refresh()
         except OSError as error:
-            note = f"Progress is not read from {self.path}: {error.strerror or error}."
+            note = self._note("read from", error)
         known = self._known()
         return {
             question: _entry(known, question) for question in known["questions"]
         }, note
+
+    def _note(self, done: str, error: OSError) -> str:
+        done = f"{done} {self.path}" if self.path else done.split()[0]
+        return f"Progress is not {done}: {error.strerror or error}."
 
     def _known(self) -> dict:
         """What was saved, and the verdicts since."""
@@ -175,19 +175,34 @@ def _entry(known: dict, question: str) -> Entry:
 def store() -> Store:
     """The reader's store: `SHARDMATH_PROGRESS`, or a file in the user's data directory.
 
-    An empty `SHARDMATH_PROGRESS` keeps progress in this process alone.
+    An empty `SHARDMATH_PROGRESS` keeps progress in this process alone, and so does a
+    machine without the two packages that a file needs.
     """
-    place = os.environ.get("SHARDMATH_PROGRESS")
-    if place is None:
-        place = str(platformdirs.user_data_path("shardmath") / "progress.json")
-    return _store(place)
+    return _store(os.environ.get("SHARDMATH_PROGRESS"))
 
 
 @functools.cache
-def _store(place: str) -> Store:
-    if not place:
+def _store(place: str | None) -> Store:
+    if place == "":
         return Store(None)
     try:
+        if place is None:
+            place = _usual_place()
         return Store(Path(place).expanduser().resolve())
+    except ModuleNotFoundError as missing:
+        return Store(None, problem=f"{missing.name} is not installed")
     except (OSError, RuntimeError) as error:  # "~nobody/x", a loop of links
         return Store(Path(place), problem=str(error))
+
+
+def _usual_place() -> str:
+    import platformdirs  # as below: a notebook taken elsewhere does without
+
+    return str(platformdirs.user_data_path("shardmath") / "progress.json")
+
+
+def _lock(path: Path):
+    """Held by the operating system: a killed kernel leaves no lock behind."""
+    from filelock import FileLock
+
+    return FileLock(f"{path}.lock", timeout=_PATIENCE)
