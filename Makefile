@@ -9,7 +9,7 @@ SETUP   = GOAL="$(firstword $(MAKECMDGOALS) book)" $(PYTHON) tools/setup.py
 FIRST  := $(firstword $(sort $(wildcard chapters/*.ipynb)))
 ROOT   := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help book serve test lab execute exercises lint format grade bench clean
+.PHONY: help book serve test lab execute exercises lint format grade colab bench clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -42,6 +42,10 @@ format: $(VENV)/all.ok ## mend what lint can mend
 grade: $(VENV)/notebook.ok ## grade the submitted notebooks in the folder DIR=…, options in ARGS="…"
 	@test -n "$(DIR)" || { echo "make grade DIR=…: name the folder of notebooks"; exit 2; }
 	@$(WITH) python -m shardmath.grading $(ARGS) "$(DIR)"
+
+colab: $(VENV)/notebook.ok ## copies that install the book FROM=… themselves, in _build/colab
+	@test -n "$(FROM)" || { echo "make colab FROM=…: name the address for pip"; exit 2; }
+	@$(WITH) python tools/colab.py "$(FROM)"
 
 bench: $(VENV)/all.ok book ## measure page weight, start-up and build times
 	@for b in site live hlo; do $(WITH) python benchmarks/$$b.py || exit 1; done

@@ -72,6 +72,7 @@ RUNS = {  # target: options, and how the lines begin that it runs
     "lint": ([], ["ruff check .", "ruff format --check ."]),
     "format": ([], ["ruff check --fix .", "ruff format ."]),
     "grade": (["DIR=in here"], ["python -m shardmath.grading in here"]),
+    "colab": (["FROM=git+https://x.org/y"], [r"python tools/colab.py git\+https://x"]),
     "bench": (
         [], [BOOK, *(f"python benchmarks/{b}.py" for b in ("site", "live", "hlo"))]
     ),
@@ -108,10 +109,11 @@ def test_make_alone_lists_the_targets(make):
     assert [line.split()[1] for line in printed.splitlines()] == TARGETS
 
 
-def test_grade_wants_a_folder(make):
-    status, printed, ran = make("grade")
+@pytest.mark.parametrize(("target", "wanted"), [("grade", "DIR="), ("colab", "FROM=")])
+def test_what_a_target_wants_is_asked_for(make, target, wanted):
+    status, printed, ran = make(target)
     assert status == 2
-    assert "make grade DIR=" in printed
+    assert f"make {target} {wanted}" in printed
     assert not ran
 
 

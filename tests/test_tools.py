@@ -286,6 +286,28 @@ def test_make_calls_the_tools_as_they_want_to_be_called(arguments, said):
     assert last.rstrip().endswith(said)
 
 
+def test_a_copy_for_elsewhere_installs_the_book_first(tmp_path):
+    """And is otherwise the notebook that it was made from."""
+    source = new_notebook(cells=[new_markdown_cell("# A notebook", id="title")])
+    for folder in ("chapters", "exercises"):
+        (tmp_path / folder).mkdir()
+        nbformat.write(source, tmp_path / folder / "01_small.ipynb")
+    done = tool("colab.py", "https://x.org/book.zip", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    made = [tmp_path / line for line in done.stdout.split()]
+    assert [path.parent.name for path in made] == ["chapters", "exercises"]
+    for path in made:
+        install, *rest = nbformat.read(path, as_version=4).cells
+        assert "%pip install --quiet --no-deps https://x.org/book.zip" in install.source
+        assert rest == source.cells
+
+
+def test_a_copy_without_an_address_is_not_made(tmp_path):
+    assert "ADDRESS is where" in tool("colab.py", folder=tmp_path).stderr
+    assert "ADDRESS is where" in tool("colab.py", "", folder=tmp_path).stderr
+    assert not (tmp_path / "_build").exists()
+
+
 def test_exercises_need_no_arguments():
     done = tool("exercises.py", "--check")
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,0 +1,44 @@
+"""Copies of the notebooks that run anywhere, after their first cell.
+
+    python tools/colab.py ADDRESS
+
+ADDRESS is where pip finds this repository: an archive's address, `git+https://…`, a
+folder. The copies lie in `_build/colab`; the first cell of each, which the reader runs,
+installs the package from there, and the few others that a machine with JAX, NumPy and
+Matplotlib may lack. The notebooks of the book hold no such cell.
+"""
+
+import sys
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_code_cell
+
+TO = Path("_build", "colab")
+LACKING = ("anywidget", "filelock", "flatbuffers", "platformdirs")
+
+
+def carried(notebook, address: str):
+    """A copy of `notebook` with the cell in front that fetches what it needs."""
+    copy = nbformat.from_dict(notebook)
+    install = (
+        "# Once in a new session: this book's package, and what it needs beside JAX.\n"
+        f"%pip install --quiet --no-deps {address}\n"
+        f"%pip install --quiet {' '.join(LACKING)}"
+    )
+    copy.cells.insert(0, new_code_cell(install, id="install"))
+    return copy
+
+
+def main(address: str) -> None:
+    for path in sorted(Path().glob("[ce]*/[0-9][0-9]_*.ipynb")):
+        to = TO / path
+        to.parent.mkdir(parents=True, exist_ok=True)
+        nbformat.write(carried(nbformat.read(path, as_version=4), address), to)
+        print(to)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or not sys.argv[1].strip() or " " in sys.argv[1]:
+        sys.exit(__doc__)
+    main(sys.argv[1])
