@@ -46,7 +46,7 @@ def test_words_fit_their_boxes_and_boxes_the_picture():
     assert max(map(text_width, words)) < 300
     for box in root.iter(f"{SVG}rect"):
         left, top = float(box.get("x", 0)), float(box.get("y", 0))
-        assert left + float(box.get("width")) <= 480
+        assert left + float(box.get("width")) <= 510
         assert top + float(box.get("height")) <= 320
 
 

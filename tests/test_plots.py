@@ -1,6 +1,8 @@
 """A picture's text changes with its data, and tables are one table everywhere."""
 
+import re
 from itertools import pairwise
+from xml.etree import ElementTree
 
 import pytest
 
@@ -12,24 +14,71 @@ from shardmath.ledger import compare
 from shardmath.tables import table
 
 
-def digest(roof, points=()):
-    return plots.roofline([roof], points).digest()
+def drawn(roof, points=()):
+    (panel,) = plots.roofline([roof], points).panels
+    return panel
 
 
-def test_digest_notices_a_changed_number_and_a_changed_word():
+def test_a_changed_number_or_word_changes_the_picture():
+    """What is stored is compared as text, so a stale picture fails."""
     roof = roofline.roof(TPU_V5E)
     same = Roof(roof.name, roof.peak, roof.bandwidth)
-    faster = Roof(roof.name, roof.peak * 1.001, roof.bandwidth)
+    faster = Roof(roof.name, roof.peak * 1.02, roof.bandwidth)
     renamed = Roof("v5e", roof.peak, roof.bandwidth)
-    assert digest(roof) == digest(same)
-    assert len({digest(r) for r in (roof, faster, renamed)}) == 3
-    assert digest(roof) != digest(roof, [("here", 1.0, 1e12)])
+    assert drawn(roof) == drawn(same)
+    assert len({drawn(r) for r in (roof, faster, renamed)}) == 3
+    assert drawn(roof) != drawn(roof, [("here", 1.0, 1e12)])
 
 
-def test_picture_shows_png_and_text():
-    bundle = plots.ratios([("a", 0.5)], "share")._repr_mimebundle_()
-    assert bundle["image/png"].startswith(b"\x89PNG")
-    assert "digest" in bundle["text/plain"]
+PLOTS = {
+    "roofline": lambda: plots.roofline([roofline.roof(TPU_V5E)], [("here", 1.0, 1e11)]),
+    "curves": lambda: plots.curves(
+        [1, 10, 100],
+        {"math": [1, 2, 3], "HBM": [1e-3, 2, 5]},
+        "x",
+        "time",
+        "s",
+        mark=5,
+        xunit="bytes",
+    ),
+    "ratios": lambda: plots.ratios([("a", 0.5), ("b", 0.7)], "share"),
+    "ledger": lambda: plots.ledger(book()),
+}
+
+
+def book():
+    gather = Collective("all_gather", ("X",), 8e6, group=4)
+    twice = Collective("all_reduce", ("Y",), 8e6, group=2, times=2)
+    return compare([gather, twice], [gather, gather, twice])
+
+
+@pytest.mark.parametrize("name", PLOTS)
+def test_plots_are_text_that_follows_the_page(name):
+    """Text as text, no colour that a dark page cannot change, nothing but the panel."""
+    (panel,) = PLOTS[name]().panels
+    root = ElementTree.fromstring(panel)
+    assert root.get("viewBox").split()[2] == "416"
+    tags = {node.tag.rpartition("}")[2] for node in root.iter()}
+    assert "text" in tags
+    assert not tags & {"style", "metadata", "image"}
+    assert not re.search(r"(?<!, )#[0-9a-f]{6}\b", panel)
+    assert "DejaVu" not in panel
+    assert not re.search(r' d="[^"]*\d\.\d\d', panel)
+
+
+def test_ids_of_two_plots_on_a_page_do_not_meet():
+    one, two = PLOTS["curves"]().panels + PLOTS["ratios"]().panels
+    ids = [set(re.findall(r' id="([^"]+)"', panel)) for panel in (one, two)]
+    assert all(ids)
+    assert not ids[0] & ids[1]
+    for panel, own in zip((one, two), ids, strict=True):
+        assert set(re.findall(r'(?:url\(|href=")#([\w-]+)', panel)) <= own
+
+
+def test_the_description_says_the_numbers():
+    assert "a 50%, b 70%" in PLOTS["ratios"]().desc
+    assert "bends at 240.5 FLOPs per byte" in PLOTS["roofline"]().desc
+    assert "AllGather X: predicted 6 MB, compiled 12 MB" in PLOTS["ledger"]().desc
 
 
 def test_labels_at_the_right_end_keep_their_distance():
@@ -41,10 +90,12 @@ def test_labels_at_the_right_end_keep_their_distance():
 def test_labels_of_curves_that_end_together_do_not_cover_each_other():
     """Two plateaus at the same height: each name has its own."""
     picture = plots.curves([1, 10], {"MXU": [0.1, 1.0], "HBM": [0.05, 1.0]}, "x", "y")
-    (ax,) = picture.figure.axes
-    places = sorted(label.xy[1] for label in ax.texts)
-    bottom, top = ax.get_ylim()
-    assert places[1] / places[0] >= (top / bottom) ** plots.LABEL_HEIGHT - 1e-9
+    places = [
+        float(node.get("y"))
+        for node in ElementTree.fromstring(picture.panels[0]).iter()
+        if node.text in ("MXU", "HBM") and node.tag.endswith("text")
+    ]
+    assert abs(places[0] - places[1]) >= 14
 
 
 def test_table_is_the_same_in_text_and_html():
@@ -69,13 +120,15 @@ def test_table_names_a_row_that_does_not_fit():
 
 def test_the_ledger_is_drawn_row_by_row():
     """Every row has its two bars, as long as its bytes, and its ratio."""
-    gather = Collective("all_gather", ("X",), 8e6, group=4)
-    twice = Collective("all_reduce", ("Y",), 8e6, group=2, times=2)
-    book = compare([gather, twice], [gather, gather, twice])
-    (ax,) = plots.ledger(book).figure.axes
-    assert sorted(line.get_xdata()[1] for line in ax.lines) == [6e6, 12e6, 16e6, 16e6]
-    assert {text.get_text().strip() for text in ax.texts} == {"2.000", "1.000"}
-    assert [t.get_text() for t in ax.get_yticklabels()] == [
-        "AllReduce Y",
-        "AllGather X",
+    (panel,) = plots.ledger(book()).panels
+    wide = [
+        float(end) - float(start)
+        for start, end in re.findall(
+            r'd="M ([\d.]+) [\d.]+ L ([\d.]+) [\d.]+"[^>]*stroke-width: 10', panel
+        )
     ]
+    longest = max(wide)
+    shares = sorted(round(16 * end / longest, 1) for end in wide)
+    assert shares == [6, 12, 16, 16]
+    for word in ("2.000", "1.000", "AllReduce Y", "AllGather X"):
+        assert f">{word}<" in panel

@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from shardmath.drawing import labels, svg
+from shardmath.drawing import labels, picture, svg, theme
 
-X, Y = svg.Axis("x", 1, 1e4), svg.Axis("y", 1e9, 1e15, unit="FLOPs/s")
+X, Y = svg.Axis("x", 1, 1e4), svg.Axis("TFLOPs/s", 1e9, 1e15, unit="FLOPs/s")
 NS = "{http://www.w3.org/2000/svg}"
 
 
@@ -78,10 +78,10 @@ def test_words_are_escaped_and_name_the_picture():
 
 def test_colours_follow_the_page():
     text = svg.plot("t", "d", X, Y, [svg.Line([(1, 1e9), (9, 1e9)], "HBM")])
-    assert f'stroke="var(--sm-hbm, {svg.COLOURS["HBM"]})"' in text
+    assert f'stroke="var(--sm-hbm, {theme.COLOURS["HBM"]})"' in text
     assert "currentColor" in text
-    assert 'fill="#fff"/>' in svg.standalone(text)
-    ElementTree.fromstring(svg.standalone(text))
+    assert f'fill="{theme.PAPER}"/>' in picture.standalone(text)
+    ElementTree.fromstring(picture.standalone(text))
 
 
 def test_a_long_message_is_broken_into_lines_that_fit():

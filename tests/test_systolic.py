@@ -149,7 +149,9 @@ def test_all_text_of_the_figure_stays_inside(step):
         root = ElementTree.fromstring(FIGURE.draw(size=size, B=16, step=step).svg)
         for text in root.iter("{http://www.w3.org/2000/svg}text"):
             wide = labels.text_width(text.text)
-            share = {"start": 0, "middle": 0.5, "end": 1}[text.get("text-anchor")]
+            share = {"start": 0, "middle": 0.5, "end": 1}[
+                text.get("text-anchor", "start")
+            ]
             left = float(text.get("x")) - share * wide
             assert left >= 0, text.text
             assert left + wide <= svg.WIDTH, text.text

@@ -217,7 +217,7 @@ def test_few_sms_are_drawn_apart_and_many_in_step_as_one_block(sms, boxes, fille
     )
     boxed = [(float(top), float(height)) for top, height in drawn]
     assert len(boxed) == boxes
-    pitch = 244 / boxes  # of the plot, in pixels
+    pitch = 222 / boxes  # of the plot, in pixels
     assert all(height == pytest.approx(filled * pitch, abs=0.15) for _, height in boxed)
     tops = sorted(top for top, _ in boxed)
     assert all(

@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .chips import Chip
-from .drawing import svg
+from .drawing import shapes
+from .drawing.picture import standalone
+from .drawing.theme import paint
 from .units import show
 
 SUBPARTITIONS = 4  # of an SM, from the V100 on
-LEFT, RIGHT = 6, svg.WIDTH - 6
-PART, GAP = 106, 8  # width of a subpartition, and between two
+WIDTH, HEIGHT = 510, 320
+LEFT, RIGHT = 6, WIDTH - 6
+PART, GAP = 113.5, 8  # width of a subpartition, and between two
 
 
 @dataclass(frozen=True)
@@ -73,28 +76,30 @@ class Parts:
 
     def _repr_svg_(self) -> str:
         title = f"Parts of the {self.gpu.name}"
-        return svg.standalone(svg.framed(title, repr(self), self._drawn()))
+        return standalone(
+            shapes.framed(title, repr(self), self._drawn(), WIDTH, HEIGHT)
+        )
 
     def _repr_pretty_(self, printer, cycle):
         printer.text(repr(self))
 
     def _drawn(self) -> Iterator[str]:
-        said, middle = self._words(), svg.WIDTH / 2
+        said, middle = self._words(), WIDTH / 2
         yield _box(LEFT, 6, RIGHT, 210)
-        yield svg.written(LEFT + 10, 26, f"one of {self.gpu.cores} SMs")
+        yield shapes.written(LEFT + 10, 26, f"one of {self.gpu.cores} SMs")
         for n in range(SUBPARTITIONS):
             yield from _subpartition(LEFT + 10 + n * (PART + GAP), said)
         yield _box(LEFT + 10, 172, RIGHT - 10, 202, "ink")
         l1 = f"L1 with SMEM, {said['L1']}"
-        yield svg.written(middle, 192, l1, anchor="middle")
+        yield shapes.written(middle, 192, l1, anchor="middle")
         yield _link(210, 230)
         yield _box(LEFT, 230, RIGHT, 260, "ink")
         l2 = f"L2, shared by all SMs, {said['L2']}"
-        yield svg.written(middle, 250, l2, anchor="middle")
+        yield shapes.written(middle, 250, l2, anchor="middle")
         yield _link(260, 284, "HBM")
-        yield svg.written(middle + 10, 277, said["rate"], "HBM")
+        yield shapes.written(middle + 10, 277, said["rate"], "HBM")
         yield _box(LEFT, 284, RIGHT, 314, "HBM")
-        yield svg.written(middle, 304, f"HBM, {said['HBM']}", anchor="middle")
+        yield shapes.written(middle, 304, f"HBM, {said['HBM']}", anchor="middle")
 
 
 def _subpartition(left: float, said: dict[str, str]) -> Iterator[str]:
@@ -105,20 +110,20 @@ def _subpartition(left: float, said: dict[str, str]) -> Iterator[str]:
         top = 40 + 31 * row
         colour = "math" if row > 1 else "ink"
         yield _box(left + 5, top, left + PART - 5, top + 26, colour)
-        yield svg.written(left + PART / 2, top + 17.5, words, anchor="middle")
+        yield shapes.written(left + PART / 2, top + 17.5, words, anchor="middle")
 
 
 def _box(left: float, top: float, right: float, bottom: float, colour="") -> str:
-    paint = svg.paint(colour or "ink")
-    filled = f'{paint}" fill-opacity=".1' if colour else "none"
+    ink = paint(colour or "ink")
+    filled = f'{ink}" fill-opacity=".1' if colour else "none"
     return (
         f'<rect x="{left:g}" y="{top:g}" width="{right - left:g}" '
-        f'height="{bottom - top:g}" rx="3" fill="{filled}" stroke="{paint}" '
+        f'height="{bottom - top:g}" rx="3" fill="{filled}" stroke="{ink}" '
         'stroke-opacity=".7"/>'
     )
 
 
 def _link(top: float, bottom: float, colour: str = "ink") -> str:
     """A thick line between two boxes."""
-    path = f"M{svg.WIDTH / 2:g} {top:g}V{bottom:g}"
-    return f'<path d="{path}" stroke="{svg.paint(colour)}" stroke-width="4"/>'
+    path = f"M{WIDTH / 2:g} {top:g}V{bottom:g}"
+    return f'<path d="{path}" stroke="{paint(colour)}" stroke-width="4"/>'

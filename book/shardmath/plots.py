@@ -1,107 +1,136 @@
-"""Static figures in the book's one style. Needs matplotlib; draws, never calculates."""
+"""What is plotted, in the book's one style. Needs matplotlib; never calculates."""
 
 import hashlib
 import io
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from xml.etree import ElementTree
 
 import matplotlib as mpl
-import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
 from .collectives import NAMES
+from .drawing import svg
+from .drawing.labels import FONT, text_width
+from .drawing.picture import WIDEST, Picture, picture
+from .drawing.shapes import framed, number
+from .drawing.theme import COLOURS, HUES, INK, PAPER, hue, paint
 from .estimate import Roof
 from .ledger import Ledger
 from .units import show
 
-# The same three colours in the whole book; live figures take them from the style sheet.
-MATH, HBM, NETWORK = "#1257d6", "#b84a00", "#86247e"
-# For things that are none of the three, such as chips side by side.
-OTHERS = (
-    "#2c7a3f",
-    "#8a6d00",
-    "#5b6770",
-    "#a3225e",
-    "#00707a",
-    "#6a4fb3",
-    "#7a4a21",
-    "#1f2328",
-)
-LABEL_HEIGHT = 0.075  # of the height of the axes
-INK, GRID, PAPER = "#1f2328", "#d0d7de", "#ffffff"
+MATH, HBM, NETWORK = COLOURS.values()
+OTHERS = (*HUES, INK)
+LABEL_HEIGHT = 0.085  # of the height of the axes
+BESIDE = 100  # units: a longer name stands over its line, not beside it
+POINTS = 72  # an inch, and matplotlib's unit of an SVG
 
 STYLE = {
     "axes.edgecolor": INK,
     "axes.facecolor": PAPER,
     "axes.grid": True,
     "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
     "axes.spines.right": False,
     "axes.spines.top": False,
+    "figure.constrained_layout.use": True,
+    "figure.constrained_layout.h_pad": 4 / POINTS,
+    "figure.constrained_layout.w_pad": 4 / POINTS,
     "figure.facecolor": PAPER,
-    "font.family": "DejaVu Sans",  # ships with matplotlib: the same on every system
-    "font.size": 11,
-    "grid.color": GRID,
-    "grid.linewidth": 0.6,
+    "font.family": "DejaVu Sans",  # ships with matplotlib: measured alike everywhere
+    "font.size": FONT,
+    "grid.alpha": 0.14,
+    "grid.color": INK,
+    "grid.linewidth": 0.8,
     "lines.linewidth": 2.2,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "shardmath",
     "text.color": INK,
     "xtick.color": INK,
     "ytick.color": INK,
 }
+# matplotlib writes #rrggbb; the page wants the book's names for them.
+NAMED = {INK: "currentColor", PAPER: paint("paper")}
+NAMED |= {value: paint(name) for name, value in COLOURS.items()}
+NAMED |= {value: paint(hue(n)) for n, value in enumerate(HUES)}
 
 
-@dataclass(frozen=True)
-class Picture:
-    """A figure that shows itself as PNG, and as text that changes with its data.
-
-    The text carries a digest of every number and word drawn (six digits), so a
-    comparison of stored text notices a stale picture.
-    """
-
-    figure: Figure
-
-    def digest(self) -> str:
-        parts: list[str] = []
-        for ax in self.figure.axes:
-            parts += [
-                ax.get_xlabel(),
-                ax.get_ylabel(),
-                *(t.get_text() for t in ax.texts),
-            ]
-            for line in ax.lines:
-                values = np.concatenate([np.ravel(v) for v in line.get_data()])
-                parts += [f"{float(v):.6g}" for v in values]
-        return hashlib.sha256("|".join(parts).encode()).hexdigest()[:8]
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        buffer = io.BytesIO()
-        self.figure.savefig(
-            buffer,
-            format="png",
-            dpi=200,
-            bbox_inches="tight",
-            metadata={"Software": ""},
-        )
-        lines = sum(len(ax.lines) for ax in self.figure.axes)
-        text = f"<figure: {lines} lines, digest {self.digest()}>"
-        return {"image/png": buffer.getvalue(), "text/plain": text}
-
-
-def axes(xlabel: str, ylabel: str, size: tuple[float, float] = (4.8, 3.4)):
+@mpl.rc_context(STYLE)
+def axes(xlabel: str, ylabel: str, height: float = 300):
     """A figure of the book with one empty pair of axes: (figure, axes)."""
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=size)
-        ax = figure.add_subplot()
-    ax.set(xlabel=xlabel, ylabel=ylabel)
+    figure = Figure(figsize=(WIDEST / POINTS, height / POINTS))
+    ax = figure.add_subplot()
+    ax.set_xlabel(xlabel)
+    # Upright and over the axis, where it takes no width from the picture.
+    ax.set_title(ylabel, loc="left", fontsize=FONT, pad=8)
+    ax.tick_params(length=0)
     return figure, ax
 
 
-def _prefixed(axis, unit: str) -> None:
-    axis.set_major_formatter(FuncFormatter(lambda value, _: show(value, unit)))
-    axis.set_minor_formatter(NullFormatter())
+@mpl.rc_context(STYLE)
+def shown(figure: Figure, title: str, desc: str) -> Picture:
+    """A matplotlib figure as a picture: text as text, colours that follow the page."""
+    buffer = io.StringIO()
+    figure.savefig(
+        buffer,
+        format="svg",
+        metadata=dict.fromkeys(("Creator", "Date", "Format", "Type")),
+    )
+    return picture(title, desc, themed(buffer.getvalue(), title, desc))
 
 
+def themed(drawn: str, title: str, desc: str) -> str:
+    """What matplotlib drew, as a panel of a `Picture`.
+
+    Its prolog, its style rules, its fonts and its ground go; places are rounded to a
+    tenth, colours named, and ids are made the panel's own.
+    """
+    plain = re.sub(r' xmlns(:\w+)?="[^"]*"', "", drawn[drawn.index("<svg") :])
+    root = ElementTree.fromstring(plain.replace("xlink:href", "href"))
+    _, _, width, height = map(float, root.get("viewBox").split())
+    ground = root.find(".//*[@id='patch_1']")
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child is ground or child.tag in ("metadata", "style"):
+                parent.remove(child)
+    used = set(re.findall(r"#([\w-]+)", plain))
+    salt = hashlib.sha256(plain.encode()).hexdigest()[:6]
+    for node in root.iter():
+        node.text, node.tail = (node.text or "").strip(), None
+        if (name := node.attrib.pop("id", None)) in used:
+            node.set("id", f"{name}{salt}")
+        for key, value in node.attrib.items():
+            node.set(key, _themed(key, value, salt))
+    parts = (ElementTree.tostring(part, "unicode") for part in root)
+    return framed(title, desc, parts, width, height)
+
+
+def _themed(key: str, value: str, salt: str) -> str:
+    """One attribute: a place rounded, a colour named, a reference salted."""
+    if key in ("d", "x", "y", "points", "transform", "width", "height"):
+        rounded = re.sub(
+            r"-?\d+\.\d+(e-?\d+)?", lambda m: number(float(m.group())), value
+        )
+        return " ".join(rounded.split())
+    if "font-family" in value:  # the page's own; a seam of paper keeps lines off
+        value = re.sub(r"font-(size: 14px|family: [^;]*)(; |$)", "", value)
+        value += f"; stroke: {PAPER}; stroke-width: 3; paint-order: stroke"
+    for colour, name in NAMED.items():
+        value = value.replace(colour, name)
+    return re.sub(r"(?<=#)([mp]\w{10})", rf"\g<1>{salt}", value)
+
+
+def _logarithmic(axis, unit: str) -> None:
+    """Ticks at decades alone, as numbers with a prefix."""
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _: show(value, unit) if unit else f"{value:,g}")
+    )
+
+
+@mpl.rc_context(STYLE)
 def curves(
     x: Sequence[float],
     ys: dict[str, Sequence[float]],
@@ -126,26 +155,28 @@ def curves(
     figure, ax = axes(xlabel, ylabel)
     for y, colour in zip(ys.values(), colours, strict=False):
         ax.loglog(x, y, color=colour)
-    bottom, top = ax.get_ylim()
-    places = _apart([y[-1] for y in ys.values()], (top / bottom) ** LABEL_HEIGHT)
-    for name, place, colour in zip(ys, places, colours, strict=False):
-        ax.annotate(
-            f" {name}", (x[-1], place), color=colour, va="center", annotation_clip=False
-        )
+    ax.set_xlim(min(x), max(x))
+    _label_ends(ax, [(name, y[-1]) for name, y in ys.items()], x[-1], colours)
     if mark is not None:
         ax.axvline(mark, color=INK, linestyle="--", linewidth=1)
         ax.annotate(
-            f" {mark:,.0f}",
+            f"{mark:,.0f}",
             (mark, ax.get_ylim()[0]),
-            va="bottom",
-            color=INK,
+            (5, 5),
+            textcoords="offset points",
         )
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,g}"))
-    if xunit:
-        _prefixed(ax.xaxis, xunit)
-    _prefixed(ax.yaxis, unit)
-    return Picture(figure)
+    _logarithmic(ax.xaxis, xunit)
+    _logarithmic(ax.yaxis, unit)
+    ranges = (
+        f"{name} from {show(y[0], unit)} to {show(y[-1], unit)}"
+        for name, y in ys.items()
+    )
+    across = f"{show(x[0], xunit)} to {show(x[-1], xunit)}"
+    return shown(
+        figure,
+        f"{ylabel} against {xlabel}",
+        f"Log-log curves over {across}: {'; '.join(ranges)}.",
+    )
 
 
 def roofline(
@@ -161,49 +192,64 @@ def roofline(
         points: (name, intensity, FLOPs/s) of operations on a roof or below it.
         span: lowest and highest intensity shown.
     """
-    figure, ax = axes("arithmetic intensity, FLOPs per byte", "FLOPs/s")
-    ax.set_xlim(span)
-    for roof, colour in zip(roofs, OTHERS, strict=False):
-        slope, flat = (HBM, MATH) if len(roofs) == 1 else (colour, colour)
+    points = tuple(points)
+    rates = [rate for _, _, rate in points]
+    low = min([roof.at(span[0]) for roof in roofs] + rates)
+    x = svg.Axis("arithmetic intensity, FLOPs per byte", *span)
+    y = svg.Axis(
+        "attainable TFLOPs/s",
+        low / 2,
+        4 * max([roof.at(span[1]) for roof in roofs] + rates),
+        unit="FLOPs/s",
+    )
+    marks: list = []
+    for n, roof in enumerate(roofs):
+        slope, flat = ("HBM", "math") if len(roofs) == 1 else (hue(n), hue(n))
         bend = min(max(roof.ridge, span[0]), span[1])
-        ax.loglog([span[0], bend], [roof.at(span[0]), roof.at(bend)], color=slope)
-        ax.loglog([bend, span[1]], [roof.at(bend), roof.at(span[1])], color=flat)
-        ax.plot([bend], [roof.at(bend)], "o", color=flat, markersize=4)
-    _label_ends(ax, [(roof.name, roof.at(span[1])) for roof in roofs], span[1])
-    for name, intensity, rate in points:
-        ax.plot([intensity], [rate], "D", color=INK, markersize=6)
-        ax.annotate(
-            name,
-            (intensity, rate),
-            (8, -5),
-            textcoords="offset points",
-            va="top",
-            color=INK,
-        )
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:,g}"))
-    ax.xaxis.set_minor_formatter(NullFormatter())
-    _prefixed(ax.yaxis, "FLOPs/s")
-    return Picture(figure)
+        start, corner, end = ((at, roof.at(at)) for at in (span[0], bend, span[1]))
+        marks += [svg.Line((start, corner), slope), svg.Line((corner, end), flat)]
+        marks.append(svg.Label(*end, roof.name, flat, "nw"))
+    for name, *place in points:
+        marks += [svg.Dot(*place), svg.Label(*place, name, toward="se")]
+    said = [f"{r.name}: bends at {r.ridge:,.4g} FLOPs per byte, flat at "
+            f"{show(r.peak, 'FLOPs/s')}" for r in roofs]  # fmt: skip
+    said += [
+        f"{name} at {intensity:,.3g} FLOPs per byte, {show(rate, 'FLOPs/s')}"
+        for name, intensity, rate in points
+        if name
+    ]
+    desc = f"{'; '.join(said)}."
+    return picture("Roofline", desc, svg.plot("Roofline", desc, x, y, marks))
 
 
-def _label_ends(ax, ends: Sequence[tuple[str, float]], x: float) -> None:
-    """Write each name beside its end at (x, height), moved apart, with a line."""
+def _label_ends(
+    ax, ends: Sequence[tuple[str, float]], x: float, colours: Sequence[str]
+) -> None:
+    """Write each name at its end (x, height): beside it if short, else over the line.
+
+    Names keep their distance; one that had to move has a thin line to its end.
+    """
     bottom, top = ax.get_ylim()
-    heights = [height for _, height in ends]
-    places = _apart(heights, (top / bottom) ** LABEL_HEIGHT)
-    colours = [MATH] if len(ends) == 1 else OTHERS
+    places = _apart([height for _, height in ends], (top / bottom) ** LABEL_HEIGHT)
+    beside = max(text_width(name) for name, _ in ends) < BESIDE
     for (name, height), place, colour in zip(ends, places, colours, strict=False):
         leader = {"arrowstyle": "-", "color": colour, "linewidth": 0.8}
         ax.annotate(
             name,
             (x, height),
-            (24, _points(ax, height, place)),
+            (8, _points(ax, height, place)) if beside else (-2, 4),
             textcoords="offset points",
-            arrowprops=leader | {"relpos": (0, 0.5)},
+            arrowprops=leader | {"relpos": (0, 0.5)} if beside else None,
             color=colour,
-            va="center",
+            va="center" if beside else "bottom",
+            ha="left" if beside else "right",
             annotation_clip=False,
         )
+
+
+def _beside(ax, text: str, x: float, y: float) -> None:
+    """Text to the right of a place."""
+    ax.annotate(text, (x, y), (9, 0), textcoords="offset points", va="center")
 
 
 def _apart(heights: Sequence[float], factor: float) -> list[float]:
@@ -221,41 +267,50 @@ def _points(ax, start: float, end: float) -> float:
     return (pixels[0] - pixels[1]) * 72 / ax.figure.dpi
 
 
+@mpl.rc_context(STYLE)
 def ratios(rows: Iterable[tuple[str, float]], xlabel: str) -> Picture:
     """One dot a row on a scale from 0 to 1, the value printed beside it."""
     rows = list(rows)[::-1]
-    figure, ax = axes(xlabel, "", size=(4.8, 0.36 * len(rows) + 0.9))
+    figure, ax = axes(xlabel, "", height=30 * len(rows) + 60)
     for height, (_, value) in enumerate(rows):
-        ax.plot([0, value], [height, height], color=GRID, linewidth=2, zorder=1)
+        ax.plot([0, value], [height, height], color=HUES[6], linewidth=2, alpha=0.4)
         ax.plot([value], [height], "o", color=MATH, markersize=8)
-        ax.annotate(f"  {value:.0%}", (value, height), va="center", color=INK)
+        _beside(ax, f"{value:.0%}", value, height)
     ax.set_yticks(range(len(rows)), [name for name, _ in rows])
-    ax.set_xlim(0, 1.08)
+    ax.set_xlim(0, 1.12)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:.0%}"))
     ax.grid(visible=False, axis="y")
-    return Picture(figure)
+    said = ", ".join(f"{name} {value:.0%}" for name, value in reversed(rows))
+    return shown(figure, xlabel, f"{said}.")
 
 
+@mpl.rc_context(STYLE)
 def ledger(book: Ledger) -> Picture:
     """Bytes that a device sends: predicted and compiled, a pair of bars a row.
 
     The ratio stands beside each pair; bars start at zero, so lengths may be compared.
     """
-    figure, ax = axes("sent by one device", "", size=(4.8, 0.62 * len(book.rows) + 1.1))
+    figure, ax = axes("sent by one device", "", height=46 * len(book.rows) + 80)
     for height, row in enumerate(reversed(book.rows)):
         ends = row.predicted_sent, row.compiled_sent
         for shift, end, colour in zip(
-            (0.17, -0.17), ends, (GRID, NETWORK), strict=True
+            (0.17, -0.17), ends, (HUES[6], NETWORK), strict=True
         ):
-            ax.plot([0, end], [height + shift] * 2, color=colour, linewidth=9,
+            ax.plot([0, end], [height + shift] * 2, color=colour, linewidth=10,
                     solid_capstyle="butt")  # fmt: skip
-        ax.annotate(f"  {row.ratio:.3f}", (max(ends), height), va="center", color=INK)
+        _beside(ax, f"{row.ratio:.3f}", max(ends), height)
     names = [f"{NAMES[row.op]} {' '.join(row.axes)}" for row in reversed(book.rows)]
     ax.set_yticks(range(len(names)), names)
     longest = max(max(r.predicted_sent, r.compiled_sent) for r in book.rows)
-    ax.set_xlim(0, 1.18 * longest)
-    ax.set_title("grey: predicted, plum: compiled, and their ratio", fontsize=10)
-    ax.xaxis.set_major_locator(MaxNLocator(4))
+    ax.set_xlim(0, 1.25 * longest)
+    ax.set_ylim(-0.6, len(names) - 0.4)
+    ax.set_title("grey: predicted, plum: compiled, and their ratio", fontsize=FONT)
+    ax.xaxis.set_major_locator(MaxNLocator(3))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: show(v, "bytes")))
     ax.grid(visible=False, axis="y")
-    return Picture(figure)
+    said = "; ".join(
+        f"{name}: predicted {show(row.predicted_sent, 'bytes')}, compiled "
+        f"{show(row.compiled_sent, 'bytes')}"
+        for name, row in zip(reversed(names), book.rows, strict=True)
+    )
+    return shown(figure, "Bytes that one device sends", f"{said}.")

@@ -14,6 +14,7 @@ from itertools import groupby
 
 from .chips import Chip
 from .drawing import svg
+from .drawing.picture import Picture, picture
 from .units import bytes_per_value, positive, show, whole
 
 
@@ -192,11 +193,17 @@ class Schedule:
             f"{show(self.seconds, 's')}, {self.used:.1%} of the SM time used"
         )
 
-    def _repr_svg_(self) -> str:
-        return svg.standalone(timeline(self))
+    @property
+    def picture(self) -> Picture:
+        """The time line, see `timeline`."""
+        return picture(
+            "Tiles on the SMs",
+            f"{self.summary}. A box is a tile; blank is idle.",
+            timeline(self),
+        )
 
-    def _repr_pretty_(self, printer, cycle):
-        printer.text(self.summary)
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return self.picture.bundle() | {"text/plain": self.summary}
 
 
 def dispatch(seconds: Sequence[float], sms: int) -> Schedule:

@@ -8,11 +8,12 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 
+from shardmath.drawing.picture import MIME as PICTURE_MIME
 from shardmath.grading import CHECK_MIME
 from shardmath.guess import MIME as GUESS_MIME
 from shardmath.live import MIME, block
 
-from . import runtime
+from . import pictures, runtime
 from .guesses import guess_answer
 from .question import form
 
@@ -32,13 +33,17 @@ class Renderer:
     """MyST-NB's plug-in: our outputs come before text, images and dead widgets."""
 
     mime_priority_overrides = tuple(
-        (builder, mime, 1) for builder in HTML_BUILDERS for mime in BLOCKS
+        (builder, mime, 1)
+        for builder in HTML_BUILDERS
+        for mime in (*BLOCKS, GUESS_MIME, PICTURE_MIME)
     )
 
     @staticmethod
     def handle_mime(renderer, data, inline):
         if data.mime_type == GUESS_MIME:
             return [guess_answer(record=dict(data.content))]
+        if not inline and data.mime_type == PICTURE_MIME:
+            return [pictures.node(data.content, data.cell_metadata)]
         if inline or data.mime_type not in BLOCKS:
             return None
         return [live_block(mime=data.mime_type, content=dict(data.content))]

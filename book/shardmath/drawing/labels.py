@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise, product
 
-FONT = 13  # font size, in the units of the picture
+FONT = 14  # font size, in the units of the picture
 
 Point = tuple[float, float]
 Box = tuple[float, float, float, float]  # left, top, right, bottom; y points down

@@ -1,25 +1,20 @@
 """A small plotter: axes, lines, dots and labels in, SVG text out.
 
-Coordinates are rounded to a tenth of a unit, so that the text is the same on every
-machine. Colours are CSS custom properties and `currentColor`, so that the picture
-follows the page into the dark. Labels look for a free place and are never clipped.
+Colours are CSS custom properties and `currentColor`, so that the picture follows the
+page into the dark. Labels look for a free place and are never clipped.
 """
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from ..units import show
-from .labels import FONT, along, place, text_width
+from .labels import along, place, text_width
+from .shapes import framed, keyed, number, written
+from .theme import paint
 
-# One colour a resource in the whole book, each with contrast 4.5 : 1 on white; the
-# style sheet has the pair for dark pages.
-COLOURS = {"math": "#1257d6", "HBM": "#b84a00", "network": "#86247e"}
-
-WIDTH, HEIGHT = 480, 320
-LEFT, RIGHT, TOP, BOTTOM = 56, 12, 30, 46
+WIDTH, HEIGHT = 416, 300
+LEFT, RIGHT, TOP, BOTTOM = 56, 12, 30, 48
 FRAME = (LEFT + 3, TOP + 1, WIDTH - RIGHT - 2, HEIGHT - BOTTOM - 2)  # for labels
 
 
@@ -27,7 +22,8 @@ FRAME = (LEFT + 3, TOP + 1, WIDTH - RIGHT - 2, HEIGHT - BOTTOM - 2)  # for label
 class Axis:
     """One axis from `low` to `high`; logarithmic unless said otherwise.
 
-    Ticks are printed with `unit`, and its prefixes, so the label need not name it.
+    Ticks are printed with `unit`, and its prefixes, so the label need not name it. But
+    rates in FLOPs/s would be long: their ticks are TFLOPs/s, and the label says so.
     """
 
     label: str
@@ -37,6 +33,8 @@ class Axis:
     unit: str = ""
 
     def __post_init__(self) -> None:
+        if self.unit == "FLOPs/s" and "TFLOPs/s" not in self.label:
+            raise ValueError(f"axis {self.label!r}: its ticks are TFLOPs/s, say so")
         finite = math.isfinite(self.low) and math.isfinite(self.high)
         if not (finite and self.low < self.high and (self.low > 0 or not self.log)):
             kind = "0 < low < high" if self.log else "low < high"
@@ -58,6 +56,8 @@ class Axis:
         >>> Axis("time", 1, 9, unit="s").text(0.01), Axis("x", 1, 9).text(1e5)
         ('10 ms', '100,000')
         """
+        if self.unit == "FLOPs/s":
+            return f"{tick / 1e12:,.15g}"
         return show(tick, self.unit) if self.unit else f"{tick:,.15g}"
 
     def ticks(self) -> tuple[float, ...]:
@@ -180,7 +180,7 @@ def plot(
         parts.append(text)
     # Last, so that nothing lies over what a finger takes hold of.
     parts += [_handle(m, at) for m in marks if isinstance(m, Handle)]
-    return framed(title, desc, parts)
+    return framed(title, desc, parts, WIDTH, HEIGHT)
 
 
 def message(title: str, text: str) -> str:
@@ -198,39 +198,7 @@ def message(title: str, text: str) -> str:
         written(WIDTH / 2, top + 20 * n, row, anchor="middle")
         for n, row in enumerate(rows)
     ]
-    return framed(title, text, parts)
-
-
-def standalone(svg: str) -> str:
-    """`svg` on a white ground, for hosts that show it as an image of its own."""
-    head, rest = svg.split(">", 1)
-    return f'{head} color="#1f2328" font-family="sans-serif">{_GROUND}{rest}'
-
-
-_GROUND = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>'
-
-
-def paint(colour: str) -> str:
-    """What a colour of the book ("ink", "math", "HBM" …) is called in an SVG."""
-    if colour == "ink":
-        return "currentColor"
-    return f"var(--sm-{colour.lower()}, {COLOURS[colour]})"
-
-
-def _n(value: float) -> str:
-    text = f"{value:.1f}".removesuffix(".0")
-    return "0" if text == "-0" else text
-
-
-def framed(title: str, desc: str, parts: Iterable[str]) -> str:
-    """The parts as one picture, with a title and what is read aloud in its place."""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'role="img" font-size="{FONT}">'
-        f"<title>{escape(title)}</title><desc>{escape(desc)}</desc>"
-        + "".join(parts)
-        + "</svg>"
-    )
+    return framed(title, text, parts, WIDTH, HEIGHT)
 
 
 def _axes(x: Axis, y: Axis, at, left: float) -> Iterable[str]:
@@ -238,7 +206,7 @@ def _axes(x: Axis, y: Axis, at, left: float) -> Iterable[str]:
     paths, free = [], 0.0  # no number is written over the one before
     for value in x.ticks():
         px, _ = at(value, y.low)
-        paths.append(f"M{_n(px)} {bottom}V{top}")
+        paths.append(f"M{number(px)} {bottom}V{top}")
         half = text_width(x.text(value)) / 2
         px = min(px, WIDTH - half)
         if px - half >= free:
@@ -246,12 +214,12 @@ def _axes(x: Axis, y: Axis, at, left: float) -> Iterable[str]:
             free = px + half
     for value in y.ticks():
         _, py = at(x.low, value)
-        paths.append(f"M{_n(left)} {_n(py)}H{WIDTH - RIGHT}")
-        yield written(left - 6, py + 4.5, y.text(value), anchor="end")
+        paths.append(f"M{number(left)} {number(py)}H{WIDTH - RIGHT}")
+        yield written(left - 6, py + 5, y.text(value), anchor="end")
     grid = "".join(paths)
     yield f'<path d="{grid}" stroke="currentColor" stroke-opacity=".14"/>'
     yield (
-        f'<path d="M{_n(left)} {top}V{bottom}H{WIDTH - RIGHT}" fill="none" '
+        f'<path d="M{number(left)} {top}V{bottom}H{WIDTH - RIGHT}" fill="none" '
         'stroke="currentColor" stroke-opacity=".6"/>'
     )
     yield written(WIDTH - RIGHT, HEIGHT - 8, x.label, anchor="end")
@@ -259,10 +227,10 @@ def _axes(x: Axis, y: Axis, at, left: float) -> Iterable[str]:
 
 
 def _polyline(line: Line, points: list[tuple[float, float]]) -> str:
-    path = " ".join(f"{_n(px)},{_n(py)}" for px, py in points)
+    path = " ".join(f"{number(px)},{number(py)}" for px, py in points)
     dash = ' stroke-dasharray="6 4"' if line.dashed else ""
     return (
-        f'<polyline{_key(line.key)} points="{path}" fill="none" '
+        f'<polyline{keyed(line.key)} points="{path}" fill="none" '
         f'stroke="{paint(line.colour)}" stroke-width="{line.width:g}" '
         f'stroke-linejoin="round"{dash}/>'
     )
@@ -271,54 +239,24 @@ def _polyline(line: Line, points: list[tuple[float, float]]) -> str:
 def _box(bar: Bar, start: tuple[float, float], end: tuple[float, float]) -> str:
     (left, bottom), (right, top) = start, end
     return (
-        f'<rect x="{_n(left)}" y="{_n(top)}" width="{_n(right - left)}" '
-        f'height="{_n(bottom - top)}" fill="{paint(bar.colour)}"/>'
+        f'<rect x="{number(left)}" y="{number(top)}" width="{number(right - left)}" '
+        f'height="{number(bottom - top)}" fill="{paint(bar.colour)}"/>'
     )
 
 
 def _circle(dot: Dot, px: float, py: float) -> str:
     colour = paint(dot.colour)
-    fill = "var(--sm-paper, #fff)" if dot.hollow else colour
+    fill = paint("paper") if dot.hollow else colour
     return (
-        f'<circle{_key(dot.key)} cx="{_n(px)}" cy="{_n(py)}" r="6" fill="{fill}" '
-        f'stroke="{colour}" stroke-width="2.5"/>'
+        f'<circle{keyed(dot.key)} cx="{number(px)}" cy="{number(py)}" r="6" '
+        f'fill="{fill}" stroke="{colour}" stroke-width="2.5"/>'
     )
 
 
 def _handle(handle: Handle, at) -> str:
     px, py = at(handle.x, handle.y)
-    places = " ".join(_n(at(stop, handle.y)[0]) for stop in handle.stops)
+    places = " ".join(number(at(stop, handle.y)[0]) for stop in handle.stops)
     return (
         f'<circle data-drag="{handle.name}" data-drag-at="{places}" '
-        f'cx="{_n(px)}" cy="{_n(py)}" r="22" fill="transparent"/>'
+        f'cx="{number(px)}" cy="{number(py)}" r="22" fill="transparent"/>'
     )
-
-
-def written(
-    px: float, py: float, text: str, colour="ink", anchor="start", key=""
-) -> str:
-    """Text at a place, on a seam of paper that keeps lines off it."""
-    side = "" if anchor == "start" else f' text-anchor="{anchor}"'
-    return (
-        f'<text{_key(key)} x="{_n(px)}" y="{_n(py)}"{side} fill="{paint(colour)}" '
-        'stroke="var(--sm-paper, #fff)" stroke-width="3" stroke-linejoin="round" '
-        f'paint-order="stroke">{typeset(text)}</text>'
-    )
-
-
-def typeset(text: str) -> str:
-    """`text` for an SVG, the axes of sharded arrays set low: the X of "A[I_X, J]".
-
-    >>> typeset("I_X > J").replace(' font-size="75%"', "")
-    'I<tspan dy="3">X</tspan><tspan dy="-3"> &gt; J</tspan>'
-    """
-    first, *rest = re.split(r"_([A-Z]+)", text)
-    parts = [escape(first)]
-    for axes, after in zip(rest[::2], rest[1::2], strict=True):
-        parts.append(f'<tspan font-size="75%" dy="3">{axes}</tspan>')
-        parts.append(f'<tspan dy="-3">{escape(after)}</tspan>' if after else "")
-    return "".join(parts)
-
-
-def _key(key: str) -> str:
-    return f' data-key="{escape(key)}"' if key else ""

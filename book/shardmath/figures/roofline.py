@@ -93,7 +93,7 @@ def _picture(title: str, summary: str, cases: list[Case], stops: list[float]) ->
     roofs = [case.roof for case in cases]
     x = svg.Axis("arithmetic intensity, FLOPs per byte", 0.3, 200_000)
     y = svg.Axis(
-        "attainable rate",
+        "attainable TFLOPs/s",
         min(_decade(roof.at(x.low)) for roof in roofs),
         max(_decade(roof.peak * 3) * 10 for roof in roofs),
         unit="FLOPs/s",

@@ -1,16 +1,15 @@
 """The live figure "systolic": a systolic array after any of its cycles."""
 
-from html import escape
-
 from .. import systolic
-from ..drawing.labels import FONT
-from ..drawing.svg import COLOURS, HEIGHT, WIDTH
+from ..drawing.shapes import framed, written
+from ..drawing.svg import HEIGHT, WIDTH
+from ..drawing.theme import paint
 from .controls import Drawing, Figure, Slider
 
 SIZES, TOKENS = (2, 8), (1, 16)
 LAST = systolic.cycles(TOKENS[1], 1, SIZES[1])
-LEFT, TOP, SIDE = 58, 62, 208  # the grid's corner, its width and height
-CHART, CHART_TOP, CHART_HEIGHT = 316, 92, 150  # the bars of busy cells
+LEFT, TOP, SIDE = 46, 62, 180  # the grid's corner, its width and height
+CHART, CHART_TOP, CHART_HEIGHT = 246, 92, 136  # the bars of busy cells
 
 
 def draw(size: int, B: int, step: int) -> Drawing:
@@ -53,16 +52,17 @@ def draw(size: int, B: int, step: int) -> Drawing:
 def _picture(title: str, desc: str, state: systolic.Cycle, busy: list[int]) -> str:
     size = len(state.cells)
     side = SIDE / size
-    parts = [_text(LEFT, TOP - 30, "weights fall in", "HBM")]
+    parts = [written(LEFT, TOP - 30, "weights fall in", "HBM")]
     for j, weight in enumerate(state.above):
         if weight:
-            parts.append(_text(LEFT + (j + 0.5) * side, TOP - 8, "↓", "HBM", "middle"))
+            x = LEFT + (j + 0.5) * side
+            parts.append(written(x, TOP - 8, "↓", "HBM", "middle"))
     for i, entering in enumerate(state.beside):
         if entering:
             y = TOP + (i + 0.5) * side + 5
             key = f"token {entering.token} row {i}"
             text = f"{entering.token} →"
-            parts.append(_text(LEFT - 8, y, text, "math", "end", key))
+            parts.append(written(LEFT - 8, y, text, "math", "end", key=key))
     for i, row in enumerate(state.cells):
         for j, cell in enumerate(row):
             parts.append(_cell(LEFT + j * side, TOP + i * side, side, cell, i))
@@ -70,15 +70,10 @@ def _picture(title: str, desc: str, state: systolic.Cycle, busy: list[int]) -> s
         if cell.activation:
             x = LEFT + (j + 0.5) * side
             text = f"{cell.activation.token} ↓"
-            parts.append(_text(x, TOP + SIDE + 18, text, anchor="middle"))
-    parts.append(_text(LEFT, TOP + SIDE + 40, "sums leave, one token a diagonal"))
+            parts.append(written(x, TOP + SIDE + 18, text, anchor="middle"))
+    parts.append(written(LEFT, TOP + SIDE + 40, "sums leave, one token a diagonal"))
     parts += _bars(state, busy)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'role="img" font-size="{FONT}">'
-        f"<title>{escape(title)}</title><desc>{escape(desc)}</desc>"
-        f"{''.join(parts)}</svg>"
-    )
+    return framed(title, desc, parts, WIDTH, HEIGHT)
 
 
 def _cell(x: float, y: float, side: float, cell: systolic.Cell, row: int) -> str:
@@ -89,7 +84,7 @@ def _cell(x: float, y: float, side: float, cell: systolic.Cell, row: int) -> str
     opacity = 0.85 if working else 0.22 if held else 0.55 if cell.falling else 0
     box = (
         f'<rect x="{x + 1:.1f}" y="{y + 1:.1f}" width="{side - 2:.1f}" '
-        f'height="{side - 2:.1f}" rx="3" fill="{_paint(colour)}" '
+        f'height="{side - 2:.1f}" rx="3" fill="{paint(colour)}" '
         f'fill-opacity="{opacity}" stroke="currentColor" stroke-opacity=".35"/>'
     )
     if not working:
@@ -98,7 +93,7 @@ def _cell(x: float, y: float, side: float, cell: systolic.Cell, row: int) -> str
     return box + (
         f'<text data-key="token {number} row {row}" x="{x + side / 2:.1f}" '
         f'y="{y + side / 2 + 5:.1f}" text-anchor="middle" '
-        f'fill="var(--sm-paper, #fff)">{number}</text>'
+        f'fill="{paint("paper")}">{number}</text>'
     )
 
 
@@ -107,16 +102,17 @@ def _bars(state: systolic.Cycle, busy: list[int]) -> list[str]:
     cells = len(state.cells) ** 2
     wide = (WIDTH - 12 - CHART) / len(busy)
     floor = CHART_TOP + CHART_HEIGHT
+    working = f"{state.busy} of {cells} cells multiply"
     parts = [
-        _text(CHART, CHART_TOP - 50, f"cycle {state.number} of {len(busy)}"),
-        _text(CHART, CHART_TOP - 30, f"{state.busy} of {cells} cells multiply", "math"),
+        written(CHART, CHART_TOP - 50, f"cycle {state.number} of {len(busy)}"),
+        written(CHART, CHART_TOP - 30, working, "math"),
     ]
     for n, count in enumerate(busy, 1):
         high = CHART_HEIGHT * count / cells
         pale = 0.85 if n <= state.number else 0.2
         parts.append(
             f'<rect x="{CHART + (n - 1) * wide:.1f}" y="{floor - high:.1f}" '
-            f'width="{wide - 0.6:.1f}" height="{high:.1f}" fill="{_paint("math")}" '
+            f'width="{wide - 0.6:.1f}" height="{high:.1f}" fill="{paint("math")}" '
             f'fill-opacity="{pale}"/>'
         )
     line = f"M{CHART} {CHART_TOP}H{WIDTH - 12}M{CHART} {floor}H{WIDTH - 12}"
@@ -130,23 +126,9 @@ def _bars(state: systolic.Cycle, busy: list[int]) -> list[str]:
         f'y="{CHART_TOP}" width="{WIDTH - 6 - CHART}" height="{CHART_HEIGHT}" '
         'fill="transparent"/>'
     )
-    parts.append(_text(CHART, CHART_TOP - 6, "all cells"))
-    parts.append(_text(CHART, floor + 18, "busy cells, by cycle"))
+    parts.append(written(CHART, CHART_TOP - 6, "all cells"))
+    parts.append(written(CHART, floor + 18, "busy cells, by cycle"))
     return parts
-
-
-def _paint(colour: str) -> str:
-    if colour == "ink":
-        return "currentColor"
-    return f"var(--sm-{colour.lower()}, {COLOURS[colour]})"
-
-
-def _text(x: float, y: float, text: str, colour="ink", anchor="start", key="") -> str:
-    moved = f' data-key="{key}"' if key else ""
-    return (
-        f'<text{moved} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" '
-        f'fill="{_paint(colour)}">{escape(text)}</text>'
-    )
 
 
 FIGURE = Figure(

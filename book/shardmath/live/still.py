@@ -8,11 +8,10 @@ build of the site, and a worker in the reader's browser.
 import json
 import os
 import re
-from base64 import b64encode
 from dataclasses import dataclass
 from html import escape
 
-from ..drawing.svg import standalone
+from ..drawing.picture import image
 from ..figures import Choice, Drawing, Figure, Slider, find
 
 MIME = "application/vnd.shardmath.live+json"
@@ -60,13 +59,9 @@ class Still:
         """
         figure = find(self.name)
         drawing = figure.draw(**self.settings)
-        image = b64encode(standalone(drawing.svg).encode()).decode()
         return {
             "text/plain": _plain(figure, self.settings, drawing),
-            "text/html": (
-                f'<img width="600" alt="{escape(drawing.summary)}" '
-                f'src="data:image/svg+xml;base64,{image}">{table(drawing)}'
-            ),
+            "text/html": image(drawing.svg, drawing.summary) + table(drawing),
             MIME: {"name": self.name, "params": self.settings},
         }
 

@@ -5,7 +5,7 @@ from html import escape
 from itertools import product
 
 from ..drawing.labels import FONT, text_width
-from ..drawing.svg import COLOURS
+from ..drawing.theme import COLOURS
 from ..tables import Table, table
 
 MANY = 8  # blocks along one dimension, or devices in one block, that are all written

@@ -7,7 +7,7 @@ from math import isqrt
 
 from ..collectives.crossings import link_bandwidth
 from ..drawing.labels import FONT, text_width
-from ..drawing.svg import COLOURS
+from ..drawing.theme import COLOURS
 from ..units import show
 from .trace import Link, Trace
 

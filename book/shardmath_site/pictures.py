@@ -1,0 +1,31 @@
+"""Pictures in the built pages: the panels that a notebook stores, inline and themed."""
+
+import re
+from html import escape
+
+from docutils import nodes
+
+from shardmath.drawing.picture import SCALE, size
+
+DESC = re.compile(r"<desc>.*?</desc>", re.DOTALL)
+
+
+def node(content: dict, metadata: dict) -> nodes.raw:
+    """The panels of one picture, side by side where there is room.
+
+    Args:
+        content: what `Picture.bundle` stores under its MIME type.
+        metadata: of the cell; alternative text in it replaces the first panel's own.
+    """
+    first, *others = ("".join(panel.split("\n")) for panel in content["panels"])
+    if alt := metadata.get("mystnb", {}).get("image", {}).get("alt"):
+        first = DESC.sub(lambda _: f"<desc>{escape(alt)}</desc>", first, count=1)
+    panels = "".join(map(_sized, (first, *others)))
+    return nodes.raw("", f'<div class="sm-drawing">{panels}</div>', format="html")
+
+
+def _sized(svg: str) -> str:
+    """`svg` at its natural size; the style sheet lets it shrink."""
+    width, height = size(svg)
+    place = f'width="{SCALE * width:.0f}" height="{SCALE * height:.0f}"'
+    return svg.replace("<svg ", f"<svg {place} ", 1)
