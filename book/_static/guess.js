@@ -202,6 +202,7 @@
       const { verdict, record, status, buttons } = this;
       const text = said[this.key];
       const open = !asking() || this.opened || Boolean(verdict);
+      const opens = open && this.behind.hasAttribute("hidden");
       if (open) this.behind.removeAttribute("hidden");
       else this.behind.setAttribute("hidden", "until-found");
       this.behind.classList.add("sm-set");
@@ -221,14 +222,14 @@
           this.line.replaceChildren(...marked(verdict, told));
         }
       }
-      dispatchEvent(new Event("resize")); // boxes that scroll find their width
+      if (opens) dispatchEvent(new Event("resize")); // boxes that scroll are found
     }
   }
 
   /** The sign and the word of a verdict, and what follows them. */
   function marked(verdict, rest) {
     const sign = Object.assign(document.createElement("span"), {
-      className: "sm-mark",
+      className: "sm-guess-mark",
       textContent: MARKS[verdict],
       ariaHidden: "true",
     });

@@ -1,9 +1,9 @@
 """A *Predict* note takes the reader's guess, and what answers it opens afterwards.
 
 A cell of a notebook that shows `shardmath.guess.guess(…)` belongs to the nearest
-*Predict* note above it. The note gets a form; the cells between, the line that says the
-answer and the prose and checks that read it go into one block, which only a script
-hides. The cell itself, which is plumbing, leaves the page.
+*Predict* note above it. The note gets a form. The cells between, the line that says the
+answer, the paragraph that reads it and its checks go into one block, which a script
+alone hides. The cell itself, which is plumbing, leaves the page.
 """
 
 import hashlib
@@ -76,9 +76,7 @@ class JoinGuesses(SphinxTransform):
         note = section[start]
         if any(note.findall(guess_form)):
             raise ValueError(f"{named}: its Predict note already has a guess")
-        end = at + 1
-        while end < len(section) and _reads_on(section[end]):
-            end += 1
+        end = _end_of_reading(section, at + 1)
         line = guess_answer(anchor=anchor, record=record)
         kept = [*section[start + 1 : at], line, *section[at + 1 : end]]
         section[start + 1 : end] = [guess_behind("", *kept, anchor=anchor)]
@@ -111,11 +109,20 @@ def _is_predict(node) -> bool:
     return isinstance(node, nodes.Element) and "sm-lead-predict" in node["classes"]
 
 
-def _reads_on(node) -> bool:
-    """Whether this tells the answer as well: prose and checks right behind it."""
-    if _element(node) == "cell_code":
-        return HELD in node.astext() and not any(node.findall(guess_answer))
-    return not isinstance(node, nodes.section) and "sm-lead" not in node["classes"]
+def _is_check(node) -> bool:
+    return _element(node) == "cell_code" and HELD in node.astext()
+
+
+def _end_of_reading(section, at) -> int:
+    """Behind what tells the answer as well: one paragraph, and checks around it."""
+    read = False
+    while at < len(section):
+        if not _is_check(section[at]):
+            if read or not isinstance(section[at], nodes.paragraph):
+                break
+            read = True
+        at += 1
+    return at
 
 
 def _place_summary(document):

@@ -62,6 +62,7 @@ SPECIMEN = page_of(
     shown(guess(SIZES), "plumbing(...)"),
     "Prose that reads it.",
     shown("✓ a check that tells"),
+    "The next claim.",
     "> **Takeaway.** Always there.",
     f"## Number\n\n{PREDICT}",
     shown("a number came out"),
@@ -180,7 +181,8 @@ def test_the_result_waits_for_a_guess_and_both_are_remembered(opened):
         seen = page.get_by_text(told).evaluate("e => e.checkVisibility()")
         assert not seen, told
     assert page.get_by_text("Always there.").is_visible()
-    assert page.get_by_text("another matter").is_visible()
+    for other in ("The next claim.", "another matter"):
+        assert page.get_by_text(other).is_visible(), other
     assert page.get_by_text("plumbing").count() == 0
     count = page.locator(".sm-guesses-count")
     expect(count).to_have_text("0 of 4 right, 4 to go.")
