@@ -4,7 +4,7 @@ from importlib import import_module
 
 from .controls import Figure
 
-NAMES = ("roofline", "systolic", "waves", "collective", "sharded_matmul")
+NAMES = ("roofline", "systolic", "waves", "collective", "sharded_matmul", "ring")
 
 
 def find(name: str) -> Figure:

@@ -18,7 +18,8 @@ step 2 of 2: 21 µs, 1 MB on the busiest link
 (4, 8, 12, 16)
 """
 
+from .circle_figure import circle
 from .playing import LARGEST, play, simulate
 from .trace import PlayedStep, Trace
 
-__all__ = ["LARGEST", "PlayedStep", "Trace", "play", "simulate"]
+__all__ = ["LARGEST", "PlayedStep", "Trace", "circle", "play", "simulate"]

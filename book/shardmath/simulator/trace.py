@@ -54,7 +54,11 @@ class Trace:
     @property
     def seconds(self) -> float:
         """Seconds of all steps."""
-        return sum(step.seconds for step in self.steps)
+        return self.elapsed(len(self.steps))
+
+    def elapsed(self, step: int) -> float:
+        """Seconds of the first `step` steps."""
+        return sum(played.seconds for played in self.steps[:step])
 
     @property
     def gap(self) -> float:
