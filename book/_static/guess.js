@@ -310,6 +310,8 @@
         guess.show();
       }
       summarise();
+      inBox("[role=status]").textContent ||= "All guesses of this page are forgotten.";
+      box.scrollIntoView({ block: "nearest" }); // all above it became shorter
     });
   }
 }

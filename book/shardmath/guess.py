@@ -13,6 +13,7 @@ from .units import positive, quoted, show
 MIME = "application/vnd.shardmath.guess+json"
 MOST_CHOICES = 4
 CLOSE, NEAR = 1.25, 2.0  # factors
+MARKUP = frozenset("$`\n")  # a button shows its text as it is
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,9 +105,9 @@ def guess(
         and none or several choices hold, it says so; the site is not built from that.
 
     Raises:
-        ValueError: too few or too many choices, a label that is no text, a condition
-            that is neither true nor false, a number that is not finite and above zero,
-            a factor that is not above 1 and below 2.
+        ValueError: too few or too many choices, a label that is not plain text, a
+            condition that is neither true nor false, a number that is not finite and
+            above zero, a factor that is not above 1 and below 2.
 
     >>> exact = 454
     >>> guess({"a little above 240": exact < 300, "twice as large": 400 < exact < 600})
@@ -138,9 +139,9 @@ def _choices(conditions: Mapping[str, bool]) -> Choices:
             f"{MOST_CHOICES}"
         )
     for label in conditions:
-        if not isinstance(label, str) or not label.strip():
+        if not isinstance(label, str) or not label.strip() or set(label) & MARKUP:
             raise ValueError(
-                f"choice {quoted(label)}: must be text that a reader picks"
+                f"choice {quoted(label)}: must be plain text, one line without $ or `"
             )
     true = [label for label, met in conditions.items() if _truth(label, met)]
     return Choices(tuple(conditions), tuple(true))

@@ -223,6 +223,8 @@ def test_the_result_waits_for_a_guess_and_both_are_remembered(opened):
     page.get_by_role("button", name="Start over").click()
     assert waits(page) == [True] * 4
     assert stored(page) == {}
+    expect(page.locator(".sm-guesses-note")).to_contain_text("forgotten")
+    expect(page.locator(".sm-guesses")).to_be_in_viewport()
 
 
 @pytest.mark.parametrize(
