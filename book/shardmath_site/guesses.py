@@ -14,8 +14,9 @@ from docutils import nodes
 from sphinx.errors import ExtensionError
 from sphinx.transforms import SphinxTransform
 
+from shardmath.checks import HOLDS
+
 REMEMBER = "what to remember"  # the section before which a chapter sums its guesses up
-HELD = "✓"  # in the output of a check
 # Before the first paint: what waits for a guess is never seen and then withdrawn. All
 # stays open on file://, on paper, where the reader said so, and if guess.js is missing.
 EARLY = """
@@ -91,7 +92,8 @@ class JoinGuesses(SphinxTransform):
     def _key(self, note, record) -> str:
         """Under which a reader's guess is kept: new for what asks something else."""
         asked = [record.get("choices"), record.get("unit")]
-        text = json.dumps([self.env.docname, note.astext(), *asked])
+        words = " ".join(note.astext().split())
+        text = json.dumps([self.env.docname, words, *asked])
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
@@ -110,7 +112,7 @@ def _is_predict(node) -> bool:
 
 
 def _is_check(node) -> bool:
-    return _element(node) == "cell_code" and HELD in node.astext()
+    return _element(node) == "cell_code" and HOLDS in node.astext()
 
 
 def _end_of_reading(section, at) -> int:
