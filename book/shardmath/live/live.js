@@ -3,6 +3,7 @@
 
 const QUIET = 800; // ms without a change before the result is read out
 const TWEEN = 200; // ms that a moved thing takes to its new place
+const RIDE = 450; // ms that it takes in a step of a sequence
 const PACE = 700; // ms between two steps of a sequence that plays
 const MOVING = ["x", "y", "cx", "cy", "width", "height", "points", "d", "transform"];
 const NUMBER = /-?\d+(?:\.\d+)?/g;
@@ -45,7 +46,7 @@ export function mount(root, compute) {
 
   function show({ svg, table, summary, last }) {
     if (plays && last !== null) hold(named[plays], last);
-    replace(picture, svg);
+    replace(picture, svg, plays ? RIDE : TWEEN);
     part("readout").innerHTML = table;
     tell("");
     clearTimeout(timer);
@@ -155,8 +156,8 @@ function hold(slider, last) {
 
 const running = new WeakMap(); // picture → its frame
 
-/** Put `svg` in place; what has the same key as before moves there from its old place. */
-function replace(picture, svg) {
+/** Put `svg` in place; what has the same key moves there from its old place, in `ms`. */
+function replace(picture, svg, ms) {
   const keyed = () => picture.querySelectorAll("[data-key]");
   const old = new Map([...keyed()].map((element) => [element.dataset.key, element]));
   picture.innerHTML = svg;
@@ -169,7 +170,7 @@ function replace(picture, svg) {
   });
   const begun = performance.now();
   const frame = (now) => {
-    const share = Math.min(1, Math.max(0, (now - begun) / TWEEN));
+    const share = Math.min(1, Math.max(0, (now - begun) / ms));
     for (const step of moves) step?.(1 - (1 - share) ** 3);
     if (share < 1) running.set(picture, requestAnimationFrame(frame));
   };

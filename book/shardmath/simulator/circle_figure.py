@@ -39,6 +39,7 @@ HERE = (0, 0, CELL, CELL)  # a slot, for a mark that has a transform
 PAD, HEAD = 5, 18  # of a plate: its border, and the line with its name
 WIDE, LANE = 172, 6  # radius at most; from there to the links of either direction
 GAP, TALL = 5, 7  # from a link to its name; half the height of a name
+LOWER = 6  # of the clock: below the upper plates, whose corners come near
 MOST = 8  # chips: the letters of their blocks must be readable
 LETTERS = "ABCDEFGH"
 
@@ -150,7 +151,7 @@ def _short(trace: Trace, step: int) -> str:
     n, op = trace.group.size, trace.priced.collective.op
     done, most = finished(trace, step), fullest(trace, step)
     if op in SUMS and not done:
-        return f"{most} of {n} terms added"
+        return f"{most} of {n} terms at most"
     noun = {"all_gather": "blocks", "all_to_all": "arrived"}.get(op, "sums")
     return f"{done} of {n} {noun} on each"
 
@@ -444,6 +445,7 @@ def _riding(ring: _Circle, parcel: Parcel, step: int, seat: int, mark: str = "")
 def _clock(ring: _Circle, step: int, slider: str) -> Iterable[str]:
     """Time so far, as a number and as a bar of steps, and that of the closed form."""
     trace, (x, y) = ring.trace, ring.centre
+    y += LOWER
     end = max(trace.seconds, trace.priced.seconds)
     wide = min(2 * (ring.radius - ring.plate[0] / 2) - 30, 200)
     left = x - wide / 2
