@@ -131,6 +131,7 @@ def _pairs(found: Swaps, mesh: tuple[tuple[str, int], ...]) -> Pairs:
     sizes = dict(mesh)
     axes = axes_of_swaps(found, sizes)
     runs, (held, wanted) = sorted(found), ([], [])
+    strides = [prod(sizes[name] for name in axes[n + 1 :]) for n in range(len(axes))]
     for side, blocks in enumerate((held, wanted)):
         weights = [0] * len(axes)  # of each coordinate in the number of the block
         weight = 1
@@ -138,31 +139,40 @@ def _pairs(found: Swaps, mesh: tuple[tuple[str, int], ...]) -> Pairs:
             for axis in reversed(run[side]):
                 weights[axes.index(axis)] = weight
                 weight *= sizes[axis]
-        parts = (
-            [n * weight for n in range(sizes[axis])]
-            for axis, weight in zip(axes, weights, strict=True)
-        )
-        blocks += map(sum, product(*parts))
+        blocks += _sums(axes, weights, sizes)
+        if side == 0:
+            idle = [0 if w else s for w, s in zip(weights, strides, strict=True)]
+            free = _sums(axes, idle, sizes)
     holder = {block: device for device, block in enumerate(held)}
     if len(holder) == len(held):  # no copies: every block has one sender
         return tuple(sorted((holder[b], device) for device, b in enumerate(wanted)))
     places = list(product(*(range(sizes[axis]) for axis in axes)))
-    senders = defaultdict(list)
+    senders = defaultdict(dict)  # of a block: its devices, in order
     for device, block in enumerate(held):
         if block != wanted[device]:
-            senders[block].append(device)
+            senders[block][device] = None
+    first = {block: device for device, block in reversed(list(enumerate(held)))}
     chosen = []
     for device, block in enumerate(wanted):
         if held[device] == block:
             chosen.append((device, device))
             continue
         able = senders[block]
-        near = able[0]
-        if len(able) > 1:
+        near = first[block] + free[device]  # the copy that differs in no other axis
+        if near not in able:
             near = max(able, key=lambda s: sum(map(eq, places[s], places[device])))
-        able.remove(near)
+        del able[near]
         chosen.append((near, device))
     return tuple(sorted(chosen))
+
+
+def _sums(axes: Names, weights: list[int], sizes: Mapping[str, int]) -> list[int]:
+    """Of every device, its coordinates along `axes` times `weights`, summed."""
+    parts = (
+        [n * weight for n in range(sizes[axis])]
+        for axis, weight in zip(axes, weights, strict=True)
+    )
+    return list(map(sum, product(*parts)))
 
 
 def placements(axes: Names, slots: int) -> Iterator[Placed]:
