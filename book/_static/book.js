@@ -1,17 +1,41 @@
 // What the theme's scripts leave out. Everything here is a comfort: pages read without it.
 "use strict";
 {
-  // A box that scrolls sideways must be reachable by keyboard, and only then.
-  const boxes = document.querySelectorAll(".sm-formula-box");
+  // A box that scrolls sideways must be reachable by keyboard, and only then; it fades
+  // at the side where it goes on.
+  const boxes = document.querySelectorAll(
+    ".sm-formula-box, .pst-scrollable-table-container, .cell_output .text_html",
+  );
+  const markMore = (box) => {
+    const right = box.scrollWidth - box.clientWidth - box.scrollLeft;
+    const sides = [box.scrollLeft > 1 && "start", right > 1 && "end"].filter(Boolean);
+    if (sides.length) box.dataset.more = sides.join(" ");
+    else delete box.dataset.more;
+  };
   const markScrollable = () => {
     for (const box of boxes) {
       const scrolls = box.scrollWidth > box.clientWidth + 1;
       box.toggleAttribute("tabindex", false);
       if (scrolls) box.tabIndex = 0;
+      markMore(box);
     }
   };
+  for (const box of boxes)
+    box.addEventListener("scroll", () => markMore(box), { passive: true });
   addEventListener("resize", markScrollable);
   document.fonts.ready.then(markScrollable);
+
+  // Who follows a link into a fold finds it open.
+  const reveal = () => {
+    const target = document.querySelector(":target");
+    const shut = [];
+    for (let e = target; e; e = e.parentElement)
+      if (e.localName === "details" && !e.open) shut.push(e);
+    for (const fold of shut) fold.open = true;
+    if (shut.length) target.scrollIntoView();
+  };
+  addEventListener("hashchange", reveal);
+  reveal();
 
   // Search results quote their pages by fetching them, which file:// forbids.
   if (location.protocol === "file:")

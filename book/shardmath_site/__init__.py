@@ -1,9 +1,20 @@
-"""The site's own Sphinx extension: formulas, notes, pages, figures, hardware, map."""
+"""The site's own Sphinx extension: what it adds to Jupyter Book."""
 
 import hashlib
 from pathlib import Path
 
-from . import formulas, guesses, hardware, map, notes, pages, trim
+from . import (
+    folding,
+    formulas,
+    guesses,
+    hardware,
+    map,
+    notes,
+    numbering,
+    pages,
+    trim,
+    units,
+)
 from .render import setup_live
 
 HERE = Path(__file__).parent
@@ -14,13 +25,16 @@ def setup(app):
     # A digest of this package and of _static: a change of them builds all pages anew.
     app.add_config_value("shardmath_site_digest", "", "env")
     app.connect("config-inited", _configure)
+    folding.setup(app)
     formulas.setup(app)
     guesses.setup(app)
     hardware.setup(app)
     map.setup(app)
     notes.setup(app)
+    numbering.setup(app)
     pages.setup(app)
     trim.setup(app)
+    units.setup(app)
     setup_live(app)
     return {"parallel_read_safe": True, "parallel_write_safe": False}
 

@@ -19,12 +19,15 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util import logging
 from sphinx.util.math import get_node_equation_number
 
+from .units import UNIT
+
 LOGGER = logging.getLogger(__name__)
 TAG = re.compile(r"\s*\\tag\{([^{}]+)\}")
 OPENS = re.compile(r"[(\[“‘]+$")
-CLOSES = re.compile(r"^[.,;:!?)\]”’%–-]+")
+CLOSES = re.compile(rf"^(?=\S| {UNIT})(?: {UNIT})?[.,;:!?)\]”’%–-]*")
 STARLESS = re.compile(r"\\(begin|end)\{(align|alignat|equation|gather)\}")
 OTHER_FORMATS = re.compile(r',url\([^)]*\) format\("(?:woff|truetype)"\)')
+NO_TEX = re.compile(r"</?semantics>|<annotation .*?</annotation>", re.DOTALL)
 FIRST_BASE, LAST_BASE = '<span class="base">', "</span></span></span>"
 KATEX_SERVER = Path(__file__).with_name("katex.mjs")
 
@@ -40,7 +43,8 @@ class NumberFormulas(SphinxTransform):
             if len(TAG.findall(tex)) != 1:
                 continue
             tag = TAG.search(tex).group(1)
-            node.children = [nodes.Text(TAG.sub("", tex))]
+            node.clear()
+            node += nodes.Text(TAG.sub("", tex))
             node["tag"] = tag
             node["names"].append(f"eq-{tag}")
             self.document.note_explicit_target(node, node)  # warns of a second one
@@ -68,7 +72,7 @@ def _take(line, at, marks):
     By place: two texts of a line may be equal, such as the commas of a list.
     """
     found = isinstance(line[at], nodes.Text) and marks.search(line[at])
-    if not found:
+    if not found or not found.group():
         return ""
     line[at] = nodes.Text(marks.sub("", line[at]))
     return found.group()
@@ -104,7 +108,11 @@ class Typesetter:
         line = self.process.stdout.readline()
         if not line:
             raise ExtensionError("Node stopped while it set a formula; see above.")
-        return json.loads(line)
+        answer = json.loads(line)
+        # Without its TeX: a search would find, and quote, each formula twice.
+        if "html" in answer:
+            answer["html"] = NO_TEX.sub("", answer["html"])
+        return answer
 
     def start(self, app):
         """Use the KaTeX of ``package-lock.json``, script and style alike."""

@@ -78,7 +78,7 @@ class Map(SphinxDirective):
     def _names(self, chapters: list[tuple[str, str]]) -> str:
         links = []
         for name, document in chapters:
-            text = escape(name)
+            text = escape(f"{_number(name):02}\u00a0{name.partition(' ')[2]}")
             if document:
                 builder = self.env.app.builder
                 uri = builder.get_relative_uri(self.env.docname, document)

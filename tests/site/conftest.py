@@ -8,14 +8,22 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
+from docutils import nodes
 from filelock import FileLock
 from playwright.sync_api import Error, sync_playwright
+from sphinx.application import Sphinx
+from sphinx.util.docutils import docutils_namespace
 
 ROOT = Path(__file__).parents[2]
 HTML = ROOT / "_build" / "html"
 SOURCES = ("book", "chapters", "exercises", "_config.yml", "_toc.yml", "package.json")
+PAGE_EXTENSIONS = tuple(
+    f"shardmath_site.{name}"
+    for name in ("folding", "formulas", "notes", "numbering", "units")
+)
 NO_BROWSER = (
     "No Chromium found, and neither `playwright install chromium` nor apt could "
     "install one: install Chromium and run again."
@@ -61,6 +69,54 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
 
     def log_message(self, *args):
         pass
+
+
+class Built(NamedTuple):
+    """One page that was built by itself."""
+
+    html: str
+    doctree: nodes.document
+    warnings: str
+
+
+@pytest.fixture
+def build_page(tmp_path, site):
+    """Build one page of Markdown, or a notebook, as ``index`` or under a name."""
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "node_modules").symlink_to(ROOT / "node_modules")
+
+    def run(text, suffix="md", name="index"):
+        file = source / f"{name}.{suffix}"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+        warnings = (tmp_path / "warnings").open("w+", encoding="utf-8")
+        with docutils_namespace(), warnings:
+            app = Sphinx(
+                source,
+                None,
+                tmp_path / "html",
+                tmp_path / "doctrees",
+                "html",
+                status=None,
+                warning=warnings,
+                freshenv=True,
+                confoverrides={
+                    "root_doc": name,
+                    "extensions": ["myst_nb", *PAGE_EXTENSIONS],
+                    "nb_execution_mode": "off",
+                    "myst_enable_extensions": ["dollarmath", "amsmath"],
+                    "exclude_patterns": ["node_modules"],
+                    "html_math_renderer": "shardmath",
+                    "html_theme": "basic",
+                },
+            )
+            app.build()
+            warnings.seek(0)
+            html = (tmp_path / "html" / f"{name}.html").read_text("utf-8")
+            return Built(html, app.env.get_doctree(name), warnings.read())
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -1,56 +1,16 @@
 """The Sphinx extension on a page of its own: formulas, notes, lean styles."""
 
-from pathlib import Path
-
 import pytest
 from docutils import nodes
-from sphinx.application import Sphinx
-from sphinx.util.docutils import docutils_namespace
 
 from shardmath_site import trim
 from shardmath_site.pages import describe
 
-ROOT = Path(__file__).parents[2]
-
 
 @pytest.fixture
-def build(tmp_path, site):
+def build(build_page):
     """Build one page of Markdown; gives its HTML, its doctree and the warnings."""
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "node_modules").symlink_to(ROOT / "node_modules")
-
-    def run(text):
-        (source / "index.md").write_text(text, encoding="utf-8")
-        warnings = (tmp_path / "warnings").open("w+", encoding="utf-8")
-        with docutils_namespace(), warnings:
-            app = Sphinx(
-                source,
-                None,
-                tmp_path / "html",
-                tmp_path / "doctrees",
-                "html",
-                status=None,
-                warning=warnings,
-                freshenv=True,
-                confoverrides={
-                    "extensions": [
-                        "myst_parser",
-                        "shardmath_site.formulas",
-                        "shardmath_site.notes",
-                    ],
-                    "myst_enable_extensions": ["dollarmath", "amsmath"],
-                    "exclude_patterns": ["node_modules"],
-                    "html_math_renderer": "shardmath",
-                    "html_theme": "basic",
-                },
-            )
-            app.build()
-            warnings.seek(0)
-            html = (tmp_path / "html" / "index.html").read_text("utf-8")
-            return html, app.env.get_doctree("index"), warnings.read()
-
-    return run
+    return build_page
 
 
 def test_tag_is_number_and_anchor(build):
@@ -127,3 +87,48 @@ def test_description_is_one_line_cut_at_a_word(build):
 def test_unused_rules_go(style, kept):
     """Only rules that no page can match are dropped; licences stay."""
     assert trim.without_unused(style, {"a", "c"}) == kept
+
+
+def test_chapters_and_figures_are_numbered(build_page):
+    """From the file's name and the order; links take up the number."""
+    text = (
+        "# Rings\n\nSee [](#fig-a) and [](#fig-7.2).\n\n"
+        "```{figure} a.png\n:name: fig-a\n:alt: a\n\nOne.\n```\n\n"
+        "```{figure} b.png\n:alt: b\n\nTwo.\n```\n"
+    )
+    html, doctree, _ = build_page(text, name="chapters/07_rings")
+    assert doctree.next_node(nodes.title).astext() == "07 Rings"
+    assert "<title>07 Rings" in html
+    captions = [caption.astext() for caption in doctree.findall(nodes.caption)]
+    assert captions == ["Figure 7.1 One.", "Figure 7.2 Two."]
+    assert ">Figure 7.1</a> and <a" in html
+    assert 'id="fig-7-2"' in html
+    assert 'href="#fig-7-2"' in html
+    _, doctree, _ = build_page(text, name="exercises/07_rings")
+    assert doctree.next_node(nodes.title).astext() == "07 Rings"
+    assert next(doctree.findall(nodes.caption)).astext() == "One."
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("Of 64 GB in 2.5 µs.", "Of 64\xa0GB in 2.5\xa0µs."),
+        (
+            "At 197 TFLOPs/s, 819 GB/s; 96 GiB.",
+            "197\xa0TFLOPs/s, 819\xa0GB/s; 96\xa0GiB",
+        ),
+        ("In 3 steps, 8 sums, 2 moves.", "In 3 steps, 8 sums, 2 moves."),
+        ("As `64 GB`.", "64 GB"),
+    ],
+)
+def test_a_number_keeps_its_unit(build, text, bound):
+    """No line breaks between them; words and code are left as they are."""
+    _, doctree, _ = build(f"# A\n\n{text}\n")
+    assert bound in doctree.next_node(nodes.paragraph).astext()
+
+
+def test_a_formula_keeps_its_unit(build):
+    """The unit and the stop after it move into the formula's last part."""
+    html, *_ = build("# A\n\nIt has $2^{30}$ B, and $n$ steps.\n")
+    assert '<span class="sm-with"> B,</span>' in html
+    assert html.count("sm-with") == 1

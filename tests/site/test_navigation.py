@@ -1,7 +1,13 @@
 """Finding one's way: contents, theme, search, by pointer and by keyboard."""
 
 import pytest
-from written import PAGES, visit, written
+from written import CHAPTERS, PAGES, visit, written
+
+RINGS = """() => {
+    const ring = ({ outlineStyle, outlineWidth }) => outlineStyle + outlineWidth;
+    const at = document.activeElement;
+    return ring(getComputedStyle(at.querySelector(".toctree-toggle") ?? at)); }"""
+FOLDS_OPEN = "[...document.querySelectorAll('.sm-fold')].map((fold) => fold.open)"
 
 
 def test_top_leads_to_the_front_page(page, site_url):
@@ -74,3 +80,75 @@ def test_search_box_opens_by_keyboard(page, site_url):
     page.keyboard.type("intensity")
     page.keyboard.press("Enter")
     page.locator("#search-results li a").first.wait_for()
+
+
+def test_search_box_keeps_icon_and_words_apart(page, site_url):
+    """In the dialog and on the page of results."""
+    for name, form in ((PAGES[0], "#pst-search-dialog"), ("search.html", "main form")):
+        visit(page, site_url + name)
+        page.keyboard.press("Control+k")
+        icon = page.locator(f"{form} .fa-magnifying-glass").bounding_box()
+        field = page.locator(f"{form} input").bounding_box()
+        assert icon["x"] + icon["width"] <= field["x"] + 6
+
+
+def test_drawer_of_a_phone_searches(new_page, site_url):
+    """The button in it shows its name and opens the dialog."""
+    page = new_page(width=390)
+    visit(page, site_url + PAGES[0])
+    page.get_by_role("button", name="Table of contents").click()
+    search = page.locator(".search-button-field")
+    assert search.inner_text().strip() == "Search"
+    search.click()
+    page.locator("#pst-search-dialog input").wait_for(state="visible")
+
+
+def test_only_the_page_itself_is_marked_in_the_contents(page, site_url):
+    """Not the chapter above it: its mark would lie on its name."""
+    visit(page, site_url + CHAPTERS[0].replace("chapters", "exercises"))
+    links = page.locator("nav[aria-label=Book] .current > a")
+    shadow = "(link) => getComputedStyle(link).boxShadow === 'none'"
+    assert [link.evaluate(shadow) for link in links.all()] == [True, False]
+
+
+def test_focus_is_seen_everywhere(page, site_url):
+    """The same ring on every stop from the top of a chapter to its text."""
+    visit(page, site_url + CHAPTERS[0])
+    rings = set()
+    while page.evaluate("!document.activeElement.closest('article')"):
+        page.keyboard.press("Tab")
+        rings.add(page.evaluate(RINGS))
+    assert rings == {"solid2px"}
+
+
+def test_icons_need_no_font(page, site_url):
+    """A link to GitHub begins with its name, not with a box for a glyph not shipped."""
+    visit(page, site_url + "book/references.html")
+    link = page.locator("a.github").first
+    assert link.evaluate("(a) => getComputedStyle(a, '::before').content") == "none"
+
+
+def test_phone_without_scripts_has_contents(new_page, site_url):
+    """A link at the top leads to the book's contents below the text."""
+    page = new_page(width=390, scripts=False)
+    page.goto(site_url + CHAPTERS[0])
+    page.get_by_role("link", name="Table of contents").click()
+    link = page.locator("nav[aria-label=Book] a", has_text="Notation")
+    assert link.is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_code_is_folded_and_shown(page, site_url):
+    """By one button with the keyboard; the next page comes as this one was left."""
+    visit(page, site_url + CHAPTERS[0])
+    assert set(page.evaluate(FOLDS_OPEN)) == {False}
+    page.get_by_role("button", name="Code: folded").press("Enter")
+    assert set(page.evaluate(FOLDS_OPEN)) == {True}
+    page.locator(".sm-fold button.copybtn").first.wait_for(state="attached")
+    visit(page, site_url + CHAPTERS[1])
+    assert set(page.evaluate(FOLDS_OPEN)) == {True}
+    page.get_by_role("button", name="Code: shown").click()
+    assert set(page.evaluate(FOLDS_OPEN)) == {False}
+    page.evaluate("document.querySelector('.sm-fold pre').id = 'here'")
+    page.evaluate("location.hash = 'here'")
+    page.locator("#here").wait_for(state="visible")

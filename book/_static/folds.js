@@ -1,0 +1,42 @@
+// All folded code at once, open or shut, as the reader left it. Loaded before the text,
+// so that the text comes as it stays.
+"use strict";
+{
+  const KEY = "shardmath.code";
+  let shown = false;
+  try {
+    shown = localStorage.getItem(KEY) === "shown";
+  } catch {} // a browser may forbid it
+
+  const apply = () => {
+    for (const fold of document.querySelectorAll("details.sm-fold")) fold.open = shown;
+  };
+  const observer = new MutationObserver(apply);
+  if (shown) observer.observe(document, { childList: true, subtree: true });
+
+  addEventListener("DOMContentLoaded", () => {
+    observer.disconnect();
+    if (shown) apply();
+    const button = document.querySelector(".sm-code-switch");
+    const state = button.querySelector(".sm-code-state");
+    const say = () => {
+      state.textContent = shown ? "shown" : "folded";
+    };
+    say();
+    button.addEventListener("click", () => {
+      shown = !shown;
+      try {
+        localStorage.setItem(KEY, shown ? "shown" : "folded");
+      } catch {} // then it holds for this page
+      // What the reader looks at stays where it is.
+      const { left } = document.querySelector("article").getBoundingClientRect();
+      const seen = document.elementFromPoint(left + 1, innerHeight / 3);
+      const block = seen?.closest("article :is(.cell, section > *)");
+      const before = block?.getBoundingClientRect().top;
+      apply();
+      say();
+      if (block)
+        scrollBy({ top: block.getBoundingClientRect().top - before, behavior: "instant" });
+    });
+  });
+}

@@ -1,0 +1,110 @@
+"""Code that a reader may want to skip folds to one line; in Jupyter it stays open.
+
+Three kinds of cells fold: the first of a notebook where it imports, to "Setup"; one
+whose output has lines "✓ …", to these lines; and one with metadata
+``{"shardmath": {"fold": "What this code does"}}``, to these words. Outputs stay.
+"""
+
+import re
+from html import escape
+
+from docutils import nodes
+from sphinx.errors import ExtensionError
+from sphinx.transforms import SphinxTransform
+
+from shardmath.checks import HOLDS
+
+HELD = re.compile(rf"^{HOLDS} .*\n?", re.MULTILINE)
+IMPORT = re.compile(r"(import|from) ")
+SETUP = "Setup"
+
+
+class folded(nodes.General, nodes.Element):  # noqa: N801
+    """Code behind a summary: attributes `held`, the ✓ lines, and `words`."""
+
+
+class FoldCells(SphinxTransform):
+    """Wrap the code of a cell that folds, and take its ✓ lines from the output."""
+
+    default_priority = 430
+
+    def apply(self, **kwargs):
+        cells = [
+            cell
+            for cell in self.document.findall(nodes.container)
+            if cell.get("nb_element") == "cell_code"
+            and cell.children[0].get("nb_element") == "cell_code_source"
+        ]
+        for rank, cell in enumerate(cells):
+            words = self._words(cell)
+            held = _take_held(cell)
+            if not words and rank == 0 and IMPORT.match(cell.children[0].astext()):
+                words = SETUP
+            if held or words:
+                code = cell.children[0]
+                fold = folded(held=held, words=words or "")
+                cell.replace(code, fold)
+                fold += code
+
+    def _words(self, cell):
+        """What the cell's metadata say that its code does, if anything."""
+        metadata = cell.get("cell_metadata", {}).get("shardmath", {})
+        if "fold" not in metadata:
+            return None
+        words = metadata["fold"]
+        if isinstance(words, str) and words.strip():
+            return words.strip()
+        raise ExtensionError(
+            f"{self.env.docname}, cell {cell['cell_index'] + 1}: `fold` is {words!r}; "
+            'it must say what the code does, as in "How the table is made"'
+        )
+
+
+def _take_held(cell):
+    """Cut the ✓ lines from what the cell printed and return them."""
+    held = []
+    for out in cell.findall(nodes.container):
+        if out.get("nb_element") != "cell_code_output":
+            continue
+        for printed in [*out.findall(_is_printed)]:
+            text = printed.astext()
+            held += [line.strip() for line in HELD.findall(text)]
+            rest = HELD.sub("", text)
+            if rest.strip():
+                printed.rawsource = rest
+                printed.clear()
+                printed += nodes.Text(rest)
+            else:
+                printed.parent.remove(printed)
+        if not out.children:
+            cell.remove(out)
+            break
+    return held
+
+
+def _is_printed(node):
+    return isinstance(node, nodes.literal_block) and "stream" in node["classes"]
+
+
+def visit(self, node):
+    """Open ``<details>``: the ✓ lines if there are some, else the words."""
+    held, words = node["held"], escape(node["words"])
+    marks = "".join(
+        f'<span class="sm-held"><span aria-hidden="true">✓</span> '
+        f'<span class="sm-unseen">Checked: </span>{escape(line[2:])}</span>'
+        for line in held
+    )
+    said = f'<span class="sm-fold-words">{words or "code"}</span>'
+    kind = "sm-fold sm-fold-check" if held else "sm-fold"
+    self.body.append(f'<details class="{kind}"><summary>{marks}{said}</summary>')
+
+
+def depart(self, node):
+    """Close it."""
+    self.body.append("</details>\n")
+
+
+def setup(app):
+    """Fold in every notebook; builders other than HTML show the code."""
+    app.add_node(folded, html=(visit, depart), override=True)
+    app.add_transform(FoldCells)

@@ -1,0 +1,41 @@
+"""A number and its unit stay on one line, in text and in tables."""
+
+import re
+
+from docutils import nodes
+from sphinx.transforms import SphinxTransform
+
+UNIT = r"(?:(?:[kKMGTPEmµnp]i?)?(?:FLOPs?|B|Hz|W|s|m)(?:/[A-Za-z]+)?|bytes?)(?!\w)"
+BREAK = re.compile(rf"(?<=\d) (?={UNIT})")
+BETWEEN_TAGS = re.compile(r"(?<=>)[^<>]+")
+VERBATIM = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.raw)
+
+
+def kept(text):
+    """`text` with no break between a number and its unit.
+
+    >>> kept("64 GB in 2 steps")
+    '64\\xa0GB in 2 steps'
+    """
+    return BREAK.sub("\u00a0", text)
+
+
+class KeepUnits(SphinxTransform):
+    """Bind them in the text of a page and in the tables that its cells made."""
+
+    default_priority = 415  # before a formula takes the marks that follow it
+
+    def apply(self, **kwargs):
+        for text in [*self.document.findall(nodes.Text)]:
+            if not isinstance(text.parent, VERBATIM) and BREAK.search(text):
+                text.parent.replace(text, nodes.Text(kept(text)))
+        for raw in self.document.findall(nodes.raw):
+            if raw.get("format") == "html" and "<table" in raw.astext():
+                html = BETWEEN_TAGS.sub(lambda found: kept(found[0]), raw.astext())
+                raw.clear()
+                raw += nodes.Text(html)
+
+
+def setup(app):
+    """Look at every page."""
+    app.add_transform(KeepUnits)

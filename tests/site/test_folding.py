@@ -1,0 +1,83 @@
+"""Code folds to one line where it should, and only there."""
+
+import json
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from sphinx.errors import ExtensionError
+
+CHECKED = "✓ 20 of 20 `crossings` agree\nand a table\n✓ a < b\n"
+
+
+def cell(source, printed="", **ours):
+    """A code cell that printed something, with metadata of ours."""
+    outputs = [new_output("stream", name="stdout", text=printed)] if printed else []
+    return new_code_cell(source, outputs=outputs, metadata={"shardmath": ours})
+
+
+@pytest.fixture
+def folds(build_page):
+    """Build a notebook of such cells: its HTML, split before each cell."""
+
+    def run(*cells):
+        python = {"language_info": {"name": "python", "pygments_lexer": "python"}}
+        cells = [new_markdown_cell("# A"), *cells]
+        notebook = new_notebook(cells=cells, metadata=python)
+        html = build_page(nbformat.writes(notebook), "ipynb").html
+        return html.split('<div class="cell ')[1:]
+
+    return run
+
+
+def test_only_what_should_fold_folds(folds):
+    """Imports, checks, and what an author names; text that is printed stays."""
+    setup, plain, check, named, late = folds(
+        cell("import math", "printed"),
+        cell("a = 1", "✗ no: not with these numbers.\n"),
+        cell("holds(…)", CHECKED),
+        cell("table()", "ten rows\n", fold="How the <table> is made"),
+        cell("import late"),
+    )
+    assert "<details" in setup
+    assert ">Setup</span>" in setup
+    assert "printed" in setup.partition("</details>")[2]
+    assert "<details" not in plain + late
+    assert ">How the &lt;table&gt; is made</span></summary>" in named
+    assert "ten rows" in named.partition("</details>")[2]
+    summary, _, shown = check.partition("</summary>")
+    assert summary.count("sm-held") == 2
+    assert "20 of 20 `crossings` agree" in summary
+    assert "a &lt; b" in summary
+    code, _, output = shown.partition("</details>")
+    assert "holds" in code
+    assert "and a table" in output
+    assert "agree" not in output
+
+
+def test_a_check_without_more_to_say_has_no_output(folds):
+    """No empty box stands under the green line."""
+    (check,) = folds(cell("holds(…)", "✓ yes\n"))
+    assert "cell_output" not in check
+
+
+@pytest.mark.parametrize("words", ["", " ", True, ["Table"]])
+def test_words_that_say_nothing_are_refused(folds, words):
+    """The error names the notebook, the cell and what was given."""
+    with pytest.raises(ExtensionError, match="index, cell 3: `fold` is") as refused:
+        folds(cell("a"), cell("b", fold=words))
+    assert repr(words) in str(refused.value)
+
+
+def test_every_chapter_opens_with_one_line_of_setup(site):
+    """Nobody reads imports first; the line comes from the cell, not from the author."""
+    for page in sorted((site / "chapters").glob("*.html")):
+        source = site / "_sources" / "chapters" / f"{page.stem}.ipynb"
+        codes = [
+            c
+            for c in json.loads(source.read_text())["cells"]
+            if c["cell_type"] == "code"
+        ]
+        assert "import" in codes[0]["source"][0]
+        html = page.read_text("utf-8")
+        assert "Setup" in html.partition('<div class="cell ')[2][:200], page.name
