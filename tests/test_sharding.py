@@ -5,9 +5,9 @@ wants: a device only ever receives what the others of its group hold.
 """
 
 import math
-import xml.etree.ElementTree as ET
 from itertools import product
 
+import drawn
 import jax
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from jax.sharding import NamedSharding
 
 from shardmath import collectives, hlo, sharding
 from shardmath.chips import H100, TPU_V4, TPU_V5E, TPU_V5P
+from shardmath.drawing.picture import MIME
 from shardmath.mesh import Mesh
 from shardmath.networks import Cluster, NVLinkDomain, Torus
 from shardmath.sharding import plan as plan_module
@@ -928,19 +929,71 @@ def test_numpy_numbers_become_those_of_python():
 
 def test_picture_shows_every_block():
     array = sharding.array("A[I_X, J_Y]", XY, I=4, J=8)
-    svg = ET.fromstring(array._repr_svg_())
-    space = "{http://www.w3.org/2000/svg}"
-    assert svg.get("role") == "img"
-    assert svg.find(f"{space}title").text == "A[I_X, J_Y]"
-    words = [text.text for text in svg.iter(f"{space}text")]
-    assert {"I 0:2", "I 2:4", "J 6:8", *map(str, range(8))} <= set(words)
-    ground, *cells = svg.iter(f"{space}rect")
-    assert (ground.get("fill"), len(cells)) == ("#fff", 8)
-    html = array._repr_html_()
-    assert "currentColor" in html
-    assert "var(--sm-math" in html
-    assert 'fill="#fff"' not in html  # on a page the page is the ground
+    (panel,) = array.picture.panels
+    drawn.check(array.picture)
+    assert {"I 0:2", "I 2:4", "J 6:8", *map(str, range(8))} <= drawn.words(
+        array.picture
+    )
+    assert len(drawn.elements(panel, "rect")) == 8
+    bundle = array._repr_mimebundle_()
+    assert bundle[MIME]["panels"]
+    assert bundle["text/plain"].splitlines()[0] == str(array)
     assert str(array.table).splitlines()[2].split() == ["I", "2:4", "4", "5", "6", "7"]
+
+
+@pytest.mark.parametrize(
+    ("text", "mesh"),
+    [
+        ("A[I_X, J]", XY),
+        ("A[I, J]", XY),
+        ("A[I, J_XY]", XY),
+        ("A[I, J_Y]{U_X}", XY),
+        ("A[I, J]{U_XY}", XY),
+        ("A[I_X, J]{U_Y}", {"X": 2, "Y": 512}),
+        ("A[I_X, J]", {"X": 512, "Y": 2}),
+        ("A[I_data, J_model]", {"data": 4, "model": 16}),
+        ("A[I_X, J_Y, K_Z]", XYZ),
+    ],
+)
+def test_a_layout_fits_its_panel(text, mesh):
+    """Labels stay inside and off each other, for few devices and for many."""
+    sizes = {dim: 2048 for dim in "IJK" if dim in text}
+    array = sharding.array(text, mesh, **sizes)
+    drawn.check(array.picture)
+    drawn.check(sharding.layouts(array, array))
+
+
+@pytest.mark.parametrize("text", ["A[I_XY, J]", "A[I_YX, J]", "A[I, J_XY]"])
+def test_a_device_stands_in_the_block_that_it_holds(text):
+    """Read from the places of the labels; its colour is its own in every picture."""
+    array = sharding.array(text, XY, I=8, J=8)
+    (panel,) = array.picture.panels
+    labels = [(w, b) for w, b in drawn.texts(panel) if w.isdigit()]
+    boxes = drawn.elements(panel, "rect")
+    order = sorted(array.devices_by_block.items())
+    for box, (said, (left, top, *_)), (_, (device,)) in zip(
+        boxes, labels, order, strict=True
+    ):
+        assert said == str(device)
+        assert 0 <= left - float(box.get("x")) <= float(box.get("width"))
+        assert 0 <= top - float(box.get("y")) <= float(box.get("height"))
+        assert f"--sm-hue{device + 1}," in box.get("fill")
+
+
+def test_copies_stand_side_by_side_and_terms_are_joined_by_plus():
+    copies, terms = (
+        sharding.array(text, XY, I=8, J=8).picture
+        for text in ("A[I_X, J]", "A[I_X, J]{U_Y}")
+    )
+    assert "+" not in drawn.words(copies)
+    assert [w for w, _ in drawn.texts(terms.panels[0])].count("+") == 2 * 3
+    assert "hold the same" in copies.desc
+    assert "terms of one sum" in terms.desc
+
+
+def test_layouts_need_an_array():
+    with pytest.raises(ValueError, match="must be given an array"):
+        sharding.layouts()
 
 
 @pytest.mark.parametrize(
@@ -962,7 +1015,8 @@ def test_large_meshes_are_abbreviated():
     assert len(array.table.rows) == 5
     assert array.table.rows[-1] == ("I 1022:1024", "511")
     deep = sharding.array("A[I_X, J_Y, K_Z]", XYZ, I=4, J=4, K=4)
-    assert "K is split too" in deep._repr_html_()
+    assert "K is split too" in deep.picture.desc
+    assert "a box is split along K too" in drawn.words(deep.picture)
 
 
 @pytest.mark.parametrize(

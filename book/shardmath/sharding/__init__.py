@@ -13,6 +13,7 @@ from .arrays import array
 from .changes import Change
 from .contraction import Contraction, Crossing, contract
 from .layout import ShardedArray
+from .layout_figure import layouts
 from .plan import Plan
 from .resharding import Resharding, reshard
 
@@ -25,5 +26,6 @@ __all__ = [
     "ShardedArray",
     "array",
     "contract",
+    "layouts",
     "reshard",
 ]

@@ -5,9 +5,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
+from ..drawing.picture import Picture
 from ..tables import Table
 from ..units import bytes_per_value, show
-from .layout_figure import draw, figure, holders
+from .layout_figure import drawn, holders
 from .machine import chip_of
 from .notation import subscript
 
@@ -213,11 +214,10 @@ class ShardedArray:
     def __repr__(self) -> str:
         return f"<{self}>"
 
-    def _repr_pretty_(self, printer, cycle):
-        printer.text(f"{self}\n\n{self.table}")
+    @property
+    def picture(self) -> Picture:
+        """Its blocks, and in each the devices that hold it."""
+        return drawn(self)
 
-    def _repr_svg_(self) -> str:
-        return draw(self, ground=True)
-
-    def _repr_html_(self) -> str:
-        return figure(self)
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return self.picture.bundle() | {"text/plain": f"{self}\n\n{self.table}"}

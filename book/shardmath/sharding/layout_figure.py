@@ -1,21 +1,33 @@
-"""A sharded array as a picture: blocks, and in each the devices that hold it."""
+"""A sharded array as a picture: blocks, and in each the devices that hold it.
+
+The array has the same outline however it is split. A box is a block, a token in it a
+device that holds the block: tokens side by side hold the same, and a + between two
+says that they hold terms of one sum.
+"""
 
 from collections import defaultdict
-from html import escape
+from collections.abc import Iterator
 from itertools import product
+from math import ceil
 
-from ..drawing.labels import FONT, text_width
-from ..drawing.theme import COLOURS
+from ..drawing.labels import text_width
+from ..drawing.picture import Picture, picture
+from ..drawing.shapes import box, framed, label, written
+from ..drawing.theme import HUES, hue
 from ..tables import Table, table
 
 MANY = 8  # blocks along one dimension, or devices in one block, that are all written
-CELL_WIDTH, CELL_HEIGHT, SHEET = 72, 40, 5
+WIDE, HIGH, FLAT = 264, 176, 84  # of an array, and the height of one with one row
+SMALL = 132  # width of an array among several
+BOLD = 1.06  # how much wider heavy letters are
+TOKEN, LINE, PLUS = 21, 20, 13  # a device in a block: width and height; a + sign
 
 
 def holders(array) -> Table:
     """Rows and columns of blocks; in each the numbers of the devices that hold it."""
     down, across = _drawn(array)
-    cells = _cells(array, down, across)
+    terms = _terms(array, down, across)
+    cells = {at: _write(list(held.values())) for at, held in terms.items()}
     rows, columns = _some(array, down), _some(array, across)
     return table(
         ["", *(_part(array, across, column) for column in columns)],
@@ -35,67 +47,168 @@ def describe(array) -> str:
     text = f"{array.notation} in blocks of {list(array.local_shape)}."
     if mesh:
         text += f" Numbers are devices, counted row by row through the mesh {mesh}."
-    hidden = [
-        dim
-        for n, dim in enumerate(array.dims)
-        if n not in _drawn(array) and array.grid[n] > 1
-    ]
-    if hidden:
+    if hidden := _hidden(array):
         text += f" {', '.join(hidden)} is split too, which is not drawn."
     if array.unreduced:
         text += " Devices joined by + hold the terms of one sum."
     if array.copies > 1:
-        text += " Devices with a comma between them hold the same."
+        text += " Devices side by side in one block hold the same."
     return text
 
 
-def draw(array, ground: bool = False) -> str:
-    """The picture as `<svg>`; on a white ground for hosts that show it as an image."""
+def drawn(array) -> Picture:
+    """The array as a picture of its own."""
+    return picture(array.notation, describe(array), panel(array, WIDE))
+
+
+def layouts(*arrays) -> Picture:
+    """Several arrays, or one array split in several ways, side by side.
+
+    >>> from shardmath.sharding import array
+    >>> grid = {"X": 2, "Y": 2}
+    >>> two = (array(a, grid, I=4, J=4) for a in ("A[I_XY, J]", "A[I_YX, J]"))
+    >>> layouts(*two).title
+    'A[I_XY, J], A[I_YX, J]'
+
+    Raises:
+        ValueError: no array.
+    """
+    if not arrays:
+        raise ValueError("layouts(): must be given an array or more")
+    return Picture(
+        ", ".join(array.notation for array in arrays),
+        " ".join(map(describe, arrays)),
+        tuple(panel(array, SMALL) for array in arrays),
+    )
+
+
+def panel(array, wide: float) -> str:
+    """One array as `<svg>`: its name, its blocks, and where each begins and ends."""
     down, across = _drawn(array)
-    cells = _cells(array, down, across)
     rows, columns = _some(array, down), _some(array, across)
     said = [_part(array, down, row) for row in rows]
-    width = max(CELL_WIDTH, *(text_width(cell) + 12 for cell in cells.values()))
-    width = max(width, *(text_width(_part(array, across, c)) + 12 for c in columns))
-    left, top = 12 + max(map(text_width, said)), 28
-    sheets = min(array.ways(array.unreduced), 3) - 1
-    parts = []
-    for n, column in enumerate(columns):
-        middle = left + (n + 0.5) * width
-        parts.append(_text(middle, 18, _part(array, across, column)))
-    for m, row in enumerate(rows):
-        y = top + m * (CELL_HEIGHT + sheets * SHEET)
-        parts.append(_text(left - 8, y + CELL_HEIGHT / 2 + 5, said[m], "end"))
-        for n, column in enumerate(columns):
-            x = left + n * width
-            if (row, column) not in cells:
-                parts.append(_text(x + width / 2, y + CELL_HEIGHT / 2 + 5, "…"))
+    left = 6 + (6 + max(map(text_width, said)) if any(said) else 0)
+    top = 28 if across is None else 50
+    high = FLAT if len(rows) == 1 and down is None else HIGH
+    parts = [written(left, 16, array.notation, bold=True)]
+    parts += _heads(left, wide, [_part(array, across, column) for column in columns])
+    for m, words in enumerate(said):
+        y = top + (m + 0.5) * high / len(rows)
+        parts.append(written(left - 6, y + 5, words, anchor="end"))
+    parts += blocks(array, left, top, wide, high)
+    bottom = top + high + 6
+    width = left + max(wide, BOLD * text_width(array.notation)) + 6
+    for words in _notes(array):
+        bottom += 18
+        parts.append(written(left, bottom - 4, words))
+        width = max(width, left + text_width(words) + 6)
+    return framed(array.notation, describe(array), parts, width, bottom)
+
+
+def blocks(array, left: float, top: float, wide: float, high: float) -> Iterator[str]:
+    """The blocks of `array` in a frame of that size, with their devices."""
+    down, across = _drawn(array)
+    rows, columns = _some(array, down), _some(array, across)
+    terms = _terms(array, down, across)
+    width, height = wide / len(columns), high / len(rows)
+    for (m, row), (n, column) in product(enumerate(rows), enumerate(columns)):
+        x, y = left + n * width, top + m * height
+        place = (x + 1, y + 1, x + width - 1, y + height - 1)
+        if (row, column) not in terms:
+            yield label(*place, "…")
+            continue
+        held = list(terms[row, column].values())
+        alone = len(held) == 1 and len(held[0]) == 1
+        shade = _hue(array, held[0][0]) if alone else "ink"
+        yield box(*place, shade, fill=0.22 if alone else 0.04, edge=0.8)
+        yield from _tokens(array, held, place)
+
+
+def _tokens(array, held: list[list[int]], place) -> Iterator[str]:
+    """The devices of one block, in its middle; in words where they do not fit."""
+    left, top, right, bottom = place
+    words = _write(held)
+    if words.isdigit():
+        yield label(*place, words)
+        return
+    lines = _lines(held, right - left)
+    if not lines or len(lines) * LINE > bottom - top:
+        if text_width(words) > right - left - 4:
+            words = f"{sum(map(len, held))} chips"
+        yield label(*place, words)
+        return
+    y = (top + bottom - len(lines) * LINE) / 2
+    for line in lines:
+        x = (left + right - sum(PLUS if d is None else TOKEN for d in line)) / 2
+        for device in line:
+            if device is None:
+                yield label(x, y, x + PLUS, y + LINE, "+")
+                x += PLUS
                 continue
-            for sheet in range(sheets, -1, -1):
-                parts.append(_cell(x, y, width - sheets * SHEET, sheet, row + column))
-            middle = x + (width - sheets * SHEET) / 2
-            text = cells[row, column]
-            parts.append(_text(middle, y + CELL_HEIGHT / 2 + 5, text))
-    right = left + len(columns) * width + 4
-    bottom = top + len(rows) * (CELL_HEIGHT + sheets * SHEET) + 4
-    size = f'width="{right:.0f}" height="{bottom:.0f}"'
-    colour = ' color="#1f2328" font-family="sans-serif"' if ground else ""
-    paper = f'<rect {size} fill="#fff"/>' if ground else ""
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} '
-        f'viewBox="0 0 {right:.0f} {bottom:.0f}" style="max-width: 100%; height: auto" '
-        f'role="img" font-size="{FONT}"{colour}>'
-        f"<title>{escape(array.notation)}</title><desc>{escape(describe(array))}</desc>"
-        f"{paper}{''.join(parts)}</svg>"
-    )
+            spot = (x + 1, y + 1, x + TOKEN - 1, y + LINE - 1)
+            yield box(*spot, _hue(array, device), fill=0.22, edge=0.8, round=5)
+            yield label(*spot, str(device))
+            x += TOKEN
+        y += LINE
 
 
-def figure(array) -> str:
-    """The picture with its description under it, as HTML."""
-    return (
-        f'<figure style="margin: 0">{draw(array)}'
-        f"<figcaption>{escape(describe(array))}</figcaption></figure>"
-    )
+def _lines(held: list[list[int]], room: float) -> list[list[int | None]]:
+    """Devices line by line, None for a plus sign; nothing if they cannot fit."""
+    if max(map(len, held)) > MANY or len(held) > MANY:
+        return []
+    if max(text_width(str(device)) for devices in held for device in devices) > TOKEN:
+        return []
+    if len(held) > 1 and max(map(len, held)) > 1:  # a line for each term
+        lines = [[None] * (n > 0) + term for n, term in enumerate(held)]
+        wide = max(len(term) for term in held) * TOKEN + PLUS
+        return lines if wide <= room else []
+    flat = [device for devices in held for device in devices]
+    summed = len(held) > 1
+    each = int((room - 2) // (TOKEN + PLUS * summed))
+    if not each and summed and room >= TOKEN:  # the signs on lines of their own
+        return [[n] for device in flat for n in (None, device)][1:]
+    if not each:
+        return []
+    each = ceil(len(flat) / ceil(len(flat) / each))  # lines of one length
+    lines = []
+    for first in range(0, len(flat), each):
+        line = []
+        for device in flat[first : first + each]:
+            line += [None] * (summed and device != flat[0]) + [device]
+        lines.append(line)
+    return lines
+
+
+def _hue(array, device: int) -> str:
+    """A colour for each of few devices; among many, one for each run of them."""
+    return hue(device * len(HUES) // max(array.devices, len(HUES)))
+
+
+def _heads(left: float, wide: float, said: list[str]) -> Iterator[str]:
+    """Ranges over the columns: all, or where they do not fit the first and the last."""
+    width = wide / len(said)
+    if all(text_width(words) <= width + 2 for words in said):
+        for n, words in enumerate(said):
+            yield written(left + (n + 0.5) * width, 42, words, anchor="middle")
+    elif said:
+        first, last = said[0], said[-1]
+        yield written(left, 42, first)
+        if text_width(first + last) + 12 <= wide:
+            yield written(left + wide, 42, last, anchor="end")
+
+
+def _notes(array) -> list[str]:
+    """What a reader of the blocks must know besides."""
+    return [f"a box is split along {dim} too" for dim in _hidden(array)]
+
+
+def _hidden(array) -> list[str]:
+    """Dimensions that are split and have no place on paper."""
+    return [
+        dim
+        for n, dim in enumerate(array.dims)
+        if n not in _drawn(array) and array.grid[n] > 1
+    ]
 
 
 def _drawn(array) -> tuple[int, int | None]:
@@ -105,8 +218,8 @@ def _drawn(array) -> tuple[int, int | None]:
     return (None, chosen[0]) if len(chosen) == 1 else tuple(chosen)
 
 
-def _cells(array, down, across) -> dict[tuple[int, int], str]:
-    """What to write in each block that is drawn."""
+def _terms(array, down, across) -> dict[tuple[int, int], dict[tuple, list[int]]]:
+    """The devices of each block that is drawn, by the term of the sum they hold."""
     held = defaultdict(lambda: defaultdict(list))
     for number, place in enumerate(array.places()):
         index = array.index(place)
@@ -115,18 +228,18 @@ def _cells(array, down, across) -> dict[tuple[int, int], str]:
         term = tuple(place[axis] for axis in array.unreduced)
         held[at][term].append(number)
     shown = set(product(_some(array, down), _some(array, across)))
-    return {at: _write(terms) for at, terms in held.items() if at in shown}
+    return {at: terms for at, terms in held.items() if at in shown}
 
 
-def _write(terms: dict[tuple, list[int]]) -> str:
-    groups = [_list(numbers) for numbers in terms.values()]
+def _write(held: list[list[int]]) -> str:
+    groups = [_list(numbers) for numbers in held]
     if len(groups) == 1:
         return groups[0]
     if len(groups) > MANY:
         return f"{groups[0]} + … + {groups[-1]}"
     return " + ".join(
-        g if len(t) == 1 else f"({g})"
-        for g, t in zip(groups, terms.values(), strict=True)
+        g if len(numbers) == 1 else f"({g})"
+        for g, numbers in zip(groups, held, strict=True)
     )
 
 
@@ -150,21 +263,3 @@ def _part(array, dim: int | None, block: int) -> str:
         return "…"
     size = array.local_shape[dim]
     return f"{array.dims[dim]} {block * size}:{(block + 1) * size}"
-
-
-def _cell(x: float, y: float, width: float, sheet: int, parity: int) -> str:
-    paint = f"var(--sm-math, {COLOURS['math']})"
-    x, y = x + sheet * SHEET, y + sheet * SHEET
-    opacity = 0 if sheet else 0.22 if parity % 2 else 0.1  # of those behind, the edge
-    return (
-        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width - 3:.1f}" '
-        f'height="{CELL_HEIGHT - 3}" rx="3" fill="{paint}" '
-        f'fill-opacity="{opacity}" stroke="{paint}"/>'
-    )
-
-
-def _text(x: float, y: float, text: str, anchor: str = "middle") -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="currentColor">'
-        f"{escape(text)}</text>"
-    )
