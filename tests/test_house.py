@@ -15,7 +15,7 @@ grading
 answers
 questions
 live
-figures plots
+figures plots pictures
 planner inference published
 compilers
 programs
@@ -28,7 +28,7 @@ collectives
 mesh
 networks
 transformer
-roofline waves systolic gpu_figure
+roofline waves systolic
 estimate
 chips
 facts

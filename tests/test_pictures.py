@@ -1,0 +1,154 @@
+"""Pictures of chips and of what runs on them: their numbers, sizes and words."""
+
+import itertools
+import re
+from xml.etree import ElementTree
+
+import pytest
+
+from shardmath import chips, pictures
+from shardmath.drawing.labels import FONT, overlap, text_width
+from shardmath.drawing.picture import Picture, size
+from shardmath.units import show
+
+SVG = "{http://www.w3.org/2000/svg}"
+GPUS = [chips.V100, chips.A100_80GB, chips.H100, chips.H200, chips.B200]
+TPUS = [chip for chip in chips.ALL if chip.vendor == "Google" and chip.id != "tpu_8t"]
+
+DRAWN = {
+    **{f"gpu_parts {gpu.name}": (pictures.gpu_parts, gpu) for gpu in GPUS},
+    **{f"tpu_parts {tpu.name}": (pictures.tpu_parts, tpu) for tpu in TPUS},
+}
+each_picture = pytest.mark.parametrize("name", DRAWN)
+
+
+def drawn(name: str) -> Picture:
+    make, *arguments = DRAWN[name]
+    return make(*arguments)
+
+
+def words(svg: str) -> list[str]:
+    """Every line of text in a panel."""
+    root = ElementTree.fromstring(svg)
+    return ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+
+
+def spans(svg: str) -> list[tuple[str, tuple[float, float, float, float]]]:
+    """Every line of text with the box that it takes at most."""
+    found = []
+    for text in ElementTree.fromstring(svg).iter(f"{SVG}text"):
+        said = "".join(text.itertext())
+        wide = text_width(said) * (1.06 if text.get("font-weight") else 1)
+        x, y = float(text.get("x")), float(text.get("y"))
+        left = x - wide * {"middle": 0.5, "end": 1}.get(text.get("text-anchor"), 0)
+        found.append((said, (left, y - 0.78 * FONT, left + wide, y + 0.22 * FONT)))
+    return found
+
+
+def boxes(svg: str) -> list[tuple[float, float, float, float]]:
+    """Left, top, right and bottom of every box."""
+    rects = ElementTree.fromstring(svg).iter(f"{SVG}rect")
+    named = [
+        [float(rect.get(name)) for name in ("x", "y", "width", "height")]
+        for rect in rects
+    ]
+    return [(x, y, x + wide, y + high) for x, y, wide, high in named]
+
+
+@each_picture
+def test_no_words_overlap_or_leave_the_picture(name):
+    for panel in drawn(name).panels:
+        wide, high = size(panel)
+        for said, (left, top, right, bottom) in spans(panel):
+            inside = left >= 0 and top >= 0 and right <= wide and bottom <= high
+            assert inside, f"{said!r} leaves the picture"
+        for (one, a), (other, b) in itertools.combinations(spans(panel), 2):
+            assert overlap(a, b) == 0, f"{one!r} lies over {other!r}"
+
+
+@each_picture
+def test_words_stay_in_the_box_that_they_begin_in(name):
+    """The smallest box around the middle of a line holds all of the line."""
+    for panel in drawn(name).panels:
+        for said, (left, top, right, bottom) in spans(panel):
+            across, down = (left + right) / 2, (top + bottom) / 2
+            around = [
+                box
+                for box in boxes(panel)
+                if box[0] <= across <= box[2] and box[1] <= down <= box[3]
+            ]
+            if around:
+                box = min(around, key=lambda b: (b[2] - b[0]) * (b[3] - b[1]))
+                within = box[0] <= left and right <= box[2]
+                assert within, f"{said!r} leaves its box"
+
+
+@each_picture
+def test_boxes_stay_in_the_picture_and_colours_in_the_theme(name):
+    for panel in drawn(name).panels:
+        wide, high = size(panel)
+        for left, top, right, bottom in boxes(panel):
+            inside = left >= 0 and top >= 0 and right <= wide and bottom <= high
+            assert inside, (left, top, right, bottom)
+        assert not re.search(r'(fill|stroke)="#', panel)
+
+
+@each_picture
+def test_a_picture_says_what_it_shows(name):
+    picture = drawn(name)
+    assert len(picture.desc.split()) >= 12
+    assert picture.title
+    # Every number in a panel is told to who does not see it.
+    numbers = r"\d[\d.,]*\d(?: [kMGTP]i?[A-Z][\w/]*)?|\d"
+    for panel in picture.panels:
+        for line in words(panel):
+            for number in re.findall(numbers, line):
+                assert number in f"{picture.title} {picture.desc}", (number, line)
+
+
+def test_an_h100_as_its_maker_draws_it():
+    """132 SMs of four subpartitions with 16 Ki registers, 32 lanes, a Tensor Core."""
+    (panel,) = pictures.gpu_parts(chips.H100).panels
+    said = words(panel)
+    for line in ("HBM, 80 GiB", "3.35 TB/s", "L1 with SMEM, 256 KiB", "18 NVLinks"):
+        assert said.count(line) == 1
+    assert "5.5 TB/s (measured)" in said  # by others; NVIDIA publishes none
+    assert f"one of 132 SMs: {show(989.4e12 / 132, 'FLOPs/s')} in bf16" in said
+    for line in ("scheduler", "registers,", "64 KiB", "32 lanes", "1 Tensor", "Core"):
+        assert said.count(line) == 4
+
+
+def test_numbers_inside_of_a_tensorcore_are_those_of_one():
+    """A v5p has two, with half of the MXUs, the VMEM and the registers each."""
+    (panel,) = pictures.tpu_parts(chips.TPU_V5P).panels
+    said = words(panel)
+    for line in ("TPU v5p: 459 TFLOPs/s in bf16", "6 ICI links", "100 GB/s each"):
+        assert line in said
+    for line in ("one of 2 TensorCores", "VMEM, 64 MiB", "4 MXUs", "230 TFLOPs/s"):
+        assert line in said
+    assert "vector registers (VREGs), 256 KiB" in said
+    (panel,) = pictures.tpu_parts(chips.TPU_V5E).panels
+    assert {"4 MXUs", "197 TFLOPs/s", "17.8 TB/s", "6.14 TOPs/s"} <= set(words(panel))
+
+
+def test_a_rate_that_nobody_states_is_said_to_be_missing():
+    said = words(pictures.tpu_parts(chips.TPU_V5P).panels[0])
+    assert said.count("no source states a rate") == 1  # VMEM to the units
+    ironwood = words(pictures.tpu_parts(chips.TPU_7X).panels[0])
+    assert ironwood.count("states a rate") == 1  # PCIe
+
+
+@pytest.mark.parametrize(
+    ("make", "chip", "message"),
+    [
+        (pictures.gpu_parts, chips.TPU_V5P, "gpu = TPU v5p.*: must be an NVIDIA GPU"),
+        (pictures.gpu_parts, chips.MI300X, "must be an NVIDIA GPU"),
+        (pictures.gpu_parts, "H100", "gpu = 'H100': must be an NVIDIA GPU"),
+        (pictures.gpu_parts, chips.H800, "H800: no source states"),
+        (pictures.tpu_parts, chips.H100, "tpu = H100.*: must be a TPU"),
+        (pictures.tpu_parts, chips.TPU_8T, "TPU 8t: no source states"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(make, chip, message):
+    with pytest.raises(ValueError, match=message):
+        make(chip)
