@@ -20,7 +20,7 @@ from shardmath.figures.ring import BOTH
 from shardmath.mesh import Mesh
 from shardmath.networks import LATENCY, Network, Ring, Torus
 from shardmath.simulator import circle, simulate
-from shardmath.simulator.circle_figure import LETTERS, panel, said
+from shardmath.simulator.circle_figure import CELL, LETTERS, panel, said
 from shardmath.simulator.terms import complete, finished, held, parcels
 
 FIGURE = figures.find("ring")
@@ -157,6 +157,55 @@ def around(text, x, y):
     size = float(text.get("font-size", FONT))
     half = 0.5 * 0.52 * size * len(text.text)
     return x - half, y - 0.75 * size, x + half, y
+
+
+@pytest.mark.parametrize("op", ["all_gather", "reduce_scatter", "all_to_all"])
+def test_a_block_has_the_colour_of_its_letter(op):
+    trace = ring(op, 8, False)
+    seen = set()
+    for step in range(len(trace.steps) + 1):
+        root = ElementTree.fromstring(panel(trace, step))
+        for group in [root, *root.iter(f"{SVG}g")]:
+            for back, text in pairwise(group):
+                if text.tag == f"{SVG}text" and "--sm-paper" in text.get("fill", ""):
+                    hue = LETTERS.index(text.text[0]) + 1
+                    assert back.get("fill").startswith(f"var(--sm-hue{hue},")
+                    seen.add(hue)
+    assert seen == set(range(1, 9))
+
+
+@pytest.mark.parametrize("n", [4, 7])
+def test_a_sum_is_filled_as_far_as_it_is_added(n):
+    """Every term is one column of its slot."""
+    trace = ring("reduce_scatter", n, True)
+    for step in range(len(trace.steps)):
+        area = sum(
+            float(rect.get("width")) * float(rect.get("height"))
+            for rect in ElementTree.fromstring(panel(trace, step)).iter(f"{SVG}rect")
+            if rect.get("fill-opacity") == "0.45"
+        )
+        terms = [
+            len(half)
+            for blocks in held(trace, step)
+            for halves in blocks.values()
+            for half in halves
+        ]
+        assert area == pytest.approx(CELL**2 * sum(terms) / n, rel=0.02)
+
+
+@given(traces())
+@settings(deadline=None, max_examples=15)
+def test_an_arrow_is_as_wide_as_its_load(trace):
+    """From 1 for nothing to 4 for the fullest link of all steps."""
+    most = max(load for played in trace.steps for load in played.loads.values())
+    for played in trace.steps:
+        widths = [
+            float(path.get("stroke-width"))
+            for path in ElementTree.fromstring(panel(trace, played.number)).iter()
+            if "network" in path.get("stroke", "") and path.tag == f"{SVG}path"
+        ]
+        right = [1 + 3 * load / most for load in played.loads.values()]
+        assert sorted(widths) == pytest.approx(sorted(right), abs=0.06)
 
 
 @given(traces())
@@ -349,6 +398,19 @@ def test_the_figure_says_where_it_is():
     )
     assert "step 3 of 7" in texts(drawing.svg)
     json.dumps(drawing.data, allow_nan=False)
+
+
+def test_the_bar_of_the_clock_can_be_dragged_from_step_to_step():
+    """In the live figure alone; its places are the ends of the steps."""
+    root = ElementTree.fromstring(FIGURE.draw(ways=BOTH, chips=6).svg)
+    (bar,) = (r for r in root.iter(f"{SVG}rect") if r.get("data-drag"))
+    assert bar.get("data-drag") == STEP.name
+    left, wide = float(bar.get("x")), float(bar.get("width"))
+    trace = ring("all_gather", 6, False, 1000.0 * SIZE.default)
+    ends = [trace.elapsed(k) / trace.seconds for k in range(len(trace.steps) + 1)]
+    places = [(float(at) - left) / wide for at in bar.get("data-drag-at").split()]
+    assert places == pytest.approx(ends, abs=0.002)
+    assert "data-drag=" not in circle(trace, (0,)).panels[0]
 
 
 def test_a_picture_has_a_panel_a_step():
