@@ -12,6 +12,7 @@ import time
 import tomllib
 from pathlib import Path
 
+import execute
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -228,6 +229,23 @@ def test_executing_twice_gives_the_same_bytes(notebook):
     assert cells[1].outputs[0].text == "42\n"
     assert b"scrolled" not in first
     assert b"signature" not in first
+
+
+@pytest.mark.parametrize(
+    ("source", "anchors"),
+    [
+        ("So:\n\n$$\na \\tag{1.2}\n$$\n\nand\n\n$$b \\tag{1.3}$$", ["1.2", "1.3"]),
+        ("$$\na\n$$\n\n$$\nb \\tag{1.2}\n$$", ["1.2"]),
+        ("$$\na\n$$\n\nno number, `\\tag{1.2}`", []),
+    ],
+)
+def test_a_numbered_formula_gets_its_anchor_once(source, anchors):
+    """Right before it, for links in Jupyter; nothing else is changed."""
+    once = execute.anchored(source)
+    assert re.findall(r'<a id="eq-([\d.]+)"></a>\n\n\$\$', once) == anchors
+    assert re.sub("<a .*></a>\n\n", "", once) == source
+    assert execute.anchored(once) == once
+    assert execute.anchored(once.replace("eq-1", "eq-9")) == once
 
 
 def test_measurements_of_a_notebook_are_renewed_together(notebook):

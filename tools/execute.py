@@ -3,7 +3,8 @@
     python tools/execute.py chapters/01_rooflines.ipynb … [--measure]
 
 Outputs are made by a fresh kernel, cells are numbered 1, 2, 3 …, metadata that
-editors leave behind is dropped. Running it twice gives the same bytes: cells tagged
+editors leave behind is dropped, a numbered formula gets the anchor by which Jupyter
+finds it. Running it twice gives the same bytes: cells tagged
 `nbval-ignore-output` (measurements) keep their stored outputs for as long as the source
 of all of them stays the same, unless --measure asks for new ones. They belong together:
 a figure of one run beside the table of another would contradict it. A notebook with a
@@ -13,6 +14,7 @@ claim that does not hold (`shardmath.checks`) is not stored.
 import argparse
 import hashlib
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -30,6 +32,11 @@ ENVIRONMENT = {
 }
 NOISY = "nbval-ignore-output"
 KEPT_METADATA = ("tags", "mystnb", "shardmath", "raises-exception")
+
+NUMBERED = re.compile(
+    r"""(?msx) ^(?: <a\ id="eq-[^"]*"></a>\n\n )?
+    ( \$\$ (?:(?!\$\$).)* \\tag\{([\d.]+)\} (?:(?!\$\$).)* \$\$ )"""
+)
 
 
 def source_digest(cell) -> str:
@@ -55,6 +62,14 @@ def execute(notebook, folder: Path):
     return fresh
 
 
+def anchored(source: str) -> str:
+    """Markdown whose numbered formulas can be linked to, as ``[(1.2)](#eq-1.2)``.
+
+    The site has such anchors by itself and drops these.
+    """
+    return NUMBERED.sub(r'<a id="eq-\2"></a>\n\n\1', source)
+
+
 def normalise(fresh, stored, measure: bool = False):
     """`fresh` with stable numbering and metadata; measurements kept from `stored`."""
     old = {cell.id: cell for cell in stored.cells}
@@ -64,6 +79,8 @@ def normalise(fresh, stored, measure: bool = False):
     for cell in fresh.cells:
         kept = {k: v for k, v in cell.metadata.items() if k in KEPT_METADATA}
         cell.metadata = nbformat.from_dict(kept)
+        if cell.cell_type == "markdown":
+            cell.source = anchored(cell.source)
         if cell.cell_type != "code":
             continue
         count += 1

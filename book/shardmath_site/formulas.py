@@ -23,6 +23,7 @@ from .units import UNIT
 
 LOGGER = logging.getLogger(__name__)
 TAG = re.compile(r"\s*\\tag\{([^{}]+)\}")
+ANCHOR = re.compile(r'<a id="eq-[\d.]+">')
 OPENS = re.compile(r"[(\[“‘]+$")
 CLOSES = re.compile(rf"^(?=\S| {UNIT})(?: {UNIT})?[.,;:!?)\]”’%–-]*")
 STARLESS = re.compile(r"\\(begin|end)\{(align|alignat|equation|gather)\}")
@@ -50,6 +51,26 @@ class NumberFormulas(SphinxTransform):
             self.document.note_explicit_target(node, node)  # warns of a second one
             slugs = self.env.metadata[self.env.docname].setdefault("myst_slugs", {})
             slugs[f"eq-{tag}"] = (node.line, node["ids"][0], f"({tag})")
+
+
+class DropAnchors(SphinxTransform):
+    """Take out the anchors ``<a id="eq-1.2"></a>`` that Jupyter needs: here are others.
+
+    Two elements of one id would be wrong, and an empty line above a formula a gap.
+    """
+
+    default_priority = 390
+
+    def apply(self, **kwargs):
+        for opening in list(self.document.findall(_is_anchor)):
+            line, at = opening.parent, opening.parent.index(opening)
+            del line[at : at + 2]  # with its </a>
+            if not line.astext().strip():
+                line.parent.remove(line)
+
+
+def _is_anchor(node):
+    return isinstance(node, nodes.raw) and ANCHOR.fullmatch(node.astext())
 
 
 class KeepPunctuation(SphinxTransform):
@@ -202,6 +223,7 @@ def setup(app):
         (partial(visit_display, typeset), None),
     )
     app.add_transform(NumberFormulas)
+    app.add_transform(DropAnchors)
     app.add_transform(KeepPunctuation)
     app.connect("builder-inited", typeset.start)
     app.connect("html-page-context", _add_style)

@@ -24,6 +24,20 @@ def test_tag_is_number_and_anchor(build):
     assert not warnings
 
 
+def test_an_anchor_for_jupyter_leaves_nothing_on_the_page(build):
+    """Neither a second element of the same name nor an empty paragraph."""
+    html, doctree, warnings = build(
+        'First.\n\n<a id="eq-1.2"></a>\n\n$$\na = b \\tag{1.2}\n$$\n\nAnd (1.2).\n'
+    )
+    assert [node.astext().strip() for node in doctree.children] == [
+        "First.",
+        "a = b",
+        "And (1.2).",
+    ]
+    assert html.count('id="eq-1') == 1
+    assert not warnings
+
+
 def test_punctuation_stays_with_its_formula(build):
     """Marks that touch a formula move into it, none twice and none lost."""
     html, *_ = build("# A\n\nSmall ($b = c$), then $d$. End.\n")

@@ -62,7 +62,9 @@ class Verdict:
         hint = f"<strong>Hint.</strong> {_marked(self.hint)}" if self.hint else ""
         parts = [f"{head} · {_marked(self.message)}", hint, escape(self.note)]
         style = f"border-left: 4px solid {hue}; padding: 2px 12px; max-width: 50em"
-        words = "".join(f"<p>{part}</p>" for part in parts if part)
+        words = "".join(
+            f'<p style="margin: 4px 0">{part}</p>' for part in parts if part
+        )
         return f'<div style="{style}">{words}</div>'
 
 
