@@ -1,6 +1,7 @@
 """Weigh the built site and time its build: writes site.json beside this file.
 
-Run it by `make bench`. Lighthouse comes from package.json here, by `npm ci`.
+Run it by `make bench`; with `--reading` it only prints how each chapter reads.
+Lighthouse comes from package.json here, by `npm ci`.
 """
 
 import functools
@@ -22,6 +23,10 @@ from playwright.sync_api import sync_playwright
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 HTML = ROOT / "_build" / "html"
+sys.path.insert(0, str(ROOT / "tests" / "site"))
+
+from measure import reading  # noqa: E402
+
 MANY = 40  # notebooks of the book when it is whole
 RUNS = 3  # of Lighthouse: one run in a busy moment says little
 METRICS = ("first-contentful-paint", "largest-contentful-paint", "total-blocking-time")
@@ -69,6 +74,27 @@ def weigh(browser, url: str) -> dict:
     page.goto(url, wait_until="networkidle")
     page.close()
     return {"bytes": sum(sizes), "requests": len(sizes)}
+
+
+def read(browser, url: str, chapters: list[str]) -> dict:
+    """How each chapter reads on a screen: code, pictures, what should be better."""
+    found = {}
+    for name in chapters:
+        page = browser.new_page()
+        measured = reading(page, f"{url}{name}.html")
+        page.close()
+        found[name] = {
+            "screens": round(measured.screens, 1),
+            "open code, share": round(measured.code, 3),
+            "longest stretch without a picture, screens": round(measured.stretch, 1),
+            "picture on the first screen": measured.opens_with_picture,
+        }
+        print(
+            f"{name}: {measured.screens:.1f} screens, open code {measured.code:.0%}, "
+            f"{measured.stretch:.1f} screens without a picture;",
+            "; ".join(measured.faults()) or "as it should be",
+        )
+    return found
 
 
 def lighthouse(url: str, chromium: str) -> dict:
@@ -148,6 +174,10 @@ def main() -> None:
             browser = playwright.chromium.launch(
                 executable_path=chromium, args=["--no-sandbox"]
             )
+            chapters = [name for name in names if name.startswith("chapters/")]
+            result["reading"] = read(browser, url, chapters)
+            if "--reading" in sys.argv:
+                return
             pages = {name: weigh(browser, f"{url}{name}.html") for name in names}
             browser.close()
         result["gzip"] = pages

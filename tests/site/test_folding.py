@@ -4,6 +4,7 @@ import json
 
 import nbformat
 import pytest
+from measure import reading
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from sphinx.errors import ExtensionError
 
@@ -81,3 +82,25 @@ def test_every_chapter_opens_with_one_line_of_setup(site):
         assert "import" in codes[0]["source"][0]
         html = page.read_text("utf-8")
         assert "Setup" in html.partition('<div class="cell ')[2][:200], page.name
+
+
+PAGE = """<!doctype html><style>* {{ margin: 0 }} div {{ height: 900px }}</style>
+<article><figure><div></div></figure><div class="{first}"></div>
+<details class="sm-fold"><summary></summary><div class="cell_input"></div></details>
+<div></div><div></div><div class="sm-drawing"></div></article>"""
+
+
+def test_open_code_and_pictures_are_measured(page, tmp_path):
+    """Folded code does not count, a picture ends a stretch, prose is neither."""
+    file = tmp_path / "page.html"
+    file.write_text(PAGE.format(first="cell_input"))
+    found = reading(page, file.as_uri())
+    assert found.screens == pytest.approx(5, rel=0.02)
+    assert found.code == pytest.approx(1 / 5, rel=0.02)
+    assert found.stretch == pytest.approx(3, rel=0.02)
+    assert found.opens_with_picture
+    assert found.faults()[0].startswith("open code is 20%")
+    file.write_text(PAGE.format(first="sm-live"))
+    found = reading(page, file.as_uri())
+    assert (found.code, round(found.stretch)) == (0, 2)
+    assert found.faults() == []

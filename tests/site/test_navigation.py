@@ -152,3 +152,33 @@ def test_code_is_folded_and_shown(page, site_url):
     page.evaluate("document.querySelector('.sm-fold pre').id = 'here'")
     page.evaluate("location.hash = 'here'")
     page.locator("#here").wait_for(state="visible")
+
+
+def test_what_scrolls_sideways_says_so(new_page, site_url):
+    """It fades where it goes on, and there alone; the keyboard reaches it."""
+    page = new_page(width=390)
+    visit(page, site_url + "book/hardware.html")
+    box = page.locator(".sm-hardware .pst-scrollable-table-container").first
+    box.and_(page.locator("[data-more='end'][tabindex='0']")).wait_for()
+    box.evaluate("(box) => box.scrollTo(box.scrollWidth, 0)")
+    box.and_(page.locator("[data-more='start']")).wait_for()
+    page.set_viewport_size({"width": 2600, "height": 900})
+    box.and_(page.locator(":not([data-more])")).wait_for()
+
+
+def test_notes_stand_beside_the_text_where_there_is_room(page, site_url):
+    """One left edge for text and code, one right edge for code and notes."""
+    visit(page, site_url + "book/hardware.html")
+    article = page.locator("article").bounding_box()
+    note = page.locator(".sm-lead-note").first
+    first = page.locator("article p").first
+    text = first.bounding_box()
+    beside = note.bounding_box()
+    assert text["x"] == article["x"]
+    assert beside["x"] > text["x"] + text["width"]
+    right = article["x"] + article["width"]
+    assert beside["x"] + beside["width"] == pytest.approx(right, abs=1)
+    page.set_viewport_size({"width": 1000, "height": 900})
+    assert (
+        note.bounding_box()["x"] == page.locator("article p").first.bounding_box()["x"]
+    )
