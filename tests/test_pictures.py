@@ -6,18 +6,44 @@ from xml.etree import ElementTree
 
 import pytest
 
-from shardmath import chips, pictures
+from shardmath import chips, pictures, roofline
 from shardmath.drawing.labels import FONT, overlap, text_width
 from shardmath.drawing.picture import Picture, size
+from shardmath.estimate import Estimate, Leg
 from shardmath.units import show
 
 SVG = "{http://www.w3.org/2000/svg}"
 GPUS = [chips.V100, chips.A100_80GB, chips.H100, chips.H200, chips.B200]
 TPUS = [chip for chip in chips.ALL if chip.vendor == "Google" and chip.id != "tpu_8t"]
+SMALL = roofline.matmul(24, 8192, 8192, chips.TPU_V5E)
+LARGE = roofline.matmul(4096, 8192, 8192, chips.TPU_V5E)
+SPLIT = roofline.split_matmul(4096, 16_384, 8192, chips.TPU_V5E)
+IN_TILES = roofline.tiled_matmul(
+    8192, 8192, 8192, chips.TPU_V5E, tile=(512, 512), inner=(128, 128)
+)
+HEADLINE = {
+    "TPU v5p, bf16": chips.TPU_V5P.flops["bf16"],
+    "Ironwood, as the headline counts": chips.TPU_7X.flops["fp8"],
+    "our bf16 matmul on Ironwood": None,
+}
+
+FIVE = "v4", "v5e", "Ironwood", "B200", "MI300X"
 
 DRAWN = {
     **{f"gpu_parts {gpu.name}": (pictures.gpu_parts, gpu) for gpu in GPUS},
     **{f"tpu_parts {tpu.name}": (pictures.tpu_parts, tpu) for tpu in TPUS},
+    "memories": (pictures.memories, chips.H100, chips.TPU_V5P),
+    "memories of five": (pictures.memories, *map(chips.find, FIVE)),
+    **{
+        f"overlap {name}": (pictures.overlap, op)
+        for name, op in zip(
+            ("small", "large", "split", "tiles"),
+            (SMALL, LARGE, SPLIT, IN_TILES),
+            strict=True,
+        )
+    },
+    "bars": (pictures.bars, "A matmul", SMALL.seconds, "s"),
+    "bars with a question": (pictures.bars, "A headline", HEADLINE, "FLOPs/s"),
 }
 each_picture = pytest.mark.parametrize("name", DRAWN)
 
@@ -152,3 +178,92 @@ def test_a_rate_that_nobody_states_is_said_to_be_missing():
 def test_what_cannot_be_drawn_is_refused(make, chip, message):
     with pytest.raises(ValueError, match=message):
         make(chip)
+
+
+def sides(svg: str) -> list[tuple[float, float]]:
+    """Width and height of every box."""
+    return [(right - left, end - top) for left, top, right, end in boxes(svg)]
+
+
+def test_areas_of_memories_are_to_one_scale_in_all_panels():
+    """A square for each memory, its side within a tenth of a unit of the root."""
+    picture = pictures.memories(chips.H100, chips.TPU_V5P)
+    h100, v5p = (sides(panel) for panel in picture.panels)
+    scale = v5p[-1][0] ** 2 / chips.TPU_V5P.hbm_bytes
+    held = (
+        (chips.H100, h100, ("registers_bytes", "l1_bytes", "l2_bytes", "hbm_bytes")),
+        (chips.TPU_V5P, v5p, ("registers_bytes", "onchip_bytes", "hbm_bytes")),
+    )
+    for chip, squares, names in held:
+        for (wide, high), name in zip(squares, names, strict=True):
+            side = (scale * chip.fact(name).value) ** 0.5
+            assert (wide, high) == pytest.approx((side, side), abs=0.11)
+
+
+def test_memories_name_what_a_record_holds_and_nothing_else():
+    h100, v5e = pictures.memories(chips.H100, chips.TPU_V5E).panels
+    assert words(h100)[:4] == [
+        "H100, areas to scale",
+        "registers, 33 MiB",
+        "L1 with SMEM, 33 MiB, 30.9 TB/s",
+        "L2, 50 MiB, 5.5 TB/s",
+    ]
+    assert "VMEM, 128 MiB, 17.8 TB/s" in words(v5e)
+    assert not any("registers" in line for line in words(v5e))  # nobody states them
+
+
+@pytest.mark.parametrize("op", [SMALL, LARGE, SPLIT, IN_TILES])
+def test_bars_of_an_estimate_are_to_the_scale_of_time(op):
+    """First the legs at once, then each from where the one before it ends."""
+    bars = boxes(pictures.overlap(op).panels[0])
+    count = len(op.legs)
+    at_once, in_turn = bars[:count], bars[count:]
+    begin, end = in_turn[0][0], in_turn[-1][2]
+    unit = (end - begin) / op.upper
+    lengths = sorted((right - left) / unit for left, _, right, _ in in_turn)
+    assert lengths == pytest.approx(sorted(op.seconds.values()), abs=0.3 / unit)
+    assert all(left == begin for left, *_ in at_once)
+    assert max(right for *_, right, _ in at_once) - begin == pytest.approx(
+        op.lower * unit, abs=0.2
+    )
+    for (_, _, right, _), (left, *_) in itertools.pairwise(in_turn):
+        assert left == pytest.approx(right, abs=0.2)
+
+
+def test_an_estimate_is_drawn_in_the_colours_of_its_resources():
+    (panel,) = pictures.overlap(SPLIT).panels
+    fills = [
+        rect.get("fill") for rect in ElementTree.fromstring(panel).iter(f"{SVG}rect")
+    ]
+    order = [re.match(r"var\(--sm-(\w+),", fill)[1] for fill in fills]
+    assert order == ["hbm", "math", "network"] * 2
+
+
+def test_bars_are_to_scale_and_what_is_unknown_is_empty():
+    (panel,) = pictures.bars("A headline", HEADLINE, "FLOPs/s").panels
+    (small, _), (large, _), (whole, _) = sides(panel)
+    old, new, _ = HEADLINE.values()
+    assert small / large == pytest.approx(old / new, abs=0.001)
+    assert whole == large
+    assert panel.count("stroke-dasharray") == 1
+    assert "our bf16 matmul on Ironwood?" in words(panel)
+    assert "TPU v5p, bf16: 459 TFLOPs/s" in words(panel)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: pictures.memories(), "must be given a chip or more"),
+        (lambda: pictures.memories("H100"), "chip = 'H100': must be a Chip"),
+        (
+            lambda: pictures.overlap(Estimate("x", (Leg("math", 1, 1, slack=1),))),
+            "x: a leg has slack",
+        ),
+        (lambda: pictures.bars("t", {"a": None}, "s"), "must hold a number to draw"),
+        (lambda: pictures.bars("t", {"a": 0}, "s"), "a = 0: must be a finite number"),
+        (lambda: pictures.bars("t", {"a" * 60: 1}, "s"), "is wider than the picture"),
+    ],
+)
+def test_what_would_mislead_is_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

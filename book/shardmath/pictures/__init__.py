@@ -1,10 +1,13 @@
 """Pictures of chips and of what runs on them, drawn from the book's own records.
 
-Each function answers with a `Picture`, which shows itself in a notebook and on
-the page.
+Each function answers with a `Picture`, which shows itself in a notebook and on the
+page.
 """
 
+from .bars import bars
 from .gpu import gpu_parts
+from .memories import memories
+from .overlap import overlap
 from .tpu import tpu_parts
 
-__all__ = ["gpu_parts", "tpu_parts"]
+__all__ = ["bars", "gpu_parts", "memories", "overlap", "tpu_parts"]
