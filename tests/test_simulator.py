@@ -3,8 +3,8 @@
 import math
 import re
 from dataclasses import replace
-from xml.etree import ElementTree
 
+import drawn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -276,43 +276,96 @@ def test_a_trace_draws_itself(op, wires):
     """Well-formed, described, an arrow for each busy link and a frame for each chip."""
     trace = simulate(op, 1e6, mesh_of(*wires), "X")
     for k in range(len(trace.steps) + 1):
-        picture = ElementTree.fromstring(trace.show(k)._repr_svg_())
-        svg = "{http://www.w3.org/2000/svg}"
-        assert all(picture.find(f"{svg}{part}").text for part in ("title", "desc"))
-        arrows = picture.findall(f"{svg}path")
-        assert len(arrows) == (len(trace.steps[k - 1].loads) if k else 0)
-        frames = [r for r in picture.findall(f"{svg}rect") if r.get("fill") == "none"]
-        assert len(frames) == trace.group.size
-    bars = ElementTree.fromstring(trace._repr_svg_()).findall(f"{svg}rect")
-    assert len(bars) == 2 * sum(len(step.loads) for step in trace.steps)
+        picture = trace.show(k)
+        drawn.check(picture)
+        (panel,) = picture.panels
+        loads = trace.steps[k - 1].loads if k else {}
+        links = {f"link {dim} {a} {b}" for dim, a, b in loads}
+        assert set(drawn.keyed(panel, "link ")) == links
+        assert len(drawn.keyed(panel, "chip ")) == trace.group.size
+    drawn.check(trace.ends)
+    drawn.check(trace.picture)
+    assert trace._repr_mimebundle_()["text/plain"] == str(trace)
 
 
 def test_arrows_lead_from_chip_to_chip():
     """On a grid without wraparound each runs from beside its source to its target."""
-    wires = (Ring(2, 1e9, 0.0, False), Ring(3, 1e9, 0.0, False))
-    trace = simulate("all_gather", 1e6, mesh_of(*wires), "X")
-    svg = "{http://www.w3.org/2000/svg}"
+    grid = (Ring(2, 1e9, 0.0, False), Ring(3, 1e9, 0.0, False))
+    rows = (Ring(8, 1e9, 0.0),), (Ring(5, 1e9, 0.0),), (Ring(9, 1e9, 0.0, False),)
 
-    def away(point, corner):
-        """How far `point` is from the chip at `corner`."""
-        over = (max(a - p, p - a - 44, 0) for p, a in zip(point, corner, strict=True))
+    def away(point, frame):
+        """How far `point` is from the chip in `frame`."""
+        x, y, side = (float(frame.get(key)) for key in ("x", "y", "width"))
+        over = (max(a - p, p - a - side, 0) for p, a in zip(point, (x, y), strict=True))
         return math.hypot(*over)
 
-    for step in trace.steps:
-        picture = ElementTree.fromstring(trace.show(step.number)._repr_svg_())
-        frames = [r for r in picture.findall(f"{svg}rect") if r.get("fill") == "none"]
-        corners = [(float(r.get("x")), float(r.get("y"))) for r in frames]
-        arrows = picture.findall(f"{svg}path")
-        for (_, source, target), path in zip(step.loads, arrows, strict=True):
-            numbers = [float(x) for x in re.findall(r"[-\d.]+", path.get("d"))]
-            assert away(numbers[:2], corners[source]) < 4
-            assert away(numbers[2:4], corners[target]) < 4
-    assert {dim for step in trace.steps for dim, *_ in step.loads} == {0, 1}
+    for wires in (grid, *rows):
+        trace = simulate("all_gather", 1e6, mesh_of(*wires), "X")
+        for step in trace.steps:
+            (panel,) = trace.show(step.number).panels
+            chips, arrows = drawn.keyed(panel, "chip "), drawn.keyed(panel, "link ")
+            for key, arrow in arrows.items():
+                _, _, source, target = key.split()
+                shaft, head = arrow.iter(f"{drawn.SVG}path")
+                first = re.findall(r"[-\d.]+", shaft.get("d"))[:2]
+                tip = re.findall(r"[-\d.]+", head.get("d"))[:2]
+                assert away(map(float, first), chips[f"chip {source}"]) < 4
+                assert away(map(float, tip), chips[f"chip {target}"]) < 4
 
 
-def test_a_long_timeline_says_what_it_leaves_out():
-    trace = simulate("all_gather", 1e6, mesh_of(Ring(40, 1e9, 0.0)), "X")
-    assert "16 more links are not drawn" in trace._repr_svg_()
+def test_cells_are_filled_with_what_a_chip_holds():
+    """Read from the picture: after step k of a ring, its own block and k others."""
+    ring = mesh_of(Ring(8, 1e9, 0.0))
+    trace = simulate("all_gather", 1e6, ring, "X", one_way=True)
+    for k in range(8):
+        rects = drawn.elements(trace.show(k).panels[0], "rect")
+        for chip in range(8):
+            *cells, frame = rects[9 * chip : 9 * chip + 9]
+            assert frame.get("data-key") == f"chip {chip}"
+            filled = {m for m, cell in enumerate(cells) if cell.get("fill") != "none"}
+            assert filled == {(chip - hops) % 8 for hops in range(k + 1)}
+
+
+def test_an_all_to_all_transposes_the_sheet():
+    """Colours are senders: rows before, columns after; numbers are receivers."""
+    trace = simulate("all_to_all", 64.0, mesh_of(Ring(4, 1e9, 0.0)), "X")
+    before, after = (drawn.elements(panel, "rect") for panel in trace.ends.panels)
+    hues = [[cell.get("fill") for cell in cells] for cells in (before, after)]
+    assert [hues[1][4 * k + m] for m in range(4) for k in range(4)] == hues[0]
+    assert len(set(hues[0])) == 4
+    digits = [
+        [
+            said
+            for said, (left, *_) in drawn.texts(panel)
+            if left > 38 and said.isdigit()
+        ]
+        for panel in trace.ends.panels
+    ]
+    assert digits[0] == [str(k) for _ in range(4) for k in range(4)]
+    assert digits[1] == [str(m) for m in range(4) for _ in range(4)]
+
+
+def test_links_that_do_the_same_share_a_lane():
+    """A box for each step of a lane, to the scale of the time."""
+    trace = simulate("all_reduce", 8e6, mesh_of(Ring(8, 1e9, 1e-3)), "X")
+    (panel,) = trace.picture.panels
+    said = drawn.words(trace.picture)
+    assert "16 links of ICI, 500 kB to 1 MB a step" in said
+    boxes = list(drawn.keyed(panel, "(").values())
+    assert len(boxes) == len(trace.steps) == 8
+    widths = [float(box.get("width")) for box in boxes]
+    rate = widths[1] / (trace.steps[1].seconds - 1e-3)
+    for width, step in zip(widths, trace.steps, strict=True):
+        assert width == pytest.approx(rate * (step.seconds - 1e-3), abs=0.2)
+    assert "closed form, " in " ".join(said)
+
+
+def test_large_groups_say_what_they_leave_out():
+    line = simulate("all_gather", 1e6, mesh_of(Ring(40, 1e9, 0.0, False)), "X")
+    assert "more kinds of links are not drawn" in line.picture.desc
+    many = simulate("all_gather", 1e6, mesh_of(Ring(100, 1e9, 0.0)), "X")
+    drawn.check(many.show(3))
+    assert any("the first 64 of 100" in said for said in drawn.words(many.show(3)))
 
 
 @pytest.mark.parametrize(
