@@ -9,7 +9,7 @@ SETUP   = GOAL="$(firstword $(MAKECMDGOALS) book)" $(PYTHON) tools/setup.py
 FIRST  := $(firstword $(sort $(wildcard chapters/*.ipynb)))
 ROOT   := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help book serve test lab execute exercises lint format grade colab bench clean
+.PHONY: help book serve pdf test lab execute exercises lint format grade colab bench clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -20,6 +20,9 @@ book: $(VENV)/site.ok node_modules/ok ## build the site into _build/html
 
 serve: book ## build the site and serve it on PORT (8000)
 	@$(WITH) python tools/serve.py _build/html $(PORT)
+
+pdf: $(VENV)/all.ok book ## print the whole book into _build/shardmath.pdf
+	@$(WITH) python tools/pdf.py
 
 test: $(VENV)/all.ok book ## run every notebook, unit test and site test (ARGS="-k 04")
 	@$(WITH) pytest -n 2 $(ARGS)

@@ -61,6 +61,7 @@ RUNS = {  # target: options, and how the lines begin that it runs
     "help": ([], []),
     "book": ([], [BOOK]),
     "serve": (["PORT=8123"], [BOOK, "python tools/serve.py _build/html 8123"]),
+    "pdf": ([], [BOOK, "python tools/pdf.py"]),
     "test": (["ARGS=-k 04"], [BOOK, "pytest -n 2 -k 04"]),
     "lab": (
         ["LAB=--no-browser --port 8890"],

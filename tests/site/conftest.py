@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 from docutils import nodes
 from filelock import FileLock
+from pdf import find_chromium
 from playwright.sync_api import Error, sync_playwright
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
@@ -133,7 +134,7 @@ def site_url(site):
 def browser():
     """Headless Chromium: the system's, Playwright's, or one that gets installed."""
     with sync_playwright() as playwright:
-        path = _find_chromium(playwright) or _install_chromium(playwright)
+        path = find_chromium(playwright) or _install_chromium(playwright)
         if path is None:
             pytest.fail(NO_BROWSER, pytrace=False)
         is_root = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -143,21 +144,13 @@ def browser():
         browser.close()
 
 
-def _find_chromium(playwright) -> str | None:
-    for name in ("chromium", "chromium-browser", "google-chrome"):
-        if found := shutil.which(name):
-            return found
-    own = playwright.chromium.executable_path
-    return own if Path(own).exists() else None
-
-
 def _install_chromium(playwright) -> str | None:
     attempts = [[sys.executable, "-m", "playwright", "install", "chromium"]]
     if shutil.which("apt-get") and os.geteuid() == 0:
         attempts += [["apt-get", "update"], ["apt-get", "install", "-y", "chromium"]]
     for attempt in attempts:
         subprocess.run(attempt, capture_output=True)
-        if found := _find_chromium(playwright):
+        if found := find_chromium(playwright):
             return found
     return None
 
