@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from shardmath import chips, pictures, roofline
+from shardmath import chips, pictures, roofline, systolic
 from shardmath.drawing.labels import FONT, overlap, text_width
 from shardmath.drawing.picture import Picture, size
 from shardmath.estimate import Estimate, Leg
@@ -27,6 +27,7 @@ HEADLINE = {
     "our bf16 matmul on Ironwood": None,
 }
 
+SQUARE = 8192, 8192, 8192
 FIVE = "v4", "v5e", "Ironwood", "B200", "MI300X"
 
 DRAWN = {
@@ -42,6 +43,17 @@ DRAWN = {
             strict=True,
         )
     },
+    "padding": (pictures.padding, 64),
+    "padding both": (pictures.padding, 64, 64),
+    "padding nothing": (pictures.padding, 128, 128, (128,)),
+    "streaming": (pictures.streaming, *SQUARE, chips.TPU_V5E, (512, 512)),
+    "streaming oblong": (
+        pictures.streaming,
+        *(4096, 8192, 8192),
+        chips.H100,
+        (1024, 2048),
+        "fp8",
+    ),
     "bars": (pictures.bars, "A matmul", SMALL.seconds, "s"),
     "bars with a question": (pictures.bars, "A headline", HEADLINE, "FLOPs/s"),
 }
@@ -259,6 +271,20 @@ def test_bars_are_to_scale_and_what_is_unknown_is_empty():
             lambda: pictures.overlap(Estimate("x", (Leg("math", 1, 1, slack=1),))),
             "x: a leg has slack",
         ),
+        (
+            lambda: pictures.padding(64, 200),
+            r"\[64, 200\]: must fit an array",
+        ),
+        (lambda: pictures.padding(129), "must fit an array of side 128, one tile"),
+        (lambda: pictures.padding(64, sizes=()), "must hold the side of an array"),
+        (
+            lambda: pictures.streaming(*SQUARE, chips.H100, (16, 16)),
+            "tiles of 16 × 16: a part is too small to be drawn to scale",
+        ),
+        (
+            lambda: pictures.streaming(*SQUARE, chips.H100, (9000, 16)),
+            "must lie in the result",
+        ),
         (lambda: pictures.bars("t", {"a": None}, "s"), "must hold a number to draw"),
         (lambda: pictures.bars("t", {"a": 0}, "s"), "a = 0: must be a finite number"),
         (lambda: pictures.bars("t", {"a" * 60: 1}, "s"), "is wider than the picture"),
@@ -267,3 +293,46 @@ def test_bars_are_to_scale_and_what_is_unknown_is_empty():
 def test_what_would_mislead_is_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("F", [None, 32])
+def test_the_share_of_an_array_that_works_is_the_share_of_its_area(F):
+    picture = pictures.padding(64, F)
+    for side, panel in zip((128, 256), picture.panels, strict=True):
+        (array, _), (wide, high) = sides(panel)
+        assert wide * high / array**2 == pytest.approx(
+            systolic.useful(64, F or side, side), rel=0.01
+        )
+    small, large = (sides(panel)[0][0] for panel in picture.panels)
+    assert small * 2 == large  # one scale for both
+
+
+def test_strips_lie_in_line_with_the_tile_and_all_is_to_one_scale():
+    b, f = 1024, 2048
+    (panel,) = pictures.streaming(4096, 8192, 8192, chips.H100, (b, f)).panels
+    X, Y, Z, rows, columns, tile = boxes(panel)
+    unit = (X[2] - X[0]) / 8192
+    for box, (high, wide) in (
+        (X, (4096, 8192)),
+        (Y, (8192, 8192)),
+        (Z, (4096, 8192)),
+        (rows, (b, 8192)),
+        (columns, (8192, f)),
+        (tile, (b, f)),
+    ):
+        assert box[2] - box[0] == pytest.approx(unit * wide, abs=0.2)
+        assert box[3] - box[1] == pytest.approx(unit * high, abs=0.2)
+    assert (rows[1], rows[3]) == pytest.approx((tile[1], tile[3]), abs=0.2)
+    assert (columns[0], columns[2]) == (tile[0], tile[2])
+    assert Z[0] <= tile[0]
+    assert tile[2] <= Z[2]
+
+
+def test_the_numbers_of_a_tile_are_those_of_the_tiled_matmul():
+    (panel,) = pictures.streaming(*SQUARE, chips.TPU_V5E, (512, 512)).panels
+    op = roofline.tiled_matmul(*SQUARE, chips.TPU_V5E, (512, 512))
+    said = " ".join(words(panel))
+    assert show(op.flops, "FLOPs") in said
+    assert show(op.nbytes, "bytes") in said
+    assert f"{op.intensity:.0f} FLOPs per byte" in said
+    assert "512 values of X, 512 values of Y, for 524,288 FLOPs." in said

@@ -8,6 +8,16 @@ from .bars import bars
 from .gpu import gpu_parts
 from .memories import memories
 from .overlap import overlap
+from .padding import padding
+from .streaming import streaming
 from .tpu import tpu_parts
 
-__all__ = ["bars", "gpu_parts", "memories", "overlap", "tpu_parts"]
+__all__ = [
+    "bars",
+    "gpu_parts",
+    "memories",
+    "overlap",
+    "padding",
+    "streaming",
+    "tpu_parts",
+]
