@@ -7,6 +7,8 @@ PORT   ?= 8000
 WITH   := PATH="$(CURDIR)/$(BIN):$$PATH"
 SETUP   = GOAL="$(firstword $(MAKECMDGOALS) book)" $(PYTHON) tools/setup.py
 FIRST  := $(firstword $(sort $(wildcard chapters/*.ipynb)))
+# With it, live figures are saved in the notebook and open again.
+LIVE   := --LabApp.app_settings_dir="$(CURDIR)/tools/lab"
 ROOT   := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .PHONY: help book serve pdf test lab execute exercises lint format grade colab bench clean
@@ -28,7 +30,7 @@ test: $(VENV)/all.ok book ## run every notebook, unit test and site test (ARGS="
 	@$(WITH) pytest -n 2 $(ARGS)
 
 lab: $(VENV)/notebook.ok ## open the notebooks in JupyterLab (LAB="--no-browser --port 8890")
-	@$(WITH) jupyter lab --LabApp.default_url=/lab/tree/$(FIRST) $(ROOT) $(LAB)
+	@$(WITH) jupyter lab $(LIVE) --LabApp.default_url=/lab/tree/$(FIRST) $(ROOT) $(LAB)
 
 execute: $(VENV)/notebook.ok ## re-run the notebooks NB=… in place and normalise them
 	@$(WITH) python tools/execute.py $(NB)

@@ -4,6 +4,7 @@ The programs are replaced by a script that writes down how it was called, so not
 set up, built or tested here; what they do has tests of its own.
 """
 
+import json
 import os
 import re
 import shutil
@@ -65,7 +66,7 @@ RUNS = {  # target: options, and how the lines begin that it runs
     "test": (["ARGS=-k 04"], [BOOK, "pytest -n 2 -k 04"]),
     "lab": (
         ["LAB=--no-browser --port 8890"],
-        [r"jupyter lab --LabApp.default_url=/lab/tree/chapters/01_\w+.ipynb .*"
+        [r"jupyter lab .*--LabApp.default_url=/lab/tree/chapters/01_\w+.ipynb .*"
          "--no-browser --port 8890"],
     ),
     "execute": (["NB=a.ipynb b.ipynb"], ["python tools/execute.py a.ipynb b.ipynb"]),
@@ -116,6 +117,15 @@ def test_what_a_target_wants_is_asked_for(make, target, wanted):
     assert status == 2
     assert f"make {target} {wanted}" in printed
     assert not ran
+
+
+def test_live_figures_are_saved_with_their_notebook(make):
+    """Else one that is opened again says "model not found" in place of its figure."""
+    (line,) = make("lab")[2]
+    folder = Path(re.search(r"--LabApp.app_settings_dir=(\S+)", line)[1])
+    assert folder.parent == ROOT / "tools"
+    settings = json.loads((folder / "overrides.json").read_text("utf-8"))
+    assert settings["@jupyter-widgets/jupyterlab-manager:plugin"]["saveState"] is True
 
 
 def test_root_may_open_the_notebooks(make):
