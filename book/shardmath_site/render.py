@@ -1,8 +1,12 @@
 """Live figures and checked answers in the built pages.
 
 A cell's output says only which figure with which setting, or which question. The page's
-block is computed when the page is written, so it can not go stale.
+block is computed when the page is written, so it can not go stale. So are a figure's
+first answers, in a file that the page asks for when the figure comes near.
 """
+
+import hashlib
+import json
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -11,7 +15,7 @@ from sphinx.errors import ExtensionError
 from shardmath.drawing.picture import MIME as PICTURE_MIME
 from shardmath.grading import CHECK_MIME
 from shardmath.guess import MIME as GUESS_MIME
-from shardmath.live import MIME, block
+from shardmath.live import MIME, block, first_answers
 
 from . import pictures, runtime
 from .guesses import guess_answer
@@ -19,10 +23,22 @@ from .question import form
 
 HTML_BUILDERS = ("html", "dirhtml", "singlehtml")
 FOLDER = "live"  # under _static
-BLOCKS = {
-    MIME: lambda content: block(content["name"], content["params"]),
-    CHECK_MIME: lambda content: form(content["question"]),
-}
+
+
+def _figure(app: Sphinx, content: dict) -> str:
+    """The figure; its first answers are kept for `_install`."""
+    name, params = content["name"], content["params"]
+    found = json.dumps(first_answers(name, params), ensure_ascii=False).encode()
+    file = f"{name}-{hashlib.sha256(found).hexdigest()[:12]}.json"
+    app.shardmath_answers[file] = found
+    return block(name, params, file)
+
+
+def _question(_app: Sphinx, content: dict) -> str:
+    return form(content["question"])
+
+
+BLOCKS = {MIME: _figure, CHECK_MIME: _question}
 
 
 class live_block(nodes.General, nodes.Element):  # noqa: N801
@@ -65,12 +81,14 @@ def _make(app: Sphinx, config) -> None:
     except runtime.MissingToolError as error:
         raise ExtensionError(str(error)) from None
     app.shardmath_runtime = made
+    app.shardmath_answers = {}
     config.shardmath_live_digest = made.scripts
 
 
 def _write(translator, node: live_block) -> None:
     try:
-        translator.body.append(BLOCKS[node["mime"]](node["content"]))
+        app = translator.builder.app
+        translator.body.append(BLOCKS[node["mime"]](app, node["content"]))
     except ValueError as error:
         raise ExtensionError(f"{translator.builder.current_docname}: {error}") from None
     raise nodes.SkipNode
@@ -86,4 +104,6 @@ def _add_scripts(app: Sphinx, pagename, templatename, context, doctree) -> None:
 
 def _install(app: Sphinx, exception) -> None:
     if exception is None and app.builder.format == "html":
-        app.shardmath_runtime.install(app.outdir / "_static" / FOLDER)
+        app.shardmath_runtime.install(
+            app.outdir / "_static" / FOLDER, app.shardmath_answers
+        )

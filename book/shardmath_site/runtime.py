@@ -4,6 +4,7 @@ Made once by Node from `node_modules/pyodide` and kept under `node_modules/.cach
 a folder's name holds a digest of its content, so that browsers may keep it for ever.
 """
 
+import gzip
 import hashlib
 import json
 import os
@@ -34,7 +35,14 @@ for name, module in sys.modules.items():
     if name.partition(".")[0] == "shardmath":
         print(module.__file__)
 """
-SCRIPTS = ("host.js", "engine.js", "worker.js", "check.js")
+SCRIPTS = (
+    "host.js",
+    "engine.js",
+    "worker.js",
+    "check.js",
+    "link.js",
+    "machine.js",
+)
 SHARED = ("live.js", "live.css")
 
 NOTICE = """\
@@ -56,12 +64,16 @@ class Runtime:
     scripts: str
     files: dict[str, bytes | Path]
 
-    def install(self, target: Path) -> None:
-        """Put the two folders under `target`, and remove those of earlier builds."""
+    def install(self, target: Path, beside: dict[str, bytes]) -> None:
+        """Put the two folders under `target`, and remove those of earlier builds.
+
+        The files `beside` the scripts are those of pages written now; others stay.
+        """
         for old in target.glob("*"):
             if old.name not in (self.python, self.scripts):
                 shutil.rmtree(old)
-        for name, content in self.files.items():
+        files = self.files | {f"{self.scripts}/{n}": c for n, c in beside.items()}
+        for name, content in files.items():
             path = target / name
             if path.exists():
                 continue  # the folder's name is a digest of the content
@@ -79,6 +91,7 @@ def build() -> Runtime:
         MissingToolError: Node or the npm packages are not there.
     """
     packed = _packed(sources())
+    sizes = json.loads((packed / "sizes.json").read_text("utf-8"))
     python: dict[str, bytes | Path] = {name: PYODIDE / name for name in CORE}
     python["python_stdlib.zip"] = packed / "python_stdlib.zip"
     lock = json.loads((PYODIDE / "pyodide-lock.json").read_text("utf-8"))
@@ -87,9 +100,12 @@ def build() -> Runtime:
     python_name = f"python-{_digest(python)}"
     scripts: dict[str, bytes | Path] = {name: HERE / name for name in SCRIPTS}
     scripts |= {name: PACKAGE / "live" / name for name in SHARED}
-    scripts["shardmath.zip"] = packed / "shardmath.zip"
+    archives = (path for path in packed.glob("*.zip") if path.name not in python)
+    scripts |= {path.name: path for path in archives}
     scripts["runtime.js"] = (
         f'export const PYTHON = "../{python_name}/";\n'
+        "// What a start waits for: bytes of a file, and on the wire with gzip.\n"
+        f"export const SIZES = {json.dumps(sizes)};\n"
         f"export const LOCK = {json.dumps({'info': lock['info'], 'packages': {}})};\n"
     ).encode()
     scripts_name = _digest(scripts)
@@ -119,7 +135,10 @@ def sources() -> dict[str, bytes]:
 
 
 def _packed(files: dict[str, bytes]) -> Path:
-    """The folder with the two archives, made now unless it is in the cache."""
+    """The folder with the archives, made now unless it is in the cache.
+
+    Beside them lies the size of what a start waits for, as it is and on the wire.
+    """
     if not PYODIDE.is_dir():
         raise MissingToolError("Pyodide is not installed: run `npm ci`")
     recipe = [PYODIDE / "package.json", HERE / "pack.py", HERE / "pack.mjs"]
@@ -139,11 +158,19 @@ def _packed(files: dict[str, bytes]) -> Path:
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"packing Python for the page failed:\n{done.stderr}")
+        waited = [PYODIDE / "pyodide.asm.wasm"]
+        waited += [out / "python_stdlib.zip", out / "shardmath.zip"]
+        sizes = {path.name: _sizes(path.read_bytes()) for path in waited}
+        (out / "sizes.json").write_text(json.dumps(sizes), "utf-8")
         for old in CACHE.iterdir():
             if old != work:
                 shutil.rmtree(old)
         out.rename(ready)
     return ready
+
+
+def _sizes(content: bytes) -> tuple[int, int]:
+    return len(content), len(gzip.compress(content, 6))
 
 
 def _node() -> str:

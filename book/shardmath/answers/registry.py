@@ -5,17 +5,16 @@ import functools
 import importlib
 import pkgutil
 import re
-from pathlib import Path
 from types import ModuleType
 
 from ..questions import Chapter, Question
 
-_HERE = str(Path(__file__).parent)
-
 
 def chapters() -> list[str]:
     """Numbers of the chapters that have questions, in order: "01", …"""
-    names = [module.name for module in pkgutil.iter_modules([_HERE])]
+    # Not a folder: on a page each chapter's questions lie in an archive of their own.
+    path = importlib.import_module(__package__).__path__
+    names = [module.name for module in pkgutil.iter_modules(path)]
     return sorted(name[2:] for name in names if re.fullmatch(r"ch\d\d", name))
 
 

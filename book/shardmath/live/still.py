@@ -105,10 +105,11 @@ def first_answers(name: str, params: dict[str, str | int]) -> dict[str, dict]:
     return found
 
 
-def block(name: str, params: dict[str, str | int]) -> str:
+def block(name: str, params: dict[str, str | int], answers: str = "") -> str:
     """HTML of a figure: its controls, switched off, then its picture and read-out.
 
     Without a script, the controls stay invisible and picture and read-out are there.
+    `answers` names the file beside the scripts that holds its `first_answers`.
     """
     figure = find(name)
     settings = figure.settings(**params)
@@ -116,11 +117,12 @@ def block(name: str, params: dict[str, str | int]) -> str:
     controls = "".join(
         _control(c, settings[c.name], drawing.last) for c in figure.controls
     )
+    carried = f' data-answers="{escape(answers)}"' if answers else ""
     how = "Move the controls"
     if "data-drag=" in drawing.svg:
         how += ", or drag in the picture"
     return (
-        f'<div class="sm-live" data-figure="{escape(name)}">'
+        f'<div class="sm-live" data-figure="{escape(name)}"{carried}>'
         f'<p class="sm-head"><span class="sm-mark">Live</span> '
         f'<span class="sm-title">{escape(figure.title)}</span></p>'
         '<fieldset class="sm-controls" disabled>'

@@ -1,5 +1,4 @@
-// The page's side of the worker: one for all figures and questions of a page, started
-// when a reader first reaches for a control.
+// The page's side of the worker: one for all figures and questions of a page.
 
 const PATIENCE = 120_000; // ms for the start; a slow line needs some 30 seconds
 
@@ -11,13 +10,19 @@ export function start() {
   return engine;
 }
 
-/** Resolves to the value that `module.function(**kwargs)` returns in Python. */
-export async function call(module, name, kwargs) {
-  return (await start()).call(module, name, kwargs);
+/**
+ * Resolves to the value that `module.function(**kwargs)` returns in Python.
+ * @param chapter whose questions it needs, such as "ch05"
+ */
+export async function call(module, name, kwargs, chapter) {
+  return (await start()).call(module, name, kwargs, chapter);
 }
 
 /** Whether an answer can come at once. */
 export const running = () => Boolean(engine?.up);
+
+/** How much of what a start waits for is here. */
+export const percent = () => engine?.percent ?? 0;
 
 function launch() {
   const waiting = new Map();
@@ -42,13 +47,17 @@ function launch() {
       event.preventDefault();
       fail(event.message || "its script was refused or is missing");
     };
-    const request = (module, name, kwargs) =>
+    const request = (module, name, kwargs, chapter) =>
       new Promise((answer, refuse) => {
         last += 1;
         waiting.set(last, { answer, refuse });
-        worker.postMessage({ id: last, module, function: name, kwargs });
+        worker.postMessage({ id: last, module, function: name, kwargs, chapter });
       });
-    worker.onmessage = ({ data: { id, result, error, failed, up } }) => {
+    worker.onmessage = ({ data: { id, result, error, failed, up, percent } }) => {
+      if (percent !== undefined) {
+        starting.percent = percent;
+        return;
+      }
       if (failed) return fail(failed.replace(/\.$/, ""));
       if (up) {
         clearTimeout(timer);

@@ -1,36 +1,115 @@
 // Brings the live figures and the answer fields of a page to life.
 
 import { mountCheck } from "./check.js";
-import { call, running, start } from "./engine.js";
+import { call, percent, running, start } from "./engine.js";
+import { address, linkOf, wanted } from "./link.js";
 import { mount } from "./live.js";
+import { mountMachine } from "./machine.js";
 
 const SOON = 300; // ms: an answer that comes sooner needs no message
+const NEAR = "600px"; // from the edge of the screen: time for Python to start
 
 async function compute(name, params, tell) {
-  const timer = setTimeout(() => {
-    if (!running()) tell("Starting Python in this page (5 MB, only once) …");
+  const timer = setInterval(() => {
+    if (!running()) tell("Starting Python in this page (4 MB, only once) …", percent());
   }, SOON);
   try {
     return await call("shardmath.live", "answer", { name, params });
   } finally {
-    clearTimeout(timer);
+    clearInterval(timer);
   }
 }
 
-// Reaching for a control is soon enough: Python starts while the hand is on its way.
-function startEarly(element) {
-  for (const event of ["pointerover", "focusin"]) {
-    element.addEventListener(event, () => start().catch(() => {}), { once: true });
-  }
+/** A function that is called once, at most. */
+function once(run) {
+  let result = null;
+  return () => (result ??= run());
 }
 
+/** Call `run` when a reader reaches for a control, while the hand is on its way. */
+function onReach(element, run) {
+  for (const event of ["pointerover", "focusin"])
+    element.addEventListener(event, run, { once: true });
+}
+
+/** Call `run` when the element comes near the screen, after the page has loaded. */
+function onApproach(element, run) {
+  const watch = () => {
+    const observer = new IntersectionObserver(
+      ([entry]) => {
+        if (!entry.isIntersecting) return;
+        observer.disconnect();
+        run();
+      },
+      { rootMargin: NEAR },
+    );
+    observer.observe(element);
+  };
+  if (document.readyState === "complete") watch();
+  else addEventListener("load", watch);
+}
+
+const early = () => start().catch(() => {}); // who moves a control is told
+
+function mountFigure(block, place) {
+  const name = block.dataset.figure;
+  // The answers that the page carries; without them Python gives all.
+  const carried = once(async () => {
+    try {
+      const response = await fetch(new URL(block.dataset.answers, import.meta.url));
+      return response.ok ? await response.json() : {};
+    } catch {
+      return {};
+    }
+  });
+  const figure = mount(block, async (params, tell) => {
+    const known = (await carried())[JSON.stringify(Object.values(params))];
+    return known ?? compute(name, params, tell);
+  });
+
+  function follow() {
+    const linked = wanted(location.hash, place, figure.controls);
+    if (!linked) return false;
+    const refused = figure.set(linked);
+    if (refused.length) {
+      const names = refused.map((name) => `“${name}”`).join(" and ");
+      figure.say(`The link asks for ${names} in a way that no control can take.`);
+    }
+    block.scrollIntoView();
+    return true;
+  }
+
+  block.querySelector('[data-do="link"]').addEventListener("click", async () => {
+    const url = new URL(linkOf(place, figure.settings()), location.href);
+    history.replaceState(null, "", url);
+    try {
+      await navigator.clipboard.writeText(url.href);
+      figure.say("The link to this setting is copied.");
+    } catch {
+      figure.say("The link to this setting is in the address bar.");
+    }
+  });
+  addEventListener("hashchange", follow);
+  const linked = follow();
+  const settle = mountMachine(block, figure, linked);
+  const wake = once(() => {
+    carried();
+    early();
+    settle();
+    return true;
+  });
+  onReach(block, wake);
+  if (!navigator.connection?.saveData) onApproach(block, wake);
+}
+
+const seen = {};
 for (const block of document.querySelectorAll(".sm-live")) {
   const name = block.dataset.figure;
-  mount(block, (params, tell) => compute(name, params, tell));
-  startEarly(block.querySelector(".sm-controls"));
+  seen[name] = (seen[name] ?? 0) + 1;
+  mountFigure(block, address(name, seen[name]));
 }
 
 for (const block of document.querySelectorAll(".sm-check")) {
   mountCheck(block, call);
-  startEarly(block);
+  onReach(block, early);
 }

@@ -1,0 +1,60 @@
+// The reader's machine: a chip chosen once is used by every figure that has it.
+
+const KEY = "shardmath.machine.v1"; // a chip's name
+
+// Storage may be refused (private windows): then nothing is remembered.
+function stored(change) {
+  try {
+    return change(localStorage);
+  } catch {
+    return null;
+  }
+}
+
+const remembered = () => stored((storage) => storage.getItem(KEY));
+
+/**
+ * Remember the chip that is chosen in `block`, and say which is.
+ * @param linked whether a link has set this figure, which then stays as it is
+ * @returns a function that sets the figure to the reader's machine
+ */
+export function mountMachine(block, figure, linked) {
+  const list = block.querySelector("[data-machine]");
+  if (!list) return () => {};
+  const usual = list.value;
+  const note = document.createElement("p");
+  note.className = "sm-machine";
+  let touched = linked;
+
+  function button(text, act) {
+    const made = document.createElement("button");
+    made.type = "button";
+    made.textContent = text;
+    made.addEventListener("click", act);
+    return made;
+  }
+  const change = button("change", () => list.focus());
+  const forget = button("forget", () => {
+    stored((storage) => storage.removeItem(KEY));
+    note.remove();
+    figure.set({ [list.name]: usual });
+    list.focus();
+  });
+
+  function tell(machine) {
+    note.replaceChildren(`Your machine: ${machine} (`, change, " / ", forget, ")");
+    block.querySelector(".sm-status").append(note);
+  }
+  list.addEventListener("change", () => {
+    stored((storage) => storage.setItem(KEY, list.value));
+    if (remembered() === list.value) tell(list.value);
+  });
+  block.addEventListener("input", () => (touched = true));
+
+  return () => {
+    const machine = remembered();
+    if (![...list.options].some((option) => option.value === machine)) return;
+    if (!touched) figure.set({ [list.name]: machine });
+    if (list.value === machine) tell(machine);
+  };
+}
