@@ -5,8 +5,16 @@ import sys
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 
+class Handler(SimpleHTTPRequestHandler):
+    def end_headers(self) -> None:
+        """What lies under a digest of its content is kept by the browser for good."""
+        if "/_static/live/" in self.path:
+            self.send_header("Cache-Control", "max-age=31536000, immutable")
+        super().end_headers()
+
+
 def main(folder: str, port: int) -> None:
-    handler = functools.partial(SimpleHTTPRequestHandler, directory=folder)
+    handler = functools.partial(Handler, directory=folder)
     try:
         server = ThreadingHTTPServer(("127.0.0.1", port), handler)
     except OSError as error:

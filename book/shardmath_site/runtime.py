@@ -4,6 +4,7 @@ Made once by Node from `node_modules/pyodide` and kept under `node_modules/.cach
 a folder's name holds a digest of its content, so that browsers may keep it for ever.
 """
 
+import contextlib
 import gzip
 import hashlib
 import json
@@ -20,6 +21,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "book" / "shardmath"
 PYODIDE = ROOT / "node_modules" / "pyodide"
 CACHE = ROOT / "node_modules" / ".cache" / "shardmath"
+
+KEPT = 8  # of what was packed before
 
 CORE = ("pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm")
 # Loads all that a page can ask for, and prints the files.
@@ -162,10 +165,11 @@ def _packed(files: dict[str, bytes]) -> Path:
         waited += [out / "python_stdlib.zip", out / "shardmath.zip"]
         sizes = {path.name: _sizes(path.read_bytes()) for path in waited}
         (out / "sizes.json").write_text(json.dumps(sizes), "utf-8")
-        for old in CACHE.iterdir():
-            if old != work:
-                shutil.rmtree(old)
-        out.rename(ready)
+        with contextlib.suppress(OSError):  # another build was first
+            out.rename(ready)
+    # Builds beside this one may be at work in theirs: only what is long past goes.
+    for old in sorted(CACHE.iterdir(), key=lambda path: path.stat().st_mtime)[:-KEPT]:
+        shutil.rmtree(old, ignore_errors=True)
     return ready
 
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 from docutils import nodes
 from filelock import FileLock
+from live_book import awake, ready, server, small, view  # noqa: F401  fixtures
 from pdf import find_chromium
 from playwright.sync_api import Error, sync_playwright
 from sphinx.application import Sphinx
@@ -124,10 +125,10 @@ def build_page(tmp_path, site):
 def site_url(site):
     """Where the site is served, with a slash at the end."""
     handler = functools.partial(_Handler, directory=site)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/"
-        server.shutdown()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{serving.server_port}/"
+        serving.shutdown()
 
 
 @pytest.fixture(scope="session")

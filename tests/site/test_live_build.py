@@ -1,0 +1,96 @@
+"""What the build makes for live figures: pages, archives, names that are digests."""
+
+import json
+import re
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from live_book import DEFAULTS, build
+
+from shardmath import answers
+from shardmath.live import first_answers
+from shardmath_site import runtime
+
+
+@pytest.fixture(scope="module")
+def book(small, tmp_path_factory) -> Path:
+    """A copy of the small book, to be built again."""
+    top = tmp_path_factory.mktemp("again")
+    shutil.copytree(small.parent, top, dirs_exist_ok=True)
+    return top
+
+
+def test_other_builders_get_the_text(book):
+    text = (build(book, "text") / "index.txt").read_text("utf-8")
+    assert "TPU v5e: 170 µs" in text
+
+
+def test_a_changed_package_changes_every_page_that_is_built_again(book):
+    """The folder's name is a digest; a page must never name one that is gone."""
+    html = book / "html"
+    page = (html / "index.html").read_text("utf-8")
+    name = folder_of(page)
+    # What an older build would have left: another digest in its page and its folder.
+    old = html / "_static/live/0123456789ab"
+    (html / "_static/live" / name).rename(old)
+    (html / "index.html").write_text(page.replace(name, old.name), "utf-8")
+    info = html / ".buildinfo"
+    info.write_text(re.sub(r"config: \w+", "config: 0", info.read_text()))
+    again = folder_of((build(book) / "index.html").read_text("utf-8"))
+    assert again != old.name
+    assert not old.exists()
+    assert (html / "_static/live" / again / "host.js").exists()
+
+
+def folder_of(page: str) -> str:
+    return re.search(r"_static/live/(\w+)/host\.js", page)[1]
+
+
+def test_the_page_gets_what_it_can_call_and_no_more():
+    files = runtime.sources().keys()
+    modules = {"live/__init__.py", "grading/__init__.py", "answers/ch01.py"}
+    assert {f"shardmath/{name}" for name in {*modules, "chips.toml"}} <= files
+    assert not {"shardmath/plots.py", "shardmath/live/widget.py"} & files
+
+
+def test_the_questions_of_a_chapter_are_an_archive_of_their_own(small):
+    (folder,) = small.glob("_static/live/*/host.js")
+    held = {
+        path.name: zipfile.ZipFile(path).namelist()
+        for path in folder.parent.glob("*.zip")
+    }
+    assert held["ch01.zip"] == ["shardmath/answers/ch01.pyc"]
+    assert not [name for name in held["shardmath.zip"] if "answers/ch" in name]
+    assert "shardmath/answers/registry.pyc" in held["shardmath.zip"]
+    chapters = {f"ch{number}.zip" for number in answers.chapters()}
+    assert chapters == held.keys() - {"shardmath.zip"}
+
+
+def test_a_page_carries_the_answers_of_its_own_settings(small):
+    page = (small / "far.html").read_text("utf-8")
+    names = re.findall(r'data-answers="([^"]*)"', page)
+    assert len(set(names)) == len(names) == 3
+    wanted = [("systolic", {}), ("roofline", DEFAULTS), ("roofline", {"B": 64})]
+    for name, (figure, params) in zip(names, wanted, strict=True):
+        (file,) = small.glob(f"_static/live/*/{name}")
+        assert json.loads(file.read_text("utf-8")) == first_answers(figure, params)
+
+
+def test_packing_is_reproducible(monkeypatch, tmp_path):
+    """Equal bytes from a second run: readers' browsers keep what did not change."""
+    first = runtime.build()
+    monkeypatch.setattr(runtime, "CACHE", tmp_path)
+    second = runtime.build()
+    assert (second.python, second.scripts) == (first.python, first.scripts)
+
+
+def test_without_node_the_build_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setattr(runtime, "CACHE", tmp_path)
+    monkeypatch.setattr(runtime.shutil, "which", lambda *_, **__: None)
+    with pytest.raises(runtime.MissingToolError, match="Node is needed"):
+        runtime.build()
+    monkeypatch.setattr(runtime, "PYODIDE", tmp_path / "nowhere")
+    with pytest.raises(runtime.MissingToolError, match="npm ci"):
+        runtime.build()
