@@ -9,6 +9,7 @@ from live_book import DEFAULTS, SAME, expected, slider, wait_for
 
 from shardmath import figures
 from shardmath.drawing.labels import text_width
+from shardmath.drawing.svg import HEIGHT, WIDTH
 from shardmath.figures import Choice
 from shardmath.live import answer
 
@@ -113,7 +114,7 @@ def test_no_word_is_clipped_in_the_faces_of_a_browser(ready):
         )
         for text, left, top, right, bottom in boxes:
             assert min(left, top) >= -1, text
-            assert (right, bottom) <= (481, 321), text
+            assert max(right - WIDTH, bottom - HEIGHT) <= 1, text
             assert right - left <= text_width(text) + 1, text
 
 
@@ -141,7 +142,7 @@ def test_the_point_is_dragged_along_the_roof(ready):
     page.mouse.down()
     places = [float(x) for x in point.get_attribute("data-drag-at").split()]
     stops = figures.find("roofline").control("B").stops
-    scale = page.locator(".sm-picture svg").bounding_box()["width"] / 480
+    scale = page.locator(".sm-picture svg").bounding_box()["width"] / WIDTH
     for to in (3, 9):
         away = places[to] - places[stops.index(DEFAULTS["B"])]
         page.mouse.move(centre[0] + away * scale, centre[1], steps=3)
