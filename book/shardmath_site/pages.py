@@ -11,6 +11,7 @@ DESCRIPTION_LENGTH = 160  # about what search engines show
 IMAGE = re.compile(r'<img (?=[^>]*src="[^"]*_images/([^"]+)")')
 # What the highlighter colours as it does plain text, or nearly: names, punctuation.
 PLAIN_CODE = re.compile(r'<span class="(?:n|nn|nx|o|p|w)">([^<]*)</span>|<span></span>')
+VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')
 EMPTY_HEADER = re.compile(r'<th class="head[^"]*">(?:<p></p>)?</th>')
 REDIRECT = """<!DOCTYPE html>
 <html lang="en">
@@ -55,6 +56,9 @@ def _complete_context(app, pagename, templatename, context, doctree):
     context["body"] = IMAGE.sub(
         lambda match: _size(Path(app.srcdir, sources[match.group(1)])), body
     )
+    # Sphinx's layout has said it already.
+    tags = context.get("metatags") or ""
+    context["metatags"] = VIEWPORT.sub("", tags)
     context["default_mode"] = "auto"  # the theme logs an error when it is empty
 
 

@@ -7,6 +7,9 @@ RINGS = """() => {
     const ring = ({ outlineStyle, outlineWidth }) => outlineStyle + outlineWidth;
     const at = document.activeElement;
     return ring(getComputedStyle(at.querySelector(".toctree-toggle") ?? at)); }"""
+LINK_COLOURS = """[...document.querySelectorAll(
+    "article a.external, article a.internal:not([href^='#'])")]
+    .map((a) => getComputedStyle(a).color)"""
 FOLDS_OPEN = "[...document.querySelectorAll('.sm-fold')].map((fold) => fold.open)"
 
 
@@ -112,13 +115,14 @@ def test_only_the_page_itself_is_marked_in_the_contents(page, site_url):
 
 
 def test_focus_is_seen_everywhere(page, site_url):
-    """The same ring on every stop from the top of a chapter to its text."""
+    """The same ring on every stop from the top to the text; links look alike."""
     visit(page, site_url + CHAPTERS[0])
     rings = set()
     while page.evaluate("!document.activeElement.closest('article')"):
         page.keyboard.press("Tab")
         rings.add(page.evaluate(RINGS))
     assert rings == {"solid2px"}
+    assert len(set(page.evaluate(LINK_COLOURS))) == 1
 
 
 def test_icons_need_no_font(page, site_url):
