@@ -54,9 +54,12 @@ DRAWN = {
         (1024, 2048),
         "fp8",
     ),
+    "two chips": (pictures.two_chips, 4096, 16_384, 8192, chips.TPU_V5E),
+    "two GPUs": (pictures.two_chips, 16, 8192, 8192, chips.H100, 450e9),
     "bars": (pictures.bars, "A matmul", SMALL.seconds, "s"),
     "bars with a question": (pictures.bars, "A headline", HEADLINE, "FLOPs/s"),
 }
+ROLES = "keeps", "sends", "finished", "arrives"
 each_picture = pytest.mark.parametrize("name", DRAWN)
 
 
@@ -336,3 +339,35 @@ def test_the_numbers_of_a_tile_are_those_of_the_tiled_matmul():
     assert show(op.nbytes, "bytes") in said
     assert f"{op.intensity:.0f} FLOPs per byte" in said
     assert "512 values of X, 512 values of Y, for 524,288 FLOPs." in said
+
+
+def test_two_chips_send_what_the_split_matmul_counts():
+    """B·F values each way, at the rate of one link unless another is given."""
+    said = words(pictures.two_chips(4096, 16_384, 8192, chips.TPU_V5E).panels[0])
+    assert f"1 and 2 together: {show(2 * 4096 * 8192, 'bytes')} each way," in said
+    assert f"{show(SPLIT.seconds['network'], 's')} at 50 GB/s one-way." in said
+    assert said.count(f"half of D: {show(SPLIT.seconds['math'], 's')}") == 2
+    other = pictures.two_chips(16, 8192, 8192, chips.H100, bandwidth=450e9)
+    assert "at 450 GB/s" in other.desc
+
+
+def test_each_half_is_sent_once_as_sums_and_once_as_result():
+    """What one chip sends, the other keeps; arrows of a step run both ways."""
+    (panel,) = pictures.two_chips(4096, 16_384, 8192, chips.TPU_V5E).panels
+    said = [line for line in words(panel) if line in ROLES]
+    for role in ROLES:
+        assert said.count(role) == 2
+    tips = re.findall(r'<path d="M([\d.]+) ([\d.]+)L[^"]*Z" fill="var\(--sm-net', panel)
+    arrows = [(float(x), float(y)) for x, y in tips]
+    assert [x < 208 for x, _ in arrows] == [True, False, False, True]
+    heights = {text: [] for text in ROLES}
+    for text, (left, top, _, bottom) in spans(panel):
+        if text in ROLES:
+            heights[text].append((left < 208, (top + bottom) / 2))
+    # An arrow that points left ends beside what chip 0 keeps, and so on.
+    for ends_left, y in ((x < 208, y) for x, y in arrows[:2]):
+        beside = [at for on_left, at in heights["keeps"] if on_left == ends_left]
+        assert min(abs(at - y) for at in beside) < 4
+    for ends_left, y in ((x < 208, y) for x, y in arrows[2:]):
+        beside = [at for on_left, at in heights["arrives"] if on_left == ends_left]
+        assert min(abs(at - y) for at in beside) < 4

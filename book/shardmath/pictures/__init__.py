@@ -11,6 +11,7 @@ from .overlap import overlap
 from .padding import padding
 from .streaming import streaming
 from .tpu import tpu_parts
+from .two_chips import two_chips
 
 __all__ = [
     "bars",
@@ -20,4 +21,5 @@ __all__ = [
     "padding",
     "streaming",
     "tpu_parts",
+    "two_chips",
 ]

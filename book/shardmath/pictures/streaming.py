@@ -58,7 +58,7 @@ def streaming(
     desc = (
         f"For a tile of {b} × {f} of Z [{B}, {F}], {b} rows of X [{B}, {D}] and {f} "
         f"columns of Y [{D}, {F}] stream past. A step along D brings {b} "
-        f"values of X and {f} of Y, for {2 * b * f:,} FLOPs. In all: {'; '.join(said)}. "
+        f"values of X and {f} of Y, for {2 * b * f:,} FLOPs. {'; '.join(said)}. "
         "Arrays, strips and tile are to one scale."
     )
     top = TOP + D * unit + GAP  # of X and Z
