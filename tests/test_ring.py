@@ -22,6 +22,7 @@ from shardmath.networks import LATENCY, Network, Ring, Torus
 from shardmath.simulator import circle, simulate
 from shardmath.simulator.circle_figure import CELL, LETTERS, panel, said
 from shardmath.simulator.terms import complete, finished, held, parcels
+from shardmath.units import show
 
 FIGURE = figures.find("ring")
 STEP, OP, WAYS, CHIPS, SIZE = FIGURE.controls
@@ -419,6 +420,19 @@ def test_a_picture_has_a_panel_a_step():
     assert re.findall("step . of 7", " ".join(picture.panels)) == [
         f"step {k} of 7" for k in (0, 1, 7)
     ]
+
+
+def test_a_picture_without_a_clock_gives_no_time_away():
+    """A chapter that asks for the time shows what moves before it."""
+    trace = ring("all_reduce", 8, False)
+    told, untold = (
+        texts(circle(trace, (8,), clock=clock).panels[0]) for clock in (True, False)
+    )
+    time = show(trace.seconds, "s")
+    assert time in told
+    assert f"closed form: {time}" in told
+    assert not any(time in text or "closed form" in text for text in untold)
+    assert {"step 8 of 8", "8 of 8 sums on each"} <= set(untold) & set(told)
 
 
 @pytest.mark.parametrize(

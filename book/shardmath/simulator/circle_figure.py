@@ -44,12 +44,13 @@ MOST = 8  # chips: the letters of their blocks must be readable
 LETTERS = "ABCDEFGH"
 
 
-def circle(trace: Trace, steps: Sequence[int]) -> Picture:
+def circle(trace: Trace, steps: Sequence[int], clock: bool = True) -> Picture:
     """A ring after each of `steps`, side by side; 0 is the start.
 
     Args:
         trace: a collective that was played on one ring of 3 to 8 chips.
         steps: which states to show.
+        clock: whether to show the time, that of the closed form beside it.
 
     Raises:
         ValueError: a trace of other wires, or a step that it does not have.
@@ -64,15 +65,15 @@ def circle(trace: Trace, steps: Sequence[int]) -> Picture:
     """
     if not steps:
         raise ValueError("steps = (): must name a state to show, such as (0, 1)")
-    panels = tuple(panel(trace, step) for step in steps)
+    panels = tuple(panel(trace, step, clock=clock) for step in steps)
     return Picture(titled(trace), " ".join(said(trace, step) for step in steps), panels)
 
 
-def panel(trace: Trace, step: int, slider: str = "") -> str:
+def panel(trace: Trace, step: int, slider: str = "", clock: bool = True) -> str:
     """The state after `step`: the SVG of one ring, with the moves that led to it.
 
     Args:
-        trace, step: as in `circle`.
+        trace, step, clock: as in `circle`.
         slider: the control of a live figure that the bar of the clock moves, if any.
 
     What came in this step has the key of an unseen mark in the picture before, where it
@@ -88,7 +89,7 @@ def panel(trace: Trace, step: int, slider: str = "") -> str:
     for chip, blocks in enumerate(now):
         fresh = [parcel for parcel in came if parcel.target == chip]
         parts += _slots(ring, chip, blocks, fresh, step)
-    parts += _clock(ring, step, slider)
+    parts += _clock(ring, step, slider) if clock else _named(ring, step)
     return framed(titled(trace), said(trace, step), parts, WIDEST, ring.height)
 
 
@@ -440,6 +441,17 @@ def _riding(ring: _Circle, parcel: Parcel, step: int, seat: int, mark: str = "")
     key = f"{step}-{parcel.source}-{parcel.target}-{parcel.name}"
     way = ring.ride(parcel, seat, moved=bool(mark))
     return f'<g data-key="{key}" transform="{way}">{mark}</g>'
+
+
+def _named(ring: _Circle, step: int) -> Iterable[str]:
+    """What stands in the middle where no clock does."""
+    trace, (x, y) = ring.trace, ring.centre
+    yield written(x, y - 18, titled(trace), anchor="middle", bold=True)
+    for down, text in (
+        (5, f"step {step} of {len(trace.steps)}"),
+        (28, _short(trace, step)),
+    ):
+        yield written(x, y + down, text, anchor="middle")
 
 
 def _clock(ring: _Circle, step: int, slider: str) -> Iterable[str]:
