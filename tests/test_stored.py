@@ -145,13 +145,7 @@ STRICT = True  # True: the goals hold, and no longer what they were set out from
 LINES = 6 if STRICT else 12  # of the median code cell of a chapter
 BUILT_BY_HAND = 2.5 if STRICT else 12.5  # cells a chapter that build rows of a table
 FORMATTING = 0 if STRICT else 20  # cells a chapter that format numbers, but for these:
-FORMATS = {  # chapter: {cell id: why it has to}
-    "05_collectives": {
-        "gather-step-figure": "draws a step of the simulator",
-        "scatter-figure": "draws a step of the simulator",
-        "to-all-figure": "draws a step of the simulator",
-    },
-}
+FORMATS = {}  # chapter: {cell id: why it has to}
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
 
