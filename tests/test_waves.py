@@ -163,6 +163,17 @@ def test_the_timeline_shows_each_wave_and_the_idle_chip():
     assert all(box["width"] > 0 and box["height"] > 0 for box in drawn)
 
 
+def test_a_tile_ends_where_its_time_does_unless_another_follows():
+    """Between two tiles a seam of paper; the last one reaches the end of the run."""
+    (first, second), seconds = boxes(timeline(dispatch([1.0] * 133, 132))), 2.0
+    unit = second["x"] - first["x"]  # of a second
+    assert 0.98 * unit < first["width"] < unit
+    assert second["width"] == pytest.approx(unit, abs=0.15)
+    assert second["x"] + unit - first["x"] == pytest.approx(seconds * unit, abs=0.15)
+    (only,) = boxes(timeline(dispatch([1.0] * 132, 132)))
+    assert only["width"] == pytest.approx((416 - 12 - only["x"]) / 1.04, abs=0.15)
+
+
 def settings(seed: int) -> dict:
     draw = random.Random(seed)
     return {

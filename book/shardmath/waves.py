@@ -238,15 +238,16 @@ def timeline(schedule: Schedule, title: str = "Tiles on the SMs") -> str:
     """
     runs = schedule.runs
     ideal = math.fsum(run.end - run.start for run in runs) / schedule.sms
-    longest = max(run.end - run.start for run in runs)
-    gap = 0.012 * max(schedule.seconds, longest)
+    gap = 0.006 * schedule.seconds  # before the next tile, and nowhere else
+    starts = {run.start for run in runs}
     x = svg.Axis("time", 0, schedule.seconds * 1.04, log=False, unit="s")
     y = svg.Axis("SM", 0, schedule.sms, log=False)
     seam = 0.12 if schedule.sms <= 40 else 0  # between SMs, where it can be seen
     marks: list = []
     for (start, end), group in groupby(sorted(runs, key=_when), key=_when):
         for low, high in _blocks([run.sm for run in group], together=not seam):
-            corner = (end - min(gap, (end - start) / 4), high - seam)
+            seen = end - min(gap, (end - start) / 4) if end in starts else end
+            corner = (seen, high - seam)
             marks.append(svg.Bar((start, low + seam), corner))
     marks.append(svg.Line(((ideal, 0), (ideal, schedule.sms)), dashed=True, width=1.5))
     marks.append(svg.Label(ideal, schedule.sms, "ideal", toward="ne"))
