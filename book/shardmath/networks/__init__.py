@@ -11,9 +11,11 @@ TPU v5e 8x16: 128 chips, line of 8 x ring of 16, bisection 800 GB/s, diameter 15
 """
 
 from .gpus import Cluster, NVLinkDomain
+from .grid_figure import grid
 from .records import LATENCY
 from .slices import Slices
 from .torus import Torus
+from .tree_figure import domains
 from .wiring import Link, Network, Ring, Switch
 
 __all__ = [
@@ -26,4 +28,6 @@ __all__ = [
     "Slices",
     "Switch",
     "Torus",
+    "domains",
+    "grid",
 ]

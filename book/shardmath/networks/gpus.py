@@ -3,8 +3,10 @@
 import math
 
 from ..chips import Chip
+from ..drawing.picture import Picture
 from ..units import positive, whole
 from .records import LATENCY
+from .tree_figure import domains, tree
 from .wiring import Network, Switch
 
 
@@ -50,6 +52,11 @@ class NVLinkDomain(Network):
         rate = chip.scale_up_bandwidth if bandwidth is None else bandwidth
         switch = Switch(gpus, rate, latency, reduces, "NVLink")
         super().__init__((switch,), f"{gpus} {chip.name} on NVLink", chip)
+
+    @property
+    def picture(self) -> Picture:
+        """Its GPUs, and the rate of each inside the domain and out of it."""
+        return domains(self)
 
 
 class Cluster(Network):
@@ -132,3 +139,8 @@ class Cluster(Network):
         )
         title = f"{math.prod(sizes)} nodes of {node.chips} {chip.name}"
         super().__init__((*levels, *node.dims), title, chip)
+
+    @property
+    def picture(self) -> Picture:
+        """Its levels from the GPUs up, with the rate of each unit into its level."""
+        return tree(self)

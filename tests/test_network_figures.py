@@ -1,0 +1,140 @@
+"""Pictures of networks: drawn from the links and rates that prices are made of."""
+
+import drawn
+import pytest
+
+from shardmath import networks as net
+from shardmath.chips import B200, GB200, H100, TPU_V3, TPU_V4, TPU_V5E, TPU_V5P
+from shardmath.drawing.bars import bars
+from shardmath.networks.grid_figure import cube_links
+from shardmath.networks.tree_figure import tree
+
+SLICES = [(1, 16), (2, 2), (4, 4), (8, 16), (16, 8), (16, 16)]
+
+
+def node(gpus=8):
+    return net.NVLinkDomain(H100, gpus)
+
+
+@pytest.mark.parametrize("shape", SLICES)
+def test_a_slice_shows_every_link_and_marks_its_open_sides(shape):
+    torus = net.Torus(TPU_V5E, shape)
+    (panel,) = torus.picture.panels
+    drawn.check(torus.picture)
+    pairs = {tuple(sorted(link[:2])) for link in torus.links()}
+    assert set(drawn.keyed(panel, "link ")) == {f"link {a} {b}" for a, b in pairs}
+    assert len(drawn.keyed(panel, "chip ")) == torus.chips
+    opened = [dim for dim in torus.dims if not dim.wrap and dim.size > 1]
+    dashed = [p for p in drawn.elements(panel, "path") if p.get("stroke-dasharray")]
+    assert len(dashed) == 2 * len(opened)
+    assert ("open" in drawn.words(torus.picture)) == bool(opened)
+
+
+def test_only_links_that_close_a_side_are_arcs():
+    torus = net.Torus(TPU_V5E, (8, 16))
+    shapes = drawn.keyed(torus.picture.panels[0], "link ")
+    arcs = {key for key, shape in shapes.items() if "A" in shape.get("d")}
+    assert arcs == {f"link {16 * row} {16 * row + 15}" for row in range(8)}
+
+
+def test_a_long_side_is_cut_in_its_middle():
+    picture = net.Torus(TPU_V3, (32, 32)).picture
+    drawn.check(picture)
+    assert "…" in drawn.words(picture)
+    assert len(drawn.keyed(picture.panels[0], "chip ")) == 12 * 12
+    assert "link 0 31" in drawn.keyed(picture.panels[0], "link ")
+
+
+@pytest.mark.parametrize("torus", [(TPU_V4, (4, 4, 4)), (TPU_V5P, (8, 4, 12))])
+def test_a_cube_has_an_optical_link_at_every_chip_of_every_face(torus):
+    torus = net.Torus(*torus)
+    inside, leaving = cube_links(torus)
+    assert len(inside) == 3 * 4 * 4 * 3
+    assert len(leaving) == 6
+    for (dim, sign), chips in leaving.items():
+        assert len(set(chips)) == len(chips) == 16
+        assert {chip[dim] for chip in chips} == {3 if sign > 0 else 0}
+    assert sum(map(len, leaving.values())) * torus.cubes == torus.optical_links
+    drawn.check(torus.picture)
+    assert len(drawn.keyed(torus.picture.panels[0], "optical ")) == 96
+    said = "through 6 faces: 16 optical each, 96 in all"
+    assert said in drawn.words(torus.picture)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "more", "said"),
+    [
+        (4, {}, {"400 GB/s", "a node", "450 GB/s", "a GPU", "leaf"}),
+        ((4, 32), {}, {"12.8 TB/s", "32 nodes", "spine", "…"}),
+        ((4, 32), {"taper": (7, 1)}, {"1.83 TB/s", "7 : 1"}),
+        ((2, 4, 32), {"latency": (5e-6, 4e-6, 3e-6)}, {"51.2 TB/s", "128 nodes"}),
+    ],
+)
+def test_a_tree_says_the_rate_of_every_level(nodes, more, said):
+    cluster = net.Cluster(node(), nodes, **more)
+    drawn.check(cluster.picture)
+    assert said <= drawn.words(cluster.picture)
+    (panel,) = cluster.picture.panels
+    assert len(drawn.keyed(panel, "gpu ")) == 8 * len(drawn.keyed(panel, "node "))
+
+
+def test_a_small_tree_is_drawn_whole():
+    """Each GPU with a card of its own, and a switch for each node."""
+    small = net.Cluster(node(4), 4).picture.panels[0]
+    assert len(drawn.keyed(small, "node ")) == 4
+    assert len(drawn.keyed(small, "gpu ")) == 16
+    assert len(drawn.elements(small, "path")) == 2 * 16
+    assert len(drawn.keyed(small, "leaf")) == 1
+
+
+def test_domains_are_drawn_to_one_scale():
+    eight, rack = net.NVLinkDomain(B200), net.NVLinkDomain(GB200)
+    picture = net.domains(eight, rack)
+    drawn.check(picture)
+    drawn.check(eight.picture)
+    boxes = drawn.keyed(picture.panels[0], "")
+    wide = {key: float(shape.get("width", 0)) for key, shape in boxes.items()}
+    for network in (eight, rack):
+        gpus = [
+            key
+            for key in wide
+            if key.startswith(f"{network.name} ") and key[-1].isdigit()
+        ]
+        assert len(gpus) == network.chips
+        inside, out = (wide[f"{network.name} {w}"] for w in ("NVLink", "network card"))
+        chip = network.chip
+        rates = chip.scale_up_bandwidth / chip.scale_out_bandwidth
+        assert inside / out == pytest.approx(rates, rel=0.01)
+
+
+def test_bars_have_one_scale():
+    groups = {"one": {"a": 900e9, "b": 50e9}, "other": {"c": 682e9, "d": 380e9}}
+    picture = bars("Rates", groups, "bytes/s")
+    drawn.check(picture)
+    wide = {
+        k: float(v.get("width"))
+        for k, v in drawn.keyed(picture.panels[0], "").items()
+        if k
+    }
+    scale = wide["a"] / 900e9
+    for group in groups.values():
+        for name, value in group.items():
+            assert wide[name] == pytest.approx(scale * value, abs=0.1)
+    assert {"18 to 1", "1.8 to 1"} <= drawn.words(picture)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: net.grid(node()), "must be a grid of two rings or lines"),
+        (lambda: net.Torus(TPU_V4, (2, 2, 4)).picture, "whole 4 × 4 × 4 cubes"),
+        (lambda: net.domains(), "must be given NVLink domains"),
+        (lambda: net.domains(net.Cluster(node(), 2)), "must be given NVLink domains"),
+        (lambda: tree(net.Torus(TPU_V5E, (4, 4))), "must be a tree of switches"),
+        (lambda: bars("t", {}, "bytes/s"), "must hold values above 0"),
+        (lambda: bars("t", {"a": {"b": 0}}, "s"), "must hold values above 0"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(make, said):
+    with pytest.raises(ValueError, match=said):
+        make()
