@@ -170,7 +170,7 @@ def _typeset(text: str) -> str:
 
 # The second keeps JupyterLab from taking the keys away.
 _KEYS = 'type="button" data-lm-suppress-shortcuts="true"'
-_LONG = 24  # letters of an option that a third of the width cannot show
+_LONG = 19  # letters of an option that a third of the width cannot show
 _PLAYER = (
     ("back", "Step back", "M5 3v10M13 3 7 8l6 5z"),
     ("play", "Play", "M5 3l8 5-8 5z"),
