@@ -10,10 +10,12 @@ case 3 over X: both operands are split along the contraction: partial sums to ad
 """
 
 from .arrays import array
+from .cases_figure import cases
 from .changes import Change
 from .contraction import Contraction, Crossing, contract
 from .layout import ShardedArray
 from .layout_figure import layouts
+from .matmul_timeline import Overlap
 from .plan import Plan
 from .resharding import Resharding, reshard
 
@@ -21,10 +23,12 @@ __all__ = [
     "Change",
     "Contraction",
     "Crossing",
+    "Overlap",
     "Plan",
     "Resharding",
     "ShardedArray",
     "array",
+    "cases",
     "contract",
     "layouts",
     "reshard",

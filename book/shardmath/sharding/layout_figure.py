@@ -105,13 +105,18 @@ def panel(array, wide: float) -> str:
     return framed(array.notation, describe(array), parts, width, bottom)
 
 
+def rows(array) -> int:
+    """Rows of blocks that are drawn."""
+    return len(_some(array, _drawn(array)[0]))
+
+
 def blocks(array, left: float, top: float, wide: float, high: float) -> Iterator[str]:
     """The blocks of `array` in a frame of that size, with their devices."""
     down, across = _drawn(array)
-    rows, columns = _some(array, down), _some(array, across)
+    lines, columns = _some(array, down), _some(array, across)
     terms = _terms(array, down, across)
-    width, height = wide / len(columns), high / len(rows)
-    for (m, row), (n, column) in product(enumerate(rows), enumerate(columns)):
+    width, height = wide / len(columns), high / len(lines)
+    for (m, row), (n, column) in product(enumerate(lines), enumerate(columns)):
         x, y = left + n * width, top + m * height
         place = (x + 1, y + 1, x + width - 1, y + height - 1)
         if (row, column) not in terms:
