@@ -60,4 +60,4 @@ def _said(name: str, value: float | None, unit: str) -> str:
 
 
 def _colour(name: str) -> str:
-    return name if name in COLOURS else "math"
+    return name if name in COLOURS else "hue7"
