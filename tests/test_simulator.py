@@ -289,8 +289,9 @@ def test_a_trace_draws_itself(op, wires):
 
 
 def test_arrows_lead_from_chip_to_chip():
-    """On a grid without wraparound each runs from beside its source to its target."""
+    """Each runs from beside its source to its target, also where a side closes."""
     grid = (Ring(2, 1e9, 0.0, False), Ring(3, 1e9, 0.0, False))
+    torus = (Ring(3, 1e9, 0.0), Ring(4, 1e9, 0.0))
     rows = (Ring(8, 1e9, 0.0),), (Ring(5, 1e9, 0.0),), (Ring(9, 1e9, 0.0, False),)
 
     def away(point, frame):
@@ -299,7 +300,7 @@ def test_arrows_lead_from_chip_to_chip():
         over = (max(a - p, p - a - side, 0) for p, a in zip(point, (x, y), strict=True))
         return math.hypot(*over)
 
-    for wires in (grid, *rows):
+    for wires in (grid, torus, *rows):
         trace = simulate("all_gather", 1e6, mesh_of(*wires), "X")
         for step in trace.steps:
             (panel,) = trace.show(step.number).panels

@@ -96,6 +96,8 @@ def ends(trace: Trace) -> Picture:
         parts += _sheet(cells, EDGE, 28, wide)
         bottom = 28 + _side(cells, wide) * _shown(cells) + 20
         said = foot or ("pale: a term of a sum" if op in SUMS and not step else "")
+        if not _numbered(cells, wide):
+            said = "pale: a term of a sum" if said.startswith("pale") else "row: a chip"
         parts.append(written(EDGE + TALL, bottom - 2, said or "number: a block"))
         name = f"{title}, {when}"
         panels.append(framed(name, f"{name}. {held}", parts, PANEL, bottom + 6))
@@ -351,7 +353,8 @@ def _scene(trace: Trace, step: int, scene: Scene, filled) -> Iterator[str]:
         yield box(*spot, "network", fill=0.12, edge=0.8)
         yield label(*spot, wires[0].level, "network")
     for link, nbytes in loads.items():
-        width = 1.2 + 1.3 * nbytes / busiest
+        thin, more = (1.2, 1.3) if single else (0.6, 0.6)
+        width = thin + more * nbytes / busiest
         key = "link " + " ".join(map(str, link))
         ways = _straight(scene, link) if single else None
         if ways:
@@ -419,10 +422,11 @@ def _arrow(trace: Trace, scene: Scene, link: Link, width: float, key: str) -> st
     to_x, to_y = scene.corners[target]
     if abs(there - here) > 1:
         rise = 14 if ahead else 8
+        near, far = (0.12, 0.88) if ahead else (0.88, 0.12)  # parts of a side
         if outer == -1:
-            start, end = (x + side / 2, y - 2), (to_x + side / 2, to_y - 2)
+            start, end = (x + near * side, y - 2), (to_x + far * side, to_y - 2)
         else:
-            start, end = (x - 2, y + side / 2), (to_x - 2, to_y + side / 2)
+            start, end = (x - 2, y + near * side), (to_x - 2, to_y + far * side)
         chord = hypot(end[0] - start[0], end[1] - start[1])
         radius = (chord * chord / 4 + rise * rise) / (2 * rise)
         return arc(start, end, radius, left=ahead != (outer == -1), head=True, **style)
@@ -460,13 +464,19 @@ def _side(filled, wide: float) -> float:
     return min(24.0, (wide - TALL) / _shown(filled))
 
 
+def _numbered(cells: list[list[Cell]], wide: float) -> bool:
+    """Whether a cell has room for its number."""
+    side = _side(cells, wide)
+    return side >= LINE and side > text_width(str(_shown(cells) - 1))
+
+
 def _sheet(
     cells: list[list[Cell]], left: float, top: float, wide: float
 ) -> Iterator[str]:
     """Cells by chip and block; numbers where there is room."""
     n, side = _shown(cells), _side(cells, wide)
     left += TALL
-    room = side >= LINE and side > text_width(str(n - 1))
+    room = _numbered(cells, wide)
     for m, row in enumerate(cells[:n]):
         if room:
             base = top + (m + 0.5) * side + 5
