@@ -6,6 +6,7 @@ import pytest
 from shardmath import networks as net
 from shardmath.chips import B200, GB200, H100, TPU_V3, TPU_V4, TPU_V5E, TPU_V5P
 from shardmath.drawing.bars import bars
+from shardmath.drawing.picture import beside
 from shardmath.networks.grid_figure import cube_links
 from shardmath.networks.tree_figure import tree
 
@@ -121,6 +122,16 @@ def test_bars_have_one_scale():
         for name, value in group.items():
             assert wide[name] == pytest.approx(scale * value, abs=0.1)
     assert {"18 to 1", "1.8 to 1"} <= drawn.words(picture)
+
+
+def test_pictures_stand_beside_each_other():
+    ring = net.Ring(4, 50e9, 1e-6)
+    torus = net.grid(net.Network((ring, ring), "a torus of 16"))
+    tree_of_16 = net.Cluster(node(4), 4).picture
+    both = beside("Sixteen chips twice", torus, tree_of_16)
+    assert both.panels == torus.panels + tree_of_16.panels
+    assert torus.desc in both.desc
+    assert tree_of_16.desc in both.desc
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,16 @@ def picture(title: str, desc: str, svg: str) -> Picture:
     return Picture(title, desc, (svg,))
 
 
+def beside(title: str, *pictures: Picture) -> Picture:
+    """The panels of several pictures as those of one.
+
+    Raises:
+        ValueError: as `Picture`.
+    """
+    desc = " ".join(f"{one.title}: {one.desc}" for one in pictures)
+    return Picture(title, desc, tuple(p for one in pictures for p in one.panels))
+
+
 def size(svg: str) -> tuple[float, float]:
     """Width and height of a panel, in its units."""
     _, _, width, height = svg.split('viewBox="', 1)[1].split('"', 1)[0].split()
