@@ -177,4 +177,4 @@ def _node(path: Path, left: float, top: float, gpus: int) -> Iterator[str]:
 
 def _gpu(left: float, top: float, side: float, key: str) -> str:
     spot = (left, top, left + side, top + side)
-    return box(*spot, "ink", fill=0.8, edge=0, round=1, key=key)
+    return box(*spot, "ink", fill=1, edge=0, round=1, key=key)
