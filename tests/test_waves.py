@@ -16,6 +16,7 @@ from shardmath.waves import (
     TiledMatmul,
     Waves,
     dispatch,
+    sawtooth,
     tiles_of,
     timeline,
 )
@@ -121,6 +122,8 @@ def test_a_matmul_that_divides_evenly_reaches_the_peak():
         (lambda: TiledMatmul(8, 10**400, 8, chips.H100), "D = 10+…: must be a finite"),
         (lambda: TiledMatmul(8, 8, 8, "H100"), "chip = 'H100': must be a Chip"),
         (lambda: TiledMatmul(8, 8, 8, chips.H100, precision=[]), "must be one of fp64"),
+        (lambda: sawtooth(132, waves=9), "waves = 9: must be at most 8"),
+        (lambda: sawtooth(0), "sms = 0: must be a whole number from 1"),
         (lambda: TiledMatmul(8, 8, 8, chips.H800).waves, "no source states 'cores'"),
     ],
 )
@@ -172,6 +175,21 @@ def test_a_tile_ends_where_its_time_does_unless_another_follows():
     assert second["x"] + unit - first["x"] == pytest.approx(seconds * unit, abs=0.15)
     (only,) = boxes(timeline(dispatch([1.0] * 132, 132)))
     assert only["width"] == pytest.approx((416 - 12 - only["x"]) / 1.04, abs=0.15)
+
+
+def test_the_sawtooth_stands_on_the_closed_form():
+    """Every foot lies one tile behind full waves, every tip is at the top."""
+    (svg,) = sawtooth(132, waves=6).panels
+    ((line,),) = [re.findall('<polyline[^>]* points="([^"]*)"', svg)]
+    places = [tuple(map(float, point.split(","))) for point in line.split()]
+    left, top, bottom = places[0][0], places[1][1], 300 - 48
+    across = (416 - 12 - left) / (792 - 1)
+    for n, (x, y) in enumerate(places):
+        wave, tip = n // 2, n % 2
+        waves = Waves(132 * (wave + 1) if tip else 132 * wave + 1, 132)
+        assert x == pytest.approx(left + across * (waves.tiles - 1), abs=0.15)
+        assert (bottom - y) / (bottom - top) == pytest.approx(waves.used, abs=0.01)
+    assert re.findall(r">(\d+%)<", svg) == ["50%", "67%", "75%", "80%", "83%"]
 
 
 def settings(seed: int) -> dict:

@@ -17,6 +17,8 @@ from .drawing import svg
 from .drawing.picture import Picture, picture
 from .units import bytes_per_value, positive, show, whole
 
+MOST_TEETH = 8  # of a sawtooth: more cannot be labelled
+
 
 @dataclass(frozen=True)
 class Waves:
@@ -252,6 +254,37 @@ def timeline(schedule: Schedule, title: str = "Tiles on the SMs") -> str:
     marks.append(svg.Line(((ideal, 0), (ideal, schedule.sms)), dashed=True, width=1.5))
     marks.append(svg.Label(ideal, schedule.sms, "ideal", toward="ne"))
     return svg.plot(title, f"{schedule.summary}.", x, y, marks)
+
+
+def sawtooth(sms: int, waves: int = 6) -> Picture:
+    """The used share of the SM time from one tile to so many full waves.
+
+    Each tile over a full wave opens the next, which is a tooth, with its foot labelled.
+
+    Raises:
+        ValueError: sizes that are no whole numbers from 1, or more than 8 waves.
+
+    >>> print(sawtooth(132, waves=2).desc[24:])
+    1 tile uses 0.8%, 133 use 50%. Each multiple of 132 uses all of it.
+    """
+    sms, waves = whole(sms=sms, waves=waves)
+    if waves > MOST_TEETH:
+        raise ValueError(f"waves = {waves}: must be at most {MOST_TEETH}, to be seen")
+    feet = [Waves(wave * sms + 1, sms) for wave in range(waves)]
+    points: list[tuple[float, float]] = []
+    for foot in feet:
+        points += [(foot.tiles, foot.used), (foot.waves * sms, 1.0)]
+    marks: list = [svg.Line(points, "math")]
+    marks += [svg.Label(f.tiles, f.used, f"{f.used:.0%}", toward="s") for f in feet[1:]]
+    x = svg.Axis("tiles", 0, waves * sms, log=False)
+    y = svg.Axis("share of the SM time used", 0, 1, log=False)
+    said = "".join(f", {foot.tiles:,} use {foot.used:.0%}" for foot in feet[1:])
+    title = "Tiles and the used share"
+    desc = (
+        f"Of the time of {sms} SMs, 1 tile uses {feet[0].used:.1%}{said}. "
+        f"Each multiple of {sms} uses all of it."
+    )
+    return picture(title, desc, svg.plot(title, desc, x, y, marks))
 
 
 def _when(run: Run) -> tuple[float, float]:
