@@ -433,6 +433,8 @@ def test_a_picture_without_a_clock_gives_no_time_away():
     assert f"closed form: {time}" in told
     assert not any(time in text or "closed form" in text for text in untold)
     assert {"step 8 of 8", "8 of 8 sums on each"} <= set(untold) & set(told)
+    start = texts(circle(trace, (0,), clock=False).panels[0])
+    assert {"step 0 of 8", "1 of 8 terms in each"} <= set(start)
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def _short(trace: Trace, step: int) -> str:
     n, op = trace.group.size, trace.priced.collective.op
     done, most = finished(trace, step), fullest(trace, step)
     if op in SUMS and not done:
-        return f"{most} of {n} terms at most"
+        return f"{most} of {n} terms {'at most' if step else 'in each'}"
     noun = {"all_gather": "blocks", "all_to_all": "arrived"}.get(op, "sums")
     return f"{done} of {n} {noun} on each"
 
