@@ -2,6 +2,7 @@
 
 import re
 from itertools import pairwise
+from math import log10
 from xml.etree import ElementTree
 
 import pytest
@@ -41,6 +42,14 @@ PLOTS = {
         mark=5,
         xunit="bytes",
     ),
+    "measured": lambda: plots.measured(
+        [(1e3, 2), (1e4, 12), (1e5, 35)],
+        {"ring": [(1e3, 2.5), (1e4, 15)]},
+        "size",
+        "rate",
+        "bytes/s",
+        "bytes",
+    ),
     "ratios": lambda: plots.ratios([("a", 0.5), ("b", 0.7)], "share"),
     "ledger": lambda: plots.ledger(book()),
 }
@@ -79,6 +88,32 @@ def test_the_description_says_the_numbers():
     assert "a 50%, b 70%" in PLOTS["ratios"]().desc
     assert "bends at 240.5 FLOPs per byte" in PLOTS["roofline"]().desc
     assert "AllGather X: predicted 6 MB, compiled 12 MB" in PLOTS["ledger"]().desc
+
+
+def test_measurements_are_dots_and_models_are_lines():
+    """A dot for each measurement, in its place; every line has its name."""
+    picture = PLOTS["measured"]()
+    (panel,) = picture.panels
+    root = ElementTree.fromstring(panel)
+    (x1, y1), (x2, y2), (x3, y3) = (
+        (float(node.get("x")), float(node.get("y")))
+        for node in root.iter()
+        if node.tag.endswith("use") and "currentColor" in node.get("style", "")
+    )
+    assert x2 - x1 == pytest.approx(x3 - x2, abs=0.2)  # ten times the size, twice
+    decade = (y1 - y3) / log10(35 / 2)
+    assert y1 - y2 == pytest.approx(decade * log10(12 / 2), abs=0.2)
+    assert {"ring", "measured"} <= {node.text for node in root.iter()}
+    assert "measured from 2 bytes/s at 1 kB to 35 bytes/s at 100 kB" in picture.desc
+    assert "ring from 2.5 bytes/s at 1 kB to 15 bytes/s at 10 kB" in picture.desc
+
+
+def test_an_axis_of_few_decades_may_have_finer_ticks():
+    """One tick alone says where nothing else lies."""
+    data = [20, 400], {"a": [3, 4], "b": [8, 6]}, "x", "y"
+    rough, fine = (plots.curves(*data, fine=fine).panels[0] for fine in (False, True))
+    assert {">50<", ">5<"} <= set(re.findall(">[0-9]+<", fine))
+    assert not {">50<", ">5<"} & set(re.findall(">[0-9]+<", rough))
 
 
 def test_labels_at_the_right_end_keep_their_distance():

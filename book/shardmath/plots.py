@@ -3,13 +3,13 @@
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from xml.etree import ElementTree
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from .collectives import NAMES
 from .drawing import svg
@@ -122,9 +122,11 @@ def _themed(key: str, value: str, salt: str) -> str:
     return re.sub(r"(?<=#)([mp]\w{10})", rf"\g<1>{salt}", value)
 
 
-def _logarithmic(axis, unit: str) -> None:
-    """Ticks at decades alone, as numbers with a prefix."""
+def _logarithmic(axis, unit: str, fine: bool = False) -> None:
+    """Ticks at decades alone, as numbers with a prefix; at 1, 2 and 5 if `fine`."""
     axis.set_minor_locator(NullLocator())
+    if fine:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(
         FuncFormatter(lambda value, _: show(value, unit) if unit else f"{value:,g}")
     )
@@ -140,6 +142,7 @@ def curves(
     mark: float | None = None,
     colours: Sequence[str] = (MATH, HBM, NETWORK, *OTHERS),
     xunit: str = "",
+    fine: bool = False,
 ) -> Picture:
     """Log-log curves over one x, each labelled at its right end; `mark` is a dashed x.
 
@@ -151,6 +154,7 @@ def curves(
         mark: an x value to mark, such as a crossing.
         colours: one a curve, in order.
         xunit: base unit of x, printed with prefixes; plain numbers if not given.
+        fine: ticks at 1, 2 and 5 of each decade, for curves that span few.
     """
     figure, ax = axes(xlabel, ylabel)
     for y, colour in zip(ys.values(), colours, strict=False):
@@ -165,8 +169,8 @@ def curves(
             (5, 5),
             textcoords="offset points",
         )
-    _logarithmic(ax.xaxis, xunit)
-    _logarithmic(ax.yaxis, unit)
+    _logarithmic(ax.xaxis, xunit, fine)
+    _logarithmic(ax.yaxis, unit, fine)
     ranges = (
         f"{name} from {show(y[0], unit)} to {show(y[-1], unit)}"
         for name, y in ys.items()
@@ -177,6 +181,41 @@ def curves(
         f"{ylabel} against {xlabel}",
         f"Log-log curves over {across}: {'; '.join(ranges)}.",
     )
+
+
+@mpl.rc_context(STYLE)
+def measured(
+    points: Sequence[tuple[float, float]],
+    models: Mapping[str, Sequence[tuple[float, float]]],
+    xlabel: str,
+    ylabel: str,
+    unit: str = "",
+    xunit: str = "",
+    fine: bool = False,
+) -> Picture:
+    """Log-log dots that were measured, and the lines of models held against them.
+
+    Args:
+        points: (x, y) of each measurement, in the order of x.
+        models: (x, y) along each line by its name, which stands under its middle.
+        xlabel, ylabel: what the axes mean.
+        unit, xunit: base units of y and x, printed with prefixes.
+        fine: as for `curves`.
+    """
+    figure, ax = axes(xlabel, ylabel)
+    for (name, line), colour in zip(models.items(), HUES[1:], strict=False):
+        ax.loglog(*zip(*line, strict=True), color=colour)
+        _under(ax, name, line[len(line) // 2], colour)
+    ax.loglog(*zip(*points, strict=True), "o", color=INK, markersize=5)
+    _under(ax, "measured", points[1], INK)
+    _logarithmic(ax.xaxis, xunit, fine)
+    _logarithmic(ax.yaxis, unit, fine)
+    said = (
+        f"{name} from {show(line[0][1], unit)} at {show(line[0][0], xunit)} to "
+        f"{show(line[-1][1], unit)} at {show(line[-1][0], xunit)}"
+        for name, line in {"measured": points, **models}.items()
+    )
+    return shown(figure, f"{ylabel} against {xlabel}", f"{'; '.join(said)}.")
 
 
 def roofline(
@@ -250,6 +289,11 @@ def _label_ends(
 def _beside(ax, text: str, x: float, y: float) -> None:
     """Text to the right of a place."""
     ax.annotate(text, (x, y), (9, 0), textcoords="offset points", va="center")
+
+
+def _under(ax, text: str, place: tuple[float, float], colour: str) -> None:
+    """Text to the right of a place and below it, off a line that rises."""
+    ax.annotate(text, place, (8, -16), textcoords="offset points", color=colour)
 
 
 def _apart(heights: Sequence[float], factor: float) -> list[float]:
