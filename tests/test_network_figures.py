@@ -121,7 +121,7 @@ def test_bars_have_one_scale():
     for group in groups.values():
         for name, value in group.items():
             assert wide[name] == pytest.approx(scale * value, abs=0.1)
-    assert {"18 to 1", "1.8 to 1"} <= drawn.words(picture)
+    assert {"18 to 1", "1.79 to 1"} <= drawn.words(picture)
 
 
 def test_pictures_stand_beside_each_other():

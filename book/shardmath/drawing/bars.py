@@ -41,7 +41,7 @@ def bars(
     parts, said, y = [], [], 0.0
     for heading, group in groups.items():
         ratio = max(group.values()) / min(group.values())
-        far = f"{ratio:.2g} to 1" if len(group) > 1 else ""
+        far = f"{ratio:.3g} to 1" if len(group) > 1 else ""
         parts.append(written(EDGE, y + 18, heading, bold=True))
         if far:
             parts.append(written(WIDEST - EDGE, y + 18, far, anchor="end"))
