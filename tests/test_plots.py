@@ -6,10 +6,13 @@ from math import log10
 from xml.etree import ElementTree
 
 import pytest
+from drawn import texts
 
 from shardmath import plots, roofline
 from shardmath.chips import H100, TPU_V5E
 from shardmath.collectives import Collective
+from shardmath.drawing.labels import text_width
+from shardmath.drawing.picture import WIDEST
 from shardmath.estimate import Roof
 from shardmath.ledger import compare
 from shardmath.tables import table
@@ -154,8 +157,10 @@ def test_table_names_a_row_that_does_not_fit():
 
 
 def test_the_ledger_is_drawn_row_by_row():
-    """Every row has its two bars, as long as its bytes, and its ratio."""
+    """Every row has its two bars, as long as its bytes, its ratio; the title fits."""
     (panel,) = plots.ledger(book()).panels
+    title, (middle, *_) = texts(panel)[-1]
+    assert middle + 1.1 * text_width(title) / 2 < WIDEST  # a reader's font may be wide
     wide = [
         float(end) - float(start)
         for start, end in re.findall(

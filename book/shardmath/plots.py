@@ -348,7 +348,7 @@ def ledger(book: Ledger) -> Picture:
     longest = max(max(r.predicted_sent, r.compiled_sent) for r in book.rows)
     ax.set_xlim(0, 1.25 * longest)
     ax.set_ylim(-0.6, len(names) - 0.4)
-    ax.set_title("grey: predicted, plum: compiled, and their ratio", fontsize=FONT)
+    ax.set_title("grey: predicted, plum: compiled", fontsize=FONT)
     ax.xaxis.set_major_locator(MaxNLocator(3))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: show(v, "bytes")))
     ax.grid(visible=False, axis="y")
