@@ -5,6 +5,7 @@ import io
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from math import ceil, floor, log10
 from xml.etree import ElementTree
 
 import matplotlib as mpl
@@ -123,9 +124,13 @@ def _themed(key: str, value: str, salt: str) -> str:
 
 
 def _logarithmic(axis, unit: str, fine: bool = False) -> None:
-    """Ticks at decades alone, as numbers with a prefix; at 1, 2 and 5 if `fine`."""
+    """Ticks at decades alone, as numbers with a prefix.
+
+    Where one decade alone would have a tick, `fine` adds those at 2 and 5.
+    """
     axis.set_minor_locator(NullLocator())
-    if fine:
+    low, high = map(log10, axis.get_view_interval())
+    if fine and floor(high) - ceil(low) < 1:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(
         FuncFormatter(lambda value, _: show(value, unit) if unit else f"{value:,g}")
@@ -154,7 +159,7 @@ def curves(
         mark: an x value to mark, such as a crossing.
         colours: one a curve, in order.
         xunit: base unit of x, printed with prefixes; plain numbers if not given.
-        fine: ticks at 1, 2 and 5 of each decade, for curves that span few.
+        fine: ticks at 1, 2 and 5 on an axis that has one decade alone.
     """
     figure, ax = axes(xlabel, ylabel)
     for y, colour in zip(ys.values(), colours, strict=False):
