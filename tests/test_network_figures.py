@@ -58,7 +58,7 @@ def test_a_cube_has_an_optical_link_at_every_chip_of_every_face(torus):
     assert sum(map(len, leaving.values())) * torus.cubes == torus.optical_links
     drawn.check(torus.picture)
     assert len(drawn.keyed(torus.picture.panels[0], "optical ")) == 96
-    said = "through 6 faces: 16 optical each, 96 in all"
+    said = "through 6 faces: 16 optical leads each, 96 in all"
     assert said in drawn.words(torus.picture)
 
 

@@ -101,7 +101,7 @@ def cube(network: Network) -> Picture:
     said = (
         f"inside: {len(inside)} electrical links",
         f"through {len(leaving)} faces: {' or '.join(map(str, sorted(each)))} "
-        f"optical each, {many} in all",
+        f"optical leads each, {many} in all",
     )
     foot = place((0, NEAR - 1, 0))[1] + 54
     parts.append(written(EDGE, foot, said[0]))
@@ -110,7 +110,8 @@ def cube(network: Network) -> Picture:
     name = f"A cube of {network.name}"
     desc = (
         f"{NEAR**3} chips in a cube of four by four by four, one of {cubes} in the "
-        f"slice; {said[0]}, {said[1]}, to the opposite face or the next cube."
+        f"slice; {said[0]}, {said[1]}, by way of switches to the "
+        "opposite face or the next cube."
     )
     return picture(name, desc, framed(name, desc, parts, WIDEST, foot + 32))
 

@@ -46,7 +46,7 @@ def _said(tpu: Chip) -> dict:
     each = tpu.mxus // cores
     vector = ["VPU"]
     if "lanes" in tpu.facts:
-        vector.append(f"{tpu.lanes:,} lanes")
+        vector.append(f"{tpu.lanes:,} units")
     if {"lanes", "clock"} <= set(tpu.facts):
         vector.append(show(tpu.vector_flops / cores, "OPs/s"))
     return {
