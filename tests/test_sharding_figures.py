@@ -49,6 +49,23 @@ def test_a_case_names_what_moves_on_its_arrows(case, mesh):
     assert f"moved: {op.plan.moves.replace('_', '')}" in drawn.words(picture)
 
 
+@pytest.mark.parametrize("line", [*FOUR.values(), "A[I, J_X] · B[J_X, K] -> C[I, K_X]"])
+def test_no_arrow_runs_through_what_it_says(line):
+    """Neither the shaft, drawn as two pieces, nor the head touches a text."""
+    (panel,) = cases(op_of(line)).panels
+    pieces = [
+        [tuple(map(float, corner.split())) for corner in node.get("d")[1:].split("L")]
+        for node in drawn.elements(panel, "path")
+        if "--sm-network" in node.get("stroke", "")
+    ]
+    assert len(pieces) == 2 * len(op_of(line).plan.moved)
+    for (x, start), (_, end) in pieces:
+        assert abs(end - start) > 4
+        for said, (left, top, right, bottom) in drawn.texts(panel):
+            clear = max(start, end) < top or min(start, end) > bottom
+            assert clear or not left < x < right, said
+
+
 def test_four_cases_are_four_panels():
     picture = cases(*map(op_of, FOUR.values()))
     drawn.check(picture)

@@ -12,7 +12,8 @@ from .layout_figure import blocks, rows
 EDGE, WIDE, HIGH = 12, 108, 88  # width of an array, and its least height
 ROW = 18  # least height of a block
 BETWEEN = 34  # two arrays of one line
-WAY = 46  # from the line that is asked for to the one that is multiplied
+WAY = 62  # from the line that is asked for to the one that is multiplied
+CLEAR = 13  # from the middle of what an arrow says to where its shaft stops
 
 
 def cases(*ops: Contraction) -> Picture:
@@ -70,17 +71,22 @@ def _panel(op: Contraction) -> str:
 def _way(
     x: float, top: float, bottom: float, moved: list[Change], upward: bool
 ) -> Iterator[str]:
-    """An arrow with the collectives on it; a thin line where nothing moves."""
+    """An arrow that says its collectives; a thin line where nothing moves.
+
+    The shaft stops above the words and goes on below them.
+    """
     if not moved:
         yield line((x, top), (x, bottom), width=1, dashed=True, opacity=0.6)
         return
-    points = ((x, bottom), (x, top)) if upward else ((x, top), (x, bottom))
-    yield line(*points, colour="network", width=3, heads="end")
+    start, end = (bottom, top) if upward else (top, bottom)
+    middle = (top + bottom) / 2
+    clear = -CLEAR if upward else CLEAR
+    yield line((x, start), (x, middle - clear), colour="network", width=3)
+    yield line((x, middle + clear), (x, end), colour="network", width=3, heads="end")
     words = ", ".join(step.title for step in moved)
     half = text_width(words) / 2
-    middle = min(max(x, EDGE + half), WIDEST - EDGE - half)
-    y = (top + bottom) / 2 + (7 if upward else 2)
-    yield written(middle, y, words, "network", "middle")
+    left = min(max(x, EDGE + half), WIDEST - EDGE - half)
+    yield written(left, middle + 4, words, "network", "middle")
 
 
 def _lefts() -> list[float]:
