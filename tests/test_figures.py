@@ -213,3 +213,18 @@ def test_stops_are_printed_as_one_says_them():
 def test_a_figure_that_cannot_be_is_refused_at_once(changes, message):
     with pytest.raises(ValueError, match=message):
         replace(ROOFLINE, **changes)
+
+
+@pytest.mark.parametrize(("chip", "versus"), [("H100", "H200"), ("H200", "H100")])
+def test_of_two_slopes_the_label_of_the_upper_is_over_it(chip, versus):
+    """Each rate stands on its own side, or it would name the other chip's line."""
+    svg = figures.find("roofline").draw(chip=chip, versus=versus).svg
+    place = {
+        text: (float(x), float(y))
+        for x, y, text in re.findall(
+            r'<text[^>]* x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]+)<', svg
+        )
+    }
+    fast, slow = place["4.8 TB/s"], place["3.35 TB/s"]
+    assert fast[0] < slow[0]
+    assert fast[1] < slow[1]

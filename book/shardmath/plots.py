@@ -258,7 +258,7 @@ def roofline(
     said = [f"{r.name}: bends at {r.ridge:,.4g} FLOPs per byte, flat at "
             f"{show(r.peak, 'FLOPs/s')}" for r in roofs]  # fmt: skip
     said += [
-        f"{name} at {intensity:,.3g} FLOPs per byte, {show(rate, 'FLOPs/s')}"
+        f"{name} at {show(intensity, 'FLOPs/byte')}, {show(rate, 'FLOPs/s')}"
         for name, intensity, rate in points
         if name
     ]

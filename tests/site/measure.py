@@ -59,4 +59,9 @@ def reading(page, url: str) -> Reading:
     page.add_init_script('localStorage.setItem("shardmath.guesses.asks", "no")')
     page.goto(url, wait_until="networkidle")
     page.wait_for_function("document.fonts.status === 'loaded'")
+    return measured(page)
+
+
+def measured(page) -> Reading:
+    """The same of a page that is open, 1280 × 900 and as it is."""
     return Reading(**page.evaluate(MEASURE))

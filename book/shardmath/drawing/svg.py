@@ -172,7 +172,8 @@ def plot(
     parts += [_polyline(line, points) for line, points in lines]
     parts += [_circle(dot, *centre) for dot, centre in dots]
     taken = [(px - 7, py - 7, px + 7, py + 7) for _, (px, py) in dots]
-    ink = [p for _, points in lines for p in along(points)]
+    # Labels keep off curves; over a guide, which is thin, their seam is enough.
+    ink = [p for line, points in lines if line.width > 1 for p in along(points)]
     for label in (m for m in marks if isinstance(m, Label)):
         box = place(label.text, at(label.x, label.y), label.toward, frame, taken, ink)
         taken.append(box)

@@ -100,6 +100,7 @@ def _picture(title: str, summary: str, cases: list[Case], stops: list[float]) ->
     )
     intensity = cases[0].estimate.intensity  # of the matmul: the same on every chip
     highest = max(roof.peak for roof in roofs)
+    widest = max(roof.bandwidth for roof in roofs)
     foot = (intensity, y.low)
     head = (intensity, max(roof.at(intensity) for roof in roofs))
     lines = [svg.Line((foot, head), dashed=True, width=1, key="intensity")]
@@ -119,6 +120,7 @@ def _picture(title: str, summary: str, cases: list[Case], stops: list[float]) ->
             svg.Dot(intensity, rate, hollow=bool(second), key=f"point {second}"),
         ]
         above = "nw" if roof.peak == highest else "sw"
+        left = "nw" if len(roofs) > 1 and roof.bandwidth == widest else "se"
         labels += [
             svg.Label(x.high, roof.peak, peak, "math", above, f"peak's {second}"),
             svg.Label(
@@ -126,7 +128,7 @@ def _picture(title: str, summary: str, cases: list[Case], stops: list[float]) ->
                 roof.at(third),
                 memory,
                 "HBM",
-                "nw" if second else "se",
+                left,
                 f"slope's {second}",
             ),
         ]
