@@ -20,7 +20,7 @@ from shardmath.figures.ring import BOTH
 from shardmath.mesh import Mesh
 from shardmath.networks import LATENCY, Network, Ring, Torus
 from shardmath.simulator import circle, simulate
-from shardmath.simulator.circle_figure import CELL, LETTERS, panel, said
+from shardmath.simulator.circle_figure import CELL, LANE, LETTERS, panel, said
 from shardmath.simulator.terms import complete, finished, held, parcels
 from shardmath.units import show
 
@@ -237,6 +237,24 @@ def test_what_a_link_carries_is_written_between_its_chips(trace):
             one = "½" * (blocks < 1) + f"{LETTERS[a]}{b}"
             wanted[frozenset(link), one if len(sent) == 1 else f"{blocks:g}"] += 1
         assert found == wanted
+
+
+@pytest.mark.parametrize("n", [4, 6, 8])
+def test_half_a_piece_is_named_inside_the_picture_and_beside_its_arrow(n):
+    """In wide letters: ½ of 0.97 of the size, a capital of 0.8, a digit of 0.64."""
+    svg = panel(ring("all_to_all", n, False), n // 2)
+    width = float(ElementTree.fromstring(svg).get("viewBox").split()[2])
+    chips = [((a + c) / 2, (b + d) / 2) for a, b, c, d in plates(svg)]
+    middle = width / 2, sum(y for _, y in chips) / n
+    radius = math.dist(middle, chips[0])
+    names = [(text.text, x, y) for text, x, y in written(svg) if "½" in text.text]
+    assert len(names) == 2 * n
+    for text, x, y in names:
+        half = FONT * (0.97 + 0.8 + 0.64) / 2
+        assert 0 <= x - half < x + half <= width, text
+        outside = math.dist(middle, (x, y - 5)) > radius
+        if outside and abs(y - 5 - middle[1]) < FONT / 2:
+            assert abs(x - middle[0]) - half > radius + LANE, text
 
 
 @given(traces())

@@ -24,7 +24,7 @@ SIDES = {
 def text_width(text: str) -> float:
     """Upper estimate of the width of `text` in a usual sans-serif face."""
     narrow = sum(c in "iljtfrI.,:;·'|()[] " for c in text)
-    wide = sum(c in "MWmw%@→≥≤" or (c.isupper() and c != "I") for c in text)
+    wide = sum(c in "MWmw%@→≥≤½" or (c.isupper() and c != "I") for c in text)
     return FONT * (0.36 * narrow + 0.76 * wide + 0.6 * (len(text) - narrow - wide))
 
 

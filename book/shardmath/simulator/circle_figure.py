@@ -39,6 +39,7 @@ HERE = (0, 0, CELL, CELL)  # a slot, for a mark that has a transform
 PAD, HEAD = 5, 18  # of a plate: its border, and the line with its name
 WIDE, LANE = 172, 6  # radius at most; from there to the links of either direction
 GAP, TALL = 5, 7  # from a link to its name; half the height of a name
+EDGE = 3  # of the picture, free of names
 LOWER = 6  # of the clock: below the upper plates, whose corners come near
 MOST = 8  # chips: the letters of their blocks must be readable
 LETTERS = "ABCDEFGH"
@@ -207,9 +208,15 @@ class _Circle:
 
     @cached_property
     def radius(self) -> float:
-        """As large as the width allows, with room for arcs beside the plates."""
+        """As large as the width allows, with room for arcs beside the plates.
+
+        Half a piece of an AllToAll has the longest name, which may stand at the side.
+        """
         wide = max(abs(math.cos(angle)) for angle in self.angles)
-        return min((WIDEST - 2 - self.plate[0]) / 2 / wide, WIDE)
+        most = (WIDEST - 2 - self.plate[0]) / 2 / wide
+        if self.slots == self.chips:
+            return min(most, WIDE)
+        return min(most, WIDEST / 2 - EDGE - text_width("½A0") - GAP - LANE)
 
     @cached_property
     def centre(self) -> Point:
@@ -343,7 +350,7 @@ def _load(
         angle = first + (last - first) * share
         beside = abs(math.cos(angle)) * wide + abs(math.sin(angle)) * TALL
         x, y = ring.at(angle, radius + out * (beside + GAP))
-        return min(x, WIDEST - wide), y
+        return min(max(x, wide + EDGE), WIDEST - wide - EDGE), y
 
     def hidden(share: float) -> tuple[float, float]:
         seen = _around(spot(share), wide, TALL)
