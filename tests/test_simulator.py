@@ -361,6 +361,27 @@ def test_links_that_do_the_same_share_a_lane():
     assert "closed form, " in " ".join(said)
 
 
+@pytest.mark.parametrize("nodes", [2, 3, 4, 5])
+@pytest.mark.parametrize("adds", [False, True])
+def test_the_closed_form_crosses_no_number_of_a_step(nodes, adds):
+    """Where its line meets a box, the number stands beside it, still in the box."""
+    cluster = Cluster(NVLinkDomain(H100, reduces=adds), nodes)
+    trace = simulate("all_reduce", 64e6, Mesh(cluster, {"X": 8 * nodes}), "X")
+    (panel,) = trace.picture.panels
+    (line,) = (p for p in drawn.elements(panel, "path") if p.get("stroke-dasharray"))
+    closed = float(re.match(r"M([\d.]+)", line.get("d"))[1])
+    numbers = [(said, box) for said, box in drawn.texts(panel) if said in "12345678"]
+    steps = {
+        key.split()[-1]: (float(box.get("x")), float(box.get("width")))
+        for key, box in drawn.keyed(panel, "(").items()
+    }
+    assert len(numbers) > 1
+    for said, (first, _, last, _) in numbers:
+        left, wide = steps[said]
+        assert left <= first < last <= left + wide
+        assert not first < closed < last, said
+
+
 def test_large_groups_say_what_they_leave_out():
     line = simulate("all_gather", 1e6, mesh_of(Ring(40, 1e9, 0.0, False)), "X")
     assert "more kinds of links are not drawn" in line.picture.desc

@@ -11,7 +11,7 @@ from itertools import accumulate
 from math import ceil, hypot, isqrt
 
 from ..collectives.crossings import link_bandwidth
-from ..drawing.labels import FONT, Point, text_width
+from ..drawing.labels import FONT, Box, Point, text_width
 from ..drawing.picture import WIDEST, Picture, picture
 from ..drawing.shapes import arc, box, framed, label, line, written
 from ..drawing.theme import HUES, hue
@@ -123,6 +123,7 @@ def timeline(trace: Trace) -> Picture:
     drawn = lanes[:LANES]
     title = trace.priced.collective.title
     parts, y = [written(EDGE, 18, title)], 24.0
+    closed, numbers = at(trace.priced.seconds), text_width(str(len(trace.steps))) + 2
     starts = [0.0, *accumulate(step.seconds for step in trace.steps)]
     for schedule, links in drawn:
         parts.append(written(EDGE, y + 17, _said(trace, links)))
@@ -138,13 +139,14 @@ def timeline(trace: Trace) -> Picture:
             spot = (sent, y, done, y + LANE)
             key = f"{links[0]} step {n}"
             parts.append(box(*spot, "network", fill=0.3, edge=0.9, round=2, key=key))
-            if text_width(str(len(trace.steps))) + 2 < done - at(start):
-                parts.append(label(*spot, str(n)))
+            room = _beside(spot, closed, numbers)
+            fits = room == spot or numbers < room[2] - room[0]
+            if fits and numbers < done - at(start):
+                parts.append(label(*room, str(n)))
         y += LANE + 4
     left = len(lanes) - len(drawn)
     parts += _stairs(trace, starts, at, y + TALL)
     bottom = y + TALL + STAIRS
-    closed = at(trace.priced.seconds)
     parts.append(
         line((closed, 24 + TALL - 4), (closed, bottom), width=1.5, dashed=True)
     )
@@ -168,6 +170,14 @@ def timeline(trace: Trace) -> Picture:
     if left:
         desc += f" {more[0].upper()}{more[1:]}."
     return picture(title, desc, framed(title, desc, parts, WIDEST, bottom))
+
+
+def _beside(spot: Box, x: float, wide: float) -> Box:
+    """A box, or the wider part of it beside x if a line there would cross its label."""
+    left, top, right, bottom = spot
+    if abs(x - (left + right) / 2) > wide / 2:
+        return spot
+    return (left, top, x, bottom) if x - left > right - x else (x, top, right, bottom)
 
 
 Spell = tuple[float, float] | None  # seconds of latency, and of bytes
