@@ -39,7 +39,7 @@ CONFIG = {"title": "A book", "author": "two", "copyright": "2026"}
 
 
 @pytest.mark.parametrize(
-    "name", ["chapters/04_networks", "exercises/01_rooflines", "book/hardware"]
+    "name", ["chapters/02_tpus", "exercises/01_rooflines", "book/hardware"]
 )
 def test_a_page_prints_whole_and_light(new_page, site_url, name):
     """From the dark too: title, folds and figures, nothing cut, nothing to press."""
