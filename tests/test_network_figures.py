@@ -1,5 +1,8 @@
 """Pictures of networks: drawn from the links and rates that prices are made of."""
 
+import re
+from math import hypot, sqrt
+
 import drawn
 import pytest
 
@@ -7,7 +10,7 @@ from shardmath import networks as net
 from shardmath.chips import B200, GB200, H100, TPU_V3, TPU_V4, TPU_V5E, TPU_V5P
 from shardmath.drawing.bars import bars
 from shardmath.drawing.picture import beside
-from shardmath.networks.grid_figure import cube_links
+from shardmath.networks.grid_figure import DOT, cube_links
 from shardmath.networks.tree_figure import tree
 
 SLICES = [(1, 16), (2, 2), (4, 4), (8, 16), (16, 8), (16, 16)]
@@ -36,6 +39,22 @@ def test_only_links_that_close_a_side_are_arcs():
     shapes = drawn.keyed(torus.picture.panels[0], "link ")
     arcs = {key for key, shape in shapes.items() if "A" in shape.get("d")}
     assert arcs == {f"link {16 * row} {16 * row + 15}" for row in range(8)}
+
+
+@pytest.mark.parametrize("side", [4, 8])
+def test_the_arcs_of_a_small_torus_clear_its_chips_and_leave_room(side):
+    ring = net.Ring(side, 50e9, 1e-6)
+    picture = net.grid(net.Network((ring, ring), f"a torus of {side**2}"))
+    shapes = drawn.keyed(picture.panels[0], "link ").values()
+    arcs = [shape.get("d") for shape in shapes if "A" in shape.get("d")]
+    assert len(arcs) == 2 * side
+    for path in arcs:
+        ax, ay, radius, _, _, _, _, bx, by = map(float, re.findall(r"[\d.]+", path))
+        half = hypot(bx - ax, by - ay) / 2
+        pitch, depth = 2 * half / (side - 1), sqrt(radius**2 - half**2)
+        highest = radius - depth
+        over_the_first = sqrt(radius**2 - (half - pitch) ** 2) - depth
+        assert DOT < over_the_first < highest < pitch / 2
 
 
 def test_a_long_side_is_cut_in_its_middle():

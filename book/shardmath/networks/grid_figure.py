@@ -20,7 +20,7 @@ EDGE, HEAD, SIDE = (
     30,
     62,
 )  # free at the right, at the top, and for words at the left
-PITCH, DOT = 30, 4  # from chip to chip at most, and the radius of one
+PITCH, DOT = 40, 4  # from chip to chip at most, and the radius of one
 NEAR = 4  # chips along a side of a cube
 
 
@@ -166,13 +166,14 @@ def _side(dim: Ring, way: str) -> str:
 def _link(a: Point, b: Point, pitch: float, key: str) -> str:
     """Straight to a neighbour; an arc that closes a row above it, a column at its left.
 
-    Long arcs stay off the neighbouring row.
+    An arc passes over the dot next to its end, and stays off the neighbouring row.
     """
     (ax, ay), (bx, by) = a, b
     chord = hypot(bx - ax, by - ay)
     if chord < 1.5 * pitch:
         return line(a, b, colour="network", width=1.5, key=key)
-    rise = 0.62 * pitch
+    steps = chord / pitch
+    rise = min(0.62 * pitch, (DOT + 5) * steps**2 / 4 / (steps - 1))
     radius = (chord * chord / 4 + rise * rise) / (2 * rise)
     down = ax == bx
     return arc(a, b, radius, colour="network", width=1.5, left=down, key=key)
