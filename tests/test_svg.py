@@ -1,5 +1,6 @@
 """The plotter: what it draws stays in the frame, is the same everywhere, and is XML."""
 
+import itertools
 import math
 import random
 import re
@@ -132,3 +133,15 @@ def test_a_label_crosses_a_thin_line_rather_than_go_far():
     box = labels.place("roof", (150, 100), "n", (0, 0, 300, 200), [], dots)
     assert any(box[0] < u < box[2] and box[1] < v < box[3] for u, v in dots)
     assert 0 <= 100 - box[3] <= 8
+
+
+@pytest.mark.parametrize("high", [1e5, 1e6, 1e8])
+def test_the_labels_of_an_axis_do_not_touch_and_stand_evenly(high):
+    """Where not all have room, every second or third is written, and no other."""
+    x = svg.Axis("x", 1, high)
+    drawn = list(boxes(svg.plot("t", "d", x, Y, [])))
+    below = [(t, b) for t, b in drawn if svg.HEIGHT - 35 < b[3] < svg.HEIGHT - 15]
+    ticks = [float(text.replace(",", "")) for text, _ in below]
+    assert len(ticks) >= 3
+    assert len({round(math.log10(b / a)) for a, b in itertools.pairwise(ticks)}) == 1
+    assert all(a[2] + 4 <= b[0] for (_, a), (_, b) in itertools.pairwise(below))

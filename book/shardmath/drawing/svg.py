@@ -7,6 +7,7 @@ page into the dark. Labels look for a free place and are never clipped.
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ..units import show
 from .labels import along, place, text_width
@@ -15,6 +16,7 @@ from .theme import paint
 
 WIDTH, HEIGHT = 416, 300
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 30, 48
+SPACE = 5  # between two labels of an axis
 FRAME = (LEFT + 3, TOP + 1, WIDTH - RIGHT - 2, HEIGHT - BOTTOM - 2)  # for labels
 
 
@@ -204,15 +206,14 @@ def message(title: str, text: str) -> str:
 
 def _axes(x: Axis, y: Axis, at, left: float) -> Iterable[str]:
     bottom, top = HEIGHT - BOTTOM, TOP
-    paths, free = [], 0.0  # no number is written over the one before
+    paths, spots = [], []
     for value in x.ticks():
         px, _ = at(value, y.low)
         paths.append(f"M{number(px)} {bottom}V{top}")
         half = text_width(x.text(value)) / 2
-        px = min(px, WIDTH - half)
-        if px - half >= free:
-            yield written(px, bottom + 20, x.text(value), anchor="middle")
-            free = px + half
+        spots.append((min(px, WIDTH - half), half, x.text(value)))
+    for px, _, text in spots[:: _every(spots)]:
+        yield written(px, bottom + 20, text, anchor="middle")
     for value in y.ticks():
         _, py = at(x.low, value)
         paths.append(f"M{number(left)} {number(py)}H{WIDTH - RIGHT}")
@@ -225,6 +226,20 @@ def _axes(x: Axis, y: Axis, at, left: float) -> Iterable[str]:
     )
     yield written(WIDTH - RIGHT, HEIGHT - 8, x.label, anchor="end")
     yield written(4, 16, y.label)
+
+
+def _every(spots: Sequence[tuple[float, float, str]]) -> int:
+    """The fewest ticks to count on from one label to the next, so that none touch.
+
+    >>> _every([(0, 10, "a"), (15, 10, "b"), (30, 10, "c")])
+    2
+    """
+    for step in range(1, len(spots)):
+        kept = spots[::step]
+        if all(b - right - (a + left) >= SPACE
+               for (a, left, _), (b, right, _) in pairwise(kept)):  # fmt: skip
+            return step
+    return max(len(spots), 1)
 
 
 def _polyline(line: Line, points: list[tuple[float, float]]) -> str:
