@@ -8,7 +8,7 @@ import pytest
 
 from shardmath import networks as net
 from shardmath.chips import B200, GB200, H100, TPU_V3, TPU_V4, TPU_V5E, TPU_V5P
-from shardmath.drawing.bars import bars
+from shardmath.drawing.groups import groups
 from shardmath.drawing.picture import beside
 from shardmath.networks.grid_figure import DOT, cube_links
 from shardmath.networks.tree_figure import tree
@@ -128,8 +128,8 @@ def test_domains_are_drawn_to_one_scale():
 
 
 def test_bars_have_one_scale():
-    groups = {"one": {"a": 900e9, "b": 50e9}, "other": {"c": 682e9, "d": 380e9}}
-    picture = bars("Rates", groups, "bytes/s")
+    values = {"one": {"a": 900e9, "b": 50e9}, "other": {"c": 682e9, "d": 380e9}}
+    picture = groups("Rates", values, "bytes/s")
     drawn.check(picture)
     wide = {
         k: float(v.get("width"))
@@ -137,7 +137,7 @@ def test_bars_have_one_scale():
         if k
     }
     scale = wide["a"] / 900e9
-    for group in groups.values():
+    for group in values.values():
         for name, value in group.items():
             assert wide[name] == pytest.approx(scale * value, abs=0.1)
     assert {"18 to 1", "1.79 to 1"} <= drawn.words(picture)
@@ -161,8 +161,8 @@ def test_pictures_stand_beside_each_other():
         (lambda: net.domains(), "must be given NVLink domains"),
         (lambda: net.domains(net.Cluster(node(), 2)), "must be given NVLink domains"),
         (lambda: tree(net.Torus(TPU_V5E, (4, 4))), "must be a tree of switches"),
-        (lambda: bars("t", {}, "bytes/s"), "must hold values above 0"),
-        (lambda: bars("t", {"a": {"b": 0}}, "s"), "must hold values above 0"),
+        (lambda: groups("t", {}, "bytes/s"), "must hold values above 0"),
+        (lambda: groups("t", {"a": {"b": 0}}, "s"), "must hold values above 0"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(make, said):
