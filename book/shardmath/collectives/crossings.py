@@ -47,82 +47,56 @@ def cuts(wires: Wires, traffic: Flows, one_way: bool = False) -> Cuts:
     Cuts(levels=(('ICI', 2e-11),), latency=1e-06)
     """
     total = math.prod(w.size for w in wires)
-    found = {}
+    late, found = [0.0] * len(traffic), {}
     for dim, w in enumerate(wires):
         counted = _units_left if isinstance(w, Switch) else _planes_crossed
-        if crossed := counted(wires, dim, traffic, one_way):
+        crossed, hops = counted(wires, dim, traffic, one_way)
+        for i, n in enumerate(hops):
+            late[i] += n * w.latency
+        if crossed:
             stack = dim - len(_above(wires, dim))
             beside = total // math.prod(v.size for v in wires[stack : dim + 1])
             found[dim] = crossed / (beside * w.bandwidth)
     busiest = tuple((wires[dim].level, seconds) for dim, seconds in found.items())
-    late = _latencies(wires, one_way)
-    longest = max((late[source, target] for source, target, _ in traffic), default=0.0)
-    return Cuts(busiest or (("", 0.0),), longest)
+    return Cuts(busiest or (("", 0.0),), max(late, default=0.0))
 
 
-class _Latencies(dict):
-    """Of the way from one chip to another, kept: its hops, and its stops at switches.
-
-    What has crossed a higher switch of a stack does not stop at those under it.
-    """
-
-    def __init__(self, wires: Wires, one_way: bool) -> None:
-        self.wires, self.one_way, self.places = wires, one_way, _places(wires)
-
-    def __missing__(self, way: tuple[int, int]) -> float:
-        here, goal = (self.places[chip] for chip in way)
-        late = 0.0
-        for dim, w in enumerate(self.wires):
-            if here[dim] == goal[dim]:
-                continue
-            hops = 1
-            if isinstance(w, Ring):
-                hops = _all_turns(w, self.one_way)[here[dim], goal[dim]][0][1]
-            elif (above := len(_above(self.wires, dim))) and (
-                here[dim - above : dim] != goal[dim - above : dim]
-            ):
-                hops = 0
-            late += hops * w.latency
-        self[way] = late
-        return late
-
-
-@lru_cache(maxsize=64)
-def _latencies(wires: Wires, one_way: bool) -> _Latencies:
-    return _Latencies(wires, one_way)
-
-
-def _planes_crossed(wires, dim: int, traffic: Flows, one_way: bool) -> float:
-    """Of a ring or line: bytes over its busiest plane."""
-    w, along = wires[dim], _along(wires, dim)
+def _planes_crossed(wires, dim: int, traffic: Flows, one_way: bool):
+    """Of a ring or line: bytes over its busiest plane, and the hops of each way."""
+    w, places = wires[dim], _places(wires)
     turns = _all_turns(w, one_way)
+    along = [place[dim] for place in places]
+    ways = [(along[source], along[target]) for source, target, _ in traffic]
     between: dict = defaultdict(float)  # two places along the ring → bytes
-    for source, target, nbytes in traffic:
-        between[along[source], along[target]] += nbytes
+    for way, (_, _, nbytes) in zip(ways, traffic, strict=True):
+        between[way] += nbytes
+    # Both ways round are equally long where there are two.
+    far = {way: turns[way][0][1] if turns[way] else 0 for way in between}
     planes: dict = defaultdict(float)
     for (here, goal), nbytes in between.items():
         for sign, hops, part in turns[here, goal]:
             for hop in range(hops):
                 planes[sign, (here + sign * hop) % w.size] += part * nbytes
-    return max(planes.values(), default=0.0)
+    return max(planes.values(), default=0.0), [far[way] for way in ways]
 
 
-def _units_left(wires, dim: int, traffic: Flows, one_way: bool) -> float:
-    """Of a switch: bytes in or out of its busiest unit."""
+def _units_left(wires, dim: int, traffic: Flows, one_way: bool):
+    """Of a switch: bytes in or out of its busiest unit, and whether each way stops.
+
+    What has crossed a higher switch of the same stack does not stop at this one.
+    """
     stack, places = dim - len(_above(wires, dim)), _places(wires)
     units = [place[stack : dim + 1] for place in places]
+    over = [place[stack:dim] for place in places]
     moved: dict = defaultdict(float)
+    hops = []
     for source, target, nbytes in traffic:
-        if units[source] != units[target]:
+        leaves = units[source] != units[target]
+        if leaves:
             moved[1, units[source]] += nbytes
             moved[-1, units[target]] += nbytes
-    return max(moved.values(), default=0.0)
-
-
-@lru_cache(maxsize=64)
-def _along(wires: Wires, dim: int) -> list[int]:
-    """Of each chip, its place along one dimension."""
-    return [place[dim] for place in _places(wires)]
+        hops.append(int(leaves and over[source] == over[target]))
+    return max(moved.values(), default=0.0), hops
 
 
 @lru_cache(maxsize=64)
