@@ -76,7 +76,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Sum:
-    """All rows of a ledger over the same axes, whatever the operations."""
+    """Rows of a ledger together: those over the same axes, or all of them."""
 
     rows: tuple[Row, ...]
 
@@ -117,7 +117,7 @@ class Ledger:
         1.0 where both are nothing; `inf` where nothing was predicted. Rows that are too
         high and too low can add up to 1: ask `exact`.
         """
-        return _ratio(self.compiled_sent, self.predicted_sent)
+        return Sum(self.rows).ratio
 
     @property
     def exact(self) -> bool:
@@ -148,12 +148,12 @@ class Ledger:
     @property
     def predicted_sent(self) -> float:
         """Bytes that one device sends in all, as predicted."""
-        return sum(row.predicted_sent for row in self.rows)
+        return Sum(self.rows).predicted_sent
 
     @property
     def compiled_sent(self) -> float:
         """Bytes that one device sends in all, as compiled."""
-        return sum(row.compiled_sent for row in self.rows)
+        return Sum(self.rows).compiled_sent
 
     @property
     def table(self) -> Table:

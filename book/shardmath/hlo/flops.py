@@ -3,14 +3,13 @@
 from collections.abc import Mapping
 from math import prod
 
-from .reading import BROKEN, CALLS, check_names
+from .reading import CALLS, check_names
 from .text import (
     Computation,
     Instruction,
     Module,
-    UnknownTurnsError,
-    UnreadableLineError,
     parse,
+    taken_apart,
 )
 from .trip_counts import (
     Arguments,
@@ -102,12 +101,8 @@ def _run(
     """FLOPs of one run of `where`."""
     total = 0.0
     for line in where.instructions.values():
-        try:
+        with taken_apart(line):
             total += _of(module, where, line, arguments, trips)
-        except (UnknownTurnsError, UnreadableLineError):
-            raise
-        except BROKEN as error:
-            raise UnreadableLineError(line, error) from error
     return total
 
 

@@ -11,9 +11,8 @@ from .text import (
     Computation,
     Instruction,
     Module,
-    UnknownTurnsError,
-    UnreadableLineError,
     parse,
+    taken_apart,
 )
 from .transfers import (
     Transfer,
@@ -34,15 +33,6 @@ from .trip_counts import (
 )
 
 CALLS = {"fusion", "call", "custom-call", "async-start", "call-start"}
-# What a line that is not HLO may raise when it is taken apart.
-BROKEN = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
 
 
 @dataclass(frozen=True)
@@ -206,17 +196,13 @@ def _walk(
     moved = _transfers(program, where, fused)
     found: list[CompiledCollective] = []
     for line in where.instructions.values():
-        try:
+        with taken_apart(line):
             if line.name in program.stated:
                 found += _said(program.stated[line.name], where, line)
             elif line.name in moved:
                 found += _records(where, line, moved[line.name])
             else:
                 found += _called(program, where, line, arguments)
-        except (UnknownTurnsError, UnreadableLineError):
-            raise
-        except BROKEN as error:
-            raise UnreadableLineError(line, error) from error
     return found
 
 
@@ -269,14 +255,12 @@ def _transfers(
     found: dict[str, Transfer | None] = {}
     halves: dict[str, Transfer] = {}
     for line in where.instructions.values():
-        try:
+        with taken_apart(line):
             if not moves(line) or line.name in program.stated:
                 continue
             found[line.name] = one = transfer(
                 program.module, where, line, program.mesh, fused
             )
-        except BROKEN as error:
-            raise UnreadableLineError(line, error) from error
         if one and can_be_half(line):
             halves[line.name] = one
             found[line.name] = None

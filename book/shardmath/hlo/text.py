@@ -6,6 +6,7 @@ somebody asks. JAX prints this text with ``jax.jit(f).lower(…).compile().as_te
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
@@ -41,6 +42,32 @@ class UnreadableLineError(ValueError):
 
 class UnknownTurnsError(ValueError):
     """A loop whose turns neither the text nor the caller tells."""
+
+
+# What a line that is not HLO may raise when it is taken apart.
+BROKEN = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+@contextmanager
+def taken_apart(line: object) -> Iterator[None]:
+    """While `line` is looked into: whatever it raises becomes an error that quotes it.
+
+    Raises:
+        UnreadableLineError: for all that is not already one, or unknown turns.
+    """
+    try:
+        yield
+    except (UnknownTurnsError, UnreadableLineError):
+        raise
+    except BROKEN as error:
+        raise UnreadableLineError(line, error) from error
 
 
 @dataclass(frozen=True)

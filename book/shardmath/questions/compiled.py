@@ -61,9 +61,7 @@ class Compiled(Question):
         try:
             flops = program.flops
         except UnknownTurnsError:
-            said = "the result is right, but the values decide how often a loop of it "
-            said += "runs, so its flops cannot be counted: give the loop a number."
-            return Finding("wrong", said)
+            return exported.uncounted("runs", "flops")
         except ValueError as error:
             said = f"the result is right, but its flops cannot be counted: {error}"
             return Finding("wrong", said)

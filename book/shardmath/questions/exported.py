@@ -110,3 +110,17 @@ def run(exported: Exported, arguments: Sequence, question, at: str, **where) -> 
             device = f" on device {number}" if len(shards) > 1 else ""
             return Finding("wrong", f"for {at} the values{device} are not right.")
     return program
+
+
+def uncounted(does: str, what: str) -> Finding:
+    """The finding on a right result whose loop turns as often as its values say.
+
+    Args:
+        does: what the loop does in a turn, such as "sends".
+        what: what cannot be counted therefore, such as "bytes".
+    """
+    return Finding(
+        "wrong",
+        f"the result is right, but the values decide how often a loop of it {does}, "
+        f"so its {what} cannot be counted: give the loop a number.",
+    )

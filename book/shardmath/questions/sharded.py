@@ -111,9 +111,7 @@ class Sharded(Question):
         try:
             sent = program.collectives
         except UnknownTurnsError:
-            said = "the result is right, but the values decide how often a loop of it "
-            said += "sends, so its bytes cannot be counted: give the loop a number."
-            return Finding("wrong", said)
+            return exported.uncounted("sends", "bytes")
         except ValueError as error:
             said = f"the result is right, but what it sends cannot be read: {error}"
             return Finding("wrong", said)
