@@ -1,13 +1,4 @@
-"""Lower, compile, read: a JAX function on a mesh, and what the compiler made of it.
-
-    a, b = programs.drawn(mesh, op.a, op.b)
-    program = programs.compiled(fn, a, b)
-    program.against(op.collectives)         # the ledger
-    program.result                          # what it computes
-
-A placement is written as in the book, ``"A[I_X, J]"``, or taken from an array of
-`sharding`, a `jax.P` or its arguments in a tuple.
-"""
+"""A JAX function on a mesh: its operands placed, compiled, read and run."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
@@ -17,12 +8,12 @@ from functools import cached_property
 import jax
 import numpy as np
 
-from . import hlo, ledger
-from .collectives import Collective
-from .hlo import CompiledCollective
-from .sharding import ShardedArray, notation
-from .sharding.binding import axis_words
-from .units import show
+from .. import hlo, ledger
+from ..collectives import Collective
+from ..hlo import CompiledCollective
+from ..sharding import ShardedArray, notation
+from ..sharding.binding import axis_words
+from ..units import show
 
 Placement = str | ShardedArray | jax.P | tuple
 
