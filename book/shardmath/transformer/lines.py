@@ -1,0 +1,110 @@
+"""A matmul as a line of notation: ``x[B, S, D] · q[D, N, H] -> Q[B, S, N, H]``."""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..units import quoted
+
+_ARRAY = re.compile(r"\s*(\w+)\[(\w+(?:, ?\w+)*)\]\s*")
+
+
+class Array(NamedTuple):
+    """An array by its name and the names of its dimensions."""
+
+    name: str
+    dims: tuple[str, ...]
+
+    def count(self, sizes: Mapping[str, int]) -> int:
+        """How many values it holds, where its dimensions have these sizes.
+
+        >>> Array("q", ("D", "N", "H")).count({"D": 64, "N": 4, "H": 16})
+        4096
+        """
+        return math.prod(sizes[dim] for dim in self.dims)
+
+    def __str__(self) -> str:
+        return f"{self.name}[{', '.join(self.dims)}]"
+
+
+@dataclass(frozen=True, repr=False)
+class Matmul:
+    """A product of two arrays, summed over what they share and the result lacks.
+
+    Args:
+        reads: the activation that comes in.
+        weight: what it is multiplied by, a weight except in `Model.attention`.
+        result: what goes out.
+
+    >>> q = matmul("x[B, S, D] · q[D, N, H] -> Q[B, S, N, H]")
+    >>> q.flops({"B": 1, "S": 1, "D": 64, "N": 4, "H": 16})  # 2 a weight and token
+    8192
+    """
+
+    reads: Array
+    weight: Array
+    result: Array
+
+    @property
+    def line(self) -> str:
+        """The line that `sharding.contract` reads."""
+        return f"{self.reads} · {self.weight} -> {self.result}"
+
+    @property
+    def contracted(self) -> tuple[str, ...]:
+        """The dimensions that are summed over."""
+        return tuple(dim for dim in self.reads.dims if dim not in self.result.dims)
+
+    @property
+    def bias(self) -> tuple[str, ...]:
+        """The dimensions of a bias of the result, one value for each output."""
+        return tuple(dim for dim in self.weight.dims if dim in self.result.dims)
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """All its dimensions, each once."""
+        return tuple(dict.fromkeys(self.reads.dims + self.weight.dims))
+
+    def flops(self, sizes: Mapping[str, int]) -> int:
+        """2 · the product of the sizes of all its dimensions: multiply, add."""
+        return 2 * math.prod(sizes[dim] for dim in self.dims)
+
+    @property
+    def backward(self) -> tuple["Matmul", "Matmul"]:
+        """The gradients of what it reads and of the weight; each costs as much.
+
+        >>> down = matmul("h[B, S, F] · down[F, D] -> m[B, S, D]")
+        >>> print(*down.backward, sep="; ")
+        dm[B, S, D] · down[F, D] -> dh[B, S, F]; h[B, S, F] · dm[B, S, D] -> ddown[F, D]
+        """
+        x, w, y = (Array(f"d{name}", dims) for name, dims in self._arrays)
+        return Matmul(y, self.weight, x), Matmul(self.reads, y, w)
+
+    @property
+    def _arrays(self) -> tuple[Array, Array, Array]:
+        return self.reads, self.weight, self.result
+
+    def __repr__(self) -> str:
+        return self.line
+
+
+def matmul(line: str) -> Matmul:
+    """The Matmul that `line` says.
+
+    Raises:
+        ValueError: not two arrays and a result, or nothing to sum over.
+
+    >>> matmul("x[B, D] · w[D, F] -> y[B, F]").weight
+    Array(name='w', dims=('D', 'F'))
+    """
+    arrays = [_ARRAY.fullmatch(part) for part in re.split("·|->", str(line))]
+    if len(arrays) != 3 or not all(arrays):
+        raise ValueError(
+            f"line {quoted(line)}: must be as 'x[B, D] · w[D, F] -> y[B, F]'"
+        )
+    found = Matmul(*(Array(a[1], tuple(re.findall(r"\w+", a[2]))) for a in arrays))
+    if not found.contracted:
+        raise ValueError(f"line {quoted(line)}: must sum over a dimension")
+    return found

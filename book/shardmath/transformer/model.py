@@ -1,0 +1,441 @@
+"""The shape of a Transformer: its sizes, its matmuls, its exact parameter counts."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+
+from ..facts import Fact, Source
+from ..units import quoted, whole
+from .lines import Array, Matmul, matmul
+
+QK_NORMS = ("", "head", "width")
+
+
+@dataclass(frozen=True)
+class Experts:
+    """The experts of an MoE model; the width of one is the model's `d_ff`.
+
+    Args:
+        count: routed experts of a layer, E.
+        per_token: how many of them a token goes to, k.
+        shared: experts that every token goes to, each as wide as a routed one.
+        dense_layers: layers before the first with experts.
+        dense_d_ff: width of the MLP in those.
+        router_bias: whether the router adds a value to each expert's score.
+    """
+
+    count: int
+    per_token: int
+    shared: int = 0
+    dense_layers: int = 0
+    dense_d_ff: int = 0
+    router_bias: bool = False
+
+    def __post_init__(self) -> None:
+        whole(count=self.count, per_token=self.per_token)
+        _counts(
+            shared=self.shared,
+            dense_layers=self.dense_layers,
+            dense_d_ff=self.dense_d_ff,
+        )
+        if self.per_token > self.count:
+            raise ValueError(
+                f"per_token = {self.per_token}: must be at most {self.count}"
+            )
+        if bool(self.dense_layers) != bool(self.dense_d_ff):
+            raise ValueError(
+                f"dense_layers = {self.dense_layers}, dense_d_ff = {self.dense_d_ff}: "
+                "must be both above 0 or neither"
+            )
+
+
+@dataclass(frozen=True)
+class Latent:
+    """The sizes of multi-head latent attention (MLA).
+
+    Args:
+        q_rank, kv_rank: width of the latent that queries, and that keys and values,
+            are made from.
+        nope, rope: parts of a query and key head without and with rotary positions;
+            the second is one for all heads of the keys.
+        value: size of a value head.
+
+    Source:
+        DeepSeek-V2 (arXiv:2405.04434), section 2.1.
+    """
+
+    q_rank: int
+    kv_rank: int
+    nope: int
+    rope: int
+    value: int
+
+    def __post_init__(self) -> None:
+        whole(**vars(self))
+
+
+@dataclass(frozen=True, repr=False)
+class Model:
+    """A decoder-only Transformer.
+
+    Args:
+        name: what it is called.
+        layers, d_model, d_ff: L, D and F; F is the width of one expert where there are
+            experts.
+        heads, kv_heads, head: N, K and H. With `latent` K is N, and H is nope + rope.
+        vocab: tokens that it knows.
+        gated: whether the MLP has a gate beside its up-projection (SwiGLU, GeGLU).
+        tied: whether the head is the embedding, transposed.
+        parallel: whether attention and MLP read the same normed input.
+        biases: whether every projection of a layer adds a bias.
+        norm_biases: whether the norms have a shift beside their scale (LayerNorm).
+        norms: norms of width D in a layer.
+        qk_norm: "head" for norms of each query and key head, "width" for norms over all
+            heads at once, "" for none.
+        sinks: whether each head has a learned score that takes part in its softmax.
+        positions: learned positions; 0 where they are computed.
+        window: keys that a query sees in a local layer; 0 if all layers are global.
+        global_every: every so many layers the last one is global, the others local.
+        experts, latent: of MoE and of MLA.
+        source: where the shape was read.
+        published: what its makers say of it, such as "params".
+
+    Raises:
+        ValueError: sizes that are no whole numbers, or that do not go together.
+
+    >>> tiny = Model("tiny", 2, 64, 256, 4, 2, 16, 1000)
+    >>> tiny
+    tiny: 251 thousand params; L 2, D 64, F 256, N 4, K 2, H 16, vocab 1,000.
+    >>> tiny.layer[0]
+    x[B, S, D] · q[D, N, H] -> Q[B, S, N, H]
+    """
+
+    name: str
+    layers: int
+    d_model: int
+    d_ff: int
+    heads: int
+    kv_heads: int
+    head: int
+    vocab: int
+    _: KW_ONLY
+    gated: bool = True
+    tied: bool = False
+    parallel: bool = False
+    biases: bool = False
+    norm_biases: bool = False
+    norms: int = 2
+    qk_norm: str = ""
+    sinks: bool = False
+    positions: int = 0
+    window: int = 0
+    global_every: int = 0
+    experts: Experts | None = None
+    latent: Latent | None = None
+    source: Source | None = field(default=None, compare=False)
+    published: Mapping[str, Fact] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        whole(
+            layers=self.layers,
+            d_model=self.d_model,
+            d_ff=self.d_ff,
+            heads=self.heads,
+            kv_heads=self.kv_heads,
+            head=self.head,
+            vocab=self.vocab,
+            norms=self.norms,
+        )
+        _counts(
+            positions=self.positions,
+            window=self.window,
+            global_every=self.global_every,
+        )
+        if self.heads % self.kv_heads:
+            raise ValueError(
+                f"K = {self.kv_heads} KV heads does not divide N = {self.heads} heads"
+            )
+        if self.qk_norm not in QK_NORMS:
+            raise ValueError(f"qk_norm = {self.qk_norm!r}: must be one of {QK_NORMS}")
+        if self.global_every and not self.window:
+            raise ValueError(
+                f"global_every = {self.global_every}: must come with a window"
+            )
+        if self.experts and self.experts.dense_layers >= self.layers:
+            raise ValueError(
+                f"dense_layers = {self.experts.dense_layers}: must be fewer than the "
+                f"{self.layers} layers"
+            )
+        latent = self.latent
+        if latent and (self.kv_heads, self.head) != (
+            self.heads,
+            latent.nope + latent.rope,
+        ):
+            raise ValueError(
+                f"kv_heads = {self.kv_heads}, head = {self.head}: with a latent they "
+                f"must be {self.heads} (heads) and {latent.nope + latent.rope} "
+                "(nope + rope)"
+            )
+
+    @property
+    def L(self) -> int:
+        """Layers."""
+        return self.layers
+
+    @property
+    def D(self) -> int:
+        """Width of the model."""
+        return self.d_model
+
+    @property
+    def F(self) -> int:
+        """Width of an MLP; of one expert where there are experts."""
+        return self.d_ff
+
+    @property
+    def N(self) -> int:
+        """Query heads."""
+        return self.heads
+
+    @property
+    def K(self) -> int:
+        """Key and value heads."""
+        return self.kv_heads
+
+    @property
+    def H(self) -> int:
+        """Size of a query and key head."""
+        return self.head
+
+    @property
+    def dims(self) -> dict[str, int]:
+        """The sizes that do not depend on the batch, by the names in the lines.
+
+        >>> Model("tiny", 2, 64, 256, 4, 2, 16, 1000).dims["F"]
+        256
+        """
+        sizes = {
+            "D": self.d_model,
+            "F": self.d_ff,
+            "N": self.heads,
+            "K": self.kv_heads,
+            "G": self.heads // self.kv_heads,
+            "H": self.head,
+            "V": self.vocab,
+        }
+        if self.experts:
+            sizes["E"] = self.experts.count
+            sizes["Fshared"] = self.experts.shared * self.d_ff
+            sizes["Fdense"] = self.experts.dense_d_ff
+        if self.latent:
+            sizes |= {
+                "qrank": self.latent.q_rank,
+                "kvrank": self.latent.kv_rank,
+                "nope": self.latent.nope,
+                "rope": self.latent.rope,
+                "value": self.latent.value,
+            }
+        return {dim: size for dim, size in sizes.items() if size}
+
+    def sizes(self, seqs: int, seq: int) -> dict[str, int]:
+        """The size of every dimension in the lines, for a batch of `seqs` · `seq`.
+
+        Args:
+            seqs: sequences, B.
+            seq: tokens of each, S; as many keys, T.
+
+        Returns:
+            Sizes by name, as `sharding.contract` takes them. With experts "slots" is
+            how many tokens each expert gets, where all get the same.
+
+        Raises:
+            ValueError: no whole numbers, or tokens that no equal share can be had of.
+
+        >>> sizes = Model("tiny", 2, 64, 256, 4, 2, 16, 1000).sizes(8, 512)
+        >>> sizes["B"], sizes["S"], sizes["D"], sizes["V"]
+        (8, 512, 64, 1000)
+        """
+        B, S = whole(seqs=seqs, seq=seq)
+        sizes = {"B": B, "S": S, "T": S, **self.dims}
+        if self.experts:
+            picks = B * S * self.experts.per_token
+            if picks % self.experts.count:
+                raise ValueError(
+                    f"{self.experts.count} experts do not divide {B} · {S} tokens · "
+                    f"{self.experts.per_token} experts a token: no equal share"
+                )
+            sizes["slots"] = picks // self.experts.count
+        return sizes
+
+    @property
+    def layer(self) -> tuple[Matmul, ...]:
+        """The matmuls of a layer that have weights, in order.
+
+        x and z are the normed residual stream, A is what attention gives, h the
+        activated hidden layer; t are the tokens as they are dealt to experts, and their
+        products go back the same way.
+        """
+        z = "x" if self.parallel else "z"
+        if not self.experts:
+            return (*self._projections, *self._mlp(z))
+        return (
+            *self._projections,
+            matmul(f"{z}[B, S, D] · router[D, E] -> r[B, S, E]"),
+            *self._experts,
+            *(self._mlp(z, "shared") if self.experts.shared else ()),
+        )
+
+    @property
+    def dense_layer(self) -> tuple[Matmul, ...]:
+        """The matmuls of a layer before the first with experts; else of any layer."""
+        if not (self.experts and self.experts.dense_layers):
+            return self.layer
+        return (*self._projections, *self._mlp("z", "dense"))
+
+    @property
+    def stack(self) -> tuple[tuple[int, tuple[Matmul, ...]], ...]:
+        """How many layers there are of each kind, and the matmuls of one."""
+        first = self.experts.dense_layers if self.experts else 0
+        kinds = (first, self.dense_layer), (self.layers - first, self.layer)
+        return tuple((count, lines) for count, lines in kinds if count)
+
+    @property
+    def attention(self) -> tuple[Matmul, Matmul]:
+        """The two products without weights: scores, and the values that they weigh.
+
+        G query heads share a KV head. Every key is counted for every query.
+        """
+        values = "value" if self.latent else "H"
+        return (
+            matmul("Q[B, S, K, G, H] · K[B, T, K, H] -> P[B, K, G, S, T]"),
+            matmul(
+                f"P[B, K, G, S, T] · V[B, T, K, {values}] -> A[B, S, K, G, {values}]"
+            ),
+        )
+
+    @property
+    def head_line(self) -> Matmul:
+        """The last matmul, from the normed stream to a score for every token."""
+        return matmul("x[B, S, D] · unembed[D, V] -> logits[B, S, V]")
+
+    @property
+    def _projections(self) -> tuple[Matmul, ...]:
+        lines = (
+            "x[B, S, D] · q[D, N, H] -> Q[B, S, N, H]",
+            "x[B, S, D] · k[D, K, H] -> K[B, S, K, H]",
+            "x[B, S, D] · v[D, K, H] -> V[B, S, K, H]",
+            "A[B, S, N, H] · o[N, H, D] -> y[B, S, D]",
+        )
+        if self.latent:
+            lines = (
+                "x[B, S, D] · qdown[D, qrank] -> cq[B, S, qrank]",
+                "cq[B, S, qrank] · qup[qrank, N, H] -> Q[B, S, N, H]",
+                "x[B, S, D] · kvdown[D, kvrank] -> ckv[B, S, kvrank]",
+                "x[B, S, D] · krope[D, rope] -> R[B, S, rope]",
+                "ckv[B, S, kvrank] · kup[kvrank, N, nope] -> K[B, S, N, nope]",
+                "ckv[B, S, kvrank] · vup[kvrank, N, value] -> V[B, S, N, value]",
+                "A[B, S, N, value] · o[N, value, D] -> y[B, S, D]",
+            )
+        return tuple(map(matmul, lines))
+
+    def _mlp(self, z: str, kind: str = "") -> tuple[Matmul, ...]:
+        """The MLP that every token goes through; `kind` is "", "shared" or "dense"."""
+        F, s = f"F{kind}", kind[:1] if kind == "shared" else ""
+        lines = [
+            f"{z}[B, S, D] · gate{s}[D, {F}] -> g{s}[B, S, {F}]",
+            f"{z}[B, S, D] · up{s}[D, {F}] -> u{s}[B, S, {F}]",
+            f"h{s}[B, S, {F}] · down{s}[{F}, D] -> m{s}[B, S, D]",
+        ]
+        return tuple(map(matmul, lines if self.gated else lines[1:]))
+
+    @property
+    def _experts(self) -> tuple[Matmul, ...]:
+        lines = [
+            "t[E, slots, D] · gate[E, D, F] -> g[E, slots, F]",
+            "t[E, slots, D] · up[E, D, F] -> u[E, slots, F]",
+            "h[E, slots, F] · down[E, F, D] -> m[E, slots, D]",
+        ]
+        return tuple(map(matmul, lines if self.gated else lines[1:]))
+
+    @property
+    def params(self) -> int:
+        """All parameters: 2 · vocab · D (once if tied), the layers, the last norm."""
+        layers = sum(count * self._layer_params(lines) for count, lines in self.stack)
+        return self.embedding_params + self._norm(self.d_model) + layers
+
+    @property
+    def embedding_params(self) -> int:
+        """Of the embedding, learned positions, and the head where it is its own."""
+        tables = 1 if self.tied else 2
+        return (tables * self.vocab + self.positions) * self.d_model
+
+    @property
+    def layer_params(self) -> int:
+        """Of one layer; of one with experts where only some have them."""
+        return self._layer_params(self.layer)
+
+    @property
+    def matmul_params(self) -> int:
+        """Of all weights that a matmul reads, the head among them."""
+        weights = sum(
+            count * line.weight.count(self.dims)
+            for count, lines in self.stack
+            for line in lines
+        )
+        return weights + self.head_line.weight.count(self.dims)
+
+    def _layer_params(self, lines: tuple[Matmul, ...]) -> int:
+        weights = sum(line.weight.count(self.dims) for line in lines)
+        return weights + self._biases(lines) + self._norms
+
+    def _biases(self, lines: tuple[Matmul, ...]) -> int:
+        """Values that the projections of a layer add to their results."""
+        return sum(
+            Array("", line.bias).count(self.dims)
+            for line in lines
+            if self._has_bias(line)
+        )
+
+    def _has_bias(self, line: Matmul) -> bool:
+        if line.weight.name == "router":
+            return self.experts.router_bias
+        return self.biases
+
+    @property
+    def _norms(self) -> int:
+        """Values of all norms of a layer, and of its sinks."""
+        count = self.norms * self._norm(self.d_model)
+        if self.latent:
+            count += self._norm(self.latent.q_rank) + self._norm(self.latent.kv_rank)
+        if self.qk_norm == "head":
+            count += 2 * self._norm(self.head)
+        if self.qk_norm == "width":
+            count += self._norm((self.heads + self.kv_heads) * self.head)
+        return count + self.heads * self.sinks
+
+    def _norm(self, width: int) -> int:
+        return (2 if self.norm_biases else 1) * width
+
+    def __repr__(self) -> str:
+        sizes = (
+            f"L {self.L}, D {self.D}, F {self.F}, N {self.N}, K {self.K}, H {self.H}"
+        )
+        if self.experts:
+            sizes += f", E {self.experts.count}, k {self.experts.per_token}"
+        return (
+            f"{self.name}: {_said(self.params)} params; {sizes}, vocab {self.vocab:,}."
+        )
+
+
+def _counts(**counts: object) -> None:
+    """Raise unless each is a whole number from 0."""
+    for name, count in counts.items():
+        if type(count) is not int or count < 0:
+            raise ValueError(f"{name} = {quoted(count)}: must be a whole number from 0")
+
+
+def _said(params: int) -> str:
+    """A count in words, to three digits: B is tokens, so that "8B" would be wrong."""
+    words = "", " thousand", " million", " billion", " trillion"
+    digits, _, power = f"{params:.2e}".partition("e")
+    step = min(int(power) // 3, len(words) - 1)
+    return f"{float(digits) * 10 ** (int(power) - 3 * step):.3g}{words[step]}"
