@@ -1,0 +1,28 @@
+"""Parallelism: where arrays lie, and the training step that follows from it.
+
+>>> print(combine(fsdp("X"), tensor("Y")).weights["D"])
+('X',)
+"""
+
+from .memory import PARTS, Memory
+from .moves import REMAT, Move
+from .strategy import Strategy, combine, data, fsdp, hybrid, tensor, zero
+from .training import ATTENTION, WHEN, Step, step
+
+__all__ = [
+    "ATTENTION",
+    "PARTS",
+    "REMAT",
+    "WHEN",
+    "Memory",
+    "Move",
+    "Step",
+    "Strategy",
+    "combine",
+    "data",
+    "fsdp",
+    "hybrid",
+    "step",
+    "tensor",
+    "zero",
+]

@@ -1,0 +1,218 @@
+"""What moves in a training step, derived from the lines of the model.
+
+Every matmul is one line forward and two backward. Each goes through `sharding.contract`
+with the operands where the strategy leaves them, and what the line needs is what moves.
+Two rules join the lines of one pass:
+
+1. an array is gathered once, however many lines read it;
+2. partial sums of one array are added up on the chip first, so that one reduction is
+   left (the gradient of the block's input, from the queries, keys and values).
+
+So within a pass a change of an array happens once.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+
+from ..collectives import Collective
+from ..sharding import Change, Plan, array, contract, reshard
+from ..transformer import Array, Matmul
+from .strategy import Layout, Strategy
+
+REMAT = ("none", "dots", "full")
+LIKE = {  # dimensions that lie as another one does, where an array lacks that one
+    "Fshared": "F",
+    "Fdense": "F",
+    "slots": "B",
+    "qrank": "D",
+    "kvrank": "D",
+}
+Sizes = Mapping[str, int]
+Moved = dict[tuple, tuple[str, Change]]  # when and what, by operation, axes and array
+
+
+@dataclass(frozen=True)
+class Move:
+    """One array that changes its place: what, when and how often.
+
+    Args:
+        array: its name in the lines of the model; gradients begin with "d".
+        change: from where to where, in the notation.
+        when: "forward", "recompute", "backward" or "update".
+        times: how often in a step.
+    """
+
+    array: str
+    change: Change
+    when: str
+    times: int = 1
+
+    @property
+    def scales(self) -> bool:
+        """Whether its bytes grow with the batch."""
+        return "B" in self.change.before.dims
+
+    @property
+    def collective(self) -> Collective:
+        """Its record, to be priced and compared."""
+        return replace(self.change.collective, times=self.times, when=self.when)
+
+    def __str__(self) -> str:
+        often = f", {self.times} times" if self.times > 1 else ""
+        return f"{self.when}: {self.change}{often}"
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
+
+@dataclass(frozen=True)
+class Work:
+    """The moves and FLOPs of some lines on one chip."""
+
+    moves: tuple[Move, ...]
+    flops: Mapping[str, float]
+
+
+class Lines:
+    """The lines of a model under one strategy, each planned by `contract`."""
+
+    def __init__(self, strategy: Strategy, mesh: Sizes, sizes: Sizes, dtype: str):
+        self.strategy, self.mesh, self.sizes, self.dtype = strategy, mesh, sizes, dtype
+
+    def activation(self, array: Array) -> str:
+        """An activation where it rests: with D in the stream, else inside a block."""
+        at = self.strategy
+        return placed(array, at.stream if array.dims[-1] == "D" else at.inner)
+
+    def weight(self, array: Array) -> str:
+        return placed(array, self.strategy.weights)
+
+    def gradient(self, array: Array) -> str:
+        """The gradient of a weight; partial sums until the update, where the state is
+        split over the chips that share a batch and the gradients are not (ZeRO-1)."""
+        at = self.strategy
+        batch = at.stream.get("B", ())
+        late = [axis for axis in batch if axis in _axes(at.state) - _axes(at.gradients)]
+        sums = f"{{U_{{{','.join(late)}}}}}" if late else ""
+        return placed(array, at.gradients) + sums
+
+    def forward(self, line: Matmul) -> Plan:
+        """x · w -> y"""
+        x, w, y = line.reads, line.weight, line.result
+        at = self.activation
+        return self._plan(line, f"{at(x)} · {self.weight(w)} -> {at(y)}")
+
+    def backward(self, line: Matmul) -> tuple[Plan, Plan]:
+        """dy · w -> dx and x · dy -> dw"""
+        into_x, into_w = line.backward
+        x, w, at = line.reads, line.weight, self.activation
+        dy, dx, dw = into_x.reads, into_x.result, into_w.result
+        return (
+            self._plan(into_x, f"{at(dy)} · {self.weight(w)} -> {at(dx)}"),
+            self._plan(into_w, f"{at(x)} · {at(dy)} -> {self.gradient(dw)}"),
+        )
+
+    def update(self, weight: Array) -> list[Change]:
+        """The gradient to where the state is, and the new weight to where it rests."""
+        state = self.strategy.state
+        d = Array(f"d{weight.name}", weight.dims)
+        known = {dim: self.sizes[dim] for dim in weight.dims}
+        return [
+            step
+            for before, after in (
+                (self.gradient(d), placed(d, state)),
+                (placed(weight, state), self.weight(weight)),
+            )
+            for step in reshard(
+                f"{before} -> {after}", self.mesh, self.dtype, True, **known
+            ).steps
+            if step.collective
+        ]
+
+    def rest(self, one: Array) -> float:
+        """Values of an activation that one chip holds between its uses."""
+        at = self.strategy
+        return self.values(one, at.stream if one.dims[-1] == "D" else at.inner)
+
+    def values(self, one: Array, layout: Layout) -> float:
+        """How many values of an array one chip holds, where it lies by `layout`."""
+        known = {dim: self.sizes[dim] for dim in one.dims}
+        found = array(placed(one, layout), self.mesh, self.dtype, **known)
+        return prod(found.local_sizes)
+
+    def _plan(self, line: Matmul, text: str) -> Plan:
+        dims = {*line.reads.dims, *line.weight.dims, *line.result.dims}
+        known = {dim: self.sizes[dim] for dim in dims}
+        return contract(text, self.mesh, self.dtype, True, **known).plan
+
+
+def layers(lines: Lines, matmuls: Iterable[Matmul], remat: str, times: int) -> Work:
+    """Forward, recompute and backward of `times` layers of the same matmuls."""
+    matmuls = tuple(matmuls)
+    ahead = [lines.forward(line) for line in matmuls]
+    # The last result of a layer is in the stream: nothing behind it is needed again.
+    last = matmuls[-1].result
+    again = [
+        plan
+        for line, plan in zip(matmuls, ahead, strict=True)
+        if remat == "full" and line.result != last
+    ]
+    back = [plan for line in reversed(matmuls) for plan in lines.backward(line)]
+    weights = {line.weight.name for line in matmuls}
+    first = _once([("forward", ahead)])
+    second = _once([("recompute", again), ("backward", back)])
+    if remat == "none":  # what was gathered is kept, but for weights
+        kept = {
+            key
+            for key, (_, change) in first.items()
+            if change.before.name not in weights
+        }
+        second = {key: found for key, found in second.items() if key not in kept}
+    moves = tuple(
+        Move(change.before.name, change, when, times)
+        for when, change in (*first.values(), *second.values())
+    )
+    return Work(moves, _flops(times, forward=ahead, recompute=again, backward=back))
+
+
+def ends(lines: Lines, matmuls: Iterable[Matmul]) -> Work:
+    """Matmuls whose backward follows their forward at once: all is one pass."""
+    matmuls = tuple(matmuls)
+    ahead = [lines.forward(line) for line in matmuls]
+    back = [plan for line in reversed(matmuls) for plan in lines.backward(line)]
+    found = _once([("forward", ahead), ("backward", back)]).values()
+    moves = tuple(Move(change.before.name, change, when) for when, change in found)
+    return Work(moves, _flops(1, forward=ahead, recompute=[], backward=back))
+
+
+def placed(array: Array, layout: Layout) -> str:
+    """`array` with its dimensions over the axes of `layout`.
+
+    >>> placed(Array("x", ("B", "S", "D")), {"B": ("X",), "S": ("data", "Z")})
+    'x[B_{X}, S_{data,Z}, D]'
+    """
+    found = []
+    for dim in array.dims:
+        like = LIKE.get(dim, dim)
+        axes = layout.get(dim if like in array.dims else like, ())
+        found.append(f"{dim}_{{{','.join(axes)}}}" if axes else dim)
+    return f"{array.name}[{', '.join(found)}]"
+
+
+def _axes(layout: Layout) -> set[str]:
+    return {axis for axes in layout.values() for axis in axes}
+
+
+def _once(passes: Iterable[tuple[str, Iterable[Plan]]]) -> Moved:
+    """The changes of one pass that move anything, each array's once."""
+    found: Moved = {}
+    for when, plans in passes:
+        for change in (change for plan in plans for change in plan.moved):
+            key = (change.op, change.axes, change.before.notation)
+            found.setdefault(key, (when, change))
+    return found
+
+
+def _flops(times: int, **plans: Iterable[Plan]) -> dict[str, float]:
+    return {when: times * sum(p.flops for p in some) for when, some in plans.items()}

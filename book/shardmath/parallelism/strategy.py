@@ -1,0 +1,215 @@
+"""Strategies: which dimension of which arrays lies over which mesh axis, no more."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from ..sharding.notation import subscript
+
+Names = tuple[str, ...]
+Layout = Mapping[str, Names]  # mesh axes by the name of a dimension, major first
+HEADS = ("N", "K", "F", "V")  # what tensor parallelism splits: columns, then rows
+WORDS = {
+    "weights": "weights",
+    "gradients": "gradients",
+    "state": "optimizer state",
+    "stream": "residual stream",
+    "inner": "inside the blocks",
+}
+PLACES = tuple(WORDS)
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """Where the arrays of a Transformer lie; `data`, `fsdp`, `tensor` … make one.
+
+    Each layout gives mesh axes by the name of a dimension, as in ``{"D": "X"}``. What a
+    layout does not name is whole on every chip.
+
+    Args:
+        name: what to call it.
+        weights: where weights rest between their uses, in the forward's format.
+        gradients: where the gradients of weights are added up to.
+        state: where the optimizer keeps its state.
+        stream: the activations between the blocks, those with a dimension D.
+        inner: the activations inside a block: heads, hidden layer, logits.
+
+    >>> print(fsdp("X"))
+    fsdp over X: weights D_X, gradients D_X, optimizer state D_X, \
+residual stream B_X, inside the blocks B_X
+    """
+
+    name: str
+    weights: Layout = field(default_factory=dict)
+    gradients: Layout = field(default_factory=dict)
+    state: Layout = field(default_factory=dict)
+    stream: Layout = field(default_factory=dict)
+    inner: Layout = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for place in PLACES:
+            layout = _layout(place, getattr(self, place))
+            object.__setattr__(self, place, MappingProxyType(layout))
+
+    @property
+    def axes(self) -> Names:
+        """The mesh axes that it uses."""
+        layouts = [getattr(self, place) for place in reversed(PLACES)]
+        return tuple(
+            dict.fromkeys(a for one in layouts for axes in one.values() for a in axes)
+        )
+
+    def __str__(self) -> str:
+        said = [
+            f"{WORDS[place]} {_said(getattr(self, place))}"
+            for place in PLACES
+            if getattr(self, place)
+        ]
+        return f"{self.name}: {', '.join(said) or 'every chip has all'}"
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self).replace(": ", ":\n", 1).replace(", ", ",\n"))
+
+
+def data(axes: str | Iterable[str]) -> Strategy:
+    """Data parallelism: sequences over `axes`, everything else whole on every chip.
+
+    >>> print(data("X"))
+    data over X: residual stream B_X, inside the blocks B_X
+    """
+    axes = _names(axes)
+    batch = {"B": axes}
+    return Strategy(f"data over {_over(axes)}", stream=batch, inner=batch)
+
+
+def zero(stage: int, axes: str | Iterable[str]) -> Strategy:
+    """ZeRO: data parallelism whose chips share what they would all hold alike.
+
+    Stage 1 splits the optimizer state, stage 2 the gradients too, stage 3 the weights
+    too (FSDP). What is split is the dimension D, which every matrix has.
+
+    Raises:
+        ValueError: another stage than 1, 2 or 3.
+    """
+    if stage not in (1, 2, 3):
+        raise ValueError(f"stage = {stage!r}: must be 1, 2 or 3")
+    axes = _names(axes)
+    batch, split = {"B": axes}, {"D": axes}
+    return Strategy(
+        f"zero-{stage} over {_over(axes)}",
+        weights=split if stage == 3 else {},
+        gradients=split if stage >= 2 else {},
+        state=split,
+        stream=batch,
+        inner=batch,
+    )
+
+
+def fsdp(axes: str | Iterable[str]) -> Strategy:
+    """Fully sharded data parallelism: sequences over `axes`, and D of every weight.
+
+    A weight is gathered where it is used and forgotten after; see `zero`, stage 3.
+    """
+    axes = _names(axes)
+    batch, split = {"B": axes}, {"D": axes}
+    return Strategy(f"fsdp over {_over(axes)}", split, split, split, batch, batch)
+
+
+def hybrid(replicas: str | Iterable[str], shards: str | Iterable[str]) -> Strategy:
+    """Hybrid sharding (HSDP): FSDP over `shards`, copies of it over `replicas`."""
+    return combine(data(replicas), fsdp(shards))
+
+
+def tensor(axes: str | Iterable[str], sequence: bool = True) -> Strategy:
+    """Tensor parallelism: heads, hidden layer and vocabulary over `axes`.
+
+    Args:
+        axes: one mesh axis or several.
+        sequence: split the residual stream over the sequence between the blocks
+            (sequence parallelism); else every chip of `axes` holds all of it.
+
+    >>> print(tensor("Y", sequence=False))
+    tensor over Y: weights {N,K,F,V}_Y, gradients {N,K,F,V}_Y, \
+optimizer state {N,K,F,V}_Y, inside the blocks {N,K,F,V}_Y
+    """
+    axes = _names(axes)
+    split = dict.fromkeys(HEADS, axes)
+    stream = {"S": axes} if sequence else {}
+    name = f"tensor over {_over(axes)}"
+    name += " with sequence parallelism" if sequence else ""
+    return Strategy(name, split, split, split, stream, split)
+
+
+def combine(*strategies: Strategy) -> Strategy:
+    """Several strategies at once, each over mesh axes of its own.
+
+    Sequences may be split by several of them, first by the one named first.
+
+    Raises:
+        ValueError: a mesh axis, or a dimension other than B, that two of them split.
+
+    >>> print(combine(fsdp("X"), tensor("Y")).weights["D"])
+    ('X',)
+    """
+    for one in strategies:
+        if not isinstance(one, Strategy):
+            raise ValueError(f"{one!r}: must be a strategy, such as fsdp('X')")
+    found: dict[str, dict[str, Names]] = {place: {} for place in PLACES}
+    for n, one in enumerate(strategies):
+        for other in strategies[:n]:
+            _check(other, one)
+        for place, layout in found.items():
+            for dim, axes in getattr(one, place).items():
+                layout[dim] = layout.get(dim, ()) + axes
+    return Strategy(" × ".join(one.name for one in strategies), **found)
+
+
+def _check(one: Strategy, other: Strategy) -> None:
+    """Do two strategies leave one another alone?"""
+    for axis in one.axes:
+        if axis in other.axes:
+            raise ValueError(
+                f"mesh axis {axis}: is taken by {one.name} and by {other.name}"
+            )
+    for place, what in WORDS.items():
+        for dim in getattr(one, place):
+            if dim != "B" and dim in getattr(other, place):
+                raise ValueError(
+                    f"dimension {dim} ({what}): is split by {one.name} and by "
+                    f"{other.name}; give one of them both axes"
+                )
+
+
+def _layout(place: str, given: object) -> dict[str, Names]:
+    """A layout with every value a tuple of axes, none of them twice."""
+    if not isinstance(given, Mapping):
+        raise ValueError(
+            f"{place} = {given!r}: must be axes by dimension, {{'D': 'X'}}"
+        )
+    found = {dim: _names(axes) for dim, axes in given.items()}
+    return {dim: axes for dim, axes in found.items() if axes}
+
+
+def _names(axes: object) -> Names:
+    """One name of a mesh axis, or several, as a tuple."""
+    found = (axes,) if isinstance(axes, str) else tuple(axes)
+    if not all(isinstance(axis, str) and axis for axis in found):
+        raise ValueError(f"axes = {axes!r}: must be names of mesh axes")
+    if len(set(found)) < len(found):
+        raise ValueError(f"axes = {axes!r}: must not name one twice")
+    return found
+
+
+def _over(axes: Names) -> str:
+    return " ".join(axes)
+
+
+def _said(layout: Layout) -> str:
+    """A layout in a few words, dimensions of the same axes together: "{N,F}_Y"."""
+    by_axes: dict[Names, list[str]] = {}
+    for dim, axes in layout.items():
+        by_axes.setdefault(axes, []).append(dim)
+    return " ".join(
+        f"{dims[0] if len(dims) == 1 else '{' + ','.join(dims) + '}'}_{subscript(axes)}"
+        for axes, dims in by_axes.items()
+    )

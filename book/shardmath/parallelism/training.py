@@ -1,0 +1,416 @@
+"""A training step under a strategy: what moves, what is held, how long it takes."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from .. import ledger
+from ..collectives import NAMES, Collective
+from ..estimate import Estimate, Leg
+from ..mesh import Mesh
+from ..sharding.machine import Machine, axes_of, chip_of
+from ..sharding.prices import Prices
+from ..tables import Table, table
+from ..transformer import Array, Matmul, Model, matmul
+from ..units import PRECISION_BYTES, quoted, show, whole
+from .memory import Memory
+from .moves import REMAT, Lines, Move, Work, ends, layers
+from .strategy import Layout, Strategy
+
+ATTENTION = ("causal", "full")
+WHEN = ("forward", "recompute", "backward", "update")
+STATE_BYTES = 12  # a parameter: a master copy and both moments of Adam, in fp32
+SCORES = Array("P", ("B", "N", "S", "T"))
+EMBEDDING = matmul("onehot[B, S, V] · embed[V, D] -> x[B, S, D]")
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One training step of a model on a mesh; `step` makes one.
+
+    Bytes, FLOPs and times are those of one chip. What is added up and what moves comes
+    from the lines of the model alone; see `moves`.
+    """
+
+    strategy: Strategy
+    model: Model
+    mesh: Machine
+    seqs: int
+    seq: int
+    remat: str = "full"
+    attention: str = "causal"
+    precision: str = "bf16"
+    microbatches: int = 1
+    vocabulary: bool = True
+
+    @property
+    def chips(self) -> int:
+        return math.prod(axes_of(self.mesh).values())
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of one step, on all chips: seqs · seq."""
+        return self.seqs * self.seq
+
+    @property
+    def tokens_per_chip(self) -> float:
+        return self.tokens / self.chips
+
+    @cached_property
+    def lines(self) -> Lines:
+        """The lines of the model on the mesh, for one microbatch."""
+        sizes = self.model.sizes(self.seqs // self.microbatches, self.seq)
+        return Lines(self.strategy, axes_of(self.mesh), sizes, self.precision)
+
+    @cached_property
+    def _works(self) -> tuple[Work, ...]:
+        """Forward and backward of one microbatch: layers, then head and embedding."""
+        works = [
+            layers(self.lines, matmuls, self.remat, count)
+            for count, matmuls in self.model.stack
+        ]
+        if self.vocabulary:
+            works += [ends(self.lines, [line]) for line in self._ends]
+        return tuple(works)
+
+    @property
+    def _ends(self) -> tuple[Matmul, Matmul]:
+        """Head and embedding; looking a row up is a product with ones and zeros, of
+        which no FLOPs are counted."""
+        return self.model.head_line, EMBEDDING
+
+    @property
+    def weights(self) -> tuple[tuple[int, Array], ...]:
+        """Every matrix and how often it is there; embedding and head once if tied."""
+        found = [
+            (count, line.weight)
+            for count, matmuls in self.model.stack
+            for line in matmuls
+        ]
+        if self.vocabulary:
+            tables = [line.weight for line in self._ends]
+            found += [(1, one) for one in tables[: 1 if self.model.tied else 2]]
+        return tuple(found)
+
+    @cached_property
+    def moves(self) -> tuple[Move, ...]:
+        """What moves, in the order of forward, recompute, backward and update."""
+        found = [move for work in self._works for move in work.moves]
+        found = [replace(move, times=self._times(move)) for move in found]
+        for count, weight in self.weights:
+            found += [
+                Move(change.before.name, change, "update", count)
+                for change in self.lines.update(weight)
+            ]
+        return tuple(sorted(found, key=lambda move: WHEN.index(move.when)))
+
+    def _times(self, move: Move) -> int:
+        """Gradients are added up on the chip over microbatches, and reduced once, but
+        where less than all of them is kept."""
+        gradient = move.array.startswith("d") and not move.scales
+        kept = {axis for axes in self.strategy.gradients.values() for axis in axes}
+        if gradient and not kept & set(move.change.axes):
+            return move.times
+        return move.times * self.microbatches
+
+    @cached_property
+    def collectives(self) -> tuple[Collective, ...]:
+        """The collectives that make the moves, as records to price and compare."""
+        return tuple(move.collective for move in self.moves)
+
+    @property
+    def sent(self) -> float:
+        """Bytes that one chip sends in a step."""
+        return sum(one.total_sent for one in self.collectives)
+
+    def against(self, compiled: Iterable) -> ledger.Ledger:
+        """The ledger: what was derived here against compiled collectives."""
+        return ledger.compare(self.collectives, compiled)
+
+    @cached_property
+    def flops(self) -> Mapping[str, float]:
+        """FLOPs of one chip by "forward", "recompute" and "backward".
+
+        Matmuls only. Attention counts the keys that `attention` names.
+        """
+        found = dict.fromkeys(WHEN[:3], 0.0)
+        embedding = self._works[-1] if self.vocabulary else None
+        for work in self._works:
+            for when, amount in work.flops.items() if work is not embedding else ():
+                found[when] += amount * self.microbatches
+        pairs = self._attention_flops
+        found["forward"] += pairs
+        found["backward"] += 2 * pairs
+        found["recompute"] += pairs * (self.remat != "none")
+        return found
+
+    @property
+    def _attention_flops(self) -> float:
+        """FLOPs forward of scores and of what they weigh, in all layers."""
+        lines, sizes = self.lines, self.lines.sizes
+        heads = Array("A", ("B", "S", "N"))
+        here = lines.values(heads, self.strategy.inner) * self.microbatches
+        keys = self.seq if self.attention == "full" else (self.seq + 1) / 2
+        width = sizes["H"] + sizes.get("value", sizes["H"])
+        return self.model.layers * here * 2 * keys * width
+
+    @cached_property
+    def memory(self) -> Memory:
+        """Bytes that one chip holds at the peak of the step, by part.
+
+        Assumes Adam with a master copy in fp32; gradients in the format of the forward
+        pass; the scores of one layer and all logits in fp32 (a fused attention kernel
+        or a loss in pieces holds less); one layer gathered at a time.
+        """
+        at, size = self.strategy, PRECISION_BYTES[self.precision]
+        parts = {
+            "state": STATE_BYTES * self._params(at.state),
+            "weights": size * self._params(at.weights),
+            "gradients": size * self._params(at.gradients),
+            "saved": self._saved,
+            "gathered": self._gathered,
+            "scores": 4 * self.lines.values(SCORES, at.inner),
+        }
+        if self.vocabulary:
+            logits = self.model.head_line.result
+            parts["logits"] = 4 * self.lines.values(logits, at.inner)
+        chip = self.mesh.network.chip if isinstance(self.mesh, Mesh) else None
+        return Memory(parts, chip.hbm_bytes if chip else None)
+
+    def _params(self, layout: Layout) -> float:
+        """Parameters that one chip holds; norms and biases lie as a vector over D."""
+        matrices = sum(n * self.lines.values(w, layout) for n, w in self.weights)
+        vector = Array("norm", ("D",))
+        share = self.lines.values(vector, layout) / self.model.d_model
+        return matrices + share * self._vectors
+
+    @property
+    def _vectors(self) -> int:
+        """Parameters outside the matrices."""
+        model = self.model
+        every = model.matmul_params + (0 if model.tied else model.vocab * model.d_model)
+        return model.params - every
+
+    @property
+    def _gathered(self) -> float:
+        """Bytes of the weights of one layer as they are multiplied, where they rest in
+        parts; of the largest layer."""
+        found = 0.0
+        for _, matmuls in self.model.stack:
+            plans = [self.lines.forward(line) for line in matmuls]
+            moved = [
+                p for p in plans if any(c.before.name == p.b.name for c in p.before)
+            ]
+            found = max(found, sum(plan.b.local_nbytes for plan in moved))
+        return found
+
+    @property
+    def _saved(self) -> float:
+        """Bytes of the activations that wait for the backward pass, of all layers."""
+        return sum(
+            self.model.layers * PRECISION_BYTES[precision] * self.lines.rest(one)
+            for one, precision in saved(self.model, self.remat)
+        )
+
+    @property
+    def _hbm_bytes(self) -> float:
+        """Bytes to and from HBM, the least there can be: state and gradients once there
+        and back, each matrix once for every pass, saved activations there and back."""
+        held, passes = self.memory.parts, 2 * self.microbatches
+        read = passes * sum(
+            count * self.lines.forward(line).b.local_nbytes
+            for count, matmuls in self.model.stack
+            for line in matmuls
+        )
+        there_and_back = held["state"] + held["gradients"]
+        there_and_back += held["saved"] * self.microbatches
+        return read + 2 * there_and_back + held["weights"]
+
+    @cached_property
+    def _prices(self) -> Prices:
+        if not isinstance(self.mesh, Mesh):
+            raise ValueError(
+                f"mesh = {quoted(self.mesh)}: must be a `Mesh` of chips for a time"
+            )
+        return Prices(self.mesh)
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """Math, HBM and network time of a step, as lower and upper bound.
+
+        The lower bound lets all of them work at once, at peak rates; the upper one adds
+        them up. HBM traffic is the least there can be: state and gradients once there
+        and back, weights once for each use, saved activations written and read.
+        """
+        chip = chip_of(self._prices.mesh)
+        legs = [
+            Leg("math", sum(self.flops.values()), chip.flops[self.precision]),
+            Leg("HBM", self._hbm_bytes, chip.hbm_bandwidth),
+        ]
+        if self.collectives:
+            legs.append(self._prices.leg(self.collectives))
+        return Estimate(self.title, tuple(legs))
+
+    @property
+    def title(self) -> str:
+        tokens = f"{self.tokens:,} tokens"
+        return (
+            f"{self.model.name}, {self.strategy.name}, {tokens} on {self.chips:,} chips"
+        )
+
+    @property
+    def critical_tokens(self) -> float:
+        """Tokens per chip at which the network takes as long as math; above, it is
+        math that binds. `inf` where the network is the longer at any batch.
+
+        Everything else stays: sequence length, mesh, microbatches. What moves weights
+        and gradients stays too, and what moves activations grows with the tokens, so
+        that both times are lines over the tokens.
+        """
+        prices = self._prices
+        grows = [move.collective for move in self.moves if move.scales]
+        stays = [move.collective for move in self.moves if not move.scales]
+        math_ = self.estimate.seconds["math"]
+
+        def longer(scale: float) -> bool:
+            """Whether math takes longer than the busiest links, at `scale` times the
+            batch."""
+            grown = [replace(one, nbytes=one.nbytes * scale) for one in grows]
+            return scale * math_ >= prices.lower([*stays, *grown])
+
+        low, high = 2.0**-40, 2.0**40
+        if longer(low):
+            return 0.0
+        if not longer(high):
+            return math.inf
+        while high / low > 1 + 1e-9:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if longer(middle) else (middle, high)
+        return high * self.tokens_per_chip
+
+    @property
+    def table(self) -> Table:
+        """What moves, arrays of one kind together; bytes that one chip sends."""
+        found: dict[tuple, list[Move]] = {}
+        for move in self.moves:
+            one = move.collective
+            key = move.when, NAMES[one.op], " ".join(one.axes), one.group
+            found.setdefault(key, []).append(move)
+        rows = [
+            (
+                *key,
+                " ".join(dict.fromkeys(move.array for move in moves)),
+                sum(move.times for move in moves),
+                show(sum(move.collective.total_sent for move in moves), "bytes"),
+            )
+            for key, moves in found.items()
+        ]
+        header = ("when", "collective", "axes", "chips", "arrays", "runs", "sent")
+        return table(header, rows)
+
+    def __str__(self) -> str:
+        lines = [self.title, f"sent by a chip: {show(self.sent, 'bytes')}"]
+        lines.append(f"held by a chip: {show(self.memory.total, 'capacity')}")
+        if isinstance(self.mesh, Mesh):
+            lines.append(self.memory.verdict)
+            lines.append(str(self.estimate).removeprefix(f"{self.estimate.title}: "))
+        return "\n  ".join(lines)
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(f"{self}\n\n{self.table}" if self.moves else str(self))
+
+
+def step(
+    strategy: Strategy,
+    model: Model,
+    mesh: Machine,
+    seqs: int,
+    seq: int,
+    *,
+    attention: str,
+    remat: str = "full",
+    precision: str = "bf16",
+    microbatches: int = 1,
+    vocabulary: bool = True,
+) -> Step:
+    """A training step of `model` on `mesh`, its arrays lying as `strategy` says.
+
+    Args:
+        strategy: where the arrays lie.
+        model: its lines are what is multiplied.
+        mesh: a `Mesh` (its chips give times), or sizes by axis name in device order.
+        seqs: sequences of one step, on all chips.
+        seq: tokens of a sequence.
+        attention: "causal" or "full", which keys the FLOPs of attention count.
+        remat: what is kept for the backward pass: "none" of it is computed again,
+            "dots" keeps the results of matmuls with weights, "full" keeps the input of
+            a layer alone.
+        precision: of weights, activations and gradients.
+        microbatches: into how many parts the sequences of a step go, one after another;
+            gradients are added up.
+        vocabulary: whether embedding and head take part.
+
+    Returns:
+        A Step: `collectives`, `flops`, `memory`, `estimate`, `critical_tokens`.
+
+    Assumes:
+        XLA's order: weights are gathered for each pass and forgotten; head and loss are
+        one pass. Vectors (norms, biases) move nothing here: their gradients do, some
+        kB a layer. Times are bounds: no schedule, kernel or latency hiding is modelled.
+
+    Raises:
+        ValueError: a number that does not divide (heads, sequences, sizes over a mesh
+            axis), an axis that the mesh lacks, a word that is none of those above.
+
+    >>> from shardmath.parallelism import fsdp
+    >>> from shardmath.transformer import LLAMA_3_8B
+    >>> one = step(fsdp("X"), LLAMA_3_8B, {"X": 8}, 8, 4096, attention="causal")
+    >>> print(one)
+    Llama 3.1 8B, fsdp over X, 32,768 tokens on 8 chips
+      sent by a chip: 40.3 GB
+      held by a chip: 20.3 GiB
+    >>> print(one.moves[0])
+    forward: AllGather_X: q[D_X, N, H] -> q[D, N, H], 29.4 MB sent, 32 times
+    """
+    if not isinstance(strategy, Strategy):
+        raise ValueError(f"strategy = {quoted(strategy)}: must be as fsdp('X')")
+    if not isinstance(model, Model):
+        raise ValueError(f"model = {quoted(model)}: must be a `transformer.Model`")
+    for what, value, known in (
+        ("remat", remat, REMAT),
+        ("attention", attention, ATTENTION),
+        ("precision", precision, tuple(PRECISION_BYTES)),
+    ):
+        if value not in known:
+            raise ValueError(f"{what} = {value!r}: must be one of {', '.join(known)}")
+    seqs, seq, microbatches = whole(seqs=seqs, seq=seq, microbatches=microbatches)
+    if seqs % microbatches:
+        raise ValueError(f"microbatches = {microbatches} does not divide seqs = {seqs}")
+    mesh_axes = axes_of(mesh)
+    for axis in strategy.axes:
+        if axis not in mesh_axes:
+            known = ", ".join(f"{name} = {size}" for name, size in mesh_axes.items())
+            raise ValueError(f"mesh axis {axis} of {strategy.name}: mesh has {known}")
+    found = Step(
+        strategy,
+        model,
+        mesh,
+        seqs,
+        seq,
+        remat,
+        attention,
+        precision,
+        microbatches,
+        vocabulary,
+    )
+    _ = found.moves  # what does not divide is said at once
+    return found
+
+
+def saved(model, remat):  # stand-in
+    x = Array("x", ("B", "S", "D"))
+    found = [(x, "bf16")]
+    if remat != "full":
+        found += [(line.result, "bf16") for line in model.layer[:-1]]
+    return found

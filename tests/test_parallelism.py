@@ -1,0 +1,214 @@
+"""What a strategy moves, holds and takes: against counts, closed forms and limits."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from shardmath import chips
+from shardmath.mesh import Mesh
+from shardmath.networks import NVLinkDomain, Torus
+from shardmath.parallelism import (
+    REMAT,
+    Strategy,
+    combine,
+    data,
+    fsdp,
+    hybrid,
+    step,
+    tensor,
+    zero,
+)
+from shardmath.transformer import LLAMA_3_8B, LLAMA_3_70B, Model
+
+TOY = Model("toy", 4, 2048, 8192, 16, 16, 128, 32_000)
+LAYER = 4 * 2048 * 2048 + 3 * 2048 * 8192  # weights of one layer of TOY
+
+
+def steps(strategy, mesh, remat="full", model=TOY, seqs=16, seq=2048, **more):
+    more = {"attention": "causal", "vocabulary": False} | more
+    return step(strategy, model, mesh, seqs, seq, remat=remat, **more)
+
+
+def counted(one):
+    """How often each collective runs in a layer, by operation and axes."""
+    found = Counter()
+    for c in one.collectives:
+        found[c.op, " ".join(c.axes)] += c.times / one.model.layers
+    return dict(found)
+
+
+# What XLA compiled for H100, a layer: ../shared notes, and `test_referee`.
+COMPILED = [
+    (data("X"), "none", {("all_reduce", "X"): 7}),
+    (data("X"), "full", {("all_reduce", "X"): 7}),
+    *[
+        (fsdp("X"), remat, {("all_gather", "X"): 14, ("reduce_scatter", "X"): 7})
+        for remat in REMAT
+    ],
+    (tensor("X", sequence=False), "none", {("all_reduce", "X"): 4}),
+    (tensor("X", sequence=False), "dots", {("all_reduce", "X"): 4}),
+    (tensor("X", sequence=False), "full", {("all_reduce", "X"): 5}),
+    (tensor("X"), "none", {("all_gather", "X"): 4, ("reduce_scatter", "X"): 4}),
+    (tensor("X"), "dots", {("all_gather", "X"): 6, ("reduce_scatter", "X"): 4}),
+    (tensor("X"), "full", {("all_gather", "X"): 6, ("reduce_scatter", "X"): 5}),
+]
+
+
+@pytest.mark.parametrize(("strategy", "remat", "expected"), COMPILED)
+def test_a_layer_moves_what_compilers_were_seen_to_move(strategy, remat, expected):
+    assert counted(steps(strategy, {"X": 8}, remat)) == expected
+
+
+def sent(op_factor, nbytes, n):
+    return op_factor * nbytes * (n - 1) / n
+
+
+@pytest.mark.parametrize("remat", REMAT)
+@pytest.mark.parametrize("n", [2, 8])
+def test_bytes_are_those_of_the_closed_forms(n, remat):
+    """DP 2 · params bytes, ZeRO-1 and 2 the same, FSDP 1.5 times that, any remat."""
+    weights = 2 * 4 * LAYER
+    for strategy in (data("X"), zero(1, "X"), zero(2, "X")):
+        assert steps(strategy, {"X": n}, remat).sent == pytest.approx(
+            sent(2, weights, n)
+        )
+    found = steps(fsdp("X"), {"X": n}, remat)
+    assert found.sent == pytest.approx(sent(3, weights, n))
+
+
+@pytest.mark.parametrize("n", [2, 4, 16])
+def test_sequence_parallelism_moves_the_same_bytes_where_nothing_is_recomputed(n):
+    stream = 2 * 16 * 2048 * 2048
+    for sequence in (True, False):
+        found = steps(tensor("Y", sequence), {"Y": n}, "none")
+        assert found.sent == pytest.approx(4 * sent(8, stream, n))
+
+
+def test_replicas_of_shards_add_what_the_shards_have_reduced():
+    """HSDP: FSDP over Y, then AllReduce over X of one shard of the gradients."""
+    found = steps(hybrid("X", "Y"), {"X": 2, "Y": 4})
+    weights = 2 * 4 * LAYER
+    assert found.sent == pytest.approx(sent(3, weights, 4) + sent(2, weights / 4, 2))
+
+
+def test_a_strategy_and_tensor_parallelism_divide_each_other():
+    """Weights over Y are 1/|Y| to gather, the stream over X is 1/|X| to gather."""
+    both = steps(combine(fsdp("X"), tensor("Y")), {"X": 4, "Y": 2}, "none")
+    weights, stream = 2 * 4 * LAYER, 2 * 16 * 2048 * 2048
+    expected = sent(3, weights / 2, 4) + 4 * sent(8, stream / 4, 2)
+    assert both.sent == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    "strategy", [data("X"), fsdp("X"), tensor("X"), zero(1, "X"), data(())]
+)
+def test_one_chip_moves_nothing(strategy):
+    assert steps(strategy, {"X": 1}).collectives == ()
+
+
+def test_flops_are_split_over_all_chips_and_add_up():
+    alone = steps(data("X"), {"X": 1}, vocabulary=True).flops
+    for strategy in (data("X"), fsdp("X"), tensor("X"), tensor("X", False)):
+        found = steps(strategy, {"X": 8}, vocabulary=True).flops
+        assert {k: 8 * v for k, v in found.items()} == pytest.approx(alone)
+
+
+def test_flops_of_training_are_six_a_weight_and_token():
+    one = steps(data("X"), {"X": 1}, "none", vocabulary=True, attention="full")
+    matmuls = 6 * TOY.matmul_params * one.tokens
+    attention = 12 * 4 * 2048 * 16 * 128 * one.tokens  # 12 · L · S · N · H
+    assert sum(one.flops.values()) == pytest.approx(matmuls + attention)
+
+
+def test_gradients_of_microbatches_are_reduced_once_but_where_shards_are_kept():
+    """DP and ZeRO-1 once a step, FSDP gathers and reduces every time."""
+    for strategy, factor in ((data("X"), 1), (zero(1, "X"), 1), (fsdp("X"), 4)):
+        one, four = (steps(strategy, {"X": 2}, microbatches=m) for m in (1, 4))
+        assert four.sent == pytest.approx(factor * one.sent)
+        assert sum(four.flops.values()) == pytest.approx(sum(one.flops.values()))
+
+
+def test_state_of_zero_is_that_of_the_paper():
+    """7.5 B parameters over 64 chips, in GB: figure 1 of arXiv:1910.02054."""
+    model = replace(TOY, layers=1, d_model=4096, d_ff=4096)
+    found = {}
+    for stage, strategy in enumerate([data("X"), *(zero(s, "X") for s in (1, 2, 3))]):
+        one = steps(strategy, {"X": 64}, model=model, seqs=64)
+        held = sum(one.memory.parts[p] for p in ("state", "weights", "gradients"))
+        whole = steps(data("X"), {"X": 64}, model=model, seqs=64).memory.parts
+        params = whole["weights"] / 2
+        found[stage] = held / params * 7.5
+    assert found == pytest.approx({0: 120, 1: 31.4, 2: 16.6, 3: 1.9}, abs=0.05)
+
+
+def test_sequence_parallelism_keeps_a_share_of_the_stream():
+    split, whole = (steps(tensor("Y", s), {"Y": 8}).memory.parts for s in (True, False))
+    assert whole["saved"] == 8 * split["saved"]
+    assert whole["state"] == split["state"]
+
+
+V5P = Mesh(Torus(chips.TPU_V5P, (4, 4, 4)), {"X": 16, "Y": 4})
+NODE = Mesh(NVLinkDomain(chips.H100, 8), {"X": 8})
+
+
+def test_at_the_critical_batch_math_takes_as_long_as_the_network():
+    """FSDP: found by search, and in closed form tokens = V / bandwidth · peak / 6P."""
+    one = step(fsdp("X"), LLAMA_3_8B, NODE, 8, 4096, attention="causal")
+    tokens = one.critical_tokens
+    network = one.estimate.seconds["network"]
+    math = one.estimate.seconds["math"]
+    assert tokens == pytest.approx(one.tokens_per_chip * network / math)
+
+
+@pytest.mark.parametrize(("n", "binds"), [(4, False), (8, True), (16, True)])
+def test_tensor_parallelism_binds_at_any_batch_or_at_none(n, binds):
+    """Math and traffic both grow with the batch: only the axis decides."""
+    model = replace(LLAMA_3_8B, kv_heads=32, heads=64, head=64)
+    mesh = Mesh(Torus(chips.TPU_V5E, (1, n)), {"Y": n})
+    one = step(tensor("Y"), model, mesh, 64, 4096, attention="causal", vocabulary=False)
+    assert (one.critical_tokens == math.inf) == binds
+
+
+def test_bounds_enclose_and_name_what_binds():
+    one = step(
+        combine(fsdp("X"), tensor("Y")), LLAMA_3_8B, V5P, 64, 4096, attention="causal"
+    )
+    assert one.estimate.lower == max(one.estimate.seconds.values())
+    assert one.estimate.lower < one.estimate.upper
+    assert "fits" in str(one)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "mesh", "change", "said"),
+    [
+        (tensor("Y"), {"Y": 16}, {}, r"\|Y\| = 16 does not divide K = 8"),
+        (data("X"), {"X": 64}, {"seqs": 32}, r"\|X\| = 64 does not divide B = 32"),
+        (data("X"), {"Y": 64}, {}, "mesh axis X of data over X: mesh has Y = 64"),
+        (data("X"), {"X": 2}, {"remat": "some"}, "remat = 'some': must be one of none"),
+        (data("X"), {"X": 2}, {"attention": "half"}, "must be one of causal, full"),
+        (data("X"), {"X": 2}, {"microbatches": 3}, "3 does not divide seqs = 16"),
+    ],
+)
+def test_what_cannot_be_is_said(strategy, mesh, change, said):
+    with pytest.raises(ValueError, match=said):
+        steps(strategy, mesh, model=LLAMA_3_8B, **change)
+
+
+def test_a_dimension_or_an_axis_is_not_taken_twice():
+    with pytest.raises(ValueError, match="mesh axis X: is taken by fsdp over X"):
+        combine(fsdp("X"), tensor("X"))
+    with pytest.raises(ValueError, match=r"dimension D \(weights\): is split by fsdp"):
+        combine(fsdp("X"), fsdp("Z"))
+    with pytest.raises(ValueError, match="stage = 4: must be 1, 2 or 3"):
+        zero(4, "X")
+    with pytest.raises(ValueError, match="must be axes by dimension"):
+        Strategy("mine", weights="D")
+
+
+def test_a_model_that_is_too_large_says_how_many_bytes_are_missing():
+    one = step(data("X"), LLAMA_3_70B, NODE, 8, 4096, attention="causal")
+    assert not one.memory.fits
+    assert one.memory.missing == one.memory.total - chips.H100.hbm_bytes
+    assert "more than 80 GiB" in str(one)
