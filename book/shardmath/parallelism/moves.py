@@ -1,8 +1,8 @@
 """What moves in a training step, derived from the lines of the model.
 
-Every matmul is one line forward and two backward. Each goes through `sharding.contract`
-with the operands where the strategy leaves them, and what the line needs is what moves.
-Two rules join the lines of one pass:
+Every matmul is one line forward and two backward. Each is a case of `sharding` with its
+operands where the strategy leaves them, and what the plan of the case needs is what
+moves. Two rules join the lines of one pass:
 
 1. an array is gathered once, however many lines read it;
 2. partial sums of one array are added up on the chip first, so that one reduction is
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from math import prod
 
 from ..collectives import Collective
-from ..sharding import Change, Plan, array, contract, reshard
+from ..sharding import Change, Plan, array, case_plan, reshard
 from ..transformer import Array, Matmul
 from .strategy import Layout, Strategy
 
@@ -75,10 +75,11 @@ class Work:
 
 
 class Lines:
-    """The lines of a model under one strategy, each planned by `contract`."""
+    """The lines of a model under one strategy, each planned by `case_plan`."""
 
     def __init__(self, strategy: Strategy, mesh: Sizes, sizes: Sizes, dtype: str):
         self.strategy, self.mesh, self.sizes, self.dtype = strategy, mesh, sizes, dtype
+        self._plans: dict[str, Plan] = {}
 
     def activation(self, array: Array) -> str:
         """An activation where it rests: with D in the stream, else inside a block."""
@@ -142,9 +143,11 @@ class Lines:
         return prod(found.local_sizes)
 
     def _plan(self, line: Matmul, text: str) -> Plan:
-        dims = {*line.reads.dims, *line.weight.dims, *line.result.dims}
-        known = {dim: self.sizes[dim] for dim in dims}
-        return contract(text, self.mesh, self.dtype, True, **known).plan
+        if text not in self._plans:
+            dims = {*line.reads.dims, *line.weight.dims, *line.result.dims}
+            known = {dim: self.sizes[dim] for dim in dims}
+            self._plans[text] = case_plan(text, self.mesh, self.dtype, **known)
+        return self._plans[text]
 
 
 def layers(lines: Lines, matmuls: Iterable[Matmul], remat: str, times: int) -> Work:

@@ -108,7 +108,8 @@ class Step:
     def _times(self, move: Move) -> int:
         """Gradients are added up on the chip over microbatches, and reduced once, but
         where less than all of them is kept."""
-        gradient = move.array.startswith("d") and not move.scales
+        matrices = {one.name for _, one in self.weights}
+        gradient = not move.scales and move.array not in matrices
         kept = {axis for axes in self.strategy.gradients.values() for axis in axes}
         if gradient and not kept & set(move.change.axes):
             return move.times

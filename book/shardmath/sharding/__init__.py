@@ -12,7 +12,7 @@ case 3 over X: both operands are split along the contraction: partial sums to ad
 from .arrays import array
 from .cases_figure import cases
 from .changes import Change
-from .contraction import Contraction, Crossing, contract
+from .contraction import Contraction, Crossing, case_plan, contract
 from .layout import ShardedArray
 from .layout_figure import layouts
 from .matmul_timeline import Overlap
@@ -28,6 +28,7 @@ __all__ = [
     "Resharding",
     "ShardedArray",
     "array",
+    "case_plan",
     "cases",
     "contract",
     "layouts",

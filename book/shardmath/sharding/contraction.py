@@ -17,7 +17,7 @@ from .growth import Growth, growth
 from .layout import ShardedArray
 from .machine import Machine, priced
 from .notation import Line, parse, subscript
-from .plan import Plan, candidates, case_of
+from .plan import Operands, Plan, candidates, case_of, named_plan
 from .prices import Prices
 
 CLOSE = 0.1  # real rates are that far off, so that a smaller difference decides nothing
@@ -381,6 +381,34 @@ def contract(
     >>> op.case, [c.op for c in op.collectives]
     (2, ['all_gather'])
     """
+    line, (a, b, c) = _read(text, mesh, dtype, sizes)
+    machine = priced(mesh)
+    prices = Prices(machine) if isinstance(machine, Mesh) else None
+    found = candidates(a, b, c, usable_axes((a, b, c), busy), prices)
+    if not found:
+        raise _impossible(line, c)
+    return Contraction(a, b, c, found, machine, format_of(dtype))
+
+
+def case_plan(
+    text: str, mesh: Machine = None, dtype: str = "bf16", **sizes: int
+) -> Plan:
+    """The plan that the case of a matmul names: `contract(…).plan`, without the others.
+
+    Args and errors are those of `contract`.
+
+    >>> case_plan("A[I, J_X] · B[J, K] -> C[I, K]", {"X": 4}, I=64, J=32, K=16).moves
+    'AllGather_X A'
+    """
+    line, (a, b, c) = _read(text, mesh, dtype, sizes)
+    found = named_plan(a, b, c)
+    if found is None:
+        raise _impossible(line, c)
+    return found
+
+
+def _read(text: str, mesh: Machine, dtype: str, sizes: dict) -> tuple[Line, Operands]:
+    """The line and its two operands and result."""
     line = parse(text)
     if len(line.left) < 2:
         at = line.right.head if line.right else line.end
@@ -390,15 +418,15 @@ def contract(
     _check_dims(line)
     a, b, c = bound(line, mesh, dtype, sizes)
     _check_sums(line, a, b)
-    machine = priced(mesh)
-    prices = Prices(machine) if isinstance(machine, Mesh) else None
-    found = candidates(a, b, c, usable_axes((a, b, c), busy), prices)
-    if not found:  # only partial sums can be impossible: the rest is split as it stands
-        sums = subscript(c.unreduced, dict(c.mesh))
-        raise line.right.unreduced[0].error(
-            f"{sums} does not divide a dimension that is summed over"
-        )
-    return Contraction(a, b, c, found, machine, format_of(dtype))
+    return line, (a, b, c)
+
+
+def _impossible(line: Line, c: ShardedArray) -> ValueError:
+    """Only partial sums can be impossible."""
+    sums = subscript(c.unreduced, dict(c.mesh))
+    return line.right.unreduced[0].error(
+        f"{sums} does not divide a dimension that is summed over"
+    )
 
 
 def _check_dims(line: Line) -> None:

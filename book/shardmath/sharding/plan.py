@@ -192,6 +192,14 @@ class Split:
     by_case: bool
 
 
+def named_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Plan | None:
+    """The first of `candidates`, without the search for others."""
+    named = named_axes((a, b, c))
+    by_case = [split for split in splits(a, b, c, named) if split.by_case]
+    found = (plan for plan, _ in plans(a, b, c, by_case, named, None))
+    return min(found, key=_bytes_first, default=None)
+
+
 def candidates(
     a: ShardedArray, b: ShardedArray, c: ShardedArray, usable: Names, prices: Prices
 ) -> tuple[Plan, ...]:
@@ -203,12 +211,11 @@ def candidates(
     collective beyond the named plan's.
     """
     named = named_axes((a, b, c))
-    found = list(splits(a, b, c, named))
-    plain = plans(a, b, c, found, named, None)
-    by_case = [plan for plan, split in plain if split.by_case]
-    if not by_case:
+    plain = plans(a, b, c, list(splits(a, b, c, named)), named, None)
+    by_case = (plan for plan, split in plain if split.by_case)
+    first = min(by_case, key=_bytes_first, default=None)
+    if first is None:
         return ()
-    first = min(by_case, key=_bytes_first)
     kept = {_key(first): first}
     if prices is not None or usable != named:
         plain += plans(a, b, c, list(splits(a, b, c, usable)), usable, prices)
