@@ -2,22 +2,61 @@
 
 >>> print(model("llama 3 8b").layer[0])
 x[B, S, D] · q[D, N, H] -> Q[B, S, N, H]
+>>> flops(model("llama 3 8b"), 8192, attention="causal")
+51.5 GFLOPs a token in training: weights 41.9 G, attention 6.44 G, head 3.15 G
 """
 
+from .flops import ATTENTION, REMAT, Flops, flops, keys_per_query
 from .lines import Array, Matmul, matmul
-from .model import Experts, Latent, Model
-from .records import ALL, LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B, model
+from .model import ACTIVE, Experts, Latent, Model
+from .records import (
+    ALL,
+    DEEPSEEK_V3,
+    GEMMA_2_27B,
+    GEMMA_3_27B,
+    GPT_3,
+    GPT_OSS_120B,
+    KIMI_K2,
+    LLAMA_2_70B,
+    LLAMA_3_8B,
+    LLAMA_3_70B,
+    LLAMA_3_405B,
+    MIXTRAL_8X7B,
+    PALM_540B,
+    QWEN_3_235B_A22B,
+    model,
+)
+from .utilization import conventions, mfu, tokens_per_second
 
 __all__ = [
+    "ACTIVE",
     "ALL",
+    "ATTENTION",
+    "DEEPSEEK_V3",
+    "GEMMA_2_27B",
+    "GEMMA_3_27B",
+    "GPT_3",
+    "GPT_OSS_120B",
+    "KIMI_K2",
+    "LLAMA_2_70B",
     "LLAMA_3_8B",
     "LLAMA_3_70B",
     "LLAMA_3_405B",
+    "MIXTRAL_8X7B",
+    "PALM_540B",
+    "QWEN_3_235B_A22B",
+    "REMAT",
     "Array",
     "Experts",
+    "Flops",
     "Latent",
     "Matmul",
     "Model",
+    "conventions",
+    "flops",
+    "keys_per_query",
     "matmul",
+    "mfu",
     "model",
+    "tokens_per_second",
 ]

@@ -8,6 +8,7 @@ from ..units import quoted, whole
 from .lines import Array, Matmul, matmul
 
 QK_NORMS = ("", "head", "width")
+ACTIVE = ("all", "without input embedding", "without embeddings")
 
 
 @dataclass(frozen=True)
@@ -245,10 +246,10 @@ class Model:
 
         Returns:
             Sizes by name, as `sharding.contract` takes them. With experts "slots" is
-            how many tokens each expert gets, where all get the same.
+            how many tokens each of them gets where all get the same, rounded up.
 
         Raises:
-            ValueError: no whole numbers, or tokens that no equal share can be had of.
+            ValueError: no whole numbers from 1.
 
         >>> sizes = Model("tiny", 2, 64, 256, 4, 2, 16, 1000).sizes(8, 512)
         >>> sizes["B"], sizes["S"], sizes["D"], sizes["V"]
@@ -258,12 +259,7 @@ class Model:
         sizes = {"B": B, "S": S, "T": S, **self.dims}
         if self.experts:
             picks = B * S * self.experts.per_token
-            if picks % self.experts.count:
-                raise ValueError(
-                    f"{self.experts.count} experts do not divide {B} · {S} tokens · "
-                    f"{self.experts.per_token} experts a token: no equal share"
-                )
-            sizes["slots"] = picks // self.experts.count
+            sizes["slots"] = -(-picks // self.experts.count)  # rounded up
         return sizes
 
     @property
@@ -297,6 +293,13 @@ class Model:
         first = self.experts.dense_layers if self.experts else 0
         kinds = (first, self.dense_layer), (self.layers - first, self.layer)
         return tuple((count, lines) for count, lines in kinds if count)
+
+    @property
+    def global_layers(self) -> int:
+        """Layers whose queries see every key before them."""
+        if not self.window:
+            return self.layers
+        return self.layers // self.global_every if self.global_every else 0
 
     @property
     def attention(self) -> tuple[Matmul, Matmul]:
@@ -368,6 +371,38 @@ class Model:
         tables = 1 if self.tied else 2
         return (tables * self.vocab + self.positions) * self.d_model
 
+    def active(self, convention: str) -> int:
+        """Parameters that a token goes through, by one of the conventions in use.
+
+        Each leaves out the experts that a token is not sent to.
+
+        Args:
+            convention: "all" counts everything else; "without input embedding" leaves
+                out the table that tokens and learned positions are looked up in, unless
+                it is the head too; "without embeddings" leaves out the head as well.
+
+        Raises:
+            ValueError: another convention.
+
+        >>> sparse = Model("sparse", 2, 8, 16, 2, 1, 4, 100, experts=Experts(4, 1))
+        >>> sparse.params, [sparse.active(convention) for convention in ACTIVE]
+        (5160, [2856, 2056, 1256])
+        """
+        if convention not in ACTIVE:
+            raise ValueError(f"convention {convention!r}: must be one of {ACTIVE}")
+        idle = sum(
+            count * (self._with_bias(line) - self._met(line, self._with_bias(line)))
+            for count, lines in self.stack
+            for line in lines
+        )
+        looked_up = self.positions + (0 if self.tied else self.vocab)
+        left_out = {
+            "all": 0,
+            "without input embedding": looked_up * self.d_model,
+            "without embeddings": self.embedding_params,
+        }
+        return self.params - idle - left_out[convention]
+
     @property
     def layer_params(self) -> int:
         """Of one layer; of one with experts where only some have them."""
@@ -376,24 +411,37 @@ class Model:
     @property
     def matmul_params(self) -> int:
         """Of all weights that a matmul reads, the head among them."""
-        weights = sum(
-            count * line.weight.count(self.dims)
-            for count, lines in self.stack
-            for line in lines
+        return sum(
+            count * line.weight.count(self.dims) for count, line in self._weighted
         )
-        return weights + self.head_line.weight.count(self.dims)
+
+    @property
+    def active_matmul_params(self) -> int:
+        """Of the weights that one token is multiplied with: its experts alone."""
+        return sum(
+            count * self._met(line, line.weight.count(self.dims))
+            for count, line in self._weighted
+        )
+
+    @property
+    def _weighted(self) -> tuple[tuple[int, Matmul], ...]:
+        """Every matmul with a weight, and how often the model has it."""
+        inner = ((count, line) for count, lines in self.stack for line in lines)
+        return (*inner, (1, self.head_line))
+
+    def _met(self, line: Matmul, params: int) -> int:
+        """What one token meets of the parameters of a line: k of E experts."""
+        if "slots" not in line.reads.dims:
+            return params
+        return params * self.experts.per_token // self.experts.count
 
     def _layer_params(self, lines: tuple[Matmul, ...]) -> int:
-        weights = sum(line.weight.count(self.dims) for line in lines)
-        return weights + self._biases(lines) + self._norms
+        return sum(map(self._with_bias, lines)) + self._norms
 
-    def _biases(self, lines: tuple[Matmul, ...]) -> int:
-        """Values that the projections of a layer add to their results."""
-        return sum(
-            Array("", line.bias).count(self.dims)
-            for line in lines
-            if self._has_bias(line)
-        )
+    def _with_bias(self, line: Matmul) -> int:
+        """Parameters of a line: the weight and what is added to the result."""
+        added = Array("", line.bias).count(self.dims) if self._has_bias(line) else 0
+        return line.weight.count(self.dims) + added
 
     def _has_bias(self, line: Matmul) -> bool:
         if line.weight.name == "router":

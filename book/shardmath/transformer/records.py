@@ -54,12 +54,20 @@ def _read() -> tuple[dict[str, Source], dict[str, Model], dict[str, Model]]:
         others = tuple((v, sources[key]) for v, key in disagrees)
         return Fact(value, sources[source], note, others)
 
+    def facts(entries: dict) -> dict[str, Fact]:
+        found = {}
+        for name, entry in entries.items():
+            if "value" in entry:
+                found[name] = fact(**entry)
+            else:  # by convention
+                found |= {f"{name}.{k}": one for k, one in facts(entry).items()}
+        return found
+
     models, by_key = {}, {}
     for key, row in rows.items():
         aliases = row.pop("aliases", ())
         row["source"] = sources[row["source"]]
-        published = row.pop("published", {})
-        row["published"] = {what: fact(**entry) for what, entry in published.items()}
+        row["published"] = facts(row.pop("published", {}))
         for part, kind in (("experts", Experts), ("latent", Latent)):
             if part in row:
                 row[part] = kind(**row[part])
@@ -72,6 +80,16 @@ def _read() -> tuple[dict[str, Source], dict[str, Model], dict[str, Model]]:
 SOURCES, MODELS, _BY_KEY = _read()
 ALL = tuple(MODELS.values())
 
+GPT_3 = MODELS["gpt_3"]
+GPT_OSS_120B = MODELS["gpt_oss_120b"]
+PALM_540B = MODELS["palm_540b"]
+GEMMA_2_27B = MODELS["gemma_2_27b"]
+GEMMA_3_27B = MODELS["gemma_3_27b"]
+LLAMA_2_70B = MODELS["llama_2_70b"]
 LLAMA_3_8B = MODELS["llama_3_8b"]
 LLAMA_3_70B = MODELS["llama_3_70b"]
 LLAMA_3_405B = MODELS["llama_3_405b"]
+QWEN_3_235B_A22B = MODELS["qwen_3_235b_a22b"]
+MIXTRAL_8X7B = MODELS["mixtral_8x7b"]
+DEEPSEEK_V3 = MODELS["deepseek_v3"]
+KIMI_K2 = MODELS["kimi_k2"]

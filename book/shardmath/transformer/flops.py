@@ -1,0 +1,134 @@
+"""FLOPs of one token: of the weights, of attention and of the head, each apart."""
+
+from dataclasses import dataclass
+
+from ..units import show, whole
+from .model import Model
+
+ATTENTION = ("causal", "half", "full")
+REMAT = ("none", "dots", "full")
+
+
+@dataclass(frozen=True, repr=False)
+class Flops:
+    """FLOPs of one token in the forward pass, in the mean over a sequence.
+
+    Args:
+        weights: of all matmuls of the layers that have weights.
+        attention: of the scores, and of the values that they weigh.
+        head: of the last matmul, to the logits.
+
+    >>> Flops(100.0, 20.0, 5.0)
+    375 FLOPs a token in training: weights 300, attention 60, head 15
+    """
+
+    weights: float
+    attention: float
+    head: float
+
+    @property
+    def forward(self) -> float:
+        """All three."""
+        return self.weights + self.attention + self.head
+
+    @property
+    def training(self) -> float:
+        """3 · forward: for each matmul the backward pass has two of its size."""
+        return 3 * self.forward
+
+    def recomputed(self, remat: str) -> float:
+        """FLOPs that the backward pass does a second time.
+
+        Args:
+            remat: "none"; "dots" keeps the results of matmuls with weights and does
+                attention again; "full" does all of the layers again.
+
+        Raises:
+            ValueError: another policy.
+
+        >>> flops = Flops(100.0, 20.0, 5.0)
+        >>> [flops.training + flops.recomputed(remat) for remat in REMAT]
+        [375.0, 395.0, 495.0]
+        """
+        _one_of(REMAT, remat=remat)
+        again = {"none": 0.0, "dots": self.attention}
+        return again.get(remat, self.weights + self.attention)
+
+    def __repr__(self) -> str:
+        parts = (
+            f"{name} {show(3 * part)}" for name, part in vars(self).items() if part
+        )
+        total = show(self.training, "FLOPs")
+        return f"{total} a token in training: {', '.join(parts)}"
+
+
+def keys_per_query(seq: int, attention: str, window: int = 0) -> float:
+    """How many keys are counted for a query, in the mean over a sequence.
+
+        full: W      half: W − W²/2S      causal: W − W(W − 1)/2S
+
+    W is S without a window: then these are S, S/2 and (S + 1)/2.
+
+    Args:
+        seq: tokens of the sequence, S.
+        attention: "causal" counts the keys that a query sees, itself among them;
+            "half" is what most authors count for it, less by half a key; "full" counts
+            all keys, masked or not.
+        window: keys that a query sees at most; 0 for all.
+
+    Raises:
+        ValueError: another way to count, or sizes that are no whole numbers.
+
+    >>> [keys_per_query(8, attention) for attention in ATTENTION]
+    [4.5, 4.0, 8.0]
+    >>> keys_per_query(4, "causal", window=2)  # 1, 2, 2, 2
+    1.75
+    """
+    _one_of(ATTENTION, attention=attention)
+    (seq,) = whole(seq=seq)
+    seen = min(window or seq, seq)
+    masked = {"full": 0, "half": seen**2, "causal": seen * (seen - 1)}
+    return seen - masked[attention] / (2 * seq)
+
+
+def flops(model: Model, seq: int, attention: str) -> Flops:
+    """FLOPs of one token of a sequence: 2 for each weight, 2 for each score's value.
+
+        weights = 2 · active weights of the layers
+        attention = 2 · keys · N · (H + H of the values), over the layers
+        head = 2 · D · vocab
+
+    Args:
+        model: dense, with experts or with latent attention.
+        seq: tokens of the sequence, S.
+        attention: "causal", "half" or "full": see `keys_per_query`.
+
+    Assumes:
+        Matmuls alone. Norms, activations, softmax and rotary positions are less than
+        1 % of them for D above 4,096. Latent attention as in training: keys and values
+        are made from the latent, not absorbed into the queries.
+
+    Raises:
+        ValueError: as `keys_per_query`.
+
+    >>> from shardmath.transformer import model
+    >>> flops(model("llama 3.1 8b"), 8192, "causal")
+    51.5 GFLOPs a token in training: weights 41.9 G, attention 6.44 G, head 3.15 G
+    """
+    head = model.head_line.weight.count(model.dims)
+    values = model.latent.value if model.latent else model.head
+    local = model.layers - model.global_layers
+    keys = model.global_layers * keys_per_query(seq, attention)
+    if local:
+        keys += local * keys_per_query(seq, attention, model.window)
+    return Flops(
+        weights=2.0 * (model.active_matmul_params - head),
+        attention=2.0 * keys * model.heads * (model.head + values),
+        head=2.0 * head,
+    )
+
+
+def _one_of(known: tuple[str, ...], **chosen: str) -> None:
+    for name, value in chosen.items():
+        if value not in known:
+            raise ValueError(f"{name} = {value!r}: must be one of {', '.join(known)}")
