@@ -86,6 +86,38 @@ def test_sequence_parallelism_moves_the_same_bytes_where_nothing_is_recomputed(n
         assert found.sent == pytest.approx(4 * sent(8, stream, n))
 
 
+def test_copies_of_kv_heads_add_the_sums_of_their_weights_and_no_more():
+    """More chips than KV heads: activations as ever, and an AllReduce of dk and dv."""
+    model = replace(TOY, kv_heads=4)
+    mesh = {"X": 2, "Y": 4, "Z": 2}
+    strategy = combine(fsdp("X"), tensor(("Y", "Z"), kv="Y"))
+    for remat in REMAT:
+        expected = counted(steps(combine(fsdp("X"), tensor("Y")), mesh, remat))
+        expected = {
+            (op, axes.replace("Y", "Y Z")): n for (op, axes), n in expected.items()
+        }
+        found = steps(strategy, mesh, remat, model)
+        assert counted(found) == expected | {("all_reduce", "Z"): 2}
+    sums = [c for c in found.collectives if c.op == "all_reduce"]
+    assert {c.nbytes for c in sums} == {2 * 2048 / 2 * 128}  # one head a chip, D over X
+
+
+def test_copies_of_kv_heads_are_computed_by_each_chip():
+    """|Z| chips make the same keys and values: FLOPs of k and v, times |Z|."""
+    model = replace(TOY, kv_heads=4)
+    mesh = {"Y": 4, "Z": 2}
+    copied = steps(tensor(("Y", "Z"), kv="Y"), mesh, "none", model).flops
+    alone = steps(data("X"), {"X": 1}, "none", model).flops
+    keys = 2 * 2 * 16 * 2048 * 2048 * 4 * 128 * 4  # 2 FLOPs, k and v, of four layers
+    assert 8 * copied["forward"] == pytest.approx(alone["forward"] + keys)
+
+
+@pytest.mark.parametrize("kv", ["Z", ("Z", "Y"), "X"])
+def test_kv_heads_are_split_over_the_first_of_the_axes(kv):
+    with pytest.raises(ValueError, match="must be the first of the axes Y Z"):
+        tensor(("Y", "Z"), kv=kv)
+
+
 def test_replicas_of_shards_add_what_the_shards_have_reduced():
     """HSDP: FSDP over Y, then AllReduce over X of one shard of the gradients."""
     found = steps(hybrid("X", "Y"), {"X": 2, "Y": 4})

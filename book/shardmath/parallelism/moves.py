@@ -95,24 +95,38 @@ class Lines:
         at = self.strategy
         batch = at.stream.get("B", ())
         late = [axis for axis in batch if axis in _axes(at.state) - _axes(at.gradients)]
-        sums = f"{{U_{{{','.join(late)}}}}}" if late else ""
-        return placed(array, at.gradients) + sums
+        return placed(array, at.gradients) + _sums(late)
 
     def forward(self, line: Matmul) -> Plan:
         """x · w -> y"""
-        x, w, y = line.reads, line.weight, line.result
-        at = self.activation
-        return self._plan(line, f"{at(x)} · {self.weight(w)} -> {at(y)}")
+        x, w, y = self._read(line), line.weight, line.result
+        return self._plan(line, f"{x} · {self.weight(w)} -> {self.activation(y)}")
 
     def backward(self, line: Matmul) -> tuple[Plan, Plan]:
         """dy · w -> dx and x · dy -> dw"""
         into_x, into_w = line.backward
-        x, w, at = line.reads, line.weight, self.activation
         dy, dx, dw = into_x.reads, into_x.result, into_w.result
+        w, at = self.weight(line.weight), self.activation
+        terms = at(dy) + _sums(self._copies(line))
         return (
-            self._plan(into_x, f"{at(dy)} · {self.weight(w)} -> {at(dx)}"),
-            self._plan(into_w, f"{at(x)} · {at(dy)} -> {self.gradient(dw)}"),
+            self._plan(into_x, f"{terms} · {w} -> {at(dx)}"),
+            self._plan(into_w, f"{self._read(line)} · {terms} -> {self.gradient(dw)}"),
         )
+
+    def _read(self, line: Matmul) -> str:
+        """What a line reads, where it rests; where KV heads are copied, as the line of
+        the queries has gathered it."""
+        if self._copies(line):
+            return placed(line.reads, self.strategy.inner)
+        return self.activation(line.reads)
+
+    def _copies(self, line: Matmul) -> list[str]:
+        """Mesh axes along which KV heads are copied, for a line that makes them. Each
+        copy serves other query heads, so that attention gives back partial sums."""
+        inner = self.strategy.inner
+        if "K" not in line.result.dims:
+            return []
+        return [axis for axis in inner.get("N", ()) if axis not in inner.get("K", ())]
 
     def update(self, weight: Array) -> list[Change]:
         """The gradient to where the state is, and the new weight to where it rests."""
@@ -201,6 +215,11 @@ def placed(array: Array, layout: Layout) -> str:
         axes = layout.get(dim if like in array.dims else like, ())
         found.append(f"{dim}_{{{','.join(axes)}}}" if axes else dim)
     return f"{array.name}[{', '.join(found)}]"
+
+
+def _sums(axes: list[str]) -> str:
+    """Partial sums over `axes`, in the notation."""
+    return f"{{U_{{{','.join(axes)}}}}}" if axes else ""
 
 
 def _axes(layout: Layout) -> set[str]:

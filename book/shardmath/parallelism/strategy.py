@@ -120,20 +120,35 @@ def hybrid(replicas: str | Iterable[str], shards: str | Iterable[str]) -> Strate
     return combine(data(replicas), fsdp(shards))
 
 
-def tensor(axes: str | Iterable[str], sequence: bool = True) -> Strategy:
+def tensor(
+    axes: str | Iterable[str],
+    sequence: bool = True,
+    kv: str | Iterable[str] | None = None,
+) -> Strategy:
     """Tensor parallelism: heads, hidden layer and vocabulary over `axes`.
 
     Args:
         axes: one mesh axis or several.
         sequence: split the residual stream over the sequence between the blocks
             (sequence parallelism); else every chip of `axes` holds all of it.
+        kv: those of the axes that split the KV heads; along the others lie copies of
+            them, as it must be where there are more chips than KV heads. All of the
+            axes if not given.
+
+    Raises:
+        ValueError: `kv` names other axes, or not the first of them.
 
     >>> print(tensor("Y", sequence=False))
     tensor over Y: weights {N,K,F,V}_Y, gradients {N,K,F,V}_Y, \
 optimizer state {N,K,F,V}_Y, inside the blocks {N,K,F,V}_Y
+    >>> tensor(("Y", "Z"), kv="Y").weights["K"]
+    ('Y',)
     """
     axes = _names(axes)
-    split = dict.fromkeys(HEADS, axes)
+    heads = axes if kv is None else _names(kv)
+    if axes[: len(heads)] != heads:
+        raise ValueError(f"kv = {kv!r}: must be the first of the axes {_over(axes)}")
+    split = dict.fromkeys(HEADS, axes) | {"K": heads}
     stream = {"S": axes} if sequence else {}
     name = f"tensor over {_over(axes)}"
     name += " with sequence parallelism" if sequence else ""
