@@ -10,7 +10,6 @@ from shardmath import chips
 from shardmath.mesh import Mesh
 from shardmath.networks import NVLinkDomain, Torus
 from shardmath.parallelism import (
-    REMAT,
     Strategy,
     combine,
     data,
@@ -20,7 +19,7 @@ from shardmath.parallelism import (
     tensor,
     zero,
 )
-from shardmath.transformer import LLAMA_3_8B, LLAMA_3_70B, Model
+from shardmath.transformer import LLAMA_3_8B, LLAMA_3_70B, REMAT, Model
 
 TOY = Model("toy", 4, 2048, 8192, 16, 16, 128, 32_000)
 LAYER = 4 * 2048 * 2048 + 3 * 2048 * 8192  # weights of one layer of TOY
@@ -219,7 +218,12 @@ def test_bounds_enclose_and_name_what_binds():
         (data("X"), {"X": 64}, {"seqs": 32}, r"\|X\| = 64 does not divide B = 32"),
         (data("X"), {"Y": 64}, {}, "mesh axis X of data over X: mesh has Y = 64"),
         (data("X"), {"X": 2}, {"remat": "some"}, "remat = 'some': must be one of none"),
-        (data("X"), {"X": 2}, {"attention": "half"}, "must be one of causal, full"),
+        (
+            data("X"),
+            {"X": 2},
+            {"attention": "some"},
+            "must be one of causal, half, full",
+        ),
         (data("X"), {"X": 2}, {"microbatches": 3}, "3 does not divide seqs = 16"),
     ],
 )

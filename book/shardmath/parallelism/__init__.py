@@ -5,14 +5,12 @@
 """
 
 from .memory import PARTS, Memory
-from .moves import REMAT, Move
+from .moves import Move
 from .strategy import Strategy, combine, data, fsdp, hybrid, tensor, zero
-from .training import ATTENTION, WHEN, Step, step
+from .training import WHEN, Step, step
 
 __all__ = [
-    "ATTENTION",
     "PARTS",
-    "REMAT",
     "WHEN",
     "Memory",
     "Move",

@@ -20,7 +20,6 @@ from ..sharding import Change, Plan, array, case_plan, reshard
 from ..transformer import Array, Matmul
 from .strategy import Layout, Strategy
 
-REMAT = ("none", "dots", "full")
 LIKE = {  # dimensions that lie as another one does, where an array lacks that one
     "Fshared": "F",
     "Fdense": "F",

@@ -12,13 +12,12 @@ from ..mesh import Mesh
 from ..sharding.machine import Machine, axes_of, chip_of
 from ..sharding.prices import Prices
 from ..tables import Table, table
-from ..transformer import Array, Matmul, Model, matmul
+from ..transformer import ATTENTION, REMAT, Array, Matmul, Model, flops, matmul
 from ..units import PRECISION_BYTES, quoted, show, whole
 from .memory import Memory
-from .moves import REMAT, Lines, Move, Work, ends, layers
+from .moves import Lines, Move, Work, ends, layers
 from .strategy import Layout, Strategy
 
-ATTENTION = ("causal", "full")
 WHEN = ("forward", "recompute", "backward", "update")
 STATE_BYTES = 12  # a parameter: a master copy and both moments of Adam, in fp32
 SCORES = Array("P", ("B", "N", "S", "T"))
@@ -149,12 +148,10 @@ class Step:
     @property
     def _attention_flops(self) -> float:
         """FLOPs forward of scores and of what they weigh, in all layers."""
-        lines, sizes = self.lines, self.lines.sizes
-        heads = Array("A", ("B", "S", "N"))
-        here = lines.values(heads, self.strategy.inner) * self.microbatches
-        keys = self.seq if self.attention == "full" else (self.seq + 1) / 2
-        width = sizes["H"] + sizes.get("value", sizes["H"])
-        return self.model.layers * here * 2 * keys * width
+        queries = Array("A", ("B", "S", "N"))
+        here = self.lines.values(queries, self.strategy.inner) * self.microbatches
+        a_token = flops(self.model, self.seq, self.attention).attention
+        return a_token * here / self.model.heads
 
     @cached_property
     def memory(self) -> Memory:
@@ -343,7 +340,8 @@ def step(
         mesh: a `Mesh` (its chips give times), or sizes by axis name in device order.
         seqs: sequences of one step, on all chips.
         seq: tokens of a sequence.
-        attention: "causal" or "full", which keys the FLOPs of attention count.
+        attention: "causal", "half" or "full", which keys the FLOPs of attention count;
+            see `transformer.keys_per_query`.
         remat: what is kept for the backward pass: "none" of it is computed again,
             "dots" keeps the results of matmuls with weights, "full" keeps the input of
             a layer alone.
