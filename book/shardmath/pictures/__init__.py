@@ -5,7 +5,9 @@ page.
 """
 
 from .bars import bars
+from .gathering import gathering
 from .gpu import gpu_parts
+from .holdings import holdings
 from .memories import memories
 from .overlap import overlap
 from .padding import padding
@@ -15,7 +17,9 @@ from .two_chips import two_chips
 
 __all__ = [
     "bars",
+    "gathering",
     "gpu_parts",
+    "holdings",
     "memories",
     "overlap",
     "padding",
