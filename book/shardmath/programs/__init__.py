@@ -9,6 +9,15 @@ A placement is written as in the book, ``"A[I_X, J]"``, or taken from an array o
 `sharding`, a `jax.P` or its arguments in a tuple.
 """
 
-from .running import Placement, Program, by_hand, compiled, drawn, place, spec
+from .running import Placement, Program, abstract, by_hand, compiled, drawn, place, spec
 
-__all__ = ["Placement", "Program", "by_hand", "compiled", "drawn", "place", "spec"]
+__all__ = [
+    "Placement",
+    "Program",
+    "abstract",
+    "by_hand",
+    "compiled",
+    "drawn",
+    "place",
+    "spec",
+]

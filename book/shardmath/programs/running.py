@@ -96,15 +96,45 @@ def drawn(
     rng = np.random.default_rng(seed)
     found = []
     for one in arrays:
-        if not isinstance(one, ShardedArray):
-            raise ValueError(f"{one!r}: must be an array of `sharding`")
-        if dtype is None and one.precision not in _DTYPES:
-            known = ", ".join(_DTYPES)
-            raise ValueError(f"format {one.precision!r}: must be one of {known}")
-        kind = dtype or _DTYPES[one.precision]
+        kind = _dtype(one, dtype)
         values = jax.numpy.asarray(rng.standard_normal(one.shape), kind)
         found.append(place(values, mesh, one))
     return found
+
+
+def abstract(
+    mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh,
+    *arrays: ShardedArray,
+    dtype: str | None = None,
+) -> list[jax.ShapeDtypeStruct]:
+    """The shapes of `arrays`, placed as they say: to compile for, nothing allocated.
+
+    Arguments and errors are those of `drawn`; here `mesh` may be without devices.
+
+    >>> from shardmath.sharding import array
+    >>> mesh = jax.sharding.AbstractMesh((4, 128), ("X", "Y"))
+    >>> (x,) = abstract(mesh, array("bf16[I_X, J_Y]", mesh.shape, I=1024, J=8192))
+    >>> x.shape, x.dtype.name, x.sharding.spec
+    ((1024, 8192), 'bfloat16', P('X', 'Y'))
+    """
+    return [
+        jax.ShapeDtypeStruct(
+            one.shape,
+            _dtype(one, dtype),
+            sharding=jax.NamedSharding(mesh, spec(one, mesh.shape)),
+        )
+        for one in arrays
+    ]
+
+
+def _dtype(one: ShardedArray, dtype: str | None) -> str:
+    """JAX's name of the format: `dtype`, or that of the array."""
+    if not isinstance(one, ShardedArray):
+        raise ValueError(f"{one!r}: must be an array of `sharding`")
+    if dtype is None and one.precision not in _DTYPES:
+        known = ", ".join(_DTYPES)
+        raise ValueError(f"format {one.precision!r}: must be one of {known}")
+    return dtype or _DTYPES[one.precision]
 
 
 def by_hand(
