@@ -3,9 +3,25 @@
 >>> one = SWEEPS["b200"].at(16 * 2**30)
 >>> print(one)
 AllReduce of 17.2 GB on 8 B200: 35.6 ms, 1.86 times the 19.1 ms of the bound
+>>> RUNS[0]
+MaxText: maxtext 22b on 64 TPU v4, FSDP: 13.8 s a step of 1,050,000 tokens.
 """
 
 from .allreduce import NVLS, SWEEPS, Measured, NvlsRun, Sweep
+from .run import Run, counted
 from .single import NODES, SINGLE
+from .training import RUNS, ratios
 
-__all__ = ["NODES", "NVLS", "SINGLE", "SWEEPS", "Measured", "NvlsRun", "Sweep"]
+__all__ = [
+    "NODES",
+    "NVLS",
+    "RUNS",
+    "SINGLE",
+    "SWEEPS",
+    "Measured",
+    "NvlsRun",
+    "Run",
+    "Sweep",
+    "counted",
+    "ratios",
+]

@@ -1,0 +1,236 @@
+"""One training run that was published, and what can be told from it again."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+from ..chips import Chip
+from ..estimate import Estimate, Leg
+from ..facts import Source
+from ..mesh import Mesh
+from ..networks import Network
+from ..parallelism import Strategy, combine, data, fsdp, step, tensor, zero
+from ..tables import Absent
+from ..transformer import Model, conventions, flops
+from ..units import show
+
+AXES = {  # what a mesh axis of a run is called, and the strategy over it
+    "dcn": ("data", data),
+    "data": ("data", data),
+    "zero2": ("ZeRO-2", lambda axis: zero(2, axis)),
+    "fsdp": ("FSDP", fsdp),
+    "tensor": ("tensor", tensor),
+    "context": ("context", None),
+    "pipeline": ("pipeline", None),
+}
+EVERY = tuple("QKVAygum")  # what a layer computes: results of its lines, and A
+KEPT = {  # what a policy keeps of it for the backward pass
+    "none": EVERY,
+    "": EVERY,  # nobody says: perhaps nothing is computed again
+    "dots": tuple(name for name in EVERY if name != "A"),
+    "full": (),
+}
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Run:
+    """A training run that somebody published.
+
+    Args:
+        system: the framework.
+        model: what was trained.
+        chip, chips: on what, and on how many.
+        mesh: size by kind of parallelism as published: "data", "zero2", "fsdp",
+            "tensor", "context", "pipeline", and "dcn", which is data parallelism
+            between TPU slices. Empty where nobody says.
+        seqs: sequences of a step, on all chips; None where nobody says.
+        seq: tokens of each.
+        precision: of the matmuls in the layers.
+        remat: what is kept for the backward pass: "none" of it is computed again,
+            "full", "dots", or by name what is kept ("Q K V y", as in `Model.layer`);
+            "" where nobody says.
+        tokens_per_second, flops_per_second: of one chip, as published.
+        step_seconds, mfu, hfu: as published; utilizations are shares.
+        counts: the convention by which the FLOPs are counted, one of `counted`.
+        source: where it was read.
+        network: what joins the chips; None where too little is known for a bound.
+        note: what else has to be said.
+    """
+
+    system: str
+    model: Model
+    chip: Chip
+    chips: int
+    mesh: Mapping[str, int]
+    seqs: int | None
+    seq: int
+    precision: str
+    remat: str
+    tokens_per_second: float | None
+    flops_per_second: float | None
+    step_seconds: float | None
+    mfu: float | None
+    hfu: float | None
+    counts: str
+    source: Source
+    network: Network | None = None
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mesh", MappingProxyType(dict(self.mesh)))
+
+    @property
+    def parallelism(self) -> str:
+        """Its kinds of parallelism, such as "data × FSDP"."""
+        kinds = [AXES[axis][0] for axis, size in self.mesh.items() if size > 1]
+        return " × ".join(dict.fromkeys(kinds)) or "not published"
+
+    @property
+    def covered(self) -> bool:
+        """Whether it is data, FSDP or tensor parallelism, or a mixture of them."""
+        return bool(self.mesh) and all(AXES[axis][1] for axis in self.mesh)
+
+    @property
+    def strategy(self) -> Strategy:
+        """The strategy over the axes of `mesh`.
+
+        Raises:
+            Absent: a ValueError; it is not `covered`.
+        """
+        if not self.covered:
+            raise Absent(f"{self}: must be data, FSDP or tensor parallelism")
+        return combine(*(AXES[axis][1](axis) for axis in self.mesh))
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of a step, on all chips."""
+        if self.seqs is None:
+            raise Absent(f"{self}: its batch is not published")
+        return self.seqs * self.seq
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of a step: published, or told from the rate of tokens or of FLOPs.
+
+        Raises:
+            Absent: a ValueError; too little is published.
+        """
+        if self.step_seconds:
+            return self.step_seconds
+        if self.tokens_per_second:
+            return self.tokens / (self.chips * self.tokens_per_second)
+        if not (self.flops_per_second and self.counts):
+            raise Absent(f"{self}: what is published does not tell the time of a step")
+        return self.tokens * self.counted / (self.chips * self.flops_per_second)
+
+    @property
+    def counted(self) -> float:
+        """FLOPs of a token, recounted by the convention `counts`."""
+        if not self.counts:
+            raise Absent(f"{self}: how its FLOPs are counted is not known")
+        return counted(self.model, self.seq)[self.counts]
+
+    @property
+    def flops_per_token(self) -> float:
+        """FLOPs of a token as published: their rate, or MFU · peak, over tokens/s.
+
+        Raises:
+            Absent: a ValueError; one of the two rates is not published.
+        """
+        rate = self.flops_per_second
+        if rate is None and self.mfu:
+            rate = self.mfu * self.chip.flops[self.precision]
+        if rate is None or self.tokens_per_second is None:
+            raise Absent(f"{self}: one of its two rates is not published")
+        return rate / self.tokens_per_second
+
+    @property
+    def fits(self) -> str:
+        """The convention that comes nearest to `flops_per_token`."""
+        said, ways = self.flops_per_token, counted(self.model, self.seq)
+        return min(ways, key=lambda way: abs(ways[way] / said - 1))
+
+    @property
+    def needed(self) -> float:
+        """FLOPs of a token that no implementation can leave out.
+
+        Forward and backward with the keys that a query sees, and what is not kept of a
+        layer computed again. The last result of a layer is never needed again.
+        """
+        once = flops(self.model, self.seq, "causal")
+        kept = KEPT.get(self.remat, self.remat.split())
+        again = 0.0 if "A" in kept else once.attention
+        sizes = self.model.sizes(1, self.seq)
+        for count, lines in self.model.stack:
+            for line in lines:
+                if line.result.name not in (*kept, "m", "ms"):
+                    again += count * line.flops(sizes) / self.seq
+        return once.training + again
+
+    @property
+    def math(self) -> float:
+        """Seconds of a step at the dense peak: tokens · `needed` / (chips · peak)."""
+        peak = self.chip.flops[self.precision]
+        return self.tokens * self.needed / (self.chips * peak)
+
+    @cached_property
+    def bound(self) -> Estimate:
+        """The time of a step, at the least: math, and where the network is known what
+        `parallelism.step` derives for HBM and network.
+
+        Raises:
+            Absent: a ValueError; it is not `covered`.
+        """
+        peak = self.chip.flops[self.precision]
+        legs = [Leg("math", self.math * peak, peak)]
+        if self.network is not None:
+            derived = step(
+                self.strategy,
+                self.model,
+                Mesh(self.network, self.mesh),
+                self.seqs,
+                self.seq,
+                attention="causal",
+                remat=self.remat if self.remat in KEPT and self.remat else "none",
+                precision=self.precision,
+            )
+            legs += [leg for leg in derived.estimate.legs if leg.resource != "math"]
+        return Estimate(f"{self.model.name}, {self.parallelism}", tuple(legs))
+
+    @property
+    def over_math(self) -> float:
+        """Measured time over that of the math alone."""
+        return self.seconds / self.math
+
+    @property
+    def over_bound(self) -> float:
+        """Measured time over the lower bound; 1 would be a perfect machine."""
+        return self.seconds / self.bound.lower
+
+    def __str__(self) -> str:
+        where = f"{self.chips:,} {self.chip.name}"
+        return f"{self.system}: {self.model.name} on {where}, {self.parallelism}"
+
+    def __repr__(self) -> str:
+        try:
+            took = show(self.seconds, "s")
+        except Absent:
+            return f"{self}."
+        return f"{self}: {took} a step of {show(self.tokens, 'tokens')}."
+
+
+def counted(model: Model, seq: int) -> dict[str, float]:
+    """FLOPs of a token in training by every convention that runs are published in.
+
+    Those of `transformer.conventions`, and three more: half attention beside
+    6 · params; half of full attention, less than "half" where layers have a window;
+    and the FLOPs of the hardware where all layers run forward twice.
+    """
+    half, full = (flops(model, seq, kind) for kind in ("half", "full"))
+    return {
+        **conventions(model, seq),
+        "6 · params, half attention": 6.0 * model.params + 3 * half.attention,
+        "matmuls, half of full attention": full.training - 1.5 * full.attention,
+        "layers forward twice, full attention": full.training + full.recomputed("full"),
+    }
