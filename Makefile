@@ -11,7 +11,10 @@ FIRST  := $(firstword $(sort $(wildcard chapters/*.ipynb)))
 LIVE   := --LabApp.app_settings_dir="$(CURDIR)/tools/lab"
 ROOT   := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help book serve pdf test lab execute exercises lint format grade colab bench clean
+# With the compilers in sight JAX must be told not to look for their machines.
+SEEN    = $(if $(wildcard $(VENV)/compilers.ok),JAX_PLATFORMS=cpu PYTHONPATH="$(CURDIR)/$(VENV)/compilers:$$PYTHONPATH")
+
+.PHONY: help book serve pdf test referee lab execute exercises lint format grade colab bench clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -29,8 +32,11 @@ pdf: $(VENV)/all.ok book ## print the whole book into _build/shardmath.pdf
 test: $(VENV)/all.ok book ## run every notebook, unit test and site test (ARGS="-k 04")
 	@$(WITH) pytest -n 2 $(ARGS)
 
+referee: $(VENV)/compilers.ok $(VENV)/all.ok ## compile again what is kept of TPUs and GPUs (WRITE=1 keeps what is new)
+	@$(WITH) python tools/referee.py $(VENV)/compilers $(if $(WRITE),--write) $(FILES)
+
 lab: $(VENV)/notebook.ok ## open the notebooks in JupyterLab (LAB="--no-browser --port 8890")
-	@$(WITH) jupyter lab $(LIVE) --LabApp.default_url=/lab/tree/$(FIRST) $(ROOT) $(LAB)
+	@$(WITH) $(SEEN) jupyter lab $(LIVE) --LabApp.default_url=/lab/tree/$(FIRST) $(ROOT) $(LAB)
 
 execute: $(VENV)/notebook.ok ## re-run the notebooks NB=… in place and normalise them
 	@$(WITH) python tools/execute.py $(NB)
@@ -67,6 +73,9 @@ $(VENV)/notebook.ok: requirements-notebook.txt pyproject.toml $(VENV)/python.ok
 
 $(VENV)/site.ok: requirements-site.txt pyproject.toml $(VENV)/python.ok
 	@$(SETUP) site $(VENV)
+
+$(VENV)/compilers.ok: requirements-referee.txt $(VENV)/python.ok
+	@$(SETUP) compilers $(VENV)
 
 $(VENV)/all.ok: requirements.txt pyproject.toml $(VENV)/python.ok
 	@$(SETUP) all $(VENV)

@@ -30,12 +30,8 @@ def make(tmp_path):
     for name in PROGRAMS:
         (bin_ / name).write_text(NOTE)
         (bin_ / name).chmod(0o755)
-    for marker in (
-        "python",
-        "notebook",
-        "site",
-        "all",
-    ):  # newer than the lock files: set up
+    # Newer than the lock files: set up.
+    for marker in ("python", "notebook", "site", "all", "compilers"):
         (tmp_path / "venv" / f"{marker}.ok").touch()
     log = tmp_path / "log"
     variables = (f"VENV={bin_.parent}", f"BIN={bin_}", f"WITH=PATH={bin_}:$$PATH")
@@ -64,6 +60,10 @@ RUNS = {  # target: options, and how the lines begin that it runs
     "serve": (["PORT=8123"], [BOOK, "python tools/serve.py _build/html 8123"]),
     "pdf": ([], [BOOK, "python tools/pdf.py"]),
     "test": (["ARGS=-k 04"], [BOOK, "pytest -n 2 -k 04"]),
+    "referee": (
+        ["WRITE=1", "FILES=a.ipynb"],
+        ["python tools/referee.py .*/venv/compilers --write a.ipynb"],
+    ),
     "lab": (
         ["LAB=--no-browser --port 8890"],
         [r"jupyter lab .*--LabApp.default_url=/lab/tree/chapters/01_\w+.ipynb .*"
@@ -128,6 +128,20 @@ def test_live_figures_are_saved_with_their_notebook(make):
     assert settings["@jupyter-widgets/jupyterlab-manager:plugin"]["saveState"] is True
 
 
+def test_notebooks_see_the_compilers_where_they_are_installed(make, tmp_path):
+    """And JAX is then told to look for no accelerator: it would take their word."""
+    venv = tmp_path / "venv"
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    (venv / "bin" / "jupyter").write_text(
+        '#!/bin/sh\necho "$JAX_PLATFORMS $PYTHONPATH"'
+    )
+    options = ("-o", f"{venv.name}/notebook.ok", f"VENV={venv.name}", "FIRST=x")
+    _, printed, _ = make("lab", *options, folder=tmp_path)
+    assert f"cpu {tmp_path}/venv/compilers:" in printed
+    (venv / "compilers.ok").unlink()
+    assert f"{venv}/compilers" not in make("lab", *options, folder=tmp_path)[1]
+
+
 def test_root_may_open_the_notebooks(make):
     """In a container there is often nobody else."""
     (line,) = make("lab")[2]
@@ -151,6 +165,7 @@ def test_clean_removes_what_was_built_and_no_more(make, tmp_path):
         ("grade", ["python", "notebook"]),
         ("book", ["python", "site", "book"]),
         ("lint", ["python", "all"]),
+        ("referee", ["python", "compilers", "all"]),
     ],
 )
 def test_what_is_missing_is_set_up_in_order(make, tmp_path, target, steps):

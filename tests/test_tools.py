@@ -107,7 +107,40 @@ def test_the_package_alone_pulls_nothing():
     """Its cost model needs the standard library; the rest are extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert project["dependencies"] == []
-    assert [*project["optional-dependencies"]] == ["notebook", "site", "test"]
+    assert [*project["optional-dependencies"]] == [
+        "notebook",
+        "site",
+        "referee",
+        "test",
+    ]
+
+
+def test_the_compilers_are_apart_and_for_one_kind_of_machine(setup, monkeypatch):
+    """JAX looks for accelerators wherever it sees them: no other part has them."""
+    compilers = pinned("requirements-referee.txt")
+    assert {*compilers} == {"jax-cuda13-pjrt", "jax-cuda13-plugin", "libtpu"}
+    assert not {*compilers} & {*pinned("requirements.txt")}
+    names = setup["compilers"].__globals__
+    monkeypatch.setattr(names["platform"], "system", lambda: "Darwin")
+    monkeypatch.setattr(names["platform"], "machine", lambda: "arm64")
+    said = r"for Linux x86-64 alone, this is Darwin arm64\. What they say .* is kept"
+    with pytest.raises(SystemExit, match=said):
+        setup["compilers"](".venv")
+
+
+def test_compilers_of_before_are_taken_away(setup, tmp_path, monkeypatch):
+    names = setup["compilers"].__globals__
+    monkeypatch.setattr(names["platform"], "system", lambda: "Linux")
+    monkeypatch.setattr(names["platform"], "machine", lambda: "x86_64")
+    commands = []
+    names["run"] = lambda command, hint: commands.append(command)
+    old = tmp_path / "compilers" / "libtpu"
+    old.mkdir(parents=True)
+    setup["compilers"](str(tmp_path))
+    assert not old.exists()
+    (command,) = commands
+    assert command[command.index("--target") + 1] == str(tmp_path / "compilers")
+    assert {"--no-deps", "--require-hashes", "requirements-referee.txt"} <= {*command}
 
 
 def test_setting_up_says_how_long_it_took_and_how_much_it_is(setup, tmp_path, capfd):

@@ -1,6 +1,7 @@
 """Set up the project's own environment: the steps behind `make`, one clear line each.
 
     python tools/setup.py python | notebook | site | all | node | book FOLDER
+    python tools/setup.py compilers FOLDER
 
 One `make` at a time: a second one waits, and does not do again what the first has done.
 Runs on the system's Python before anything is installed: standard library only, and
@@ -8,6 +9,7 @@ syntax that any Python can read far enough to be told that it is too old.
 """
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -16,6 +18,7 @@ import time
 OLDEST = (3, 11)
 COST = {  # measured without a cache: x86-64 Linux, Python 3.11
     "requirements-notebook.txt": " (about 0.9 GB, a minute)",
+    "requirements-referee.txt": " (about 1.1 GB, a minute)",
     "requirements-site.txt": " (about 0.2 GB, half a minute)",
     "requirements.txt": " (about 1.2 GB, a minute or two)",
 }
@@ -120,6 +123,30 @@ def everything(folder):
         mark(STEPS[part][1].format(folder))
 
 
+def compilers(folder):
+    """XLA's compilers for TPUs and GPUs, in a folder of their own.
+
+    JAX looks for accelerators wherever it sees them, so that only `make referee` and
+    `make lab` put this folder on their path.
+    """
+    file, apart = "requirements-referee.txt", os.path.join(folder, "compilers")
+    machine = "{} {}".format(platform.system(), platform.machine())
+    if machine != "Linux x86_64":
+        sys.exit(
+            "shardmath: there are compilers for TPUs and GPUs for Linux x86-64 alone, "
+            "this is {}. What they say of the book's programs is kept with it.".format(
+                machine
+            )
+        )
+    began = time.time()
+    say("installing {} into {}{}".format(file, apart, COST.get(file, "")))
+    shutil.rmtree(apart, ignore_errors=True)
+    options = ["--target", apart, "--no-deps", "--require-hashes", "-r", file]
+    run(pip(folder) + options, NO_WHEEL)
+    spent = time.time() - began
+    say("done in {:.0f} s; {} has {:.0f} MB".format(spent, apart, size(apart)))
+
+
 def node(folder):
     """`npm ci`, with Node from the system or else, by pip, from the environment."""
     if not (shutil.which("npm") and shutil.which("node")):
@@ -144,6 +171,7 @@ STEPS = {
     "notebook": (notebook, "{}/notebook.ok"),
     "site": (site, "{}/site.ok"),
     "all": (everything, "{}/all.ok"),
+    "compilers": (compilers, "{}/compilers.ok"),
     "node": (node, "node_modules/ok"),
     "book": (book, ""),
 }
