@@ -8,6 +8,17 @@ x[B, S, D] · q[D, N, H] -> Q[B, S, N, H]
 
 from .flops import ATTENTION, REMAT, Flops, flops, keys_per_query
 from .lines import Array, Matmul, matmul
+from .memory import (
+    TRAINING,
+    PerParam,
+    Saved,
+    korthikanti,
+    kv_cache,
+    logits_bytes,
+    saved,
+    saved_bytes,
+    saved_once,
+)
 from .model import ACTIVE, Experts, Latent, Model
 from .records import (
     ALL,
@@ -46,17 +57,26 @@ __all__ = [
     "PALM_540B",
     "QWEN_3_235B_A22B",
     "REMAT",
+    "TRAINING",
     "Array",
     "Experts",
     "Flops",
     "Latent",
     "Matmul",
     "Model",
+    "PerParam",
+    "Saved",
     "conventions",
     "flops",
     "keys_per_query",
+    "korthikanti",
+    "kv_cache",
+    "logits_bytes",
     "matmul",
     "mfu",
     "model",
+    "saved",
+    "saved_bytes",
+    "saved_once",
     "tokens_per_second",
 ]

@@ -50,7 +50,7 @@ class Flops:
         >>> [flops.training + flops.recomputed(remat) for remat in REMAT]
         [375.0, 395.0, 495.0]
         """
-        _one_of(REMAT, remat=remat)
+        one_of(REMAT, remat=remat)
         again = {"none": 0.0, "dots": self.attention}
         return again.get(remat, self.weights + self.attention)
 
@@ -84,7 +84,7 @@ def keys_per_query(seq: int, attention: str, window: int = 0) -> float:
     >>> keys_per_query(4, "causal", window=2)  # 1, 2, 2, 2
     1.75
     """
-    _one_of(ATTENTION, attention=attention)
+    one_of(ATTENTION, attention=attention)
     (seq,) = whole(seq=seq)
     seen = min(window or seq, seq)
     masked = {"full": 0, "half": seen**2, "causal": seen * (seen - 1)}
@@ -128,7 +128,7 @@ def flops(model: Model, seq: int, attention: str) -> Flops:
     )
 
 
-def _one_of(known: tuple[str, ...], **chosen: str) -> None:
+def one_of(known: tuple[str, ...], **chosen: str) -> None:
     for name, value in chosen.items():
         if value not in known:
             raise ValueError(f"{name} = {value!r}: must be one of {', '.join(known)}")
