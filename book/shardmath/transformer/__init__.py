@@ -6,6 +6,7 @@ x[B, S, D] · q[D, N, H] -> Q[B, S, N, H]
 51.5 GFLOPs a token in training: weights 41.9 G, attention 6.44 G, head 3.15 G
 """
 
+from .block_figure import block
 from .flops import ATTENTION, REMAT, Flops, flops, keys_per_query
 from .lines import Array, Matmul, matmul
 from .memory import (
@@ -66,6 +67,7 @@ __all__ = [
     "Model",
     "PerParam",
     "Saved",
+    "block",
     "conventions",
     "flops",
     "keys_per_query",

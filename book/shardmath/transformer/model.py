@@ -89,7 +89,9 @@ class Model:
         parallel: whether attention and MLP read the same normed input.
         biases: whether every projection of a layer adds a bias.
         norm_biases: whether the norms have a shift beside their scale (LayerNorm).
-        norms: norms of width D in a layer.
+        norms: norms of width D in a layer: 2 stand before attention and MLP, and of 4
+            two more behind them.
+        norm_after: whether 2 norms stand behind attention and MLP instead.
         qk_norm: "head" for norms of each query and key head, "width" for norms over all
             heads at once, "" for none.
         sinks: whether each head has a learned score that takes part in its softmax.
@@ -125,6 +127,7 @@ class Model:
     biases: bool = False
     norm_biases: bool = False
     norms: int = 2
+    norm_after: bool = False
     qk_norm: str = ""
     sinks: bool = False
     positions: int = 0
@@ -266,9 +269,9 @@ class Model:
     def layer(self) -> tuple[Matmul, ...]:
         """The matmuls of a layer that have weights, in order.
 
-        x and z are the normed residual stream, A is what attention gives, h the
-        activated hidden layer; t are the tokens as they are dealt to experts, and their
-        products go back the same way.
+        x and z are the residual stream as attention and the MLP read it, normed; A is
+        what attention gives, h the activated hidden layer; t are the tokens as they are
+        dealt to experts, and their products go back the same way.
         """
         z = "x" if self.parallel else "z"
         if not self.experts:
@@ -342,11 +345,13 @@ class Model:
 
     def _mlp(self, z: str, kind: str = "") -> tuple[Matmul, ...]:
         """The MLP that every token goes through; `kind` is "", "shared" or "dense"."""
-        F, s = f"F{kind}", kind[:1] if kind == "shared" else ""
+        F, weight, s = f"F{kind}", "", ""
+        if kind == "shared":
+            weight, s = kind, kind[0]
         lines = [
-            f"{z}[B, S, D] · gate{s}[D, {F}] -> g{s}[B, S, {F}]",
-            f"{z}[B, S, D] · up{s}[D, {F}] -> u{s}[B, S, {F}]",
-            f"h{s}[B, S, {F}] · down{s}[{F}, D] -> m{s}[B, S, D]",
+            f"{z}[B, S, D] · {weight}gate[D, {F}] -> g{s}[B, S, {F}]",
+            f"{z}[B, S, D] · {weight}up[D, {F}] -> u{s}[B, S, {F}]",
+            f"h{s}[B, S, {F}] · {weight}down[{F}, D] -> m{s}[B, S, D]",
         ]
         return tuple(map(matmul, lines if self.gated else lines[1:]))
 
@@ -418,10 +423,11 @@ class Model:
     @property
     def active_matmul_params(self) -> int:
         """Of the weights that one token is multiplied with: its experts alone."""
-        return sum(
-            count * self._met(line, line.weight.count(self.dims))
-            for count, line in self._weighted
-        )
+        return sum(count * self.met(line) for count, line in self._weighted)
+
+    def met(self, line: Matmul) -> int:
+        """Weights of a line that one token is multiplied with: k of E experts'."""
+        return self._met(line, line.weight.count(self.dims))
 
     @property
     def _weighted(self) -> tuple[tuple[int, Matmul], ...]:
