@@ -159,6 +159,8 @@ def test_attention_must_be_named():
         flops(LLAMA_3_8B, 8192)
     with pytest.raises(ValueError, match="attention = True: must be one of causal"):
         flops(LLAMA_3_8B, 8192, True)
+    with pytest.raises(ValueError, match="model = 'llama 3 8b': must be a Model"):
+        flops("llama 3 8b", 8192, "causal")
     with pytest.raises(ValueError, match="seq = 0: must be a whole number from 1"):
         flops(LLAMA_3_8B, 0, "causal")
 

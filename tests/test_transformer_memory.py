@@ -23,7 +23,7 @@ from shardmath.transformer import (
     saved_once,
 )
 
-NOTES = Model("of the notes", 4, 2048, 8192, 16, 16, 128, 32_000)
+GPT = Model("a GPT", 4, 2048, 8192, 16, 16, 128, 32_000)
 UNGATED = Model("without a gate", 4, 64, 256, 4, 4, 16, 1000, gated=False)
 GROUPED = Model("with groups", 4, 64, 192, 8, 2, 16, 1000)
 
@@ -53,7 +53,7 @@ def kept_by_jax(
     return layer, once
 
 
-@pytest.mark.parametrize("m", [NOTES, UNGATED, GROUPED], ids=lambda m: m.name)
+@pytest.mark.parametrize("m", [GPT, UNGATED, GROUPED], ids=lambda m: m.name)
 @pytest.mark.parametrize("remat", REMAT)
 def test_saved_arrays_are_those_that_jax_saves(m, remat):
     """Array by array and to the byte, under each policy."""
@@ -66,19 +66,19 @@ def test_saved_arrays_are_those_that_jax_saves(m, remat):
 
 def test_the_usual_closed_form_misses_a_third_of_what_an_f32_softmax_keeps():
     """For one sequence of 2,048 tokens: 478 MB by the form, 671 MB by JAX."""
-    found = saved_bytes(NOTES, 1, 2048, "none")
-    usual = korthikanti(NOTES, 1, 2048)
+    found = saved_bytes(GPT, 1, 2048, "none")
+    usual = korthikanti(GPT, 1, 2048)
     assert f"{usual / 1e6:.0f} {found / 1e6:.0f}" == "478 671"
-    sizes = NOTES.sizes(1, 2048)
+    sizes = GPT.sizes(1, 2048)
     scores = sizes["N"] * sizes["S"] ** 2
 
     def a_score(arrays: tuple[Saved, ...]) -> float:
         over = [one for one in arrays if {"S", "T"} <= {*one.array.dims}]
         return sum(one.nbytes(sizes) for one in over) / scores
 
-    assert usual - 34 * NOTES.D * 2048 == 5 * scores
-    assert a_score(saved(NOTES, "none")) == 6
-    assert a_score(saved_once(NOTES, "none")) == 5
+    assert usual - 34 * GPT.D * 2048 == 5 * scores
+    assert a_score(saved(GPT, "none")) == 6
+    assert a_score(saved_once(GPT, "none")) == 5
 
 
 def test_each_policy_keeps_less_than_the_one_before():

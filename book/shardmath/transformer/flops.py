@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from ..units import show, whole
-from .model import Model
+from .model import Model, checked
 
 ATTENTION = ("causal", "half", "full")
 REMAT = ("none", "dots", "full")
@@ -109,13 +109,13 @@ def flops(model: Model, seq: int, attention: str) -> Flops:
         are made from the latent, not absorbed into the queries.
 
     Raises:
-        ValueError: as `keys_per_query`.
+        ValueError: as `keys_per_query`; what is no Model.
 
     >>> from shardmath.transformer import model
     >>> flops(model("llama 3.1 8b"), 8192, "causal")
     51.5 GFLOPs a token in training: weights 41.9 G, attention 6.44 G, head 3.15 G
     """
-    head = model.head_line.weight.count(model.dims)
+    head = checked(model).head_line.weight.count(model.dims)
     values = model.latent.value if model.latent else model.head
     local = model.layers - model.global_layers
     keys = model.global_layers * keys_per_query(seq, attention)

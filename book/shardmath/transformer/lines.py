@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 from ..units import quoted
@@ -90,6 +91,7 @@ class Matmul:
         return self.line
 
 
+@cache
 def matmul(line: str) -> Matmul:
     """The Matmul that `line` says.
 

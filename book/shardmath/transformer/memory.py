@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..units import PRECISION_BYTES, bytes_per_value, whole
 from .flops import REMAT, one_of
 from .lines import Array
-from .model import Model
+from .model import Model, checked
 
 WIDTHS = PRECISION_BYTES | {"bool": 1.0}
 
@@ -95,6 +95,7 @@ def saved(model: Model, remat: str) -> tuple[Saved, ...]:
     [18, 7, 1]
     """
     one_of(REMAT, remat=remat)
+    checked(model)
     stream = Saved(Array("stream", STREAM), "bf16")
     if remat == "full":
         return (stream,)
@@ -120,6 +121,7 @@ def saved_once(model: Model, remat: str) -> tuple[Saved, ...]:
     bool mask[B, K, G, S, T], fp32 zeros[B, K, G, S, T]
     """
     one_of(REMAT, remat=remat)
+    checked(model)
     if remat != "none":
         return ()
     _refuse(model, remat)
@@ -146,11 +148,11 @@ def _refuse(model: Model, remat: str) -> None:
 def saved_bytes(model: Model, seqs: int, seq: int, remat: str) -> float:
     """Bytes of one layer's `saved` arrays, for `seqs` sequences of `seq` tokens.
 
-    >>> m = Model("of the notes", 4, 2048, 8192, 16, 16, 128, 32_000)
+    >>> m = Model("a GPT", 4, 2048, 8192, 16, 16, 128, 32_000)
     >>> [round(saved_bytes(m, 1, 2048, remat) / 1e6, 1) for remat in REMAT]
     [671.4, 109.1, 8.4]
     """
-    sizes = model.sizes(seqs, seq)
+    sizes = checked(model).sizes(seqs, seq)
     return sum(one.nbytes(sizes) for one in saved(model, remat))
 
 
@@ -170,12 +172,12 @@ def korthikanti(model: Model, seqs: int, seq: int) -> float:
     Source:
         Korthikanti et al. (arXiv:2205.05198), equation 2, as quoted.
 
-    >>> m = Model("of the notes", 4, 2048, 8192, 16, 16, 128, 32_000)
+    >>> m = Model("a GPT", 4, 2048, 8192, 16, 16, 128, 32_000)
     >>> round(korthikanti(m, 1, 2048) / 1e6)
     478
     """
     seqs, seq = whole(seqs=seqs, seq=seq)
-    return seqs * seq * (34 * model.D + 5 * model.N * seq)
+    return seqs * seq * (34 * checked(model).D + 5 * model.N * seq)
 
 
 @dataclass(frozen=True)
@@ -227,7 +229,7 @@ def kv_cache(model: Model, seq: int, precision: str = "bf16") -> float:
     (131072.0, 70272.0)
     """
     (seq,) = whole(seq=seq)
-    values = 2 * model.kv_heads * model.head
+    values = 2 * checked(model).kv_heads * model.head
     if model.latent:
         values = model.latent.kv_rank + model.latent.rope
     local = model.layers - model.global_layers
@@ -243,4 +245,4 @@ def logits_bytes(model: Model, seqs: int, seq: int, precision: str = "fp32") -> 
     '4.2 GB'
     """
     seqs, seq = whole(seqs=seqs, seq=seq)
-    return bytes_per_value(precision) * seqs * seq * model.vocab
+    return bytes_per_value(precision) * seqs * seq * checked(model).vocab

@@ -493,3 +493,12 @@ def _said(params: int) -> str:
     digits, _, power = f"{params:.2e}".partition("e")
     step = min(int(power) // 3, len(words) - 1)
     return f"{float(digits) * 10 ** (int(power) - 3 * step):.3g}{words[step]}"
+
+
+def checked(model: object) -> Model:
+    """`model`, if it is one."""
+    if not isinstance(model, Model):
+        raise ValueError(
+            f"model = {quoted(model)}: must be a Model, such as model('llama 3 8b')"
+        )
+    return model
