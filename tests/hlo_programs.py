@@ -1,13 +1,12 @@
 """JAX programs whose compiled text the tests of `hlo` read, stored and fresh.
 
-    python tests/hlo_programs.py
+    PYTHONPATH=.venv/compilers .venv/bin/python tests/hlo_programs.py
 
-compiles them for targets that are not here and stores the text in tests/data/hlo; it
-needs the two compilers (the README there), no accelerator. Every program is written
-once for a mesh with axes X and Y of any size.
+compiles them for targets that are not here and stores the text in tests/data/hlo, with
+the compilers that `make referee` installs. Every program is written once for a mesh
+with axes X and Y of any size.
 """
 
-import os
 import random
 import re
 from collections import Counter
@@ -18,11 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.experimental import mesh_utils, topologies
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardmath import programs
+from shardmath import compilers, programs
+from shardmath.compilers.devices import devices as on
 
 STORE = Path(__file__).parent / "data" / "hlo"
 shard_map = partial(jax.shard_map, check_vma=False)
@@ -227,54 +226,13 @@ LOOPS = {
     "while": _while,
 }
 
-# What XLA needs to know of a GPU: NVIDIA H100 SXM, 80 GB.
-H100 = """
-gpu_device_info {
-  cuda_compute_capability { major: 9 }
-  threads_per_block_limit: 1024
-  threads_per_warp: 32
-  shared_memory_per_block: 49152
-  shared_memory_per_block_optin: 232448
-  shared_memory_per_core: 233472
-  threads_per_core_limit: 2048
-  core_count: 132
-  fpus_per_core: 128
-  block_dim_limit_x: 2147483647
-  block_dim_limit_y: 65535
-  block_dim_limit_z: 65535
-  memory_bandwidth: 3352320000000
-  l2_cache_size: 52428800
-  clock_rate_ghz: 1.98
-  device_memory_size: 84942979072
-  registers_per_core_limit: 65536
-  registers_per_block_limit: 65536
-}
-platform_name: "CUDA"
-dnn_version_info { major: 9 minor: 6 }
-device_description_str: "NVIDIA H100 80GB HBM3"
-"""
-
 
 def mesh_on(target: str, shape: tuple[int, ...]) -> Mesh:
-    """A mesh X, Y (, Z) on "cpu", "h100", "v5e:2x4" or two slices "v5e:2x2+2x2"."""
-    if target == "cpu":
-        devices = np.array(jax.devices()).reshape(shape)
-    elif target == "h100":
-        devices = topologies.get_topology_desc(
-            "h100", "cuda", target_config=H100, topology="1x1x8"
-        ).devices
-        devices = np.array(devices).reshape(shape)
-    elif "+" in target:
-        name, _, _ = target.partition("+")
-        devices = topologies.get_topology_desc(name, "tpu", num_slices=2).devices
-        devices = mesh_utils.create_hybrid_device_mesh(
-            (1, shape[1]), (shape[0], 1), devices
-        )
-    else:
-        devices = topologies.get_topology_desc(target, "tpu").devices
-        devices = mesh_utils.create_device_mesh(shape, devices)
+    """A mesh X, Y (, Z) on "cpu" or a target of `compilers`."""
+    found = jax.devices() if target == "cpu" else on(compilers.target(target), shape)
     names = ("X", "Y", "Z")[: len(shape)]
-    return Mesh(devices, names, axis_types=(AxisType.Auto,) * len(shape))
+    types = (AxisType.Auto,) * len(shape)
+    return Mesh(np.array(found).reshape(shape), names, axis_types=types)
 
 
 def compiled(program, mesh: Mesh) -> str:
@@ -290,30 +248,23 @@ def bare(text: str) -> str:
 
 
 STORED = {
-    by_hand: ("cpu", "h100", "v5e:2x4", "v5p:2x2x2", "tpu7x:2x2x1"),
-    nested: ("cpu", "h100", "v5e:2x4"),
-    branches: ("cpu", "h100"),
-    tree: ("cpu", "h100"),
-    fsdp: ("cpu", "h100", "v5e:2x4", "tpu7x:2x2x1"),
+    by_hand: ("cpu", "h100:8", "v5e:2x4", "v5p:2x2x2", "tpu7x:2x2x1"),
+    nested: ("cpu", "h100:8", "v5e:2x4"),
+    branches: ("cpu", "h100:8"),
+    tree: ("cpu", "h100:8"),
+    fsdp: ("cpu", "h100:8", "v5e:2x4", "tpu7x:2x2x1"),
     gather_matmul: ("v5e:2x4",),
-    slices: ("v5e:2x2+2x2",),
+    slices: ("v5e:2x2*2",),
 }
 SHAPES = {gather_matmul: (8, 1), slices: (2, 4)}
 
-ENVIRONMENT = {  # read when the TPU compiler starts, not on import
-    "TPU_SKIP_MDS_QUERY": "1",
-    "TPU_ACCELERATOR_TYPE": "v5e-8",
-    "TPU_WORKER_HOSTNAMES": "localhost",
-    "TPU_WORKER_ID": "0",
-}
-
 if __name__ == "__main__":
-    os.environ |= ENVIRONMENT
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_num_cpu_devices", 8)
     for program, targets in STORED.items():
         for target in targets:
             mesh = mesh_on(target, SHAPES.get(program, (4, 2)))
-            name = f"{program.__name__}.{target.replace(':', '-')}.txt"
+            named = target.removesuffix(":8").replace(":", "-").replace("*2", "+2x2")
+            name = f"{program.__name__}.{named}.txt"
             (STORE / name).write_text(bare(compiled(program, mesh)))
             print(name)
