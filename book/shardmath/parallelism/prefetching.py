@@ -110,8 +110,12 @@ def prefetched(layer: Layer, layers: int, ahead: int = 1) -> Schedule:
     owed: list[Span] = []  # uses whose gradients are still to be scattered
 
     def move(n: int, what: str, ready: float, seconds: float) -> Span:
-        """The next collective: when it may, and when the network is free."""
-        start = max(ready, network[-1].end if network else 0.0)
+        """The next collective: when it may, and when the network is free.
+
+        What takes no time, as the gather of weights that are whole, waits for nobody.
+        """
+        free = max((span.end for span in network), default=0.0)
+        start = max(ready, free) if seconds else ready
         network.append(Span(n, what, start, start + seconds))
         return network[-1]
 

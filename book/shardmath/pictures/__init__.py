@@ -5,24 +5,30 @@ page.
 """
 
 from .bars import bars
+from .behind import behind
 from .gathering import gathering
 from .gpu import gpu_parts
 from .holdings import holdings
 from .memories import memories
 from .overlap import overlap
 from .padding import padding
+from .replicas import replicas
+from .slices import slices
 from .streaming import streaming
 from .tpu import tpu_parts
 from .two_chips import two_chips
 
 __all__ = [
     "bars",
+    "behind",
     "gathering",
     "gpu_parts",
     "holdings",
     "memories",
     "overlap",
     "padding",
+    "replicas",
+    "slices",
     "streaming",
     "tpu_parts",
     "two_chips",
