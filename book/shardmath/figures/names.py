@@ -4,7 +4,15 @@ from importlib import import_module
 
 from .controls import Figure
 
-NAMES = ("roofline", "systolic", "waves", "collective", "sharded_matmul", "ring")
+NAMES = (
+    "roofline",
+    "systolic",
+    "waves",
+    "collective",
+    "sharded_matmul",
+    "ring",
+    "tokens",
+)
 
 
 def find(name: str) -> Figure:
