@@ -7,6 +7,7 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from shardmath import transformer
@@ -66,6 +67,12 @@ def test_what_cannot_be_is_refused(wrong, said):
     }
     with pytest.raises(ValueError, match=said):
         Model("wrong", 2, 64, **{"vocab": 10, **sizes, **wrong})
+
+
+def test_sizes_of_numpy_become_pythons():
+    m = replace(LLAMA_3_70B, layers=np.int32(80), d_ff=np.int32(28_672))
+    assert type(m.layers) is int
+    assert m.params == LLAMA_3_70B.params
 
 
 def test_experts_share_the_tokens_rounded_up():

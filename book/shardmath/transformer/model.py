@@ -7,6 +7,9 @@ from ..facts import Fact, Source
 from ..units import quoted, whole
 from .lines import Array, Matmul, matmul
 
+SIZES = (
+    "layers", "d_model", "d_ff", "heads", "kv_heads", "head", "vocab", "norms",
+)  # fmt: skip
 QK_NORMS = ("", "head", "width")
 ACTIVE = ("all", "without input embedding", "without embeddings")
 
@@ -100,7 +103,7 @@ class Model:
         global_every: every so many layers the last one is global, the others local.
         experts, latent: of MoE and of MLA.
         source: where the shape was read.
-        published: what its makers say of it, such as "params".
+        published: counts that others publish of it, by name; see ``models.toml``.
 
     Raises:
         ValueError: sizes that are no whole numbers, or that do not go together.
@@ -139,16 +142,9 @@ class Model:
     published: Mapping[str, Fact] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        whole(
-            layers=self.layers,
-            d_model=self.d_model,
-            d_ff=self.d_ff,
-            heads=self.heads,
-            kv_heads=self.kv_heads,
-            head=self.head,
-            vocab=self.vocab,
-            norms=self.norms,
-        )
+        sizes = {name: getattr(self, name) for name in SIZES}
+        for name, size in zip(SIZES, whole(**sizes), strict=True):
+            object.__setattr__(self, name, size)  # Python's int: NumPy's overflow
         _counts(
             positions=self.positions,
             window=self.window,
@@ -273,14 +269,13 @@ class Model:
         what attention gives, h the activated hidden layer; t are the tokens as they are
         dealt to experts, and their products go back the same way.
         """
-        z = "x" if self.parallel else "z"
         if not self.experts:
-            return (*self._projections, *self._mlp(z))
+            return (*self._projections, *self._mlp())
         return (
             *self._projections,
-            matmul(f"{z}[B, S, D] · router[D, E] -> r[B, S, E]"),
+            matmul(f"{self._z}[B, S, D] · router[D, E] -> r[B, S, E]"),
             *self._experts,
-            *(self._mlp(z, "shared") if self.experts.shared else ()),
+            *(self._mlp("shared") if self.experts.shared else ()),
         )
 
     @property
@@ -288,7 +283,7 @@ class Model:
         """The matmuls of a layer before the first with experts; else of any layer."""
         if not (self.experts and self.experts.dense_layers):
             return self.layer
-        return (*self._projections, *self._mlp("z", "dense"))
+        return (*self._projections, *self._mlp("dense"))
 
     @property
     def stack(self) -> tuple[tuple[int, tuple[Matmul, ...]], ...]:
@@ -343,9 +338,14 @@ class Model:
             )
         return tuple(map(matmul, lines))
 
-    def _mlp(self, z: str, kind: str = "") -> tuple[Matmul, ...]:
+    @property
+    def _z(self) -> str:
+        """What the MLP reads: the stream behind attention, or what attention reads."""
+        return "x" if self.parallel else "z"
+
+    def _mlp(self, kind: str = "") -> tuple[Matmul, ...]:
         """The MLP that every token goes through; `kind` is "", "shared" or "dense"."""
-        F, weight, s = f"F{kind}", "", ""
+        z, F, weight, s = self._z, f"F{kind}", "", ""
         if kind == "shared":
             weight, s = kind, kind[0]
         lines = [
