@@ -19,7 +19,7 @@ from shardmath.parallelism import (
     tensor,
     zero,
 )
-from shardmath.transformer import LLAMA_3_8B, LLAMA_3_70B, REMAT, Model
+from shardmath.transformer import LLAMA_3_8B, LLAMA_3_70B, REMAT, Model, saved_bytes
 
 TOY = Model("toy", 4, 2048, 8192, 16, 16, 128, 32_000)
 LAYER = 4 * 2048 * 2048 + 3 * 2048 * 8192  # weights of one layer of TOY
@@ -248,3 +248,17 @@ def test_a_model_that_is_too_large_says_how_many_bytes_are_missing():
     assert not one.memory.fits
     assert one.memory.missing == one.memory.total - chips.H100.hbm_bytes
     assert "more than 80 GiB" in str(one)
+
+
+@pytest.mark.parametrize("remat", REMAT)
+def test_heads_and_hidden_layer_kept_are_shared_out(remat):
+    """Over 4 chips each keeps a quarter, of whatever a layer keeps."""
+    whole = steps(data("Y"), {"Y": 1}, remat).memory.parts["saved"]
+    assert steps(tensor("Y"), {"Y": 4}, remat).memory.parts["saved"] == whole / 4
+    assert whole == 4 * saved_bytes(TOY, 16, 2048, remat)
+    copied = tensor(("Y", "Z"), kv="Y")
+    few = replace(TOY, kv_heads=2)
+    kept = steps(copied, {"Y": 2, "Z": 2}, remat, few).memory.parts["saved"]
+    alone = steps(data("Y"), {"Y": 1}, remat, few).memory.parts["saved"]
+    keys = 0 if remat == "full" else 4 * 2 * 2 * 16 * 2048 * 2 * 128
+    assert kept == (alone - keys) / 4 + keys / 2

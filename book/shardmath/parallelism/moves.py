@@ -152,7 +152,9 @@ class Lines:
     def values(self, one: Array, layout: Layout) -> float:
         """How many values of an array one chip holds, where it lies by `layout`."""
         known = {dim: self.sizes[dim] for dim in one.dims}
-        found = array(placed(one, layout), self.mesh, self.dtype, **known)
+        found = array(
+            placed(Array("", one.dims), layout), self.mesh, self.dtype, **known
+        )
         return prod(found.local_sizes)
 
     def _plan(self, line: Matmul, text: str) -> Plan:
@@ -212,6 +214,10 @@ def placed(array: Array, layout: Layout) -> str:
     for dim in array.dims:
         like = LIKE.get(dim, dim)
         axes = layout.get(dim if like in array.dims else like, ())
+        if dim == "G":  # query heads of a KV head: over what N is over and K is not
+            axes = [
+                one for one in layout.get("N", ()) if one not in layout.get("K", ())
+            ]
         found.append(f"{dim}_{{{','.join(axes)}}}" if axes else dim)
     return f"{array.name}[{', '.join(found)}]"
 

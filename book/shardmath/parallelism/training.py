@@ -12,14 +12,23 @@ from ..mesh import Mesh
 from ..sharding.machine import Machine, axes_of, chip_of
 from ..sharding.prices import Prices
 from ..tables import Table, table
-from ..transformer import ATTENTION, REMAT, Array, Matmul, Model, flops, matmul
+from ..transformer import (
+    ATTENTION,
+    REMAT,
+    TRAINING,
+    Array,
+    Matmul,
+    Model,
+    flops,
+    matmul,
+    saved,
+)
 from ..units import PRECISION_BYTES, quoted, show, whole
 from .memory import Memory
 from .moves import Lines, Move, Work, ends, layers
 from .strategy import Layout, Strategy
 
 WHEN = ("forward", "recompute", "backward", "update")
-STATE_BYTES = 12  # a parameter: a master copy and both moments of Adam, in fp32
 SCORES = Array("P", ("B", "N", "S", "T"))
 EMBEDDING = matmul("onehot[B, S, V] · embed[V, D] -> x[B, S, D]")
 
@@ -163,7 +172,7 @@ class Step:
         """
         at, size = self.strategy, PRECISION_BYTES[self.precision]
         parts = {
-            "state": STATE_BYTES * self._params(at.state),
+            "state": TRAINING["mixed"].state * self._params(at.state),
             "weights": size * self._params(at.weights),
             "gradients": size * self._params(at.gradients),
             "saved": self._saved,
@@ -206,10 +215,11 @@ class Step:
     @property
     def _saved(self) -> float:
         """Bytes of the activations that wait for the backward pass, of all layers."""
-        return sum(
-            self.model.layers * PRECISION_BYTES[precision] * self.lines.rest(one)
-            for one, precision in saved(self.model, self.remat)
+        a_layer = sum(
+            one.width * self.lines.rest(one.array)
+            for one in saved(self.model, self.remat)
         )
+        return self.model.layers * a_layer
 
     @property
     def _hbm_bytes(self) -> float:
@@ -404,12 +414,4 @@ def step(
         vocabulary,
     )
     _ = found.moves  # what does not divide is said at once
-    return found
-
-
-def saved(model, remat):  # stand-in
-    x = Array("x", ("B", "S", "D"))
-    found = [(x, "bf16")]
-    if remat != "full":
-        found += [(line.result, "bf16") for line in model.layer[:-1]]
     return found
