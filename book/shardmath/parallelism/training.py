@@ -22,6 +22,7 @@ from ..transformer import (
     flops,
     matmul,
     saved,
+    saved_once,
 )
 from ..units import PRECISION_BYTES, quoted, show, whole
 from .memory import Memory
@@ -215,11 +216,9 @@ class Step:
     @property
     def _saved(self) -> float:
         """Bytes of the activations that wait for the backward pass, of all layers."""
-        a_layer = sum(
-            one.width * self.lines.rest(one.array)
-            for one in saved(self.model, self.remat)
-        )
-        return self.model.layers * a_layer
+        every = [(self.model.layers, one) for one in saved(self.model, self.remat)]
+        every += [(1, one) for one in saved_once(self.model, self.remat)]
+        return sum(n * one.width * self.lines.rest(one.array) for n, one in every)
 
     @property
     def _hbm_bytes(self) -> float:
