@@ -17,7 +17,7 @@ from ..units import show
 
 Placement = str | ShardedArray | jax.P | tuple
 
-_DTYPES = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+DTYPES = {"fp64": "float64", "fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
 def spec(placement: Placement, mesh: Mapping[str, int] | None = None) -> jax.P:
@@ -131,10 +131,10 @@ def _dtype(one: ShardedArray, dtype: str | None) -> str:
     """JAX's name of the format: `dtype`, or that of the array."""
     if not isinstance(one, ShardedArray):
         raise ValueError(f"{one!r}: must be an array of `sharding`")
-    if dtype is None and one.precision not in _DTYPES:
-        known = ", ".join(_DTYPES)
+    if dtype is None and one.precision not in DTYPES:
+        known = ", ".join(DTYPES)
         raise ValueError(f"format {one.precision!r}: must be one of {known}")
-    return dtype or _DTYPES[one.precision]
+    return dtype or DTYPES[one.precision]
 
 
 def by_hand(
@@ -291,7 +291,9 @@ def compiled(
         else {"out_shardings": jax.NamedSharding(mesh, spec(out, mesh.shape))}
     )
     with jax.set_mesh(mesh) if mesh is not None else contextlib.nullcontext():
-        executable = jax.jit(fn, **target).lower(*operands).compile()
+        if target or not hasattr(fn, "lower"):  # what is jitted keeps what it says
+            fn = jax.jit(fn, **target)
+        executable = fn.lower(*operands).compile()
     sizes = {"device": 1} if mesh is None else dict(mesh.shape)
     return Program(executable, operands, sizes, trips or {}, stated or {})
 

@@ -1,0 +1,113 @@
+"""Where the arrays of a Transformer are pinned, so that what moves is what we say."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+
+from ..parallelism import Strategy
+from ..parallelism.strategy import Layout
+
+Dims = str | Iterable[str]  # "BSD"
+AnyMesh = jax.sharding.Mesh | jax.sharding.AbstractMesh
+
+
+@dataclass(frozen=True)
+class Pins:
+    """Puts every array where a strategy says, by `jax.lax.with_sharding_constraint`.
+
+    A constraint says where an array lies, not how it comes there. So an array that
+    moves is pinned at **both ends**: where it leaves, in the format that it shall
+    travel in, and where it arrives. Its gradient goes back the same way.
+
+    Args:
+        strategy: layouts by dimension.
+        mesh: of automatic axes. None: one device, and nothing is pinned.
+        both_ends: False pins activations where they arrive alone, and the compiler may
+            move a wider array, or one twice.
+        forget: keep the shards of a weight for the backward pass, not the gathered one;
+            what is rematerialised forgets it anyway.
+    """
+
+    strategy: Strategy
+    mesh: AnyMesh | None
+    both_ends: bool = True
+    forget: bool = False
+
+    def sharding(self, dims: Dims, layout: Layout) -> jax.NamedSharding:
+        """Where an array of these dimensions lies."""
+        return jax.NamedSharding(self.mesh, jax.P(*map(layout.get, dims)))
+
+    def at(self, array: jax.Array, dims: Dims, layout: Layout) -> jax.Array:
+        """The array, where `layout` says."""
+        if self.mesh is None:
+            return array
+        return jax.lax.with_sharding_constraint(array, self.sharding(dims, layout))
+
+    def inside(self, array: jax.Array, dims: Dims) -> jax.Array:
+        """An activation inside a block."""
+        return self.at(array, dims, self.strategy.inner)
+
+    def between(self, array: jax.Array, dims: Dims) -> jax.Array:
+        """An activation between the blocks, in the residual stream."""
+        return self.at(array, dims, self.strategy.stream)
+
+    def _gathered(self, array: jax.Array, dims: Dims) -> jax.Array:
+        """From the stream into a block."""
+        array = self.between(array, dims) if self.both_ends else array
+        return self.inside(array, dims)
+
+    def entering(self, array: jax.Array, dims: Dims) -> jax.Array:
+        """From the stream into a block: gathered; its gradient is added up."""
+        gather, scatter = self._gathered, self.between
+        return moved(partial(gather, dims=dims), partial(scatter, dims=dims), array)
+
+    def leaving(self, array: jax.Array, dims: Dims) -> jax.Array:
+        """From a block into the stream: added up; its gradient is gathered."""
+        gather, scatter = self._gathered, self.between
+        return moved(partial(scatter, dims=dims), partial(gather, dims=dims), array)
+
+    def used(self, weight: jax.Array, dims: Dims) -> jax.Array:
+        """A weight from where it rests to where it is used; its gradient is added up.
+
+        What tensor parallelism splits stays so, what FSDP splits is gathered.
+        """
+        rest, end = self.strategy.weights, self.strategy.gradients
+        return moved(
+            lambda weight: self.inside(self.at(weight, dims, rest), dims),
+            lambda gradient: self.at(gradient, dims, end),
+            weight,
+        )
+
+    def apply(
+        self, fn: Callable, x: jax.Array, weight: jax.Array, dims: Dims
+    ) -> jax.Array:
+        """fn(x, weight), the weight gathered, used and, if `forget`, forgotten."""
+
+        def product(x: jax.Array, weight: jax.Array) -> jax.Array:
+            return fn(x, self.used(weight, dims))
+
+        keep = jax.checkpoint(product, prevent_cse=False) if self.forget else product
+        return keep(x, weight)
+
+    def times(self, line: str, x: jax.Array, weight: jax.Array) -> jax.Array:
+        """x · weight, by a line of `einsum` such as ``"BSD,DF->BSF"``."""
+        operands, dims = line.split("->")
+        y = self.apply(partial(jnp.einsum, line), x, weight, operands.split(",")[1])
+        return self.leaving(y, dims) if dims.endswith("D") else self.inside(y, dims)
+
+
+def moved(there: Callable, back: Callable, array: jax.Array) -> jax.Array:
+    """there(array), whose gradient comes back by `back`; neither changes a value."""
+
+    @jax.custom_vjp
+    def move(array: jax.Array) -> jax.Array:
+        return there(array)
+
+    move.defvjp(lambda array: (there(array), None), lambda _, d: (back(d),))
+    return move(array)
+
+
+NOWHERE = Pins(Strategy("one device"), None)

@@ -1,0 +1,183 @@
+"""The reference Transformer as programs: its gradients, and a whole training step."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..parallelism import Strategy
+from ..parallelism.moves import Lines
+from ..parallelism.strategy import Layout
+from ..transformer import REMAT, Model
+from . import block
+from .pins import AnyMesh, Pins
+from .running import DTYPES
+
+Program = tuple[Callable, tuple]  # a jitted function, and what it takes
+RATE, MEAN, SQUARE, TINY = 3e-4, 0.9, 0.95, 1e-8  # Adam's, as many use them
+
+
+def gradients(
+    strategy: Strategy,
+    model: Model,
+    mesh: AnyMesh,
+    seqs: int,
+    seq: int,
+    remat: str = "full",
+    dtype: str = "bf16",
+    vocabulary: bool = False,
+    pinned: bool = True,
+) -> Program:
+    """The gradients of the weights, as a program.
+
+    Args:
+        strategy: where the arrays lie.
+        model: dense, with two norms a layer.
+        mesh: of devices, real ones or a target's, or abstract.
+        seqs, seq: B and S, on all devices.
+        remat: "none", "dots" or "full"; see `block.layers`.
+        dtype: of weights and activations, "bf16" or "fp32".
+        vocabulary: with embedding, head and cross-entropy. Without, the layers alone:
+            x comes in, and what is differentiated is the sum of what goes out.
+        pinned: pin at both ends what moves; see `Pins`.
+
+    Returns:
+        The function, jitted, and its arguments, shapes that say where they lie: the
+        weights and x, or all weights, tokens and targets.
+
+    Raises:
+        ValueError: a size that does not divide, an axis that the mesh lacks, a model or
+            a word that is not known here.
+
+    >>> from shardmath.parallelism import fsdp
+    >>> tiny = Model("tiny", 2, 64, 256, 8, 8, 8, 1000)
+    >>> mesh = jax.make_mesh((8,), ("X",))
+    >>> fn, (weights, x) = gradients(fsdp("X"), tiny, mesh, seqs=8, seq=16)
+    >>> weights["q"].shape, weights["q"].sharding.spec
+    ((2, 64, 8, 8), P(None, 'X', None, None))
+    """
+    pins = _pins(strategy, model, mesh, seqs, seq, remat, dtype, pinned)
+    weights = _weights(pins, model, dtype, strategy.weights)
+    ends = _weights(pins, model, dtype, strategy.gradients)
+
+    def loss(w: block.Weights, tokens: jax.Array, targets: jax.Array) -> jax.Array:
+        return block.loss(w, tokens, targets, remat, pins)
+
+    def total(w: block.Weights, x: jax.Array) -> jax.Array:
+        return jnp.sum(block.layers(x, w, remat, pins), dtype=jnp.float32)
+
+    if vocabulary:
+        program, args = loss, (weights, *_tokens(pins, seqs, seq))
+    else:
+        where = pins.sharding("BSD", strategy.stream)
+        x = jax.ShapeDtypeStruct((seqs, seq, model.D), DTYPES[dtype], sharding=where)
+        program, args, ends = total, (weights["layers"], x), ends["layers"]
+    out = jax.tree.map(lambda one: one.sharding, ends)
+    return jax.jit(jax.grad(program), out_shardings=out), args
+
+
+def train_step(
+    strategy: Strategy,
+    model: Model,
+    mesh: AnyMesh,
+    seqs: int,
+    seq: int,
+    remat: str = "full",
+    dtype: str = "bf16",
+) -> Program:
+    """A whole training step with Adam, as a program: state in, state and loss out.
+
+    The state is the weights and both moments in fp32; the old one is overwritten. The
+    copy of the weights in `dtype` is made in the step, and moves as that.
+
+    Args: as for `gradients`.
+
+    Returns:
+        The function, jitted, and its arguments: the state, tokens and targets.
+    """
+    pins = _pins(strategy, model, mesh, seqs, seq, remat, dtype)
+    wide = _weights(pins, model, "fp32", strategy.state)
+    turn = jax.ShapeDtypeStruct((), "int32", sharding=pins.sharding("", {}))
+    state = {"weights": wide, "mean": wide, "square": wide, "turn": turn}
+    dims = block.dims(model)
+
+    def lay(tree: Any, layout: Layout) -> Any:
+        return jax.tree.map(lambda one, d: pins.at(one, d, layout), tree, dims)
+
+    def step(state: dict, tokens: jax.Array, targets: jax.Array) -> tuple:
+        narrow = jax.tree.map(lambda w: w.astype(DTYPES[dtype]), state["weights"])
+        w = lay(lay(narrow, strategy.state), strategy.weights)
+        loss, g = jax.value_and_grad(block.loss)(w, tokens, targets, remat, pins)
+        return adam(state, lay(lay(g, strategy.gradients), strategy.state)), loss
+
+    out = jax.tree.map(lambda one: one.sharding, state), turn.sharding
+    program = jax.jit(step, donate_argnums=0, out_shardings=out)
+    return program, (state, *_tokens(pins, seqs, seq))
+
+
+def adam(state: dict, gradients: Any) -> dict:
+    """The next state: w − rate · mean / √square, both moments without their bias."""
+    turn = state["turn"] + 1
+    g = jax.tree.map(lambda g: g.astype(jnp.float32), gradients)
+
+    def moment(decay: float, old: Any, new: Any) -> Any:
+        return jax.tree.map(lambda a, b: decay * a + (1 - decay) * b, old, new)
+
+    mean = moment(MEAN, state["mean"], g)
+    square = moment(SQUARE, state["square"], jax.tree.map(jnp.square, g))
+
+    def moved(w: jax.Array, m: jax.Array, s: jax.Array) -> jax.Array:
+        size = jnp.sqrt(s / (1 - SQUARE**turn)) + TINY
+        return w - RATE * m / (1 - MEAN**turn) / size
+
+    weights = jax.tree.map(moved, state["weights"], mean, square)
+    return {"weights": weights, "mean": mean, "square": square, "turn": turn}
+
+
+def _pins(
+    strategy: Strategy,
+    model: Model,
+    mesh: AnyMesh,
+    seqs: int,
+    seq: int,
+    remat: str,
+    dtype: str,
+    pinned: bool = True,
+) -> Pins:
+    """The pins of a program whose arguments have been checked."""
+    for what, value, known in (("remat", remat, REMAT), ("dtype", dtype, DTYPES)):
+        if value not in known:
+            raise ValueError(f"{what} = {value!r}: must be one of {', '.join(known)}")
+    block.dims(model)
+    mesh = _automatic(mesh)
+    lines = Lines(strategy, dict(mesh.shape), model.sizes(seqs, seq), dtype)
+    for line in (*model.layer, model.head_line):
+        for one in (line.reads, line.result):
+            lines.rest(one)  # says what does not divide
+        for layout in (strategy.weights, strategy.gradients, strategy.state):
+            lines.values(line.weight, layout)
+    return Pins(strategy, mesh, pinned)
+
+
+def _automatic(mesh: AnyMesh) -> AnyMesh:
+    """The mesh, its axes left to the compiler: `jax.make_mesh` makes explicit ones."""
+    if isinstance(mesh, jax.sharding.Mesh):
+        return jax.sharding.Mesh(mesh.devices, mesh.axis_names)
+    sizes = getattr(mesh, "shape", mesh)
+    return jax.sharding.AbstractMesh(tuple(sizes.values()), tuple(sizes))
+
+
+def _weights(pins: Pins, model: Model, dtype: str, layout: Layout) -> dict[str, Any]:
+    """The weights as shapes that lie as `layout` says."""
+    return jax.tree.map(
+        lambda one, d: one.update(sharding=pins.sharding(d, layout)),
+        block.shapes(model, dtype),
+        block.dims(model),
+    )
+
+
+def _tokens(pins: Pins, seqs: int, seq: int) -> tuple:
+    """Tokens and targets, as shapes: whole sequences, over the axes that B is over."""
+    where = pins.sharding("BS", {"B": pins.strategy.stream.get("B")})
+    return (jax.ShapeDtypeStruct((seqs, seq), "int32", sharding=where),) * 2
