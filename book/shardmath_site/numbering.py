@@ -9,6 +9,10 @@ import re
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
+from shardmath.live import MIME
+
+from .render import live_block
+
 STEM = re.compile(r"(chapters|exercises)/(\d\d)_")
 
 
@@ -26,9 +30,10 @@ class NumberTitle(SphinxTransform):
 
 
 class NumberFigures(SphinxTransform):
-    """Begin a caption with "Figure 5.2", and give the figure an anchor if it has none.
+    """Begin a caption with "Figure 5.2", a link to itself; live figures count as well.
 
-    ``[](#fig-05-ring)`` reads "Figure 5.2" then.
+    A figure without a name gets one: ``fig-5.2``, or ``fig-05-live-ring`` for
+    ``live("ring")``. ``[](#fig-05-live-ring)`` reads "Figure 5.2" then.
     """
 
     default_priority = 405  # before links to anchors are resolved
@@ -37,24 +42,58 @@ class NumberFigures(SphinxTransform):
         stem = STEM.match(self.env.docname)
         if not stem or stem[1] != "chapters":
             return
-        chapter, count, said = int(stem[2]), 0, {}
-        for figure in self.document.findall(nodes.figure):
-            caption = figure.next_node(nodes.caption)
-            if caption is None:
-                continue
-            count += 1
-            number = f"{chapter}.{count}"
+        said = {}
+        for count, figure in enumerate(_figures(self.document), 1):
+            number = f"{int(stem[2])}.{count}"
             if not figure["names"]:
                 figure["ids"].clear()  # "id1", that of whatever comes first
-                figure["names"].append(f"fig-{number}")
+                figure["names"].append(_name(figure, stem[2], number, said))
                 self.document.note_explicit_target(figure, figure)
-            said |= dict.fromkeys(figure["names"], f"Figure {number}")
-            mark = nodes.inline("", f"Figure {number}", classes=["sm-figure-number"])
-            caption.insert(0, [mark, nodes.Text(" ")])
+            text = f"Figure {number}"
+            said |= dict.fromkeys(figure["names"], text)
+            if isinstance(figure, live_block):
+                figure["number"] = text
+                continue
+            link = nodes.reference("", text, internal=True, refid=figure["ids"][0])
+            link["classes"].append("sm-figure-number")
+            figure.next_node(nodes.caption).insert(0, [link, nodes.Text(" ")])
         for link in self.document.findall(nodes.reference):
             name = link.get("refuri", "").removeprefix("#")
             if link.get("id_link") and not link.children and name in said:
                 link += nodes.Text(said[name])
+
+
+def _figures(document):
+    """What is counted: figures with a caption, and live ones that stand in none."""
+    for node in document.findall(_may_count):
+        if isinstance(node, live_block):
+            if not _stands_in_figure(node):
+                yield node
+        elif node.next_node(nodes.caption) is not None:
+            yield node
+
+
+def _may_count(node):
+    is_live = isinstance(node, live_block) and node["mime"] == MIME
+    return is_live or isinstance(node, nodes.figure)
+
+
+def _stands_in_figure(node):
+    while node is not None and not isinstance(node, nodes.figure):
+        node = node.parent
+    return node is not None
+
+
+def _name(figure, chapter, number, taken):
+    """A name of its own for a figure that has none, unlike all that are `taken`."""
+    if not isinstance(figure, live_block):
+        return f"fig-{number}"
+    first = name = f"fig-{chapter}-live-{figure['content']['name'].replace('_', '-')}"
+    count = 1
+    while name in taken:
+        count += 1
+        name = f"{first}-{count}"
+    return name
 
 
 def setup(app):

@@ -15,7 +15,7 @@ from sphinx.errors import ExtensionError
 from shardmath.drawing.picture import MIME as PICTURE_MIME
 from shardmath.grading import CHECK_MIME
 from shardmath.guess import MIME as GUESS_MIME
-from shardmath.live import MIME, block, first_answers
+from shardmath.live import MIME, Place, block, first_answers
 
 from . import pictures, runtime
 from .guesses import guess_answer
@@ -25,24 +25,28 @@ HTML_BUILDERS = ("html", "dirhtml", "singlehtml")
 FOLDER = "live"  # under _static
 
 
-def _figure(app: Sphinx, content: dict) -> str:
+def _figure(app: Sphinx, node: nodes.Element) -> str:
     """The figure; its first answers are kept for `_install`."""
-    name, params = content["name"], content["params"]
+    name, params = node["content"]["name"], node["content"]["params"]
     found = json.dumps(first_answers(name, params), ensure_ascii=False).encode()
     file = f"{name}-{hashlib.sha256(found).hexdigest()[:12]}.json"
     app.shardmath_answers[file] = found
-    return block(name, params, file)
+    anchor = node["ids"][0] if node["ids"] else ""
+    return block(name, params, Place(file, anchor, node.get("number", "")))
 
 
-def _question(_app: Sphinx, content: dict) -> str:
-    return form(content["question"])
+def _question(_app: Sphinx, node: nodes.Element) -> str:
+    return form(node["content"]["question"])
 
 
 BLOCKS = {MIME: _figure, CHECK_MIME: _question}
 
 
 class live_block(nodes.General, nodes.Element):  # noqa: N801
-    """A place in a page that Python fills: attributes `mime` and `content`."""
+    """A place in a page that Python fills: attributes `mime` and `content`.
+
+    A numbered figure has its `number` in words as well (numbering.py).
+    """
 
 
 class Renderer:
@@ -88,7 +92,7 @@ def _make(app: Sphinx, config) -> None:
 def _write(translator, node: live_block) -> None:
     try:
         app = translator.builder.app
-        translator.body.append(BLOCKS[node["mime"]](app, node["content"]))
+        translator.body.append(BLOCKS[node["mime"]](app, node))
     except ValueError as error:
         raise ExtensionError(f"{translator.builder.current_docname}: {error}") from None
     raise nodes.SkipNode

@@ -23,10 +23,11 @@ NUMBERS = [q for q, record in answers.questions().items() if hasattr(record, "un
 QUESTION = NUMBERS[0]
 CONF = """
 from shardmath_site.render import setup_live as setup
-project, extensions, html_theme = "small", ["myst_nb"], "basic"
+project, html_theme = "small", "basic"
+extensions = ["myst_nb", "shardmath_site.numbering"]
 nb_execution_mode = "off"
 """
-SMALL = "# Small\n\nText before.\n\n```{toctree}\n:hidden:\nfar\n```"
+SMALL = "# Small\n\nText before.\n\n```{toctree}\n:hidden:\nchapters/07_far\n```"
 FAR = '<div style="height: 3000px"></div>'  # what follows is not near the screen
 START = 60_000  # ms that Python may take on a busy machine
 
@@ -36,14 +37,14 @@ def write(folder: Path) -> None:
     question = {"text/plain": "todo", CHECK_MIME: {"question": QUESTION}}
     pages = {
         "index": [SMALL, Still("roofline", DEFAULTS).bundle(), question],
-        "far": [
-            f"# Far\n\n{FAR}",
+        "chapters/07_far": [
+            f"# Far\n\nSee [](#fig-07-live-roofline-2).\n\n{FAR}",
             Still("systolic", figures.find("systolic").settings()).bundle(),
             Still("roofline", DEFAULTS).bundle(),
             Still("roofline", DEFAULTS | {"B": 64}).bundle(),
         ],
     }
-    folder.mkdir()
+    (folder / "chapters").mkdir(parents=True)
     (folder / "conf.py").write_text(CONF, "utf-8")
     for name, parts in pages.items():
         cells = [
@@ -100,7 +101,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.faults: dict[str, object] = {}
         self.asked: list[str] = []
         self.url = f"http://127.0.0.1:{self.server_port}/index.html"
-        self.far = self.url.replace("index", "far")
+        self.far = self.url.replace("index", "chapters/07_far")
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 

@@ -7,11 +7,14 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from bs4 import BeautifulSoup
 from live_book import DEFAULTS, build
 
 from shardmath import answers
 from shardmath.live import first_answers
 from shardmath_site import runtime
+
+FAR = "chapters/07_far.html"
 
 
 @pytest.fixture(scope="module")
@@ -69,13 +72,28 @@ def test_the_questions_of_a_chapter_are_an_archive_of_their_own(small):
 
 
 def test_a_page_carries_the_answers_of_its_own_settings(small):
-    page = (small / "far.html").read_text("utf-8")
+    page = (small / FAR).read_text("utf-8")
     names = re.findall(r'data-answers="([^"]*)"', page)
     assert len(set(names)) == len(names) == 3
     wanted = [("systolic", {}), ("roofline", DEFAULTS), ("roofline", {"B": 64})]
     for name, (figure, params) in zip(names, wanted, strict=True):
         (file,) = small.glob(f"_static/live/*/{name}")
         assert json.loads(file.read_text("utf-8")) == first_answers(figure, params)
+
+
+def test_live_figures_of_a_chapter_are_numbered(small):
+    """In order, each with a link to itself; a link to one takes up its number."""
+    page = BeautifulSoup((small / FAR).read_text("utf-8"), "html.parser")
+    blocks = page.select(".sm-live")
+    names = [f"fig-07-live-{n}" for n in ("systolic", "roofline", "roofline-2")]
+    assert [block["id"] for block in blocks] == names
+    marks = [block.select_one(".sm-head a.sm-figure-number") for block in blocks]
+    assert [mark["href"] for mark in marks] == [f"#{name}" for name in names]
+    numbers = [f"Figure 7.{n}" for n in (1, 2, 3)]
+    assert [mark.text for mark in marks] == numbers
+    (link,) = page.select("p a[href='#fig-07-live-roofline-2']:not(.sm-head a)")
+    assert link.text == numbers[2]
+    assert "sm-figure-number" not in (small / "index.html").read_text("utf-8")
 
 
 def test_packing_is_reproducible(monkeypatch, tmp_path):

@@ -4,7 +4,8 @@ import re
 from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
-from written import PAGES, written
+from bs4 import BeautifulSoup
+from written import CHAPTERS, PAGES, written
 
 each_page = pytest.mark.parametrize("name", PAGES)
 
@@ -50,6 +51,23 @@ def test_internal_links_resolve(site, name):
     """Every link, picture, style and script on the page exists, anchors too."""
     assert written(site, name).links
     assert dead_links(site, name) == []
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_figures_are_counted_in_one_row(site, name):
+    """Pictures and live figures alike, from 1; the number is a link to the figure."""
+    page = BeautifulSoup((site / name).read_text("utf-8"), "html.parser")
+    marks = page.select("article .sm-figure-number")
+    chapter = int(name.removeprefix("chapters/")[:2])
+    numbers = [f"Figure {chapter}.{n + 1}" for n in range(len(marks))]
+    assert [mark.text for mark in marks] == numbers
+    for mark in marks:
+        figure = mark.find_parent(id=True)
+        assert mark["href"] == f"#{figure['id']}"
+        assert figure.name == "figure" or "sm-live" in figure["class"]
+    assert len(marks) == len(
+        page.select("article :is(figure:has(figcaption), .sm-live)")
+    )
 
 
 def test_a_dead_link_is_seen(tmp_path):

@@ -105,11 +105,19 @@ def first_answers(name: str, params: dict[str, str | int]) -> dict[str, dict]:
     return found
 
 
-def block(name: str, params: dict[str, str | int], answers: str = "") -> str:
+@dataclass(frozen=True)
+class Place:
+    """Where a figure stands in the book; in a notebook it has none of this."""
+
+    answers: str = ""  # the file beside the scripts that holds its `first_answers`
+    anchor: str = ""  # its name in links
+    number: str = ""  # "Figure 5.2"
+
+
+def block(name: str, params: dict[str, str | int], place: Place = Place()) -> str:
     """HTML of a figure: its controls, switched off, then its picture and read-out.
 
     Without a script, the controls stay invisible and picture and read-out are there.
-    `answers` names the file beside the scripts that holds its `first_answers`.
     """
     figure = find(name)
     settings = figure.settings(**params)
@@ -117,13 +125,18 @@ def block(name: str, params: dict[str, str | int], answers: str = "") -> str:
     controls = "".join(
         _control(c, settings[c.name], drawing.last) for c in figure.controls
     )
-    carried = f' data-answers="{escape(answers)}"' if answers else ""
+    carried = f' data-answers="{escape(place.answers)}"' if place.answers else ""
+    anchor = f' id="{escape(place.anchor)}"' if place.anchor else ""
+    number = ""
+    if place.number:
+        link = f'class="sm-figure-number" href="#{escape(place.anchor)}"'
+        number = f"<a {link}>{escape(place.number)}</a> "
     how = "Move the controls"
     if "data-drag=" in drawing.svg:
         how += ", or drag in the picture"
     return (
-        f'<div class="sm-live" data-figure="{escape(name)}"{carried}>'
-        f'<p class="sm-head"><span class="sm-mark">Live</span> '
+        f'<div class="sm-live"{anchor} data-figure="{escape(name)}"{carried}>'
+        f'<p class="sm-head"><span class="sm-mark">Live</span> {number}'
         f'<span class="sm-title">{escape(figure.title)}</span></p>'
         '<fieldset class="sm-controls" disabled>'
         f'<legend class="sm-unseen">{escape(figure.title)}: settings</legend>'
