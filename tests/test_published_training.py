@@ -158,7 +158,7 @@ def test_no_run_is_faster_than_its_math():
     ids=str,
 )
 def test_no_run_is_faster_than_its_bound(run):
-    """One of each source and kind, with HBM and network in the bound."""
+    """One of each source and kind, with the network in the bound."""
     assert run.over_bound > 1.15
     assert run.bound.lower >= run.math
 

@@ -11,8 +11,9 @@ from ..facts import Source
 from ..mesh import Mesh
 from ..networks import Network
 from ..parallelism import Strategy, combine, data, fsdp, step, tensor, zero
+from ..sharding.prices import Prices
 from ..tables import Absent
-from ..transformer import Model, conventions, flops
+from ..transformer import REMAT, Model, conventions, flops
 from ..units import show
 
 AXES = {  # what a mesh axis of a run is called, and the strategy over it
@@ -176,8 +177,10 @@ class Run:
 
     @cached_property
     def bound(self) -> Estimate:
-        """The time of a step, at the least: math, and where the network is known what
-        `parallelism.step` derives for HBM and network.
+        """The time of a step, at the least: math, and where it is known the network.
+
+        The collectives are those that `parallelism.step` derives. HBM is left out: what
+        has to cross it takes less time than either.
 
         Raises:
             Absent: a ValueError; it is not `covered`.
@@ -185,17 +188,18 @@ class Run:
         peak = self.chip.flops[self.precision]
         legs = [Leg("math", self.math * peak, peak)]
         if self.network is not None:
+            mesh = Mesh(self.network, self.mesh)
             derived = step(
                 self.strategy,
                 self.model,
-                Mesh(self.network, self.mesh),
+                mesh,
                 self.seqs,
                 self.seq,
                 attention="causal",
-                remat=self.remat if self.remat in KEPT and self.remat else "none",
+                remat=self.remat if self.remat in REMAT else "none",
                 precision=self.precision,
             )
-            legs += [leg for leg in derived.estimate.legs if leg.resource != "math"]
+            legs.append(Prices(mesh).leg(derived.collectives))
         return Estimate(f"{self.model.name}, {self.parallelism}", tuple(legs))
 
     @property

@@ -95,8 +95,8 @@ RUNS = tuple(_run(*row) for row in rows("training.csv"))
 def ratios(runs: Iterable[Run] = RUNS) -> dict[str, tuple[float, ...]]:
     """Measured time over that of the math alone, by kind of parallelism, least first.
 
-    Runs whose step takes a time that nobody can tell are left out. `Run.bound` has HBM
-    and network beside the math, and takes some tenths of a second to derive.
+    Runs whose step takes a time that nobody can tell are left out. `Run.bound` has
+    the network beside the math, and takes some tenths of a second to derive.
 
     >>> found = ratios()
     >>> print(f"{min(found['FSDP × tensor']):.2f} to {max(found['FSDP × tensor']):.2f}")
