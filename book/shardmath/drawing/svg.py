@@ -24,8 +24,9 @@ FRAME = (LEFT + 3, TOP + 1, WIDTH - RIGHT - 2, HEIGHT - BOTTOM - 2)  # for label
 class Axis:
     """One axis from `low` to `high`; logarithmic unless said otherwise.
 
-    Ticks are printed with `unit`, and its prefixes, so the label need not name it. But
-    rates in FLOPs/s would be long: their ticks are TFLOPs/s, and the label says so.
+    Ticks stand at round values, or at `stops` where there are some. They are printed
+    with `unit`, and its prefixes, so the label need not name it. But rates in FLOPs/s
+    would be long: their ticks are TFLOPs/s, and the label says so.
     """
 
     label: str
@@ -33,6 +34,7 @@ class Axis:
     high: float
     log: bool = True
     unit: str = ""
+    stops: Sequence[float] = ()
 
     def __post_init__(self) -> None:
         if self.unit == "FLOPs/s" and "TFLOPs/s" not in self.label:
@@ -69,7 +71,11 @@ class Axis:
         (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
         >>> Axis("x", 0.5, 2000).ticks()
         (1.0, 10.0, 100.0, 1000.0)
+        >>> Axis("chips", 1, 8, stops=(1, 2, 4, 8)).ticks()
+        (1, 2, 4, 8)
         """
+        if self.stops:
+            return tuple(self.stops)
         if self.log:
             first = math.ceil(math.log10(self.low) - 1e-9)
             last = math.floor(math.log10(self.high) + 1e-9)

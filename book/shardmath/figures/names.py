@@ -12,6 +12,7 @@ NAMES = (
     "sharded_matmul",
     "ring",
     "tokens",
+    "split",
 )
 
 

@@ -15,15 +15,18 @@ from .padding import padding
 from .replicas import replicas
 from .slices import slices
 from .streaming import streaming
+from .tensor import block, matmuls
 from .tpu import tpu_parts
 from .two_chips import two_chips
 
 __all__ = [
     "bars",
     "behind",
+    "block",
     "gathering",
     "gpu_parts",
     "holdings",
+    "matmuls",
     "memories",
     "overlap",
     "padding",
