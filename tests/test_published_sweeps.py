@@ -1,12 +1,14 @@
 """Published sweeps: read from the package, as gathered, and within their bounds."""
 
+import itertools
+
 import pytest
 
 from shardmath import chips
 from shardmath.collectives import all_reduce, nccl_all_reduce
 from shardmath.mesh import Mesh
 from shardmath.networks import Cluster, NVLinkDomain
-from shardmath.published import NODES, NVLS, SINGLE, SWEEPS
+from shardmath.published import NODES, NVLS, SCALING, SINGLE, SWEEPS
 
 GiB = 2**30
 
@@ -130,3 +132,18 @@ def test_bandwidth_over_nodes_is_the_bus_bandwidth_of_the_other_sweep():
     """
     other = SWEEPS["h200"].at(2**28).bus_bandwidth
     assert NODES[1].bus_bandwidth == pytest.approx(other, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "printed"),
+    [
+        ("data", [-6.3, -6.0, -12.0, -15.0, -40.6]),
+        ("tensor", [-10.8, -12.2, -42.7, -65.6]),
+        ("tensor and sequence", [-5.0, -19.1, -43.4, -41.4]),
+    ],
+)
+def test_rates_fall_by_what_the_plots_print_on_them(kind, printed):
+    pairs = list(itertools.pairwise(SCALING[kind]))
+    drops = [(b.tokens_per_second / a.tokens_per_second - 1) * 100 for a, b in pairs]
+    assert drops == pytest.approx(printed, abs=0.06)
+    assert all(2 * a.ways == b.ways for a, b in pairs)

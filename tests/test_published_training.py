@@ -9,7 +9,7 @@ from shardmath.published import RUNS, ratios
 from shardmath.published.rows import rows
 from shardmath.published.run import counted
 from shardmath.tables import Absent
-from shardmath.transformer import LLAMA_3_8B
+from shardmath.transformer import LLAMA_3_8B, flops
 
 MAXTEXT = ("recipes_v6e", "recipes_v5p", "recipes_7x")  # steps that its log prints
 CELLS = dict(zip(RUNS, rows("training.csv"), strict=True))
@@ -125,6 +125,25 @@ def test_days_of_training_as_printed():
     for run, printed in zip(found, days, strict=True):
         took = 300e9 / run.tokens * run.seconds / 86400
         assert took == pytest.approx(printed, rel=0.035), run
+
+
+def test_utilization_of_sequence_parallelism():
+    """MFU of its table 5 from the seconds, to its three digits.
+
+    Its HFU is 1 + s/6h times the MFU, by its equation 8. That adds 12 · B · L · s² · h
+    for a second forward pass of attention, where its text counts 4: 1 + s/18h.
+    """
+    found = [run for run in of("korthikanti") if run.mfu]
+    for run in found:
+        peak = run.chips * run.chip.flops["fp16"]
+        mfu = run.counted * run.tokens / (run.seconds * peak)
+        assert mfu == pytest.approx(run.mfu, abs=1.6e-3), run
+        once = flops(run.model, run.seq, "full")
+        if run.hfu:
+            extra = run.hfu / run.mfu - 1
+            assert extra == pytest.approx(3 * once.attention / once.training, abs=4e-3)
+    first, *_, last = found
+    assert [first.chips, last.chips] == [8, 2240]
 
 
 def test_what_is_counted_moves_a_rate_by_a_quarter_and_more():

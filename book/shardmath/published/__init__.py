@@ -9,6 +9,7 @@ MaxText: maxtext 22b on 64 TPU v4, FSDP: 13.8 s a step of 1,050,000 tokens.
 
 from .allreduce import NVLS, SWEEPS, Measured, NvlsRun, Sweep
 from .run import Run, counted
+from .scaling import SCALING, Point
 from .single import NODES, SINGLE
 from .training import RUNS, ratios
 
@@ -16,10 +17,12 @@ __all__ = [
     "NODES",
     "NVLS",
     "RUNS",
+    "SCALING",
     "SINGLE",
     "SWEEPS",
     "Measured",
     "NvlsRun",
+    "Point",
     "Run",
     "Sweep",
     "counted",
