@@ -70,10 +70,10 @@ def shapes(model: Model, dtype: str = "bf16") -> dict[str, Any]:
 
 
 def rms_norm(x: Array, scale: Array) -> Array:
-    """x / √(mean of x² over D) · scale, computed in f32."""
+    """x / √(mean of x² over D) · scale, in f32, and then cast to the format of x."""
     wide = x.astype(jnp.float32)
     size = jax.lax.rsqrt(jnp.mean(wide**2, axis=-1, keepdims=True) + 1e-6)
-    return (wide * size).astype(x.dtype) * scale
+    return (wide * size * scale.astype(jnp.float32)).astype(x.dtype)
 
 
 def attention(Q: Array, K: Array, V: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 
 import jax
 import jax.numpy as jnp
@@ -25,8 +25,8 @@ class Pins:
     Args:
         strategy: layouts by dimension.
         mesh: of automatic axes. None: one device, and nothing is pinned.
-        both_ends: False pins activations where they arrive alone, and the compiler may
-            move a wider array, or one twice.
+        both_ends: False pins every array where it arrives, alone, as one would write it
+            first; JAX pins its gradient there too.
         forget: keep the shards of a weight for the backward pass, not the gathered one;
             what is rematerialised forgets it anyway.
     """
@@ -54,32 +54,42 @@ class Pins:
         """An activation between the blocks, in the residual stream."""
         return self.at(array, dims, self.strategy.stream)
 
-    def _gathered(self, array: jax.Array, dims: Dims) -> jax.Array:
-        """From the stream into a block."""
-        array = self.between(array, dims) if self.both_ends else array
-        return self.inside(array, dims)
-
     def entering(self, array: jax.Array, dims: Dims) -> jax.Array:
         """From the stream into a block: gathered; its gradient is added up."""
-        gather, scatter = self._gathered, self.between
-        return moved(partial(gather, dims=dims), partial(scatter, dims=dims), array)
+        at = self.strategy
+        return self._moved(array, dims, [at.stream, at.inner], [at.stream])
 
     def leaving(self, array: jax.Array, dims: Dims) -> jax.Array:
         """From a block into the stream: added up; its gradient is gathered."""
-        gather, scatter = self._gathered, self.between
-        return moved(partial(scatter, dims=dims), partial(gather, dims=dims), array)
+        at = self.strategy
+        return self._moved(array, dims, [at.stream], [at.stream, at.inner])
 
     def used(self, weight: jax.Array, dims: Dims) -> jax.Array:
         """A weight from where it rests to where it is used; its gradient is added up.
 
         What tensor parallelism splits stays so, what FSDP splits is gathered.
         """
-        rest, end = self.strategy.weights, self.strategy.gradients
-        return moved(
-            lambda weight: self.inside(self.at(weight, dims, rest), dims),
-            lambda gradient: self.at(gradient, dims, end),
-            weight,
+        at = self.strategy
+        return self._moved(weight, dims, [at.weights, at.inner], [at.gradients])
+
+    def _moved(
+        self, array: jax.Array, dims: Dims, there: list[Layout], back: list[Layout]
+    ) -> jax.Array:
+        """The array, pinned `there`, one after another; its gradient, pinned `back`."""
+        if not self.both_ends:
+            return self.at(array, dims, there[-1])
+
+        def pinned(array: jax.Array, layouts: list[Layout]) -> jax.Array:
+            return reduce(lambda one, at: self.at(one, dims, at), layouts, array)
+
+        @jax.custom_vjp
+        def move(array: jax.Array) -> jax.Array:
+            return pinned(array, there)
+
+        move.defvjp(
+            lambda array: (pinned(array, there), None), lambda _, d: (pinned(d, back),)
         )
+        return move(array)
 
     def apply(
         self, fn: Callable, x: jax.Array, weight: jax.Array, dims: Dims
@@ -97,17 +107,6 @@ class Pins:
         operands, dims = line.split("->")
         y = self.apply(partial(jnp.einsum, line), x, weight, operands.split(",")[1])
         return self.leaving(y, dims) if dims.endswith("D") else self.inside(y, dims)
-
-
-def moved(there: Callable, back: Callable, array: jax.Array) -> jax.Array:
-    """there(array), whose gradient comes back by `back`; neither changes a value."""
-
-    @jax.custom_vjp
-    def move(array: jax.Array) -> jax.Array:
-        return there(array)
-
-    move.defvjp(lambda array: (there(array), None), lambda _, d: (back(d),))
-    return move(array)
 
 
 NOWHERE = Pins(Strategy("one device"), None)
