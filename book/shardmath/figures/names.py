@@ -13,6 +13,7 @@ NAMES = (
     "ring",
     "tokens",
     "split",
+    "memory",
 )
 
 
