@@ -47,10 +47,8 @@ def test_all_as_kept_whatever_it_took(at_work, capsys):
     put(stored, {"a.json": ROW})
     assert main({"a.json": ROW | {"seconds": 9.0}}) == 0
     said = capsys.readouterr().out
-    assert (
-        "referee: 1 programs compiled in 0.0 min, all as kept; f for v5e:2x4 9 s"
-        in said
-    )
+    assert "1 programs compiled in 0.0 min, 9 s of CPU time (f for v5e:2x4 9 s)" in said
+    assert said.endswith("; all as kept\n")
 
 
 def test_what_differs_fails_and_is_shown(at_work, capsys):

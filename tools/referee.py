@@ -129,8 +129,12 @@ def main() -> int:
     spent = f"{(time.monotonic() - began) / 60:.1f} min"
     slow = sorted(fresh.values(), key=lambda row: row["seconds"])[-3:]
     named = ", ".join(f"{r['name']} for {r['target']} {r['seconds']:g} s" for r in slow)
+    total = sum(row["seconds"] for row in fresh.values())
     verdict = f"{len(found)} not as kept" if found else "all as kept"
-    print(f"referee: {len(fresh)} programs compiled in {spent}, {verdict}; {named}")
+    print(
+        f"referee: {len(fresh)} programs compiled in {spent}, {total:.0f} s of CPU "
+        f"time ({named}); {verdict}"
+    )
     if failed:
         print("referee: some of the files above failed, nothing was taken away")
     return int(bool(failed or (found and not args.write)))

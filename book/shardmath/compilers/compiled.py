@@ -93,7 +93,7 @@ class Compiled:
         out_of_memory: the TPU compiler's refusal; None where there is none.
         overlaps: what the schedule puts between start and end of collectives; None
             where the compiler was not asked for one, see `compile_for`.
-        seconds: that the compiler took, there and then.
+        seconds: CPU time that the compiler took, there and then.
         compiler: versions, by the name of the package.
         options: what the compiler was told.
         kept: whether this is a stored result of this very program.
@@ -163,7 +163,7 @@ class Compiled:
             lines.append(f"  schedule: {', '.join(map(str, self.overlaps))}")
         by = ", ".join(f"{name} {v}" for name, v in self.compiler.items())
         how = f"kept result of {by}" if self.kept else f"compiled here by {by or 'XLA'}"
-        lines.append(f"  {how}; it took {show(self.seconds, 's', 2)}")
+        lines.append(f"  {how}, in {show(self.seconds, 's', 2)} of CPU time")
         return "\n".join(lines)
 
     def __repr__(self) -> str:

@@ -142,7 +142,7 @@ def _compiled(program: Lowered, trips, stated) -> Compiled:
         options=program.options,
         kept=False,
     )
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         made = stablehlo.compile(options or None, device_assignment=order)
     except ValueError as error:
@@ -155,9 +155,9 @@ def _compiled(program: Lowered, trips, stated) -> Compiled:
     except jax.errors.JaxRuntimeError as error:
         if (refused := _refused(str(error))) is None:
             raise
-        seconds = time.perf_counter() - began
+        seconds = time.process_time() - began
         return kept.plain(replace(found, out_of_memory=refused, seconds=seconds))
-    seconds, text = time.perf_counter() - began, made.as_text()
+    seconds, text = time.process_time() - began, made.as_text()
     return kept.plain(
         replace(
             found,
