@@ -143,13 +143,13 @@ def slices(mesh):
     return f, (arg(mesh, P("X", "Y"), 1024, 4096),)
 
 
-def drawn(seed: int, sizes: dict[str, int]):
+def drawn(seed: int, sizes: dict[str, int], rows: int = 16, columns: int = 8):
     """A random program of nested loops and collectives, and what it must run.
 
-    Returns the program, and how often each (op, axes, group, bytes) must appear.
+    `rows` and `columns` are those of one device, in fp32. Returns the program, and how
+    often each (op, axes, group, bytes) must appear.
     """
     draw, expected = random.Random(seed), Counter()
-    rows, columns = 16, 8
 
     def leaf(times):
         op = draw.choice(list(STEPS))

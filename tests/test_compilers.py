@@ -6,9 +6,11 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import hlo_programs
 import jax
 import jax.numpy as jnp
 import pytest
@@ -283,6 +285,29 @@ def test_a_tpu_may_do_it_otherwise():
     assert found.against(FIVE).ratio >= 1
     assert found.overlaps is None
     assert found.options == {"optimization_level": "O1"}
+
+
+@pytest.mark.parametrize("machine", ["h100:8", "v5e:2x4", "tpu7x:2x2x1"])
+@pytest.mark.parametrize("seed", [3, 9])
+def test_random_programs_move_what_they_were_drawn_to(machine, seed):
+    """Nested loops around collectives, as real text has them. On TPUs a ReduceScatter
+    of an array as small as these truly is an AllReduce.
+    """
+    sizes = {"X": 4, "Y": 2}
+    mesh = AbstractMesh((4, 2), ("X", "Y"))
+    program, expected = hlo_programs.drawn(seed, sizes, rows=64, columns=128)
+    fn, args = program(mesh)
+    found = compilers.compile_for(machine, fn, *args, name=f"drawn{seed}")
+    alike = {} if machine == "h100:8" else {"reduce_scatter": "all_reduce"}
+    counts = Counter()
+    for one in found.collectives:
+        op = alike.get(one.op, one.op)
+        counts[op, tuple(sorted(one.axes)), one.group, one.nbytes] += one.times
+    wanted = Counter()
+    for (op, *rest), times in expected.items():
+        wanted[alike.get(op, op), *rest] += times
+    assert counts == wanted
+    assert sum(counts.values()) > 20
 
 
 def test_a_gather_over_two_slices():
