@@ -16,6 +16,8 @@ from sphinx.transforms import SphinxTransform
 
 from shardmath.checks import HOLDS
 
+from .notes import is_aside
+
 REMEMBER = "what to remember"  # the section before which a chapter sums its guesses up
 # Before the first paint: what waits for a guess is never seen and then withdrawn. All
 # stays open on file://, on paper, where the reader said so, and if guess.js is missing.
@@ -116,10 +118,10 @@ def _is_check(node) -> bool:
 
 
 def _end_of_reading(section, at) -> int:
-    """Behind what tells the answer as well: one paragraph, and checks around it."""
+    """Behind what tells the answer as well: a paragraph, its source, checks around."""
     read = False
     while at < len(section):
-        if not _is_check(section[at]):
+        if not (_is_check(section[at]) or (read and is_aside(section[at]))):
             if read or not isinstance(section[at], nodes.paragraph):
                 break
             read = True

@@ -1,11 +1,19 @@
 """Quotes that open with a bold word from a short list become boxes.
 
-``> **Takeaway.** …`` reads well in Jupyter and on GitHub as it stands.
+``> **Takeaway.** …`` reads well in Jupyter and on GitHub as it stands. A source or a
+note stands beside the text before it where the screen has room (shardmath.css).
 """
+
+from math import ceil
 
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
+ASIDES = ("source", "note")
+TEXT = (nodes.paragraph, nodes.bullet_list, nodes.enumerated_list)
+# About, in pixels, at the narrowest screen that has a strip: letters of a line, height
+# of a line, space around.
+LINE, NOTE_LINE = (66, 27, 17), (28, 19, 14)
 KINDS = ("question", "takeaway", "predict", "check", "note", "pitfall", "source")
 
 
@@ -21,6 +29,58 @@ class MarkNotes(SphinxTransform):
                 quote["classes"] += ["sm-lead", f"sm-lead-{kind}"]
 
 
+class beside(nodes.General, nodes.Element):  # noqa: N801
+    """Text, as its first child, and the note that stands beside it."""
+
+
+class PlaceNotes(SphinxTransform):
+    """Join a source or a note with as much of the text before it as is as tall.
+
+    Where there is less text, the note stays in its place: beside a shorter text it
+    would leave a gap.
+    """
+
+    default_priority = 425  # notes know their kind, and guesses what they open
+
+    def apply(self, **kwargs):
+        for quote in [*self.document.findall(is_aside)]:
+            _join(quote)
+
+
+def is_aside(node):
+    """Whether it is a quote that says where something comes from, or a note."""
+    return isinstance(node, nodes.block_quote) and _kind(node) in ASIDES
+
+
+def _join(quote):
+    parent, at = quote.parent, quote.parent.index(quote)
+    wanted = _height(quote, NOTE_LINE)
+    start, tall = at, 0
+    while tall < wanted and start and isinstance(parent[start - 1], TEXT):
+        start -= 1
+        tall += _height(parent[start], LINE)
+    if tall >= wanted:
+        text = nodes.container("", *parent[start:at])
+        parent[start : at + 1] = [beside("", text, quote)]
+
+
+def _height(node, line):
+    """How tall the paragraphs of a node are, about, on lines of that kind."""
+    letters, height, space = line
+    return sum(
+        height * ceil(len(paragraph.astext()) / letters) + space
+        for paragraph in node.findall(nodes.paragraph)
+    )
+
+
+def _open_beside(self, node):
+    self.body.append('<div class="sm-beside">')
+
+
+def _close_beside(self, node):
+    self.body.append("</div>\n")
+
+
 def _kind(quote):
     """The lead word: a bold first word with its stop, in the first paragraph."""
     first = quote.next_node(nodes.paragraph)
@@ -34,4 +94,6 @@ def _kind(quote):
 
 def setup(app):
     """Look at every page."""
+    app.add_node(beside, html=(_open_beside, _close_beside))
     app.add_transform(MarkNotes)
+    app.add_transform(PlaceNotes)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 SCREEN = {"width": 1280, "height": 900}
 MOST_CODE = 0.15  # of the page's height
 LONGEST_STRETCH = 3.0  # screens without a picture
+MOST_OVER = 10  # pixels: a gap that nobody sees
 MEASURE = """() => {
     const article = document.querySelector("article").getBoundingClientRect();
     const box = (e) => e.getBoundingClientRect();
@@ -22,11 +23,14 @@ MEASURE = """() => {
         stretch = Math.max(stretch, top - from);
         from = Math.max(from, bottom);
     }
+    const tall = all(".sm-beside > blockquote")
+        .map((e) => box(e).bottom - box(e.previousElementSibling).bottom);
     const height = code.reduce((sum, e) => sum + box(e).height, 0);
     return {
         screens: article.height / innerHeight,
         code: height / article.height,
         stretch: stretch / innerHeight,
+        note: Math.max(0, ...tall),
         opens_with_picture: seen.some(([top]) => top + article.top < innerHeight),
     };
 }"""
@@ -39,6 +43,7 @@ class Reading:
     screens: float  # the page's height, in screens
     code: float  # share of that height that open code takes
     stretch: float  # longest way without a picture, in screens
+    note: float  # by how many pixels a note is taller than the text beside it
     opens_with_picture: bool
 
     def faults(self) -> list[str]:
@@ -48,6 +53,8 @@ class Reading:
             told.append(f"open code is {self.code:.0%} of the page: at most 15%")
         if self.stretch > LONGEST_STRETCH:
             told.append(f"{self.stretch:.1f} screens without a picture: at most 3")
+        if self.note > MOST_OVER:
+            told.append(f"a note ends {self.note:.0f} px below the text beside it")
         if not self.opens_with_picture:
             told.append("no picture on the first screen")
         return told

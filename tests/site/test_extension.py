@@ -3,7 +3,7 @@
 import pytest
 from docutils import nodes
 
-from shardmath_site import trim
+from shardmath_site import notes, trim
 from shardmath_site.pages import describe
 
 
@@ -75,6 +75,35 @@ def test_notes_take_their_kind(build):
     _, doctree, _ = build(text)
     kinds = [quote["classes"] for quote in doctree.findall(nodes.block_quote)]
     assert kinds == [["sm-lead", "sm-lead-takeaway"], [], []]
+
+
+WORDS = "Some words that fill a line of text. " * 8
+LIST = "- an item of a list\n- and one more of them\n\n"
+SOURCE = (
+    "> **Source.** A book of so many words that they need three lines at least.\n\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "beside"),
+    [
+        (f"{WORDS}\n\n{SOURCE}", 1),
+        (f"{WORDS}\n\n{SOURCE}{WORDS}", 1),
+        (f"{WORDS}\n\nShort.\n\n{SOURCE}", 2),
+        (f"{WORDS}\n\n{LIST}{SOURCE}", 1),
+        (f"{WORDS}\n\n## B\n\nShort.\n\n{SOURCE}", 0),
+        (f"{WORDS}\n\n```\ncode\n```\n\n{SOURCE}", 0),
+        (f"{WORDS}\n\n{SOURCE.replace('Source', 'Pitfall')}", 0),
+    ],
+)
+def test_a_source_stands_beside_text_as_tall(build, text, beside):
+    """With as many blocks before it as that takes, and else where it was written."""
+    html, doctree, warnings = build(f"# A\n\n{text}")
+    joined = list(doctree.findall(notes.beside))
+    assert [len(node[0]) for node in joined] == [beside] * bool(beside)
+    assert html.count('<div class="sm-beside">') == len(joined)
+    assert html.index("Some words") < html.index("A book of")
+    assert not warnings
 
 
 def test_description_is_one_line_cut_at_a_word(build):
