@@ -5,10 +5,8 @@ the same (a number quoted to be refuted, one worked out in the reader's head) st
 `prose_numbers.toml` with the reason.
 """
 
-import random
 import tomllib
 from functools import cache
-from itertools import islice
 from pathlib import Path
 
 import nbformat
@@ -70,29 +68,32 @@ def test_exceptions_belong_to_a_chapter():
     assert set(LISTED) <= {path.stem for path in CHAPTERS}
 
 
-def mutations(text: str, draw: random.Random):
-    """Each number of `text` with one digit changed, if not by a final zero."""
+def mutations(text: str):
+    """`text` with one digit of a number raised by one, for each digit.
+
+    Numbers of one digit are left out: nearly always the other stands somewhere too.
+    """
     for number in prose_numbers.numbers(text):
-        places = [n for n, sign in enumerate(number.text) if sign.isdigit()]
-        if number.counts or not places:
+        places = [n for n, sign in enumerate(number.text, number.at) if sign.isdigit()]
+        if number.counts or len(places) < 2:
             continue
-        place = number.at + draw.choice(places)
-        others = [d for d in "123456789" if d != text[place]]
-        yield text[:place] + draw.choice(others) + text[place + 1 :]
+        for place in places:
+            raised = str(int(text[place]) % 9 + 1)
+            yield text[:place] + raised + text[place + 1 :]
 
 
 def test_a_changed_digit_is_noticed():
-    """Four of five, over all chapters: others happen to be another number's digits."""
-    draw = random.Random(1)
+    """17 of 20, over all chapters: others happen to be another number's digits."""
     outcomes = []
     for path in CHAPTERS:
         allowed = listed(path.stem)
         for cell, text, evidence in passages_of(path):
-            for changed in islice(mutations(text, draw), 6):
+            for changed in mutations(text):
                 found = prose_numbers.unfounded(cell, changed, evidence, allowed)
                 outcomes.append(any(found))
     assert len(outcomes) > 50 * len(CHAPTERS)
-    assert sum(outcomes) / len(outcomes) >= 0.8, f"{sum(outcomes)} of {len(outcomes)}"
+    noticed = sum(outcomes)
+    assert noticed / len(outcomes) >= 0.85, f"{noticed} of {len(outcomes)}"
 
 
 # The rules, on small texts
