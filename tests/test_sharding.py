@@ -18,6 +18,7 @@ from jax.sharding import NamedSharding
 
 from shardmath import collectives, hlo, sharding
 from shardmath.chips import H100, TPU_V4, TPU_V5E, TPU_V5P
+from shardmath.collectives import Collective
 from shardmath.drawing.picture import MIME
 from shardmath.mesh import Mesh
 from shardmath.networks import Cluster, NVLinkDomain, Torus
@@ -26,6 +27,7 @@ from shardmath.sharding.changes import Change, placements
 from shardmath.sharding.layout import ShardedArray
 from shardmath.sharding.notation import parse, subscript
 from shardmath.sharding.plan import Plan, splits
+from shardmath.sharding.prices import Prices
 from shardmath.sharding.routes import routes
 
 jax.config.update("jax_num_cpu_devices", 8)  # before the first use of a device
@@ -1130,3 +1132,20 @@ PRICED = sharding.contract("A[I]·B[I,J]->C[J]", TPU_V5P, I=8, J=8)
 def test_bad_input_is_quoted(call, said):
     with pytest.raises(ValueError, match=said):
         call()
+
+
+def test_collectives_over_levels_share_what_each_of_them_crosses():
+    """A gather over two nodes is bound by NVLink, a sum over the nodes by the cards:
+    together they take the longer of what the cards and what NVLink carry."""
+    mesh, V = Mesh(Cluster(NVLinkDomain(H100), 64), {"Z": 32, "X": 16}), 64e9
+    gather = Collective("all_gather", ("X",), V, 16)
+    sums = Collective("all_reduce", ("Z",), V / 16, 32)
+    card, nvlink = 50e9, 450e9
+    # Half of V comes into each node, by its eight cards; each chip's eighth goes round.
+    carried = V / 2 / 8 / card + 2 * V / 16 * 31 / 32 / card, V * 7 / 8 / nvlink
+    prices = Prices(mesh)
+    found = prices.lower([gather, sums])
+    assert found == pytest.approx(max(carried), rel=1e-3)  # and microseconds of hops
+    alone = [sum(prices.terms(one)) for one in (gather, sums)]
+    assert [prices.lower([one]) for one in (gather, sums)] == pytest.approx(alone)
+    assert max(alone) < found < 0.9 * sum(alone)

@@ -38,7 +38,7 @@ Where both are equal a schedule is known that takes just as long:
 
 import math
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
 from ..networks.wiring import Ring, Switch
@@ -85,6 +85,29 @@ def times(
     latency = sum(level.latency for level in found)
     one_by_one = sum(level.alone for level in found), sum(level.hops for level in found)
     return _bounds(slowest.lower, latency, slowest.name, *one_by_one)
+
+
+def loads(op: str, nbytes: float, wires: Wires) -> list[tuple[tuple[int, ...], float]]:
+    """How long each level is at work: its places in `wires`, and seconds of its cut.
+
+    The longest is the bandwidth term of `times`; a level that no byte crosses is left
+    out. Collectives that share one level may still work beside each other elsewhere.
+
+    Args:
+        op, nbytes, wires: as for `times`, but for permutes.
+
+    >>> node, card = Switch(8, 450e9, 0), Switch(4, 50e9, 0)
+    >>> loads("all_gather", 9e9, (card, node))
+    [((0,), 0.016875), ((1,), 0.0175)]
+    """
+    places = [dim for dim, on in enumerate(stacked(wires)) if on]
+    found = _by_level(op, nbytes, tuple(wires[dim] for dim in places), False)
+    counts = [len(level) for level in levels(tuple(wires[dim] for dim in places))]
+    ends = list(accumulate(counts, initial=0))
+    return [
+        (tuple(places[start:end]), level.lower)
+        for (start, end), level in zip(pairwise(ends), found, strict=True)
+    ]
 
 
 def routed(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from ..collectives import Collective, Priced, price
-from ..collectives.closed_forms import least
+from ..collectives.closed_forms import least, loads
 from ..collectives.crossings import Pairs
 from ..estimate import Leg
 from ..mesh import Mesh
@@ -24,6 +24,7 @@ class Prices:
         self.mesh = mesh
         self._priced: dict[Collective, Priced] = {}
         self._links: dict[Names, frozenset[int]] = {}
+        self._loads: dict[tuple[str, Names], dict[int, float]] = {}
         self._rates: dict[tuple[str, Names, Pairs], Rate | None] = {}
         self._permutes: dict[Swaps, Rate | None] = {}
 
@@ -102,9 +103,28 @@ class Prices:
         """
         busy = defaultdict(float)
         for collective in collectives:
-            for link in self.links(collective.axes):
-                busy[link] += sum(self.terms(collective))
+            latency = self.terms(collective)[1]
+            for link, seconds in self.loads(collective).items():
+                busy[link] += seconds + latency
         return max(busy.values(), default=0.0)
+
+    def loads(self, collective: Collective) -> dict[int, float]:
+        """Seconds for which the links of each dimension of the network are at work.
+
+        A gather over nodes and within them keeps the cards busy for one time and
+        NVLink for another. What a permute does to each is not told apart: its time.
+        """
+        if collective.op == "permute":
+            return dict.fromkeys(self.links(collective.axes), self.terms(collective)[0])
+        key = collective.op, collective.axes
+        if key not in self._loads:
+            pieces = self.mesh.span(collective.axes)
+            found = loads(collective.op, 1.0, tuple(p.wires for p in pieces))
+            self._loads[key] = {
+                pieces[at].dim: seconds for places, seconds in found for at in places
+            }
+        nbytes = collective.nbytes * collective.times
+        return {dim: nbytes * seconds for dim, seconds in self._loads[key].items()}
 
     def in_turn(self, collectives: Sequence[Collective]) -> float:
         """Seconds of one after the other, each at its best."""
