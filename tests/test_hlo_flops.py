@@ -23,6 +23,11 @@ def normalised(x):
     return (x - x.mean(1, keepdims=True)) / jnp.sqrt(x.var(1, keepdims=True) + 1e-5)
 
 
+def with_holes(a, b):
+    dilated = {"lhs_dilation": (1, 2), "rhs_dilation": (2, 1)}
+    return lax.conv_general_dilated(a, b, (2, 1), [(1, 2), (0, 3)], **dilated)
+
+
 @pytest.mark.parametrize(
     ("fn", "shapes"),
     [
@@ -31,6 +36,8 @@ def normalised(x):
         (lambda a, b: jnp.einsum("bij,bjk->bik", a, b), [(5, 8, 16), (5, 16, 4)]),
         (lambda a, b: (a[:, :, None] * b[None]).sum(1), [(64, 32), (32, 48)]),
         (lambda a, b: lax.conv(a, b, (1, 1), "VALID"), [(2, 3, 9, 9), (8, 3, 3, 3)]),
+        (lambda a, b: lax.conv(a, b, (2, 1), "SAME"), [(2, 3, 9, 8), (8, 3, 3, 3)]),
+        (with_holes, [(2, 3, 9, 9), (8, 3, 3, 3)]),
         (lambda a: a @ a, [(512, 512)]),
         (lambda x: x * x + 3 * x - x / 2, [(48, 64)]),
         (lambda x: jnp.cumsum(x, 0), [(48, 64)]),
@@ -122,3 +129,33 @@ def test_turns_may_be_given():
 def test_what_is_not_counted_is_not_passed_over():
     with pytest.raises(ValueError, match=r"the FLOPs of .* are not counted"):
         hlo.flops(compiled(jnp.linalg.inv).as_text())
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "c", "window", "want"),
+    [
+        (  # scores of 16 heads for 2 sequences: the heads slide over holes
+            "2,2048,16,128",
+            "2,2048,16,128",
+            "2,16,2048,2048",
+            "size=2x16 stride=1x15 lhs_dilate=2x16}, dim_labels=0b1f_0o1i->01bf",
+            2 * (2 * 16) * 2048 * 2048 * 128,
+        ),
+        (  # a projection to 16 heads: they slide over padding
+            "2,2048,2048,1",
+            "16,128,2048,1",
+            "2,2048,16,128",
+            "size=1x16 pad=0_0x15_15 rhs_reversal=0x1}, dim_labels=0bf1_1oi0->0b1f",
+            2 * (2 * 2048) * (16 * 128) * 2048,
+        ),
+    ],
+)
+def test_a_batched_matmul_written_as_a_convolution(a, b, c, window, want):
+    """As XLA:TPU does it: most places of the window meet no value."""
+    text = f"""HloModule jit_f
+ENTRY %main (a: bf16[{a}], b: bf16[{b}]) -> bf16[{c}] {{
+  %a = bf16[{a}]{{3,2,1,0}} parameter(0)
+  %b = bf16[{b}]{{3,2,1,0}} parameter(1)
+  ROOT %c = bf16[{c}]{{3,2,1,0}} convolution(%a, %b), window={{{window}
+}}"""
+    assert hlo.flops(text) == want

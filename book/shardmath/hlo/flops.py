@@ -1,5 +1,6 @@
 """How many floating-point operations a compiled program executes, loops counted."""
 
+import re
 from collections.abc import Mapping
 from math import prod
 
@@ -48,6 +49,8 @@ _EACH = {  # one operation for each value of the result
     "tan",
     "tanh",
 }
+_LABELS = r"dim_labels=(\w+->\w+)"
+_WINDOW = r"\bwindow=\{([^}]*)\}"
 _NOT_COUNTED = {"cholesky", "fft", "select-and-scatter", "triangular-solve"}
 _HARMLESS = {  # custom calls that compute nothing
     "AllocateBuffer",
@@ -126,7 +129,7 @@ def _of(
     if opcode == "dot":
         return 2 * _values(line) * _contracted(where, line)
     if opcode == "convolution":
-        return 2 * _values(line) * _kernel(where, line)
+        return 2 * _terms(where, line)
     if opcode == "while":
         condition, body = condition_and_body(module, line)
         known = body_arguments(module, where, line, arguments)
@@ -164,11 +167,41 @@ def _contracted(where: Computation, line: Instruction) -> int:
     return prod(sizes[int(dim)] for dim in dims.split(",") if dim)
 
 
-def _kernel(where: Computation, line: Instruction) -> float:
-    """Terms of each sum of a `convolution`, those in the padding included."""
-    sizes = where.operands(line)[1].shapes[0][1]
-    labels = line.attribute(r"dim_labels=\w+_(\w+)->")
-    return prod(sizes) / sizes[labels.index("o")]
+def _terms(where: Computation, line: Instruction) -> int:
+    """Products that a `convolution` adds up, those with padding and holes left out.
+
+    XLA:TPU writes a matmul with batch dimensions as one: the window then slides over
+    holes (`lhs_dilate`) or padding, so that all places of it but one multiply nothing.
+    """
+    data, kernel = (operand.shapes[0][1] for operand in where.operands(line))
+    out = line.shapes[0][1]
+    of_data, of_kernel, of_out = re.split("_|->", line.attribute(_LABELS))
+    window = dict(re.findall(r"(\w+)=([\dx_-]+)", line.attribute(_WINDOW) or ""))
+    every = kernel[of_kernel.index("i")] * out[of_out.index("b")]
+    every *= out[of_out.index("f")]
+    for dim in filter(str.isdigit, of_out):
+        sizes = data[of_data.index(dim)], out[of_out.index(dim)]
+        fields = {k: v.split("x")[int(dim)] for k, v in window.items()}
+        every *= _touched(*sizes, fields)
+    return every
+
+
+def _touched(data: int, out: int, window: Mapping[str, str]) -> int:
+    """Along one dimension, how often a place of the window meets a value of `data`.
+
+    Output p and place k of the window meet at p·stride + k·rhs_dilate − padding, of
+    which every lhs_dilate-th has a value.
+    """
+    size, stride, holes, apart = (
+        int(window.get(name, 1))
+        for name in ("size", "stride", "lhs_dilate", "rhs_dilate")
+    )
+    before = int(window.get("pad", "0_0").split("_")[0])
+    return sum(
+        at % holes == 0 and 0 <= at // holes < data
+        for p in range(out)
+        for at in range(p * stride - before, p * stride - before + size * apart, apart)
+    )
 
 
 def _applied(where: Computation, line: Instruction) -> float:
