@@ -18,11 +18,11 @@ AnyMesh = jax.sharding.Mesh | jax.sharding.AbstractMesh
 class Pins:
     """Puts every array where a strategy says, by `jax.lax.with_sharding_constraint`.
 
-    A constraint says where an array lies, not how it comes there. So what is gathered is
-    pinned at **both ends**: before, in the format that it shall travel in, and after.
-    Partial sums are pinned where they arrive alone: whole first, they would be added up
-    on every device. The gradient of a gather is a sum, and that of a sum a gather, so
-    each is pinned in its own way.
+    A constraint says where an array lies, not how it comes there. So what is gathered
+    is pinned at **both ends**: before, in the format that it shall travel in, and
+    after. Partial sums are pinned where they arrive alone: whole first, they would be
+    added up on every device. The gradient of a gather is a sum, and that of a sum a
+    gather, so each is pinned in its own way.
 
     Args:
         strategy: layouts by dimension.
