@@ -131,6 +131,21 @@ def test_what_is_not_counted_is_not_passed_over():
         hlo.flops(compiled(jnp.linalg.inv).as_text())
 
 
+@pytest.mark.parametrize(("kind", "counts"), [("s32", True), ("f32", False)])
+def test_a_custom_call_that_gives_whole_numbers_computes_nothing(kind, counts):
+    """Such as the number of the slice, or indices known to be in bounds."""
+    text = f"""HloModule jit_f
+ENTRY %main (a: {kind}[8]) -> {kind}[8] {{
+  %a = {kind}[8]{{0}} parameter(0)
+  ROOT %b = {kind}[8]{{0}} custom-call(%a), custom_call_target="Unheard"
+}}"""
+    if counts:
+        assert hlo.flops(text) == 0
+    else:
+        with pytest.raises(ValueError, match="custom call Unheard are not counted"):
+            hlo.flops(text)
+
+
 @pytest.mark.parametrize(
     ("a", "b", "c", "window", "want"),
     [
