@@ -21,7 +21,9 @@ from shardmath.collectives import Collective
 from shardmath.compilers import compiling, devices, kept, targets
 from shardmath.compilers.compiled import Compiled, Memory, OutOfMemory, Overlapped
 from shardmath.hlo import CompiledCollective
+from shardmath.parallelism import fsdp
 from shardmath.sharding import array
+from shardmath.transformer import Model
 from shardmath.units import GiB
 
 ROOT = Path(__file__).parents[1]
@@ -362,6 +364,21 @@ def test_the_schedule_is_read():
     for found in (tpu, gpu):
         assert found.against([weights] * 2).exact
         assert found.flops == pytest.approx(4 * 2 * 2 * 1024 * 2048 * 2048, rel=1e-2)
+
+
+def test_two_compilers_count_the_same_flops_of_a_transformer():
+    """XLA:TPU writes its matmuls as convolutions, XLA:GPU leaves them to a library."""
+    model = Model("small", 2, 1024, 4096, 8, 8, 128, 1000)
+    fn, args = programs.gradients(fsdp("X"), model, AbstractMesh((8,), ("X",)), 8, 1024)
+    gpu, tpu = (
+        compilers.compile_for(machine, fn, *args, name="block").flops
+        for machine in ("h100:8", "v5e:2x4")
+    )
+    again = model.layer_params - model.D * model.F  # its last product is not needed
+    matmuls = (6 * model.layer_params + 2 * again) * model.layers * 1024
+    scores = (12 + 4) * model.layers * 1024**2 * model.D
+    assert gpu == pytest.approx(matmuls + scores, rel=0.005)  # and norms, softmax …
+    assert tpu == pytest.approx(gpu, rel=0.01)
 
 
 def test_every_kept_file_is_named_by_its_key_and_reads():
