@@ -2,28 +2,32 @@
 "use strict";
 {
   // A box that scrolls sideways must be reachable by keyboard, and only then; it fades
-  // at the side where it goes on.
+  // at the side where it goes on. All are looked at, then all are marked: each change
+  // between two looks would cost a layout of the page.
   const boxes = document.querySelectorAll(
-    ".sm-formula-box, .pst-scrollable-table-container, .cell_output .text_html",
+    ".sm-formula-box, .pst-scrollable-table-container, .cell_output .text_html, .sm-readout, pre",
   );
-  const markMore = (box) => {
+  const look = (box) => {
     const right = box.scrollWidth - box.clientWidth - box.scrollLeft;
     const sides = [box.scrollLeft > 1 && "start", right > 1 && "end"].filter(Boolean);
-    if (sides.length) box.dataset.more = sides.join(" ");
-    else delete box.dataset.more;
+    return [box, sides.join(" ")];
   };
-  const markScrollable = () => {
-    for (const box of boxes) {
-      const scrolls = box.scrollWidth > box.clientWidth + 1;
-      box.toggleAttribute("tabindex", false);
-      if (scrolls) box.tabIndex = 0;
-      markMore(box);
+  const mark = ([box, sides]) => {
+    if (sides) {
+      box.tabIndex = 0;
+      box.dataset.more = sides;
+    } else if (box.dataset.more) {
+      box.removeAttribute("tabindex");
+      delete box.dataset.more;
     }
   };
-  for (const box of boxes)
-    box.addEventListener("scroll", () => markMore(box), { passive: true });
-  addEventListener("resize", markScrollable);
-  document.fonts.ready.then(markScrollable);
+  const markAll = (found) => [...found].map(look).forEach(mark);
+  const sized = new ResizeObserver((entries) => markAll(entries.map((e) => e.target)));
+  for (const box of boxes) {
+    sized.observe(box);
+    box.addEventListener("scroll", () => markAll([box]), { passive: true });
+  }
+  document.fonts.ready.then(() => markAll(boxes));
 
   // Who follows a link into a fold finds it open.
   const reveal = () => {

@@ -202,7 +202,6 @@
       const { verdict, record, status, buttons } = this;
       const text = said[this.key];
       const open = !asking() || this.opened || Boolean(verdict);
-      const opens = open && this.behind.hasAttribute("hidden");
       if (open) this.behind.removeAttribute("hidden");
       else this.behind.setAttribute("hidden", "until-found");
       this.behind.classList.add("sm-set");
@@ -222,7 +221,6 @@
           this.line.replaceChildren(...marked(verdict, told));
         }
       }
-      if (opens) dispatchEvent(new Event("resize")); // boxes that scroll are found
     }
   }
 

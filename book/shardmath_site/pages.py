@@ -7,6 +7,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util.images import get_image_size
 
+FOLDS = Path(__file__).with_name("folds.js")
 DESCRIPTION_LENGTH = 160  # about what search engines show
 IMAGE = re.compile(r'<img (?=[^>]*src="[^"]*_images/([^"]+)")')
 # What the highlighter colours as it does plain text, or nearly: names, punctuation.
@@ -52,6 +53,7 @@ def _complete_context(app, pagename, templatename, context, doctree):
     body = body.replace('role="doc-biblioentry"', 'role="listitem"')
     body = PLAIN_CODE.sub(r"\1", body)  # a third of a chapter's elements
     context["has_folds"] = 'class="sm-fold' in body
+    context["folds_script"] = FOLDS.read_text(encoding="utf-8")
     sources = {name: path for path, name in app.builder.images.items()}
     context["body"] = IMAGE.sub(
         lambda match: _size(Path(app.srcdir, sources[match.group(1)])), body

@@ -25,7 +25,10 @@ def node(content: dict, metadata: dict) -> nodes.raw:
 
 
 def _sized(svg: str) -> str:
-    """`svg` at its natural size; the style sheet lets it shrink."""
-    width, height = size(svg)
-    place = f'width="{SCALE * width:.0f}" height="{SCALE * height:.0f}"'
-    return svg.replace("<svg ", f"<svg {place} ", 1)
+    """`svg` in a box of its natural size, which the style sheet lets shrink.
+
+    The box has its shape before the browser has looked at what is drawn in it.
+    """
+    width, height = (round(SCALE * side) for side in size(svg))
+    shape = f"width: {width}px; aspect-ratio: {width} / {height}"
+    return f'<div class="sm-panel" style="{shape}">{svg}</div>'

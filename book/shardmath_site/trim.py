@@ -1,11 +1,16 @@
-"""Ship only what the pages use.
+"""Ship only what the pages use, and all style in one file.
 
 The theme brings 391 kB of style, most of it icon names and Bootstrap rules that no page
 of the book can match, an icon script of 1.5 MB, and source maps.
 """
 
+import hashlib
+import posixpath
 import re
+from fnmatch import fnmatch
 from pathlib import Path
+
+from sphinx.errors import ExtensionError
 
 UNUSED = (
     "**/*.map",
@@ -18,16 +23,40 @@ UNUSED = (
     "sbt-webpack-macros.html",
     "webpack-macros.html",
 )
+# What any page links, in this order: as one file, so that a page waits for one answer
+# where it waited for eleven, and the next page has it already.
 STYLES = (
+    "basic.css",
     "styles/pydata-sphinx-theme.css",
+    "pygments.css",
     "styles/sphinx-book-theme.css",
+    "katex/katex.css",
+    "copybutton.css",
     "mystnb.*.css",
+    "guess.css",
+    "live/*/live.css",
+    "hardware.css",
+    "shardmath.css",
+    "icons.css",
 )
+ALL_STYLES = "all.css"
+APART = {"print.css", "noscript.css"}  # linked for those alone whom they concern
+# The theme looks at every box whether it scrolls, and marks it before it looks at the
+# next: 40 layouts of a page. book.js does the same with one.
+SLOW = re.compile(
+    r'"complete"===document\.readyState\?(\w+)\(\)'
+    r':window\.addEventListener\("load",\1\)'
+)
+THEME_SCRIPT = "scripts/pydata-sphinx-theme.js"
 WORD = re.compile(r"[A-Za-z_][\w-]*")
 CLASS_LIST = re.compile(r'class="([^"]*)"')
 COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 CLASS = re.compile(r"\.((?:\\.|[\w-])+)")
-FONT_FACE = re.compile(r"@font-face\{[^}]*\}")
+ICON_FONT = re.compile(r"@font-face\{[^}]*(?:fontawesome|Font Awesome)[^}]*\}")
+CUT = '"book.js finds what scrolls"'
+CHARSET = re.compile(r'@charset "[^"]*";')
+RELATIVE = re.compile(r"""url\((["']?)(?!data:|#|/|\w+:)([^"')]+)\1\)""")
+STYLE_LINK = re.compile(r'<link\b[^>]*\bhref="([^"?]*)[^"]*"[^>]*>\s*')
 RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
 EMPTY_GROUP = re.compile(r"@(?:media|supports)[^{}]*\{\}")
 SOURCE_MAP = re.compile(r"/[/*]# sourceMappingURL=\S+(?: ?\*/)?")
@@ -48,7 +77,8 @@ def without_unused(style, words):
         return f"{','.join(used)}{{{body}}}" if used else ""
 
     licences = "".join(c for c in COMMENT.findall(style) if c.startswith("/*!"))
-    rules = FONT_FACE.sub("", COMMENT.sub("", style))
+    rules = COMMENT.sub("", CHARSET.sub("", style))
+    rules = ICON_FONT.sub("", rules)
     return licences + EMPTY_GROUP.sub("", RULE.sub(keep, rules))
 
 
@@ -90,10 +120,75 @@ def _trim(app, exception):
         text = file.read_text(encoding="utf-8")
         if SOURCE_MAP.search(text):
             file.write_text(SOURCE_MAP.sub("", text), encoding="utf-8")
+    without_slow(static / THEME_SCRIPT)
+    _bundle(out, static)
+
+
+def without_slow(script):
+    """Take the slow part out of the theme's script."""
+    text = script.read_text(encoding="utf-8")
+    cut, count = SLOW.subn(CUT, text)
+    if not count and CUT not in text:
+        raise ExtensionError(f"{script.name} has changed: {SLOW.pattern} is not in it")
+    script.write_text(cut, encoding="utf-8")
+
+
+def _bundle(out, static):
+    """Put all style sheets into one, less what no page uses, and link that."""
+    files = [file for pattern in STYLES for file in sorted(static.glob(pattern))]
+    if not (static / STYLES[0]).exists():
+        return  # nothing was written anew: the pages are as they were left
     words = words_of(out)
-    for file in (file for pattern in STYLES for file in static.glob(pattern)):
-        style = file.read_text(encoding="utf-8")
-        file.write_text(without_unused(style, words), encoding="utf-8")
+    parts = []
+    for file in files:
+        style = without_unused(file.read_text(encoding="utf-8"), words)
+        parts.append(moved(style, file.relative_to(static).parent.as_posix()))
+        file.unlink()
+    text = "\n".join(parts)
+    (static / ALL_STYLES).write_text(text, encoding="utf-8")
+    version = hashlib.sha256(text.encode()).hexdigest()[:8]
+    for page in out.rglob("*.html"):
+        before = page.read_text(encoding="utf-8")
+        after = linked(before, version)
+        if after != before:
+            page.write_text(after, encoding="utf-8")
+
+
+def linked(page, version):
+    """The HTML of a page with one link in place of those to its style sheets.
+
+    Raises:
+        ExtensionError: it links one that is not in `STYLES`.
+    """
+    first = True
+
+    def replaced(match):
+        nonlocal first
+        top, _, name = match[1].rpartition("_static/")
+        if 'rel="stylesheet"' not in match[0] or name in APART:
+            return match[0]
+        known = name == ALL_STYLES or any(fnmatch(name, s) for s in STYLES)
+        if not known:
+            raise ExtensionError(f"{name} is not among the STYLES of trim.py")
+        link = f'<link rel="stylesheet" href="{top}_static/{ALL_STYLES}?v={version}"/>'
+        text, first = f"{link}\n" if first else "", False
+        return text
+
+    return STYLE_LINK.sub(replaced, page)
+
+
+def moved(style, base):
+    """`style` of a file in the folder `base`, as it says the same one folder up.
+
+    >>> moved("a{src:url(fonts/A.woff2)}b{src:url('../c.svg')}", "katex")
+    "a{src:url(katex/fonts/A.woff2)}b{src:url('c.svg')}"
+    """
+
+    def rebased(match):
+        quote, path = match.groups()
+        return f"url({quote}{posixpath.normpath(posixpath.join(base, path))}{quote})"
+
+    return RELATIVE.sub(rebased, style)
 
 
 def setup(app):

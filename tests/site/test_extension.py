@@ -2,6 +2,7 @@
 
 import pytest
 from docutils import nodes
+from sphinx.errors import ExtensionError
 
 from shardmath_site import notes, trim
 from shardmath_site.pages import describe
@@ -123,13 +124,45 @@ def test_description_is_one_line_cut_at_a_word(build):
         ("@media print{.b{z:3}}p{w:4}", "p{w:4}"),
         (".a:not(.b){x:1}", ".a:not(.b){x:1}"),
         ("/*! MIT v1.2 *//* .b */.a{x:1}", "/*! MIT v1.2 */.a{x:1}"),
-        ("@font-face{font-family:F}.a{x:1}", ".a{x:1}"),
+        ("@font-face{font-family:F}.a{x:1}", "@font-face{font-family:F}.a{x:1}"),
+        ("@font-face{src:url(../fontawesome/a.woff2)}.a{x:1}", ".a{x:1}"),
         ("@keyframes k{from{x:1}to{x:2}}", "@keyframes k{from{x:1}to{x:2}}"),
     ],
 )
 def test_unused_rules_go(style, kept):
     """Only rules that no page can match are dropped; licences stay."""
     assert trim.without_unused(style, {"a", "c"}) == kept
+
+
+def test_a_page_links_all_styles_as_one():
+    """A second build finds its own link, and gives it the new version."""
+    links = [
+        f'<link href="../_static/{name}?v=1" rel="stylesheet" />'
+        for name in ("basic.css", "live/0123/live.css")
+    ]
+    apart = '<link media="print" rel="stylesheet" href="../_static/print.css" />'
+    other = '<link rel="icon" href="../_static/mark.svg" />'
+    page = trim.linked("".join([other, *links, apart]), "2")
+    one = '<link rel="stylesheet" href="../_static/all.css?v={}"/>\n'
+    assert page == other + one.format(2) + apart
+    assert trim.linked(page, "3") == other + one.format(3) + apart
+    with pytest.raises(ExtensionError, match=r"new\.css is not among"):
+        trim.linked(links[0].replace("basic", "new"), "2")
+
+
+def test_a_theme_that_has_changed_is_noticed(tmp_path):
+    """Its slow part is cut, once; else the build says so."""
+    script = tmp_path / "theme.js"
+    slow = '"complete"===document.readyState?f():window.addEventListener("load",f)'
+    script.write_text(f"a(),{slow}")
+    trim.without_slow(script)
+    cut = script.read_text()
+    assert slow not in cut
+    trim.without_slow(script)
+    assert script.read_text() == cut
+    script.write_text("a()")
+    with pytest.raises(ExtensionError, match=r"theme\.js has changed"):
+        trim.without_slow(script)
 
 
 def test_chapters_and_figures_are_numbered(build_page):

@@ -3,6 +3,13 @@
 import pytest
 from written import CHAPTERS, PAGES, visit, written
 
+FIRST_THEME = """new MutationObserver((_, observer) => {
+    if (!document.body) return;
+    window.firstTheme = document.documentElement.dataset.theme;
+    observer.disconnect();
+}).observe(document, { childList: true, subtree: true });"""
+IS_DRAWN = """(panel) =>
+    panel.firstElementChild.checkVisibility({ contentVisibilityAuto: true })"""
 RINGS = """() => {
     const ring = ({ outlineStyle, outlineWidth }) => outlineStyle + outlineWidth;
     const at = document.activeElement;
@@ -172,17 +179,35 @@ def test_what_scrolls_sideways_says_so(new_page, site_url):
 
 def test_notes_stand_beside_the_text_where_there_is_room(page, site_url):
     """One left edge for text and code, one right edge for code and notes."""
-    visit(page, site_url + "book/hardware.html")
+    visit(page, site_url + CHAPTERS[0])
     article = page.locator("article").bounding_box()
-    note = page.locator(".sm-lead-note").first
-    first = page.locator("article p").first
-    text = first.bounding_box()
-    beside = note.bounding_box()
-    assert text["x"] == article["x"]
-    assert beside["x"] > text["x"] + text["width"]
+    text, note = page.locator(".sm-beside > *").all()[:2]
+    left, beside = text.bounding_box(), note.bounding_box()
+    assert left["x"] == article["x"]
+    assert beside["x"] > left["x"] + left["width"]
     right = article["x"] + article["width"]
     assert beside["x"] + beside["width"] == pytest.approx(right, abs=1)
     page.set_viewport_size({"width": 1000, "height": 900})
-    assert (
-        note.bounding_box()["x"] == page.locator("article p").first.bounding_box()["x"]
-    )
+    above, below = text.bounding_box(), note.bounding_box()
+    assert below["x"] == above["x"]
+    assert below["y"] >= above["y"] + above["height"]
+
+
+def test_colours_are_known_before_the_theme_runs(new_page, site_url):
+    """Else a first page in the dark would flash, and all styles be worked out twice."""
+    page = new_page(scheme="dark")
+    page.add_init_script(FIRST_THEME)
+    visit(page, site_url + CHAPTERS[0])
+    assert page.evaluate("firstTheme") == "dark"
+
+
+def test_a_drawing_has_its_place_before_it_is_drawn(page, site_url):
+    """Far from the screen it is not laid out, and nothing moves when it is."""
+    visit(page, site_url + CHAPTERS[0])
+    panel = page.locator(".sm-panel:has(svg)").last
+    before = panel.bounding_box()
+    assert not panel.evaluate(IS_DRAWN)
+    panel.evaluate("(e) => e.scrollIntoView({ behavior: 'instant' })")
+    page.wait_for_function(IS_DRAWN, arg=panel.element_handle())
+    after = panel.bounding_box()
+    assert (after["width"], after["height"]) == (before["width"], before["height"])

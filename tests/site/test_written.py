@@ -7,6 +7,8 @@ import pytest
 from bs4 import BeautifulSoup
 from written import CHAPTERS, PAGES, written
 
+from shardmath_site import trim
+
 each_page = pytest.mark.parametrize("name", PAGES)
 
 
@@ -26,6 +28,14 @@ def test_images_have_alt_text(site, name):
         alt = image.get("alt", "")
         assert len(alt) > 10, image
         assert not re.search(r"\.(png|svg)$", alt), alt
+
+
+@each_page
+def test_links_one_style_sheet(site, name):
+    """Beside those for paper and for readers without scripts."""
+    links = [urlsplit(link).path for link in written(site, name).links]
+    styles = [link.rpartition("/")[2] for link in links if link.endswith(".css")]
+    assert styles == [trim.ALL_STYLES, "print.css", "noscript.css"]
 
 
 def dead_links(site, name) -> list[str]:

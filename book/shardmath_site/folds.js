@@ -1,5 +1,5 @@
-// All folded code at once, open or shut, as the reader left it. Loaded before the text,
-// so that the text comes as it stays.
+// All folded code at once, open or shut, as the reader left it. It stands in the page
+// before the text, so that the text comes as it stays.
 "use strict";
 {
   const KEY = "shardmath.code";
