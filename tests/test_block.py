@@ -155,6 +155,10 @@ def test_it_lowers_for_devices_that_are_not_here(shape):
             {"strategy": tensor("X", sequence=False)},
             r"\|X\| = 16 does not divide N = 8",
         ),
+        (
+            {"strategy": tensor("X", sequence=False, kv=()), "mesh": {"X": 4}},
+            "4 copies of K = 4 KV heads: do not divide N = 8 query heads",
+        ),
         ({"strategy": fsdp("Z")}, "mesh axis Z is not in the mesh"),
         ({"remat": "some"}, "remat = 'some': must be one of none, dots, full"),
         ({"dtype": "int8"}, "dtype = 'int8': must be one of"),

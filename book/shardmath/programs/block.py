@@ -105,8 +105,7 @@ def layer(x: Array, w: Weights, pins: Pins = NOWHERE) -> Array:
 
     x = pins.entering(pins.apply(rms_norm, stream, w["norm_x"], "D"), "BSD")
     Q = times("BSD,DNH->BSNH", x, w["q"])
-    K = times("BSD,DKH->BSKH", x, w["k"])
-    V = times("BSD,DKH->BSKH", x, w["v"])
+    K, V = pins.heads(x, w["k"]), pins.heads(x, w["v"])
     A = pins.inside(attention(Q, K, V), "BSNH")
     stream = stream + times("BSNH,NHD->BSD", A, w["o"])
 

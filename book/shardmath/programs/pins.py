@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial, reduce
+from math import prod
 
 import jax
 import jax.numpy as jnp
@@ -109,6 +110,29 @@ class Pins:
         operands, dims = line.split("->")
         y = self.apply(partial(jnp.einsum, line), x, weight, operands.split(",")[1])
         return self.leaving(y, dims) if dims.endswith("D") else self.inside(y, dims)
+
+    @property
+    def copies(self) -> int:
+        """How many devices hold the same KV head, for other query heads each: along the
+        mesh axes that `inner` splits N over and K not."""
+        at = self.strategy.inner
+        axes = [axis for axis in at.get("N", ()) if axis not in at.get("K", ())]
+        return prod(self.mesh.shape[axis] for axis in axes) if self.mesh else 1
+
+    def heads(self, x: jax.Array, weight: jax.Array) -> jax.Array:
+        """Keys or values [B, S, K, H], from weights [D, K, H], with all copies.
+
+        The weights are copied, and each copy lies with the query heads that it serves.
+        So what the copies owe each other is added up once, in the weights' gradient.
+        """
+        if self.copies == 1:
+            return self.times("BSD,DKH->BSKH", x, weight)
+
+        def product(x: jax.Array, weight: jax.Array) -> jax.Array:
+            weight = self.inside(jnp.repeat(weight, self.copies, axis=1), "DNH")
+            return jnp.einsum("BSD,DNH->BSNH", x, weight)
+
+        return self.inside(self.apply(product, x, weight, "DKH"), "BSNH")
 
 
 NOWHERE = Pins(Strategy("one device"), None)

@@ -157,7 +157,13 @@ def _pins(
             lines.rest(one)  # says what does not divide
         for layout in (strategy.weights, strategy.gradients, strategy.state):
             lines.values(line.weight, layout)
-    return Pins(strategy, mesh, pinned)
+    pins = Pins(strategy, mesh, pinned)
+    if model.N % (model.K * pins.copies):
+        raise ValueError(
+            f"{pins.copies} copies of K = {model.K} KV heads: do not divide "
+            f"N = {model.N} query heads"
+        )
+    return pins
 
 
 def _automatic(mesh: AnyMesh) -> AnyMesh:
