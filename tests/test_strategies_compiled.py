@@ -1,0 +1,65 @@
+"""What a strategy moves, as derived, against what real compilers make of a Transformer.
+
+The program is `programs.gradients`: annotations at the arrays, nothing by hand. XLA for
+GPUs, and XLA for TPUs without its windowed einsum, move what the lines of the model say,
+but for the gradients of norms, some kB a layer.
+"""
+
+import jax
+import pytest
+
+from shardmath.compilers import compile_for
+from shardmath.parallelism import combine, data, fsdp, hybrid, step, tensor
+from shardmath.programs import gradients
+from shardmath.transformer import REMAT, Model
+
+MODEL = Model("block", 4, 2048, 8192, 16, 16, 128, 32_000)
+SEQ = 2048
+PLAIN = {  # a matmul is not split up to overlap its own gather
+    "xla_tpu_enable_windowed_einsum_for_all_gather": False,
+    "xla_tpu_enable_windowed_einsum_for_reduce_scatter": False,
+}
+STRATEGIES = {  # how many chips each axis has, of n
+    "data": (data("X"), lambda n: {"X": n}),
+    "fsdp": (fsdp("X"), lambda n: {"X": n}),
+    "hybrid": (hybrid("Z", "X"), lambda n: {"Z": n // 4, "X": 4}),
+    "tensor": (tensor("Y", sequence=False), lambda n: {"Y": n}),
+    "sequence": (tensor("Y"), lambda n: {"Y": n}),
+    "data × tensor": (combine(data("X"), tensor("Y")), lambda n: {"X": n // 4, "Y": 4}),
+    "fsdp × tensor": (combine(fsdp("X"), tensor("Y")), lambda n: {"X": n // 4, "Y": 4}),
+}
+TARGETS = {"h100:8": 8, "h100:2x8": 16, "h100:8x8": 64, "v5e:2x4": 8}
+SEVERAL = [("h100:8", name, remat) for name in STRATEGIES for remat in REMAT[:2]]
+EVERY = SEVERAL + [
+    (target, name, "full")
+    for target, chips in TARGETS.items()
+    for name, (_, sizes) in STRATEGIES.items()
+    if MODEL.heads % sizes(chips).get("Y", 1) == 0
+]
+
+
+@pytest.mark.parametrize(("target", "name", "remat"), EVERY)
+def test_compilers_move_what_is_derived(target, name, remat):
+    strategy, sizes = STRATEGIES[name]
+    mesh = sizes(TARGETS[target])
+    seqs = mesh.get("X", 1) * mesh.get("Z", 1)
+    abstract = jax.sharding.AbstractMesh(tuple(mesh.values()), tuple(mesh))
+    program = gradients(strategy, MODEL, abstract, seqs, SEQ, remat)
+    options = PLAIN if target.startswith("v5e") else None
+    compiled = compile_for(
+        target, program[0], *program[1], mesh=abstract, options=options, name=name
+    )
+    derived = step(
+        strategy,
+        MODEL,
+        mesh,
+        seqs,
+        SEQ,
+        attention="full",
+        remat=remat,
+        vocabulary=False,
+    )
+    for row in derived.against(compiled.launches).by_axes().rows:
+        if row.predicted_sent:  # norms alone are summed over all axes at once
+            assert row.ratio == pytest.approx(1, abs=1e-3), f"{row.axes}"
+    assert derived.against(compiled.launches).ratio == pytest.approx(1, abs=1e-3)
