@@ -399,3 +399,42 @@ def test_slips_differ_from_what_is_allowed_and_from_each_other(record):
     for slip in record.slips:
         assert not any(compare(one, slip.wrong(*shapes)).exact for one in allowed)
         allowed.append(slip.wrong(*shapes))
+
+
+def test_memory_decides_where_it_is_asked_for():
+    """Gathered weights that are kept for the backward pass are held, all at once."""
+
+    def gradient(layer):
+        def of(x, w):
+            return jax.grad(lambda w: jnp.sum(jax.lax.scan(layer, x, w)[0]))(w)
+
+        return of
+
+    def layer(x, shard):
+        whole = jax.lax.all_gather(shard, "X", axis=0, tiled=True)
+        return jnp.tanh(x @ whole), None
+
+    asked = question(
+        shapes=lambda rng: ((16, 64), (4, 64, 64)),
+        in_specs=(("X", None), (None, "X", None)),
+        out_spec=(None, "X", None),
+        spec=lambda x, w: jax.grad(
+            lambda w: jnp.sum(
+                jax.lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, w)[0]
+            )
+        )(w),
+        collectives=lambda x, w: [
+            Collective("all_gather", ("X",), nbytes(w[1:]), 8, times=8),
+            Collective("reduce_scatter", ("X",), nbytes(w[1:]), 8, times=4),
+        ],
+        at_most=True,
+        holds=lambda x, w: 2 * nbytes(w[1:]) + 12 * nbytes(x) / 8,
+        slips=(),
+    )
+    task = asked.draw("a")
+    forgets, keeps = (
+        asked.judge(asked.collect(gradient(one), task), task)
+        for one in (jax.checkpoint(layer), layer)
+    )
+    assert (forgets.verdict, keeps.verdict) == ("correct", "wrong")
+    assert "beside arguments and result; wanted at most" in keeps.message

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ..collectives import Collective
 from ..hlo import UnknownTurnsError
 from ..ledger import compare
+from ..units import show
 from . import exported
 from .question import Finding, Question, code_or
 
@@ -48,6 +49,8 @@ class Sharded(Question):
             arrays, axes and counts must be exactly those of `collectives`.
         by_axes: with `at_most`, whether only the bytes over each set of axes count, in
             whatever operations they are sent.
+        holds: called with the shapes; bytes that the compiled program may need on a
+            device beside arguments and result. Not given, as many as it likes.
         slips: collectives that a known clumsy program sends at these shapes.
         rtol: how far off a value may be, relative to the largest of the result.
     """
@@ -61,6 +64,7 @@ class Sharded(Question):
     view: str = "manual"
     at_most: bool = False
     by_axes: bool = False
+    holds: Callable[..., float] | None = None
     rtol: float = 1e-4
 
     def __post_init__(self) -> None:
@@ -115,7 +119,18 @@ class Sharded(Question):
         except ValueError as error:
             said = f"the result is right, but what it sends cannot be read: {error}"
             return Finding("wrong", said)
-        return self._priced(sent, self.collectives(*shapes), shapes, at)
+        finding = self._priced(sent, self.collectives(*shapes), shapes, at)
+        if finding.verdict != "correct" or self.holds is None:
+            return finding
+        needed, allowed = program.memory["temporaries"], self.holds(*shapes)
+        said = f"and holds {show(needed, 'bytes')} at once beside them"
+        if needed <= allowed:
+            return Finding("correct", f"{finding.message}, {said}")
+        return Finding(
+            "wrong",
+            f"{finding.message}, but for {at} it holds {show(needed, 'bytes')} beside "
+            f"arguments and result; wanted at most {show(allowed, 'bytes')}.",
+        )
 
     def _priced(self, sent, allowed, shapes, at: str) -> Finding:
         """The finding on a right result: is what it sends what it may send?"""
