@@ -58,6 +58,7 @@ def test_each_line_is_one_that_the_notation_reads_with_the_same_flops(model):
         ({"global_every": 2}, "global_every = 2: must come with a window"),
         ({"positions": -1}, "positions = -1: must be a whole number from 0"),
         ({"latent": Latent(1, 1, 1, 1, 1)}, "head = 16: with a latent"),
+        ({"experts": 8}, "experts = 8: must be Experts"),
         ({"experts": Experts(4, 1, 0, 2, 8)}, "must be fewer than the 2 layers"),
     ],
 )
@@ -170,6 +171,8 @@ def test_attention_must_be_named():
         flops("llama 3 8b", 8192, "causal")
     with pytest.raises(ValueError, match="seq = 0: must be a whole number from 1"):
         flops(LLAMA_3_8B, 0, "causal")
+    with pytest.raises(ValueError, match="window = -1: must be a whole number"):
+        keys_per_query(8, "causal", window=-1)
 
 
 def rows(name: str) -> list[dict[str, str]]:

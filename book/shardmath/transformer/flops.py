@@ -85,8 +85,8 @@ def keys_per_query(seq: int, attention: str, window: int = 0) -> float:
     1.75
     """
     one_of(ATTENTION, attention=attention)
-    (seq,) = whole(seq=seq)
-    seen = min(window or seq, seq)
+    seq, window = whole(seq=seq, window=seq if window == 0 else window)
+    seen = min(window, seq)
     masked = {"full": 0, "half": seen**2, "causal": seen * (seen - 1)}
     return seen - masked[attention] / (2 * seq)
 

@@ -150,6 +150,11 @@ class Model:
             window=self.window,
             global_every=self.global_every,
         )
+        for name, kind in (("experts", Experts), ("latent", Latent)):
+            if not isinstance(part := getattr(self, name), kind | None):
+                raise ValueError(
+                    f"{name} = {quoted(part)}: must be {kind.__name__}(…) or None"
+                )
         if self.heads % self.kv_heads:
             raise ValueError(
                 f"K = {self.kv_heads} KV heads does not divide N = {self.heads} heads"
