@@ -36,7 +36,7 @@ CHAPTER = Chapter(
         "what they compile to"
     ),
     intro="""
-        from eight sizes of a model to the days that its training takes. Answers are in
+        from seven sizes of a model to the days that its training takes. Answers are in
         base units: params, FLOPs, bytes, seconds, tokens.
 
         07.15 to 07.18 are programs, graded on their result and on what XLA compiles
@@ -61,7 +61,7 @@ SIZES = (
 
 PARAMS = Number(
     id="07.1",
-    title="From eight sizes",
+    title="From seven sizes",
     task=f"""
         **Given** a dense model with {SIZES}.
 
@@ -270,7 +270,7 @@ KEYS = Function(
     """,
 )
 
-LOCAL = Model("local", 60, 5120, 20_480, 40, 8, 128, 1, window=2048, global_every=6)
+LOCAL = Model("local", 60, 5120, 20_480, 40, 8, 128, 1, window=8192, global_every=6)
 
 
 def _windowed() -> float:
@@ -283,10 +283,10 @@ def _windowed() -> float:
 
 WINDOWS = Number(
     id="07.5",
-    title="Five of six layers see little",
+    title="Five of six layers see less",
     task="""
         **Given** a model of 60 layers, of which every sixth is global and the others
-        have a window of 2,048 keys. Sequences of 32,768 tokens, causal attention.
+        have a window of 8,192 keys. Sequences of 32,768 tokens, causal attention.
 
         **Wanted** the FLOPs of its attention, over those that it would have if all
         layers were global. Half a key more or less does not count.
@@ -297,17 +297,23 @@ WINDOWS = Number(
     slips=(
         Slip(
             "half of each window",
-            lambda right: (1 + 5 * 2048 / 32_768) / 6,
-            "Nearly every query fills its window: only the global layers are halved.",
+            lambda right: (1 + 5 * 8192 / 32_768) / 6,
+            "Most queries fill their window. Only a window that holds the whole "
+            "sequence is halved.",
+        ),
+        Slip(
+            "every window full",
+            lambda right: (16_384 + 5 * 8192) / (6 * 16_384),
+            "The first queries of a sequence see fewer keys than the window holds.",
         ),
         Slip(
             "local layers free",
             lambda right: 1 / 6,
-            "They see few keys, but not none.",
+            "They see fewer keys, but not none.",
         ),
         Slip(
             "one layer of five",
-            lambda right: (16_384 + 4 * 1984) / (5 * 16_384),
+            lambda right: (16_384 + 4 * 7168) / (5 * 16_384),
             "Every sixth layer is global: five local ones stand beside it.",
         ),
     ),
@@ -315,7 +321,7 @@ WINDOWS = Number(
     "and five of the second.",
     solution="""
         ```python
-        S, window = 32_768, 2048
+        S, window = 32_768, 8192
         local = window - window**2 / (2 * S)
         share = (1 * S / 2 + 5 * local) / (6 * S / 2)
         ```
