@@ -405,6 +405,11 @@ STATE = Number(
     rtol=0,
     expected=lambda: _chips(53e9, TRAINING["mixed"].total),
     slips=(
+        Slip(
+            "not rounded",
+            lambda right: 53e9 * 16 / (80 * 2**30),
+            "There is no part of a GPU: round up.",
+        ),
         Slip("GB for GiB", lambda right: _chips(53e9, 16, 80e9), "80 GiB are 85.9 GB."),
         Slip(
             "the state alone",
@@ -539,6 +544,11 @@ AGAIN = Number(
                 1 + flops(DENSE, 4096, "full").recomputed("full") / _token("full")
             ),
             "down gives what is only added to the stream. Who needs it again?",
+        ),
+        Slip(
+            "what is added",
+            lambda right: right - 1,
+            "That comes on top. Wanted is all of it, over what it was.",
         ),
         Slip(
             "over the forward pass",
@@ -788,6 +798,7 @@ DAYS = Number(
         ),
         scaled("forward only", 1 / 3, "Training takes three forward passes."),
         scaled("the whole peak", 0.45, "Of the peak, 45 % is reached."),
+        scaled("hours", 24, "Those are hours; a day has 24."),
         scaled("seconds", 86_400, "Those are seconds; a day has 86,400."),
         scaled("one chip", 2048, "2,048 chips share the work."),
     ),
