@@ -1,6 +1,6 @@
 """The reference Transformer as programs: its gradients, and a whole training step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -21,7 +21,7 @@ RATE, MEAN, SQUARE, TINY = 3e-4, 0.9, 0.95, 1e-8  # Adam's, as many use them
 def gradients(
     strategy: Strategy,
     model: Model,
-    mesh: AnyMesh,
+    mesh: AnyMesh | Mapping[str, int],
     seqs: int,
     seq: int,
     remat: str = "full",
@@ -34,7 +34,8 @@ def gradients(
     Args:
         strategy: where the arrays lie.
         model: dense, with two norms a layer.
-        mesh: of devices, real ones or a target's, or abstract.
+        mesh: of devices, real ones or a target's; without them an `AbstractMesh`, or
+            sizes by axis name, to lower for or to give to `compilers.compile_for`.
         seqs, seq: B and S, on all devices.
         remat: "none", "dots" or "full"; see `block.layers`.
         dtype: of weights and activations, "bf16" or "fp32".
@@ -80,7 +81,7 @@ def gradients(
 def train_step(
     strategy: Strategy,
     model: Model,
-    mesh: AnyMesh,
+    mesh: AnyMesh | Mapping[str, int],
     seqs: int,
     seq: int,
     remat: str = "full",
@@ -138,7 +139,7 @@ def adam(state: dict, gradients: Any) -> dict:
 def _pins(
     strategy: Strategy,
     model: Model,
-    mesh: AnyMesh,
+    mesh: AnyMesh | Mapping[str, int],
     seqs: int,
     seq: int,
     remat: str,
@@ -166,7 +167,7 @@ def _pins(
     return pins
 
 
-def _automatic(mesh: AnyMesh) -> AnyMesh:
+def _automatic(mesh: AnyMesh | Mapping[str, int]) -> AnyMesh:
     """The mesh, its axes left to the compiler: `jax.make_mesh` makes explicit ones."""
     if isinstance(mesh, jax.sharding.Mesh):
         return jax.sharding.Mesh(mesh.devices, mesh.axis_names)
