@@ -10,6 +10,7 @@ from shardmath import chips, pictures, roofline, systolic
 from shardmath.drawing.labels import FONT, overlap, text_width
 from shardmath.drawing.picture import Picture, size
 from shardmath.estimate import Estimate, Leg
+from shardmath.transformer import keys_per_query
 from shardmath.units import show
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -33,6 +34,7 @@ FIVE = "v4", "v5e", "Ironwood", "B200", "MI300X"
 DRAWN = {
     **{f"gpu_parts {gpu.name}": (pictures.gpu_parts, gpu) for gpu in GPUS},
     **{f"tpu_parts {tpu.name}": (pictures.tpu_parts, tpu) for tpu in TPUS},
+    "masks": (pictures.masks, 12, 4),
     "memories": (pictures.memories, chips.H100, chips.TPU_V5P),
     "memories of five": (pictures.memories, *map(chips.find, FIVE)),
     **{
@@ -371,3 +373,22 @@ def test_each_half_is_sent_once_as_sums_and_once_as_result():
     for ends_left, y in ((x < 208, y) for x, y in arrows[2:]):
         beside = [at for on_left, at in heights["arrives"] if on_left == ends_left]
         assert min(abs(at - y) for at in beside) < 4
+
+
+@pytest.mark.parametrize(("seq", "window"), [(12, 4), (7, 1), (16, 15)])
+def test_filled_keys_are_those_that_are_counted(seq, window):
+    """The area of each square that is filled is the mean of keys over all of them."""
+    (panel,) = pictures.masks(seq, window).panels
+    *rows, _ = [boxes(panel)[n :: seq + 1] for n in range(seq + 1)]
+    side = max(right - left for left, _, right, _ in boxes(panel))
+    for n, (attention, most) in enumerate(
+        [("full", seq), ("causal", seq), ("causal", window)]
+    ):
+        wide = sum(row[n][2] - row[n][0] for row in rows)
+        keys = keys_per_query(seq, attention, most)
+        assert wide / side == pytest.approx(keys, abs=0.02)
+
+
+def test_a_window_must_hide_something():
+    with pytest.raises(ValueError, match="window = 12: must be fewer than the 12 keys"):
+        pictures.masks(12, 12)

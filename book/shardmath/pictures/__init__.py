@@ -9,6 +9,7 @@ from .behind import behind
 from .gathering import gathering
 from .gpu import gpu_parts
 from .holdings import holdings
+from .masks import masks
 from .memories import memories
 from .overlap import overlap
 from .padding import padding
@@ -26,6 +27,7 @@ __all__ = [
     "gathering",
     "gpu_parts",
     "holdings",
+    "masks",
     "matmuls",
     "memories",
     "overlap",

@@ -13,9 +13,9 @@ from .model import Model
 STREAM = 18  # where the residual stream runs down
 LEFT, RIGHT = 48, WIDEST - 6  # of attention and MLP
 INNER = LEFT + 8
-WEIGHT = 178  # width of the box of a weight
+WEIGHT = 190  # width of the box of a weight
 BARS = INNER + WEIGHT + 10  # where the bars begin
-LONGEST = 90  # bar of the most FLOPs
+LONGEST = 84  # bar of the most FLOPs
 ROW, HIGH = 27, 21  # from one row to the next, and the height of its box
 HEAD, FOOT = 28, 8  # above the first row of a part, below its last
 GAP = 28  # between parts
