@@ -43,6 +43,11 @@ class Flops:
             remat: "none"; "dots" keeps the results of matmuls with weights and does
                 attention again; "full" does all of the layers again.
 
+        Assumes:
+            A layer is done again as a whole, as hardware FLOPs are usually counted. JAX
+            leaves out its last matmul, whose result no gradient reads: for Llama 3.1 8B
+            5 % of all FLOPs under "full".
+
         Raises:
             ValueError: another policy.
 
