@@ -232,6 +232,19 @@ def test_what_cannot_be_is_said(strategy, mesh, change, said):
         steps(strategy, mesh, model=LLAMA_3_8B, **change)
 
 
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: data(3), "axes = 3: must be names of mesh axes"),
+        (lambda: zero(True, "X"), "stage = True: must be 1, 2 or 3"),
+        (combine, "must be given strategies"),
+    ],
+)
+def test_what_is_no_strategy_is_refused(make, said):
+    with pytest.raises(ValueError, match=said):
+        make()
+
+
 def test_a_dimension_or_an_axis_is_not_taken_twice():
     with pytest.raises(ValueError, match="mesh axis X: is taken by fsdp over X"):
         combine(fsdp("X"), tensor("X"))

@@ -128,6 +128,7 @@ def test_the_layers_of_a_step_take_its_time(strategy, mesh):
             ),
             "activations move, not weights alone",
         ),
+        (lambda: Layer(0, 0, -1, 1, 1), "forward = -1: must be a finite number from 0"),
         (lambda: pictures.gathering({}), "must hold one or more"),
         (lambda: pictures.holdings({}, {"X": 4}), "must hold one or more"),
         (lambda: pictures.holdings({"zero": zero(1, "X")}, {"X": 16}), "units wide"),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ..networks.wiring import not_negative
 from ..sharding.machine import chip_of
 from ..sharding.prices import Prices
 from ..units import whole
@@ -15,7 +16,11 @@ class Layer:
     Args:
         gather, gather_again: to bring its weights together, for each of the passes.
         forward, backward: math; what is computed again is part of the second.
-        scatter: to add its gradients up, where each chip keeps its part.
+        scatter: to add its gradients up, by a ReduceScatter where each chip keeps its
+            part, by an AllReduce where it keeps all.
+
+    Raises:
+        ValueError: seconds below 0.
     """
 
     gather: float
@@ -23,6 +28,10 @@ class Layer:
     forward: float
     backward: float
     scatter: float
+
+    def __post_init__(self) -> None:
+        for name, seconds in vars(self).items():
+            not_negative(name, seconds)
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ def zero(stage: int, axes: str | Iterable[str]) -> Strategy:
     Raises:
         ValueError: another stage than 1, 2 or 3.
     """
-    if stage not in (1, 2, 3):
+    if type(stage) is not int or stage not in (1, 2, 3):
         raise ValueError(f"stage = {stage!r}: must be 1, 2 or 3")
     axes = _names(axes)
     batch, split = {"B": axes}, {"D": axes}
@@ -161,11 +161,14 @@ def combine(*strategies: Strategy) -> Strategy:
     Sequences may be split by several of them, first by the one named first.
 
     Raises:
-        ValueError: a mesh axis, or a dimension other than B, that two of them split.
+        ValueError: no strategy at all; a mesh axis, or a dimension other than B, that
+            two of them split.
 
     >>> print(combine(fsdp("X"), tensor("Y")).weights["D"])
     ('X',)
     """
+    if not strategies:
+        raise ValueError("combine(): must be given strategies, such as fsdp('X')")
     for one in strategies:
         if not isinstance(one, Strategy):
             raise ValueError(f"{one!r}: must be a strategy, such as fsdp('X')")
@@ -206,7 +209,9 @@ def _layout(place: str, given: object) -> dict[str, Names]:
 
 
 def _names(axes: object) -> Names:
-    """One name of a mesh axis, or several, as a tuple."""
+    """Names of mesh axes as a tuple, one of them for a string."""
+    if not isinstance(axes, Iterable):
+        raise ValueError(f"axes = {axes!r}: must be names of mesh axes")
     found = (axes,) if isinstance(axes, str) else tuple(axes)
     if not all(isinstance(axis, str) and axis for axis in found):
         raise ValueError(f"axes = {axes!r}: must be names of mesh axes")
