@@ -528,8 +528,15 @@ PARTS = 4
 
 
 def _microbatches(rng):
-    (B, D), _, w = _batch(rng)
-    return (PARTS, B, D), w
+    """Many tokens and a wide result: all of x w at once is far more than a gradient."""
+    B, D, F = 64 * rng.randint(8, 12), 8 * rng.randint(1, 2), 8 * rng.randint(4, 6)
+    return (PARTS, B, D), (D, F)
+
+
+def _one_at_a_time(x, w) -> float:
+    """Bytes on a device of two microbatches' x w, of all of x, and of two gradients."""
+    (parts, B, D), (_, F) = x, w
+    return 4 * (2 * B / 8 * F + parts * B / 8 * D + 2 * D * F)
 
 
 def _half_square_gradient(x, w):
@@ -545,8 +552,10 @@ LATE = Sharded(
         the weight $w[D, F]$. The loss of a microbatch is the sum of $(x w)^2 / 2$.
 
         **Wanted** the function that every device runs, returning the gradient of the
-        sum over all microbatches, whole on every device. It works on one microbatch at
-        a time, and sends exactly one AllReduce of $4 D F$ bytes.
+        sum over all microbatches, whole on every device. It sends exactly one AllReduce
+        of $4 D F$ bytes. And it works on one microbatch at a time: beside arguments and
+        result, the compiled program needs at most the bytes of two microbatches' $x w$,
+        of a copy of $x$ and of two gradients on a device, $B F + 2 B D + 8 D F$.
     """,
     stub="def gradient(x, w): ...",
     mesh=EIGHT,
@@ -555,6 +564,7 @@ LATE = Sharded(
     out_spec=(None, None),
     spec=_half_square_gradient,
     collectives=lambda x, w: [_all_reduce(4 * math.prod(w))],
+    holds=_one_at_a_time,
     slips=(
         Slip(
             "a sum in every turn",
@@ -564,7 +574,8 @@ LATE = Sharded(
         ),
     ),
     hint="`jax.lax.scan` over the microbatches, with a total that differs from device "
-    "to device: `jnp.zeros_like` of the weight that is a device's own.",
+    "to device: `jnp.zeros_like` of the weight that is a device's own. A Python loop "
+    "is unrolled, and XLA may hold all turns at once.",
     solution="""
         ```python
         def gradient(x, w):
@@ -703,9 +714,10 @@ SOONEST = Number(
         **Given** a model of $8 \cdot 10^9$ parameters, $15 \cdot 10^{12}$ tokens to
         train on, and a batch of $2^{22}$ tokens that shall not grow. Data parallelism
         over H100 in many nodes, where a GPU sends 406 GB/s one-way over the whole axis.
-        Gradients are summed in bf16; leave $(n-1)/n$ aside. Take as many GPUs as the
-        AllReduce allows without binding the step, all of whose math can hide it at the
-        peak. In training, math runs at half of the peak.
+        Gradients are summed in bf16; leave $(n-1)/n$ aside. The number of GPUs is
+        reckoned at the peak: as many as leave the AllReduce no longer than all math of
+        the step. In training, math then runs at half of the peak, and all of the
+        AllReduce is hidden.
 
         **Wanted** the seconds that training takes.
     """,
@@ -716,10 +728,10 @@ SOONEST = Number(
     expected=_days,
     slips=(
         scaled(
-            "at the full peak, or one of two rounds",
+            "the peak in both places or in none, or one of two rounds",
             1 / 2,
-            "In training, math runs at half of the peak; and an AllReduce sends its "
-            "array about twice.",
+            "The peak gives the number of GPUs, half of it the time; and an AllReduce "
+            "sends its array about twice.",
         ),
         scaled(
             "backward alone",
@@ -746,8 +758,9 @@ SOONEST = Number(
         seconds = 6 * 8e9 * 15e12 / (gpus * C / 2)
         ```
 
-        About 2,600 GPUs and six and a half days: with this batch, no data-parallel
-        machine of this kind is sooner done.
+        About 2,600 GPUs and six and a half days. At half of the peak, math takes twice
+        as long as the AllReduce, so that up to twice the GPUs would still be sooner
+        done. Beyond that the AllReduce binds, and more GPUs save no time.
     """,
 )
 
