@@ -86,7 +86,7 @@ def draw(model: str, machine: str, strategy: str, chips: int, tokens: int) -> Dr
     binds = "math" if tokens >= crossing else "network"
     share = min(1.0, math_(tokens) / network)
     summary = (
-        f"{tokens:,} tokens a chip, {show(tokens * chips, 'tokens')} in all: math "
+        f"{tokens:,} tokens a chip, {tokens * chips:,} in all: math "
         f"{show(math_(tokens), 's')}, network {show(network, 's')}; "
         f"{binds} binds. They cross at {crossing:,.0f} tokens a chip."
     )
