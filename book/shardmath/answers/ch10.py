@@ -199,6 +199,11 @@ FARTHEST = Number(
             "The backward pass has twice the math for the same traffic.",
         ),
         Slip(
+            "own part sent too",
+            lambda right: right - 1,
+            "A chip need not send anything to itself: one part of n stays.",
+        ),
+        Slip(
             "sparse peak",
             lambda right: 1 + (right - 1) / 2,
             "Ordinary matrices run at the dense rate.",
@@ -792,6 +797,11 @@ IN_TURN = Number(
             "both passes",
             lambda right: 3 * _MATH_SECONDS + 2 * _NETWORK_SECONDS,
             "The forward pass alone is wanted.",
+        ),
+        Slip(
+            "own part sent too",
+            lambda right: _MATH_SECONDS + _NETWORK_SECONDS * 8 / 7,
+            "A chip need not send anything to itself: one part of n stays.",
         ),
         Slip(
             "math of all chips",
