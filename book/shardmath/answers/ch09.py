@@ -691,7 +691,7 @@ LAYERS = 3
 
 
 def _stack(rng):
-    B, D = 8 * rng.randint(2, 6), 8 * rng.randint(2, 6)
+    B, D = 8 * rng.randint(2, 6), 8 * rng.randint(8, 16)
     return (B, D), (LAYERS, D, D)
 
 
@@ -720,7 +720,9 @@ FORGOTTEN = Sharded(
 
         **Wanted** the function that every device runs, returning its part of the
         gradient $dw[L, D_X, D]$. No layer's whole weight is kept for the backward pass:
-        exactly six AllGathers and three ReduceScatters, of $4 D^2$ bytes each.
+        exactly six AllGathers and three ReduceScatters, of $4 D^2$ bytes each. Beside
+        arguments and result a device may hold two whole weights and twelve times its
+        tokens at once, $2 \cdot 4 D^2 + 12 \cdot 4 B D / 8$ bytes.
     """,
     stub="def gradient(x, w): ...",
     mesh=EIGHT,
@@ -732,6 +734,7 @@ FORGOTTEN = Sharded(
         _gathered(w[1:], times=2 * LAYERS),
         _scattered(w[1:], times=LAYERS),
     ],
+    holds=lambda x, w: 4 * (2 * w[1] * w[2] + 12 * math.prod(x) / 8),
     slips=(
         Slip(
             "the gathered weights kept",
