@@ -214,14 +214,15 @@ FEWEST = Number(
         ),
         Slip("rounded down", lambda right: right - 1, "So many are not enough."),
         Slip(
-            "gradients left out",
+            "gradients or weights left out",
             lambda right: _fewest(14, chips.H100.hbm_bytes),
-            "Gradients lie in memory, too.",
+            "Weights in bf16 and gradients both lie in memory, beside the state.",
         ),
         Slip(
-            "the copy left out",
+            "optimizer state alone, or without its copy",
             lambda right: _fewest(12, chips.H100.hbm_bytes),
-            "Beside two moments the optimizer keeps a copy of the weights in f32.",
+            "12 of the 16 bytes are the optimizer's: a copy in f32 and two moments. "
+            "Weights and gradients have two bytes each beside them.",
         ),
         Slip(
             "weights alone",
