@@ -12,7 +12,7 @@ from ..units import show
 from .controls import Choice, Drawing, Figure, Slider
 
 SEQ = 4096  # tokens of a sequence; the causal half of them is attended to
-TOKENS = Slider("tokens", "Batch", "tokens a chip", 32, 65_536, 1024)
+TOKENS = Slider("tokens", "Tokens a chip", "", 32, 65_536, 1024)
 MODELS = {one.name: one for one in (LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B)}
 STRATEGIES: dict[str, Callable[..., Strategy]] = {"data": data, "FSDP": fsdp}
 
@@ -141,7 +141,9 @@ def _picture(
         svg.Label(x.high, network, "network", "network", "se", "network's"),
         svg.Line([(tokens, y.low), here], dashed=True, width=1, key="tokens"),
         svg.Dot(*here, key="point"),
-        svg.Label(tokens, y.low, TOKENS.text(tokens), toward="ne", key="tokens'"),
+        svg.Label(
+            tokens, y.low, f"{tokens:,} tokens a chip", toward="ne", key="tokens'"
+        ),
         svg.Label(*here, show(here[1], "s"), toward="nw", key="point's"),
     ]
     if x.low < crossing < x.high:
