@@ -22,8 +22,8 @@ def behind(schedules: Mapping[str, Schedule]) -> Picture:
         ValueError: no schedules.
 
     >>> from shardmath.parallelism import Layer, prefetched
-    >>> behind({"even": prefetched(Layer(0, 0, 1, 2, 2), 4)}).desc[:53]
-    'even: 14 s, 2 s of it after the last product. The up'
+    >>> behind({"even": prefetched(Layer(0, 0, 1, 2, 2), 4)}).desc[:45]
+    'even: 14 s, 2 s of it after the last product.'
     """
     if not schedules:
         raise ValueError("schedules = {}: must hold one or more")
