@@ -6,9 +6,11 @@ page.
 
 from .bars import bars
 from .behind import behind
+from .exchange import exchange
 from .gathering import gathering
 from .gpu import gpu_parts
 from .holdings import holdings
+from .loads import loads
 from .masks import masks
 from .memories import memories
 from .overlap import overlap
@@ -24,9 +26,11 @@ __all__ = [
     "bars",
     "behind",
     "block",
+    "exchange",
     "gathering",
     "gpu_parts",
     "holdings",
+    "loads",
     "masks",
     "matmuls",
     "memories",
