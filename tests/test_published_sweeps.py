@@ -8,7 +8,7 @@ from shardmath import chips
 from shardmath.collectives import all_reduce, nccl_all_reduce
 from shardmath.mesh import Mesh
 from shardmath.networks import Cluster, NVLinkDomain
-from shardmath.published import NODES, NVLS, SCALING, SINGLE, SWEEPS
+from shardmath.published import DISPATCH, NODES, NVLS, SCALING, SINGLE, SWEEPS
 
 GiB = 2**30
 
@@ -147,3 +147,17 @@ def test_rates_fall_by_what_the_plots_print_on_them(kind, printed):
     drops = [(b.tokens_per_second / a.tokens_per_second - 1) * 100 for a, b in pairs]
     assert drops == pytest.approx(printed, abs=0.06)
     assert all(2 * a.ways == b.ways for a, b in pairs)
+
+
+def test_dispatch_stays_below_its_wires():
+    """Inside a node NVLink's rate, between nodes a card's: by as much as leaves it."""
+    for one in DISPATCH:
+        nodes = one.gpus // 8
+        if nodes == 1:
+            assert max(one.dispatch, one.combine) < chips.H800.scale_up_bandwidth
+        else:
+            crossing = (nodes - 1) / nodes  # of targets drawn evenly from the nodes
+            assert (
+                max(one.dispatch, one.combine) * crossing
+                < chips.H800.scale_out_bandwidth
+            )
