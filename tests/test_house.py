@@ -28,7 +28,7 @@ collectives
 mesh
 networks
 transformer
-roofline waves systolic
+roofline waves systolic causal_ring
 estimate
 chips
 facts

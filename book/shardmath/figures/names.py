@@ -14,6 +14,7 @@ NAMES = (
     "tokens",
     "split",
     "memory",
+    "ring_load",
     "experts",
 )
 

@@ -6,6 +6,7 @@ page.
 
 from .bars import bars
 from .behind import behind
+from .causal_load import causal_load
 from .exchange import exchange
 from .gathering import gathering
 from .gpu import gpu_parts
@@ -26,6 +27,7 @@ __all__ = [
     "bars",
     "behind",
     "block",
+    "causal_load",
     "exchange",
     "gathering",
     "gpu_parts",
