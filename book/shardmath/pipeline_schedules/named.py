@@ -1,0 +1,76 @@
+"""Schedules by name."""
+
+from ..units import whole
+from .orders import dualpipe, gpipe, interleaved, one_f_one_b, zb_h1, zb_v
+from .schedule import EVEN, Schedule, Times
+
+NAMES = {
+    "gpipe": gpipe,
+    "1f1b": one_f_one_b,
+    "interleaved": interleaved,
+    "zb-h1": zb_h1,
+    "zb-v": zb_v,
+    "dualpipe": dualpipe,
+}
+CHUNKS = {"zb-v": 2, "dualpipe": 2}  # of the others one
+
+
+def schedule(
+    name: str,
+    stages: int,
+    microbatches: int,
+    chunks: int | None = None,
+    times: Times = EVEN,
+) -> Schedule:
+    """A published schedule, over so many stages and microbatches.
+
+    Args:
+        name: "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v" or "dualpipe".
+        stages: p, at least 1.
+        microbatches: M, at least 1; a multiple of p for "interleaved", even and at
+            least 2p for "dualpipe", which takes an even p.
+        chunks: chunks of layers on a stage, for "interleaved", 2 if not given. The
+            others have their own number: 2 in "zb-v" and "dualpipe", else 1.
+        times: of the ops.
+
+    Raises:
+        ValueError: the schedule does not exist for these; says what would.
+
+    >>> schedule("1f1b", stages=4, microbatches=8)
+    1f1b over 4 stages, 8 microbatches: bubble 37.5%, at most 4 in flight
+    >>> print(*schedule("1f1b", stages=3, microbatches=4).orders[0])
+    F0 F1 F2 B0 F3 B1 B2 B3
+    >>> schedule("interleaved", stages=4, microbatches=6, chunks=2)
+    Traceback (most recent call last):
+    ValueError: interleaved needs a multiple of 4 microbatches for 4 stages, not 6
+    """
+    chunks = chunks_of(name, stages, microbatches, chunks)
+    if name == "interleaved":
+        orders, paths = interleaved(stages, microbatches, chunks)
+    else:
+        orders, paths = NAMES[name](stages, microbatches)
+    return Schedule(name, stages, microbatches, orders, paths, times)
+
+
+def chunks_of(name: str, stages: int, microbatches: int, chunks: int | None) -> int:
+    """How many chunks a stage of this schedule has; raises where there is none."""
+    if name not in NAMES:
+        raise ValueError(f"{name!r}: a schedule is one of {', '.join(NAMES)}")
+    p, M = whole(stages=stages, microbatches=microbatches)
+    if name == "interleaved":
+        (chunks,) = whole(chunks=2 if chunks is None else chunks)
+        if chunks > 1 and M % p:
+            raise ValueError(
+                f"interleaved needs a multiple of {p} microbatches for {p} stages, "
+                f"not {M}"
+            )
+        return chunks
+    own = CHUNKS.get(name, 1)
+    if chunks not in (None, own):
+        raise ValueError(f"{name} has {own} chunks on a stage, not {chunks}")
+    if name == "dualpipe" and (p % 2 or M % 2 or 2 * p > M):
+        raise ValueError(
+            f"dualpipe needs an even number of stages and an even number of "
+            f"microbatches, at least twice the stages: not {p} stages and {M}"
+        )
+    return own

@@ -1,0 +1,201 @@
+"""Schedules played: when each op starts, and which one never can.
+
+Every stage does its ops in their order, each as soon as what it needs has arrived:
+
+    F  needs F of the same microbatch at the place before
+    B  (or I) needs F at its own place, and B (or I) at the place behind
+    W  needs I at its own place
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from .schedule import KINDS, Op, Place, Schedule, Span
+
+Key = tuple[str, int, Place]  # "F", "B" (also for "I") or "W", microbatch, place
+
+
+def play(schedule: Schedule) -> tuple[tuple[Span, ...], ...]:
+    """Every op of every stage with its start and end.
+
+    Raises:
+        ValueError: a stage waits for what never comes.
+    """
+    orders, send = schedule.orders, schedule.times.send
+    seconds, needs = _seconds(schedule), _Needs(schedule.paths)
+    slots = [_slots(order) for order in orders]
+    spans: list[list[Span]] = [[] for _ in orders]
+    clock, done, ended = [0.0] * len(orders), [0] * len(orders), {}
+    waiting = defaultdict(list)  # for a key, stages
+    awake = list(range(len(orders)))[::-1]
+    while awake:
+        stage = awake.pop()
+        while done[stage] < len(slots[stage]):
+            ops = slots[stage][done[stage]]
+            wanted = [key for op in ops for key in needs(op, stage)]
+            missing = next((key for key in wanted if key not in ended), None)
+            if missing:
+                waiting[missing].append(stage)
+                break
+            start = clock[stage]
+            for key in wanted:
+                there = ended[key] + (send if key[2][0] != stage else 0)
+                start = max(start, there)
+            end = start + seconds(ops, stage)
+            for op in ops:
+                spans[stage].append(Span(op, start, end))
+                key = _key(op, stage)
+                ended[key] = end
+                awake += waiting.pop(key, ())
+            clock[stage], done[stage] = end, done[stage] + 1
+    stuck = {s: slots[s][n] for s, n in enumerate(done) if n < len(slots[s])}
+    if stuck:
+        raise ValueError(_deadlock(stuck, ended, needs, schedule))
+    return tuple(map(tuple, spans))
+
+
+def check(schedule: Schedule) -> None:
+    """Accept a schedule that can be run, and say what is wrong with any other.
+
+    Raises:
+        ValueError: an op that is missing, there twice or not a stage's own, or ops
+            that wait for one another; says which stage waits where for what.
+
+    >>> from dataclasses import replace
+    >>> from shardmath.pipeline_schedules import schedule
+    >>> good = schedule("gpipe", stages=2, microbatches=1)
+    >>> check(good)
+    >>> first, last = good.orders
+    >>> check(replace(good, orders=(first[::-1], last)))
+    Traceback (most recent call last):
+    ValueError: gpipe cannot run: stage 0 waits at B0 for its own F0, which comes later
+    """
+    if len(schedule.orders) != schedule.stages:
+        raise ValueError(
+            f"{schedule.name} has {schedule.stages} stages, "
+            f"but orders for {len(schedule.orders)}"
+        )
+    for stage, order in enumerate(schedule.orders):
+        for problem in _wrong_ops(schedule, stage, order):
+            raise ValueError(f"{schedule.name} cannot run: {problem}")
+    play(schedule)
+
+
+class _Needs:
+    """What an op waits for."""
+
+    def __init__(self, paths: Sequence[Sequence[Place]]) -> None:
+        self.before = {b: a for path in paths for a, b in pairwise(path)}
+        self.behind = {a: b for path in paths for a, b in pairwise(path)}
+
+    def __call__(self, op: Op, stage: int) -> list[Key]:
+        place = (stage, op.chunk)
+        if op.kind == "F":
+            before = self.before.get(place)
+            return [("F", op.microbatch, before)] if before else []
+        if op.kind == "W":
+            return [("B", op.microbatch, place)]
+        behind = self.behind.get(place)
+        own = [("F", op.microbatch, place)]
+        return [*own, ("B", op.microbatch, behind)] if behind else own
+
+
+def _key(op: Op, stage: int) -> Key:
+    return ("B" if op.kind == "I" else op.kind, op.microbatch, (stage, op.chunk))
+
+
+def _slots(order: Sequence[Op]) -> list[tuple[Op, ...]]:
+    """The ops, those that run together in one slot."""
+    slots: list[tuple[Op, ...]] = []
+    for op in order:
+        if op.beside and slots:
+            slots[-1] += (op,)
+        else:
+            slots.append((op,))
+    return slots
+
+
+def _seconds(schedule: Schedule):
+    """How long the ops of a slot take."""
+    times, share = schedule.times, schedule.share
+    length = len(schedule.paths[0])
+    if times.work and len(times.work) != length:
+        raise ValueError(
+            f"work has {len(times.work)} values, "
+            f"but a microbatch passes {length} places"
+        )
+    work = times.work or (1,) * length
+    each = {
+        place: {kind: share * of * getattr(times, kind) for kind in KINDS}
+        for path in schedule.paths
+        for place, of in zip(path, work, strict=True)
+    }
+    together = times.together / times.total
+
+    def seconds(ops: tuple[Op, ...], stage: int) -> float:
+        alone = sum(each[stage, op.chunk][op.kind] for op in ops)
+        return alone if len(ops) == 1 else alone * together
+
+    return seconds
+
+
+def _wrong_ops(schedule: Schedule, stage: int, order: Sequence[Op]) -> Iterator[str]:
+    seen = set()
+    for op in order:
+        if op.kind not in KINDS:
+            yield f"stage {stage}: {op} must be one of {', '.join(KINDS)}"
+        if not 0 <= op.microbatch < schedule.microbatches:
+            last = schedule.microbatches - 1
+            yield f"stage {stage}: {op}, but the microbatches are 0 to {last}"
+        if (stage, op.chunk) not in schedule.path(op.microbatch):
+            yield f"stage {stage}: {op}, which microbatch {op.microbatch} does not pass"
+        if op in seen:
+            yield f"stage {stage} does {op} twice"
+        seen.add(op)
+    if order and order[0].beside:
+        yield f"stage {stage}: nothing comes before {order[0]} to run beside"
+    for slot in _slots(order):
+        if len(slot) > 1 and sorted(op.kind for op in slot) != ["B", "F"]:
+            together = " and ".join(map(str, slot))
+            yield f"stage {stage}: {together}; one F and one B can run together"
+    for microbatch in range(schedule.microbatches):
+        for there, chunk in schedule.path(microbatch):
+            if there == stage:
+                yield from _wrong_passes(microbatch, chunk, stage, seen)
+
+
+def _wrong_passes(microbatch: int, chunk: int, stage: int, seen: set) -> Iterator[str]:
+    has = {kind for kind in KINDS if Op(kind, microbatch, chunk) in seen}
+    if "F" not in has:
+        yield f"stage {stage} never does {Op('F', microbatch, chunk)}"
+    if "B" in has and has & {"I", "W"}:
+        half = Op((has & {"I", "W"}).pop(), microbatch, chunk)
+        yield f"stage {stage} does {half} twice: {Op('B', microbatch, chunk)} has it"
+    if "B" not in has:
+        halves = [kind for kind in "IW" if kind not in has]
+        for kind in "B" if len(halves) == 2 else halves:
+            yield f"stage {stage} never does {Op(kind, microbatch, chunk)}"
+
+
+def _deadlock(stuck: dict, ended: dict, needs: _Needs, schedule: Schedule) -> str:
+    """The stages that wait for one another, all around the circle."""
+    stage, said = min(stuck), {}
+    while stage in stuck and stage not in said:
+        op, (kind, microbatch, (there, chunk)) = next(
+            (op, key)
+            for op in stuck[stage]
+            for key in needs(op, stage)
+            if key not in ended
+        )
+        names = {_key(o, there): o for o in schedule.orders[there]}
+        for_ = names.get(
+            (kind, microbatch, (there, chunk)), Op(kind, microbatch, chunk)
+        )
+        whose = "its own" if there == stage else f"stage {there}'s"
+        said[stage] = f"stage {stage} waits at {op} for {whose} {for_}"
+        stage = there
+    circle = list(said)[list(said).index(stage) :]
+    end = ", which comes later" if circle == [stage] else ""
+    around = "; ".join(said[stage] for stage in circle)
+    return f"{schedule.name} cannot run: {around}{end}"

@@ -1,0 +1,243 @@
+"""A pipeline schedule as data: what every stage computes, in which order."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+from ..units import positive
+
+KINDS = {
+    "F": "forward pass",
+    "B": "backward pass, both gradients",
+    "I": "gradient of the input",
+    "W": "gradient of the weights",
+}
+Place = tuple[int, int]  # stage, and which of its chunks of layers
+
+
+@dataclass(frozen=True, order=True)
+class Op:
+    """One piece of work of a stage.
+
+    Args:
+        kind: "F" forward, "B" the whole backward pass, or its two halves: "I" the
+            gradient of the input, which the stage before waits for, and "W" the
+            gradient of the weights, which nobody waits for.
+        microbatch: counted from 0.
+        chunk: which of the stage's chunks of layers, counted from 0.
+        beside: it runs together with the op before it, as one.
+
+    >>> print(Op("F", 3), Op("B", 0, chunk=1))
+    F3 B0.1
+    """
+
+    kind: str
+    microbatch: int
+    chunk: int = 0
+    beside: bool = field(default=False, compare=False)
+
+    def __str__(self) -> str:
+        chunk = f".{self.chunk}" if self.chunk else ""
+        return f"{self.kind}{self.microbatch}{chunk}"
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of the ops of a stage, for a microbatch and the stage's share of layers.
+
+    A stage's share is one of `stages` equal parts of the model; a chunk of it takes its
+    part of these times.
+
+    Args:
+        F: forward pass, in seconds or any other unit.
+        I: gradient of the input. The whole backward pass B takes I + W.
+        W: gradient of the weights.
+        both: a forward and a backward pass that run together, as DualPipe has them;
+            F + B if not given.
+        send: from the end of an op until its result is at another stage. Stages go
+            on computing meanwhile; links are never busy.
+        work: for uneven stages, the work of each place that a microbatch passes, in
+            order, beside 1 for an equal share: (0.9, 1, 1, 1.4) with a large head.
+
+    >>> Times(F=1, I=1, W=1).B
+    2
+    """
+
+    F: float = 1
+    I: float = 1
+    W: float = 1
+    both: float | None = None
+    send: float = 0
+    work: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        positive(F=self.F, I=self.I)
+        for name in ("W", "send"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be 0 or more, not {getattr(self, name)}")
+        if self.both is not None:
+            positive(both=self.both)
+        object.__setattr__(self, "work", tuple(self.work))
+        positive(**{f"work[{i}]": share for i, share in enumerate(self.work)})
+
+    @property
+    def B(self) -> float:
+        """The whole backward pass: I + W."""
+        return self.I + self.W
+
+    @property
+    def together(self) -> float:
+        """A forward and a backward pass that run together: `both`, else F + B."""
+        return self.F + self.B if self.both is None else self.both
+
+    @property
+    def total(self) -> float:
+        """All of a microbatch on a stage: F + B."""
+        return self.F + self.B
+
+
+EVEN = Times()  # all ops of a unit
+
+
+class Span(NamedTuple):
+    """An op as it was played: from when to when."""
+
+    op: Op
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, repr=False)
+class Schedule:
+    """Who computes what, in which order; `pipeline_schedules.schedule` makes one.
+
+    Args:
+        name: such as "1f1b".
+        stages: p, groups of chips that hold different layers.
+        microbatches: M, parts of the batch that go through one after the other.
+        orders: for every stage, its ops in the order in which it does them.
+        paths: the places (stage, chunk) that a microbatch passes forward. Where there
+            are several paths, the microbatches are shared out to them evenly, in order.
+        times: of the ops.
+    """
+
+    name: str
+    stages: int
+    microbatches: int
+    orders: tuple[tuple[Op, ...], ...]
+    paths: tuple[tuple[Place, ...], ...]
+    times: Times = EVEN
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of layers that a stage holds."""
+        return len({chunk for path in self.paths for _, chunk in path})
+
+    @property
+    def share(self) -> float:
+        """What one chunk is of a stage's share of the model: 1/2 of two chunks.
+
+        In DualPipe a stage holds two chunks of a full share each: the weights twice.
+        """
+        return self.stages / len(self.paths[0])
+
+    def path(self, microbatch: int) -> tuple[Place, ...]:
+        """The places that `microbatch` passes forward, in order."""
+        return self.paths[microbatch * len(self.paths) // self.microbatches]
+
+    @cached_property
+    def spans(self) -> tuple[tuple[Span, ...], ...]:
+        """Every op of every stage with its start and end: each as early as it can.
+
+        Raises:
+            ValueError: a stage waits for what never comes; says which for what.
+        """
+        from .playing import play
+
+        return play(self)
+
+    @property
+    def seconds(self) -> float:
+        """From the first start to the last end, in the unit of `times`."""
+        return max(spans[-1].end for spans in self.spans)
+
+    @property
+    def busy(self) -> tuple[float, ...]:
+        """How long each stage computes."""
+        return tuple(
+            sum(s.end - s.start for s in spans if not s.op.beside)
+            for spans in self.spans
+        )
+
+    @property
+    def idle(self) -> tuple[float, ...]:
+        """How long each stage waits, of `seconds`."""
+        return tuple(self.seconds - busy for busy in self.busy)
+
+    @property
+    def bubble(self) -> float:
+        """Idle over busy time of all stages: 0.25 is a fifth of the step.
+
+        The stages begin together and wait for one another at the end, as they do where
+        the optimizer needs the norm of all gradients. See `period` for the other case.
+        """
+        return sum(self.idle) / sum(self.busy)
+
+    @property
+    def period(self) -> float:
+        """From step to step, if no stage waits for another between two steps.
+
+        The longest time from the first op of a stage to its last.
+        """
+        return max(spans[-1].end - spans[0].start for spans in self.spans)
+
+    @property
+    def in_flight(self) -> tuple[float, ...]:
+        """Most microbatches whose activations each stage holds at a time.
+
+        Counted in microbatches of a stage's share of layers, so that one chunk of two
+        counts half. Held from the begin of F to the end of B, or of W where the
+        backward pass is split.
+        """
+        return tuple(self.share * _most_held(order) for order in self.orders)
+
+    @property
+    def sends(self) -> tuple[int, ...]:
+        """How often each stage sends a microbatch's activations or their gradients.
+
+        From a chunk to the next one on the same stage nothing is sent.
+        """
+        sent = [0] * self.stages
+        for microbatch in range(self.microbatches):
+            path = self.path(microbatch)
+            for (here, _), (there, _) in pairwise(path):
+                if here != there:
+                    sent[here] += 1  # forward
+                    sent[there] += 1  # backward
+        return tuple(sent)
+
+    def __str__(self) -> str:
+        most = max(self.in_flight)
+        return (
+            f"{self.name} over {self.stages} stages, {self.microbatches} microbatches: "
+            f"bubble {self.bubble:.1%}, at most {most:g} in flight"
+        )
+
+    __repr__ = __str__
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
+
+def _most_held(order: Sequence[Op]) -> int:
+    held = most = 0
+    split = {(op.microbatch, op.chunk) for op in order if op.kind == "W"}
+    for op in order:
+        if op.kind == "F":
+            held += 1
+            most = max(most, held)
+        elif op.kind == "W" or (op.microbatch, op.chunk) not in split:
+            held -= 1
+    return most
