@@ -64,7 +64,7 @@ class Host(http.server.SimpleHTTPRequestHandler):
         if not path.is_file():
             self.send_error(404)
             return
-        content, packed = path.read_bytes(), path.suffix != ".zip"
+        content, packed = path.read_bytes(), path.suffix != ".pack"
         if packed:
             content = compressed(path)
         self.send_response(200)

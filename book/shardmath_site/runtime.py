@@ -4,19 +4,25 @@ Made once by Node from `node_modules/pyodide` and kept under `node_modules/.cach
 a folder's name holds a digest of its content, so that browsers may keep it for ever.
 """
 
+import ast
 import contextlib
 import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
+import zipfile
 from dataclasses import dataclass
+from importlib.util import resolve_name
 from pathlib import Path
 
 HERE = Path(__file__).parent / "live"
+LEAN = HERE / "lean"  # modules of Python, written anew for the page
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "book" / "shardmath"
 PYODIDE = ROOT / "node_modules" / "pyodide"
@@ -25,18 +31,20 @@ CACHE = ROOT / "node_modules" / ".cache" / "shardmath"
 KEPT = 8  # of what was packed before
 
 CORE = ("pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm")
-# Loads all that a page can ask for, and prints the files.
-IMPORTED = """
-import sys
+# Loads all that a page can ask for, what drawing a figure imports late too.
+LOADED = """
+import json, sys
 sys.path.insert(0, sys.argv[1])
 sys.dont_write_bytecode = True
 from shardmath import answers, figures, grading, live
 answers.questions()
 for name in figures.NAMES:
-    figures.find(name)
-for name, module in sys.modules.items():
-    if name.partition(".")[0] == "shardmath":
-        print(module.__file__)
+    live.answer(name, {})
+ours = {n: m for n, m in sys.modules.items() if n.split(".")[0] == "shardmath"}
+print(json.dumps({
+    "figures": figures.NAMES,
+    "files": {name: module.__file__ for name, module in ours.items()},
+}))
 """
 SCRIPTS = (
     "host.js",
@@ -45,13 +53,15 @@ SCRIPTS = (
     "check.js",
     "link.js",
     "machine.js",
+    "unpack.mjs",
 )
 SHARED = ("live.js", "live.css")
 
 NOTICE = """\
 Pyodide {} (Mozilla Public License 2.0), https://github.com/pyodide/pyodide
 CPython {} (PSF License 2), https://github.com/python/cpython
-python_stdlib.zip holds those of their modules that are in use, compiled.
+python.pack holds those of their modules that are in use, compiled; shardmath wrote
+some of them anew, without what the page does without.
 """
 
 
@@ -93,18 +103,18 @@ def build() -> Runtime:
     Raises:
         MissingToolError: Node or the npm packages are not there.
     """
-    packed = _packed(sources())
+    packed = _packed(pages())
     sizes = json.loads((packed / "sizes.json").read_text("utf-8"))
     python: dict[str, bytes | Path] = {name: PYODIDE / name for name in CORE}
-    python["python_stdlib.zip"] = packed / "python_stdlib.zip"
+    python["python.pack"] = packed / "python.pack"
     lock = json.loads((PYODIDE / "pyodide-lock.json").read_text("utf-8"))
     version = json.loads((PYODIDE / "package.json").read_text("utf-8"))["version"]
     python["NOTICE.txt"] = NOTICE.format(version, lock["info"]["python"]).encode()
     python_name = f"python-{_digest(python)}"
     scripts: dict[str, bytes | Path] = {name: HERE / name for name in SCRIPTS}
     scripts |= {name: PACKAGE / "live" / name for name in SHARED}
-    archives = (path for path in packed.glob("*.zip") if path.name not in python)
-    scripts |= {path.name: path for path in archives}
+    packs = (path for path in packed.glob("*.pack") if path.name not in python)
+    scripts |= {path.name: path for path in packs}
     scripts["runtime.js"] = (
         f'export const PYTHON = "../{python_name}/";\n'
         "// What a start waits for: bytes of a file, and on the wire with gzip.\n"
@@ -120,49 +130,118 @@ def build() -> Runtime:
     )
 
 
-def sources() -> dict[str, bytes]:
-    """What the page imports of shardmath, and its data.
+@dataclass(frozen=True)
+class Pages:
+    """What pages need of shardmath: its files by name, and which are in a pack."""
+
+    files: dict[str, bytes]
+    packs: dict[str, list[str]]
+
+
+def pages() -> Pages:
+    """The modules that pages import, and the data that these read.
+
+    Every page needs "base". A live figure adds the pack of its name, and the questions
+    of a chapter that of theirs, such as "ch05".
 
     -S hides all packages that are installed, as the page has none: an import that does
     not belong fails here.
     """
-    command = [sys.executable, "-I", "-S", "-c", IMPORTED, PACKAGE.parent]
+    command = [sys.executable, "-I", "-S", "-c", LOADED, PACKAGE.parent]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"what runs in the page does not import:\n{done.stderr}")
-    paths = [*map(Path, done.stdout.splitlines()), *PACKAGE.rglob("*.toml")]
-    return {
-        path.relative_to(PACKAGE.parent).as_posix(): path.read_bytes()
-        for path in sorted(paths)
-    }
+    found = json.loads(done.stdout)
+    files: dict[str, bytes] = {}
+    imports: dict[str, set[str]] = {}  # module → those of ours that it imports
+    read: dict[str, set[str]] = {}  # module → files that it is made of
+
+    def keep(path: Path, content: bytes) -> str:
+        name = path.relative_to(PACKAGE.parent).as_posix()
+        files[name] = content
+        return name
+
+    for module, place in found["files"].items():
+        path = Path(place)
+        content = path.read_bytes()
+        imports[module] = _imported(module, path) & found["files"].keys()
+        read[module] = {keep(path, content)}
+        for data in path.parent.glob("*.toml"):
+            if data.name.encode() in content:
+                rows = tomllib.loads(data.read_text("utf-8"))
+                read[module].add(keep(data, json.dumps(rows).encode()))
+
+    def needed(*modules: str) -> set[str]:
+        """The files behind modules, those of all packages around them too."""
+        seen, left = set(), [*modules]
+        while left:
+            module = left.pop()
+            if module not in seen:
+                seen.add(module)
+                left += [module.rpartition(".")[0] or module, *imports[module]]
+        return {file for module in seen for file in read[module]}
+
+    base = needed("shardmath.live")
+    packs = {name: needed(f"shardmath.figures.{name}") for name in found["figures"]}
+    for module in imports:
+        if chapter := re.fullmatch(r"shardmath\.answers\.(ch\d\d)", module):
+            packs[chapter[1]] = needed("shardmath.grading", module)
+    return Pages(
+        files,
+        {"base": sorted(base)}
+        | {name: sorted(names - base) for name, names in sorted(packs.items())},
+    )
 
 
-def _packed(files: dict[str, bytes]) -> Path:
-    """The folder with the archives, made now unless it is in the cache.
+def _imported(module: str, path: Path) -> set[str]:
+    """Names that a module imports anywhere, in its functions too."""
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    names = set()
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            source = resolve_name("." * node.level + (node.module or ""), package)
+            names |= {source, *(f"{source}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def _packed(what: Pages) -> Path:
+    """The folder with the packs, made now unless it is in the cache.
 
     Beside them lies the size of what a start waits for, as it is and on the wire.
     """
     if not PYODIDE.is_dir():
         raise MissingToolError("Pyodide is not installed: run `npm ci`")
-    recipe = [PYODIDE / "package.json", HERE / "pack.py", HERE / "pack.mjs"]
-    ready = CACHE / _digest({**files, **{path.name: path for path in recipe}})
+    tools = ("loaded.py", "pack.py", "pack.mjs", "unpack.mjs")
+    lean = {
+        path.relative_to(LEAN).as_posix(): path.read_bytes()
+        for path in sorted(LEAN.rglob("*.py"))
+    }
+    recipe: dict[str, bytes | Path] = {name: HERE / name for name in tools}
+    recipe |= {f"lean/{name}": content for name, content in lean.items()}
+    recipe["package.json"] = PYODIDE / "package.json"
+    written = what.files | {"packs.json": json.dumps(what.packs).encode()}
+    ready = CACHE / _digest({**written, **recipe})
     if ready.is_dir():
         return ready
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as temporary:
         work = Path(temporary)
-        for name, content in files.items():
+        for name, content in written.items():
             path = work / "sources" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
+        _overlay(PYODIDE / "python_stdlib.zip", lean, work / "stdlib.zip")
         out = work / "out"
         out.mkdir()
-        command = [_node(), HERE / "pack.mjs", PYODIDE, work / "sources", out]
+        command = [_node(), HERE / "pack.mjs", PYODIDE]
+        command += [work / "stdlib.zip", work / "sources", out]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"packing Python for the page failed:\n{done.stderr}")
-        waited = [PYODIDE / "pyodide.asm.wasm"]
-        waited += [out / "python_stdlib.zip", out / "shardmath.zip"]
+        waited = [PYODIDE / "pyodide.asm.js", PYODIDE / "pyodide.asm.wasm"]
+        waited += [out / "python.pack", out / "base.pack"]
         sizes = {path.name: _sizes(path.read_bytes()) for path in waited}
         (out / "sizes.json").write_text(json.dumps(sizes), "utf-8")
         with contextlib.suppress(OSError):  # another build was first
@@ -171,6 +250,16 @@ def _packed(files: dict[str, bytes]) -> Path:
     for old in sorted(CACHE.iterdir(), key=lambda path: path.stat().st_mtime)[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)
     return ready
+
+
+def _overlay(stdlib: Path, instead: dict[str, bytes], target: Path) -> None:
+    """Copy an archive, some of its files replaced."""
+    with zipfile.ZipFile(stdlib) as whole, zipfile.ZipFile(target, "w") as copy:
+        for name in whole.namelist():
+            if name not in instead:
+                copy.writestr(name, whole.read(name))
+        for name, content in instead.items():
+            copy.writestr(name, content)
 
 
 def _sizes(content: bytes) -> tuple[int, int]:

@@ -3,14 +3,16 @@
 import json
 import re
 import shutil
-import zipfile
+import tomllib
+from html import escape
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
 from live_book import DEFAULTS, build
 
-from shardmath import answers
+from shardmath import answers, figures
 from shardmath.live import first_answers
 from shardmath_site import runtime
 
@@ -51,24 +53,68 @@ def folder_of(page: str) -> str:
     return re.search(r"_static/live/(\w+)/host\.js", page)[1]
 
 
-def test_the_page_gets_what_it_can_call_and_no_more():
-    files = runtime.sources().keys()
+@pytest.fixture(scope="module")
+def pages() -> runtime.Pages:
+    return runtime.pages()
+
+
+def test_the_page_gets_what_it_can_call_and_no_more(pages):
     modules = {"live/__init__.py", "grading/__init__.py", "answers/ch01.py"}
-    assert {f"shardmath/{name}" for name in {*modules, "chips.toml"}} <= files
-    assert not {"shardmath/plots.py", "shardmath/live/widget.py"} & files
+    assert {f"shardmath/{name}" for name in {*modules, "chips.toml"}} <= set(
+        pages.files
+    )
+    assert not {"shardmath/plots.py", "shardmath/live/widget.py"} & set(pages.files)
 
 
-def test_the_questions_of_a_chapter_are_an_archive_of_their_own(small):
-    (folder,) = small.glob("_static/live/*/host.js")
-    held = {
-        path.name: zipfile.ZipFile(path).namelist()
-        for path in folder.parent.glob("*.zip")
-    }
-    assert held["ch01.zip"] == ["shardmath/answers/ch01.pyc"]
-    assert not [name for name in held["shardmath.zip"] if "answers/ch" in name]
-    assert "shardmath/answers/registry.pyc" in held["shardmath.zip"]
-    chapters = {f"ch{number}.zip" for number in answers.chapters()}
-    assert chapters == held.keys() - {"shardmath.zip"}
+def test_a_page_gets_the_modules_of_its_figures_or_questions_alone(pages):
+    chapters = {f"ch{number}" for number in answers.chapters()}
+    assert pages.packs.keys() == {"base", *figures.NAMES, *chapters}
+    assert set().union(*pages.packs.values()) == set(pages.files)
+    base = set(pages.packs["base"])
+    assert "shardmath/live/still.py" in base
+    for name in figures.NAMES:
+        held = set(pages.packs[name])
+        assert f"shardmath/figures/{name}.py" in held
+        assert not any(re.match("shardmath/(grading|answers)/", file) for file in held)
+        assert not held & base
+    assert "shardmath/chips.toml" in pages.packs["roofline"]
+    assert not any("/hlo/" in name for name in pages.packs["roofline"])
+    for name in chapters:
+        records = [f for f in pages.packs[name] if re.search(r"/answers/ch\d\d", f)]
+        assert records == [f"shardmath/answers/{name}.py"]
+
+
+def test_imports_in_functions_count(tmp_path):
+    """What a figure imports only to draw would be missed by the reader alone."""
+    path = tmp_path / "trace.py"
+    path.write_text("def draw():\n    from .picture import panel\n")
+    assert "shardmath.ring.picture" in runtime._imported("shardmath.ring.trace", path)
+
+
+def test_a_pack_that_lacks_something_stops_the_build(pages, monkeypatch, tmp_path):
+    monkeypatch.setattr(runtime, "CACHE", tmp_path)
+    packs = {name: pages.packs[name] for name in ("base", "roofline")}
+    packs["roofline"] = [name for name in packs["roofline"] if "chips.toml" not in name]
+    with pytest.raises(RuntimeError, match=r"(?s)roofline\.pack lacks .*chips\.toml"):
+        runtime._packed(runtime.Pages(pages.files, packs))
+
+
+def test_data_reaches_the_page_as_it_was_read_here(pages):
+    """As JSON, which a page reads without a parser of TOML."""
+    data = [name for name in pages.files if name.endswith(".toml")]
+    assert data
+    for name in data:
+        rows = tomllib.loads((runtime.PACKAGE.parent / name).read_text("utf-8"))
+        assert json.loads(pages.files[name]) == rows
+
+
+def test_escaping_in_the_page_is_that_of_python():
+    spec = spec_from_file_location("lean", runtime.LEAN / "html" / "__init__.py")
+    lean = module_from_spec(spec)
+    spec.loader.exec_module(lean)
+    for text in ("", "a < b & \"c\" > 'd'", "&amp; é"):
+        assert lean.escape(text) == escape(text)
+        assert lean.escape(text, quote=False) == escape(text, quote=False)
 
 
 def test_a_page_carries_the_answers_of_its_own_settings(small):

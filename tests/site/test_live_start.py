@@ -20,19 +20,16 @@ from shardmath.grading import judge_number
 SAVING = """Object.defineProperty(navigator, "connection", {value: {saveData: true}})"""
 
 
-def python_of(server) -> list[str]:
-    return [path for path in server.asked if "python-" in path or "answers" in path]
-
-
 def test_python_starts_when_a_figure_comes_near(view, server):
-    page = view(server.far)
+    """Two screens away, once the reader scrolls: who only looks in brings nothing."""
+    page = view(server.far, viewport={"width": 1280, "height": 1100})
     page.wait_for_selector(".sm-controls:not(:disabled)", state="attached")
     page.evaluate(
         "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
     )
-    assert not any(".zip" in path or ".json" in path for path in server.asked)
-    with page.expect_response("**/python_stdlib.zip"):
-        page.mouse.wheel(0, 2000)  # near, and still below the screen
+    assert not any(".pack" in path or ".json" in path for path in server.asked)
+    with page.expect_response("**/python.pack"):
+        page.mouse.wheel(0, 100)
 
 
 def test_where_data_is_saved_python_waits_for_a_hand(view, server):
@@ -41,8 +38,8 @@ def test_where_data_is_saved_python_waits_for_a_hand(view, server):
     page.evaluate(
         "new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
     )
-    assert not any(".zip" in path or ".json" in path for path in server.asked)
-    with page.expect_response("**/python_stdlib.zip"):
+    assert not any(".pack" in path or ".json" in path for path in server.asked)
+    with page.expect_response("**/python.pack"):
         slider(page).hover()
 
 
@@ -137,8 +134,8 @@ def test_wasm_sent_with_the_wrong_type_still_runs(view, server):
 
 MISSING = {
     "pyodide.asm.wasm": "pyodide.asm.wasm: HTTP 404",
-    "python_stdlib.zip": "python_stdlib.zip: HTTP 404",
-    "shardmath.zip": "shardmath.zip: HTTP 404",
+    "python.pack": "python.pack: HTTP 404",
+    "base.pack": "base.pack: HTTP 404",
     "pyodide.mjs": "pyodide.mjs",
     "worker.js": "refused or is missing",
 }
@@ -160,10 +157,10 @@ def test_what_is_missing_or_refused_is_named_and_the_next_touch_tries_again(
         page.reload()
         slider(page, "D").press("ArrowRight")
         expect_failure(page, "could not start in this browser")
-    server.faults = {"shardmath.zip": 404}
+    server.faults = {"roofline.pack": 404}
     page.reload()
     slider(page, "D").press("ArrowRight")
-    expect_failure(page, "shardmath.zip")
+    expect_failure(page, "roofline.pack")
     server.faults.clear()
     slider(page, "D").press("ArrowRight")
     wait_for(page, D=16384)

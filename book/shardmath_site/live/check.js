@@ -21,11 +21,12 @@ function remember(question, entry) {
 
 /**
  * @param block the element that `shardmath_site.question.form` describes
- * @param call (module, function, kwargs, chapter) => Promise of what Python returns
+ * @param call (module, function, kwargs, pack) => Promise of what Python returns
+ * @returns {pack}: the modules that the question needs
  */
 export function mountCheck(block, call) {
   const { question } = block.dataset;
-  const chapter = `ch${question.slice(0, 2)}`;
+  const pack = `ch${question.slice(0, 2)}`;
   const form = block.querySelector("form");
   const field = form.elements.answer;
   const verdict = block.querySelector(".sm-verdict");
@@ -41,7 +42,7 @@ export function mountCheck(block, call) {
     say("Checking …");
     try {
       const kwargs = { question, answer: text, attempts: entry.attempts };
-      const result = await call("shardmath.grading", "judge_number", kwargs, chapter);
+      const result = await call("shardmath.grading", "judge_number", kwargs, pack);
       // Only a wrong answer is an attempt, and the same one twice is one.
       if (result.verdict === "wrong" && text !== entry.text) entry.attempts += 1;
       if (result.verdict !== "invalid") entry.text = text;
@@ -59,4 +60,5 @@ export function mountCheck(block, call) {
   field.value = entry.text;
   form.hidden = false;
   say("");
+  return { pack };
 }

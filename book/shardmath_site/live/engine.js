@@ -4,18 +4,21 @@ const PATIENCE = 120_000; // ms for the start; a slow line needs some 30 seconds
 
 let engine = null;
 
-/** Start Python if it is not running; a start that failed is tried again. */
-export function start() {
-  engine ??= launch();
+/**
+ * Start Python if it is not running; a start that failed is tried again.
+ * @param pack the modules that will be asked for first, see worker.js
+ */
+export function start(pack) {
+  engine ??= launch(pack);
   return engine;
 }
 
 /**
  * Resolves to the value that `module.function(**kwargs)` returns in Python.
- * @param chapter whose questions it needs, such as "ch05"
+ * @param pack the modules that it needs: the name of a figure, or "ch05", whose questions
  */
-export async function call(module, name, kwargs, chapter) {
-  return (await start()).call(module, name, kwargs, chapter);
+export async function call(module, name, kwargs, pack) {
+  return (await start(pack)).call(module, name, kwargs, pack);
 }
 
 /** Whether an answer can come at once. */
@@ -24,10 +27,10 @@ export const running = () => Boolean(engine?.up);
 /** How much of what a start waits for is here. */
 export const percent = () => engine?.percent ?? 0;
 
-function launch() {
+function launch(pack) {
   const waiting = new Map();
   let last = 0;
-  const url = new URL("./worker.js", import.meta.url);
+  const url = new URL(`./worker.js#${pack}`, import.meta.url);
   const starting = new Promise((resolve, reject) => {
     const fail = (reason) => {
       clearTimeout(timer);
@@ -47,11 +50,11 @@ function launch() {
       event.preventDefault();
       fail(event.message || "its script was refused or is missing");
     };
-    const request = (module, name, kwargs, chapter) =>
+    const request = (module, name, kwargs, pack) =>
       new Promise((answer, refuse) => {
         last += 1;
         waiting.set(last, { answer, refuse });
-        worker.postMessage({ id: last, module, function: name, kwargs, chapter });
+        worker.postMessage({ id: last, module, function: name, kwargs, pack });
       });
     worker.onmessage = ({ data: { id, result, error, failed, up, percent } }) => {
       if (percent !== undefined) {

@@ -7,14 +7,14 @@ import { mount } from "./live.js";
 import { mountMachine } from "./machine.js";
 
 const SOON = 300; // ms: an answer that comes sooner needs no message
-const NEAR = "600px"; // from the edge of the screen: time for Python to start
+const NEAR = "200% 0px"; // two screens above and below: time for Python to start
 
 async function compute(name, params, tell) {
   const timer = setInterval(() => {
-    if (!running()) tell("Starting Python in this page (4 MB, only once) …", percent());
+    if (!running()) tell("Starting Python in this page (3.5 MB, only once) …", percent());
   }, SOON);
   try {
-    return await call("shardmath.live", "answer", { name, params });
+    return await call("shardmath.live", "answer", { name, params }, name);
   } finally {
     clearInterval(timer);
   }
@@ -32,24 +32,26 @@ function onReach(element, run) {
     element.addEventListener(event, run, { once: true });
 }
 
-/** Call `run` when the element comes near the screen, after the page has loaded. */
+/** Call `run` when the page has loaded and the element is seen, or near on the way. */
 function onApproach(element, run) {
-  const watch = () => {
+  const watch = (rootMargin) => {
     const observer = new IntersectionObserver(
       ([entry]) => {
         if (!entry.isIntersecting) return;
         observer.disconnect();
         run();
       },
-      { rootMargin: NEAR },
+      { rootMargin },
     );
     observer.observe(element);
   };
-  if (document.readyState === "complete") watch();
-  else addEventListener("load", watch);
+  if (document.readyState === "complete") watch("0px");
+  else addEventListener("load", () => watch("0px"));
+  // Who only looks in, and does not scroll, brings nothing.
+  addEventListener("scroll", () => watch(NEAR), { once: true, passive: true });
 }
 
-const early = () => start().catch(() => {}); // who moves a control is told
+const early = (pack) => start(pack).catch(() => {}); // who moves a control is told
 
 function mountFigure(block, place) {
   const name = block.dataset.figure;
@@ -94,7 +96,7 @@ function mountFigure(block, place) {
   const settle = mountMachine(block, figure, linked);
   const wake = once(() => {
     carried();
-    early();
+    early(name);
     settle();
     return true;
   });
@@ -110,6 +112,6 @@ for (const block of document.querySelectorAll(".sm-live")) {
 }
 
 for (const block of document.querySelectorAll(".sm-check")) {
-  mountCheck(block, call);
-  onReach(block, early);
+  const { pack } = mountCheck(block, call);
+  onReach(block, () => early(pack));
 }

@@ -5,9 +5,9 @@ the same Python can. What only a reader of the code needs, docstrings and the li
 tracebacks, stays out: a third of the bytes.
 """
 
-import ast
-import importlib
-import re
+import gzip
+import io
+import json
 import sys
 import zipfile
 from importlib.util import MAGIC_NUMBER
@@ -16,74 +16,44 @@ from pathlib import Path
 from types import CodeType
 from zipimport import zipimporter
 
-# Loaded while running, not by an import that can be seen: names in archives, errors.
-ALSO = ("encodings.ascii", "encodings.cp437", "encodings.latin_1", "traceback")
 UNCHECKED = (1).to_bytes(4, "little") + bytes(8)  # a hash that nobody compares
 
 
-def pack(sources: str, out: str) -> None:
-    """Write `out`/python_stdlib.zip and, from `sources`/shardmath, the package.
+def pack(sources: str, out: str, names: list[str], made: dict[str, dict]) -> None:
+    """Write `out`/python.pack, of the standard modules among `names`, and our own.
 
-    The first holds every module that starting Pyodide and importing all of shardmath
-    loads, and those that its functions import later. A page asks the questions of one
-    chapter: they are archives of their own, ch01.zip …; all else is shardmath.zip.
+    The first is a zip for Pyodide. Each of the others holds the files that
+    `sources`/packs.json lists under its name, and in made/NAME what dataclasses in them
+    compile. First comes the size of a header, then the header in JSON, {name: bytes},
+    then the files. All are compressed as a whole, by gzip, which takes a tenth less
+    than one by one.
     """
-    root = Path(sources)
-    files = sorted(p for p in root.rglob("*") if p.is_file())
-    modules = [p for p in files if p.suffix == ".py"]
-    sys.path.insert(0, sources)
-    for name in ALSO:
-        importlib.import_module(name)
-    for path in modules:
-        for name in imported(ast.parse(path.read_text("utf-8"))):
-            importlib.import_module(name)
-        parts = path.relative_to(root).with_suffix("").parts
-        importlib.import_module(".".join(parts).removesuffix(".__init__"))
+    stdlib = io.BytesIO()
+    with zipfile.ZipFile(stdlib, "w") as archive:
+        for name in sorted(names):
+            loader = getattr(sys.modules[name].__spec__, "loader", None)
+            if isinstance(loader, zipimporter):
+                path = name.replace(".", "/")
+                path += "/__init__.py" if loader.is_package(name) else ".py"
+                code = compiled(loader.get_source(name), f"/lib/{path}")
+                archive.writestr(zipfile.ZipInfo(path + "c"), code)
+    write(Path(out, "python.pack"), stdlib.getvalue())
 
-    package = {str(p.relative_to(root)): p.read_bytes() for p in files}
-    for path in modules:
-        name = str(path.relative_to(root))
-        package[name + "c"] = compiled(package.pop(name), f"/{name}")
-    archives: dict[str, dict[str, bytes]] = {}
-    for name, content in package.items():
-        chapter = re.fullmatch(r"shardmath/answers/(ch\d\d)\.pyc", name)
-        archive = chapter[1] if chapter else "shardmath"
-        archives.setdefault(archive, {})[name] = content
-    for archive, content in archives.items():
-        write(Path(out, f"{archive}.zip"), content)
-
-    stdlib = {}
-    for name, module in sys.modules.items():
-        loader = getattr(module.__spec__, "loader", None)
-        if isinstance(loader, zipimporter):
-            path = name.replace(".", "/")
-            path += "/__init__.py" if loader.is_package(name) else ".py"
-            stdlib[path + "c"] = compiled(loader.get_source(name), f"/lib/{path}")
-    write(Path(out, "python_stdlib.zip"), stdlib)
-
-
-def check(_sources: str, out: str) -> None:
-    """Import everything that was packed, from the archives alone."""
-    archives = sorted(Path(out).glob("*.zip"), reverse=True)  # the chapters come last
-    sys.path.insert(0, f"{out}/shardmath.zip")
-    answers = importlib.import_module("shardmath.answers")
-    answers.__path__ += [f"{path}/shardmath/answers" for path in archives]
-    for path in archives:
-        for name in zipfile.ZipFile(path).namelist():
-            if name.startswith("shardmath/") and name.endswith(".pyc"):
-                module = name.removesuffix(".pyc").replace("/", ".")
-                importlib.import_module(module.removesuffix(".__init__"))
-
-
-def imported(tree: ast.Module) -> set[str]:
-    """Standard modules that are imported anywhere in a module, in functions too."""
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            names.add(node.module)
-    return {n for n in names if n.split(".")[0] in sys.stdlib_module_names}
+    packs = json.loads(Path(sources, "packs.json").read_text("utf-8"))
+    for pack, files in packs.items():
+        held, methods = {}, {}
+        for name in files:
+            module = name.removesuffix(".py").removesuffix("/__init__")
+            methods |= made.get(module.replace("/", "."), {})
+            content = Path(sources, name).read_bytes()
+            if name.endswith(".py"):
+                name, content = name + "c", compiled(content, f"/{name}")
+            held[name] = content
+        shorter = {text: without_lines(code) for text, code in methods.items()}
+        held[f"made/{pack}"] = dumps(shorter)
+        header = json.dumps({name: len(held[name]) for name in held}).encode()
+        length = len(header).to_bytes(4, "little")
+        write(Path(out, f"{pack}.pack"), b"".join([length, header, *held.values()]))
 
 
 def compiled(source: str | bytes, filename: str) -> bytes:
@@ -98,7 +68,5 @@ def without_lines(code: CodeType) -> CodeType:
     return code.replace(co_linetable=b"", co_consts=tuple(inner))
 
 
-def write(path: Path, files: dict[str, bytes]) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name in sorted(files):
-            archive.writestr(zipfile.ZipInfo(name), files[name], zipfile.ZIP_DEFLATED)
+def write(path: Path, content: bytes) -> None:
+    path.write_bytes(gzip.compress(content, 9, mtime=0))

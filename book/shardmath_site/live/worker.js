@@ -1,43 +1,46 @@
 // The page's Python. Every message {id, module, function, kwargs} gets an answer:
 // {id, result}, or {id, error} with the last line of what Python said. Before that come
-// {percent} as files arrive, and {up: true} or {failed: reason}. With `chapter` in it,
-// the questions of that chapter ("ch05") are brought first.
+// {percent} as files arrive, and {up: true} or {failed: reason}. With `pack` in it, the
+// modules of that pack are brought first: those of a figure, or of a chapter's questions
+// ("ch05"). One that is named behind the # of this script's address comes early.
 
 import { LOCK, PYTHON, SIZES } from "./runtime.js";
+import { prepare, unpack, unzipped } from "./unpack.mjs";
 
 const here = (path) => new URL(path, import.meta.url).href;
+const BOOK = "/book";
 
 const CALL = `
 import importlib, json, sys
-sys.path.insert(0, "/shardmath.zip")
+sys.path.insert(0, "${BOOK}")
 
 def call(module, function, kwargs):
     answer = getattr(importlib.import_module(module), function)
     return json.dumps(answer(**json.loads(kwargs)), allow_nan=False)
 
-def add(archive):
-    answers = importlib.import_module("shardmath.answers")
-    answers.__path__.append(archive + "/shardmath/answers")
-
 importlib.import_module("shardmath.live")
-call, add
+call, lambda _: sys.path_importer_cache.clear()
 `;
+
+const early = new Map(); // address → its response, asked for before Pyodide asks
+const counted = []; // ends when all is here
 
 // Pyodide waits for ever for a file that is missing, refused or sent with the wrong
 // type. Here the first two become errors, and the last no problem at all.
 const failure = new Promise((_, fail) => {
   const { fetch } = self;
-  self.fetch = async (...request) => {
+  const ask = async (...request) => {
     const response = await fetch(...request);
     const file = new URL(response.url).pathname.split("/").pop();
     if (response.ok) {
-      if (file in SIZES) count(file, response.clone()).catch(() => {});
+      if (file in SIZES) counted.push(count(file, response.clone()).catch(() => {}));
       return response;
     }
     const missing = new Error(`${file}: HTTP ${response.status}`);
     fail(missing);
     throw missing;
   };
+  self.fetch = (...request) => early.get(String(request[0])) ?? ask(...request);
   const { instantiate, instantiateStreaming } = WebAssembly;
   WebAssembly.instantiateStreaming = async (source, imports) => {
     try {
@@ -70,32 +73,46 @@ async function count(file, { body }) {
   }
 }
 
-async function bring(python, name, coming = fetch(here(`./${name}`))) {
-  const content = await (await coming).arrayBuffer();
-  python.FS.writeFile(`/${name}`, new Uint8Array(content));
+const brought = new Map(); // name of a pack → its content, or the promise of it
+function bring(name) {
+  if (!brought.has(name)) {
+    const content = fetch(here(`./${name}.pack`)).then(({ body }) => unzipped(body));
+    content.catch(() => brought.delete(name)); // the next question tries again
+    brought.set(name, content);
+  }
+  return brought.get(name);
 }
 
 async function start() {
-  const archive = fetch(here("./shardmath.zip"));
+  const wasm = here(`${PYTHON}pyodide.asm.wasm`);
+  const library = here(`${PYTHON}python.pack`);
+  const first = [fetch(wasm), fetch(library)];
+  early.set(wasm, first[0]);
+  early.set(library, first[1].then(async ({ body }) => new Response(await unzipped(body))));
+  // Python can start without these: they do not take the line from what it needs.
+  const asked = ["base", self.location.hash.slice(1)].filter(Boolean);
+  Promise.all(first)
+    .then(() => Promise.all(counted))
+    .then(() => asked.forEach(bring), () => {});
+
   const { loadPyodide } = await import(here(`${PYTHON}pyodide.mjs`));
-  const python = await loadPyodide({ indexURL: here(PYTHON), lockFileContents: LOCK });
-  await bring(python, "shardmath.zip", archive);
-  const [call, add] = python.runPython(CALL);
-  const chapters = new Map();
-  const questions = async (chapter) => {
-    await bring(python, `${chapter}.zip`);
-    add(`/${chapter}.zip`);
+  const python = await loadPyodide({
+    indexURL: here(PYTHON),
+    stdLibURL: library,
+    lockFileContents: LOCK,
+  });
+  const { add } = prepare(python);
+  const placed = new Set();
+  const need = async (pack) => {
+    const content = await bring(pack);
+    if (placed.has(pack)) return;
+    placed.add(pack);
+    unpack(python.FS, BOOK, content);
+    add(`${BOOK}/made/${pack}`);
   };
-  return {
-    call,
-    chapter(name) {
-      if (!chapters.has(name)) chapters.set(name, questions(name));
-      return chapters.get(name).catch((error) => {
-        chapters.delete(name); // the next question tries again
-        throw error;
-      });
-    },
-  };
+  await need("base");
+  const [call, renew] = python.runPython(CALL);
+  return { call, need: (pack) => need(pack).then(renew) };
 }
 
 const ready = Promise.race([failure, start()]);
@@ -104,10 +121,10 @@ ready.then(
   (error) => postMessage({ failed: String(error.message ?? error) }),
 );
 
-onmessage = async ({ data: { id, module, function: name, kwargs, chapter } }) => {
+onmessage = async ({ data: { id, module, function: name, kwargs, pack } }) => {
   const python = await ready;
   try {
-    if (chapter) await python.chapter(chapter);
+    if (pack) await python.need(pack);
     const result = python.call(module, name, JSON.stringify(kwargs));
     postMessage({ id, result: JSON.parse(result) });
   } catch (error) {

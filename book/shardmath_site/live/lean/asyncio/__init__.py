@@ -1,0 +1,1 @@
+"""Nothing: Pyodide looks for it at its start, and the page's Python never waits."""

@@ -1,0 +1,1 @@
+"""Nothing: importlib.abc imports it, for those who write loaders."""
