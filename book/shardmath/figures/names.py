@@ -16,6 +16,7 @@ NAMES = (
     "memory",
     "ring_load",
     "experts",
+    "pipeline",
 )
 
 

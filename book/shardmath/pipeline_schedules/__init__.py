@@ -11,6 +11,7 @@ from .closed_forms import idle, peak
 from .named import NAMES, schedule
 from .playing import check
 from .schedule import Op, Schedule, Span, Times
+from .timeline import timeline
 
 __all__ = [
     "NAMES",
@@ -22,4 +23,5 @@ __all__ = [
     "idle",
     "peak",
     "schedule",
+    "timeline",
 ]
