@@ -7,7 +7,18 @@
 from .memory import PARTS, Memory
 from .moves import Move
 from .prefetching import Layer, Schedule, layer_of, prefetched
-from .strategy import Strategy, combine, data, fsdp, hybrid, tensor, zero
+from .strategy import (
+    Strategy,
+    combine,
+    context,
+    data,
+    expert,
+    fsdp,
+    hybrid,
+    pipeline,
+    tensor,
+    zero,
+)
 from .training import WHEN, Step, step
 
 __all__ = [
@@ -20,10 +31,13 @@ __all__ = [
     "Step",
     "Strategy",
     "combine",
+    "context",
     "data",
+    "expert",
     "fsdp",
     "hybrid",
     "layer_of",
+    "pipeline",
     "prefetched",
     "step",
     "tensor",

@@ -13,6 +13,7 @@ PARTS = {
     "gradients": "gradients in that format",
     "saved": "activations kept for the backward pass",
     "gathered": "weights of one layer, gathered",
+    "keys": "keys and values of one layer, gathered",
     "scores": "attention scores of one layer, in fp32",
     "logits": "logits in fp32",
 }

@@ -9,26 +9,59 @@ moves. Two rules join the lines of one pass:
    left (the gradient of the block's input, from the queries, keys and values).
 
 So within a pass a change of an array happens once.
+
+Queries, keys and values may attend elsewhere than they rest, and tokens go to the chips
+of their experts: these are changes of one array, by `sharding.reshard`, or hops.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
 from ..collectives import Collective
-from ..sharding import Change, Plan, array, case_plan, reshard
+from ..collectives.crossings import Pairs
+from ..sharding import Change, Plan, ShardedArray, array, case_plan, reshard
 from ..transformer import Array, Matmul
-from .strategy import Layout, Strategy
+from ..units import show
+from .strategy import Layout, Names, Strategy
 
 LIKE = {  # dimensions that lie as another one does, where an array lacks that one
     "Fshared": "F",
     "Fdense": "F",
-    "slots": "B",
     "qrank": "D",
     "kvrank": "D",
 }
 Sizes = Mapping[str, int]
 Moved = dict[tuple, tuple[str, Change]]  # when and what, by operation, axes and array
+Changes = list[Change]
+KEYS = ("K", "V", "R")  # what a layer makes for its keys; R turns with the position
+HEADS = ("Q", *KEYS)
+
+
+@dataclass(frozen=True, repr=False)
+class Hop(Change):
+    """An array that goes on to the next chip as it is.
+
+    Args:
+        before, after, op, axes: as of a Change.
+        closed: whether the last chip sends to the first; else it sends nothing.
+        back: whether it goes the other way.
+    """
+
+    op: str = "permute"
+    closed: bool = True
+    back: bool = False
+
+    @property
+    def pairs(self) -> Pairs:
+        n = self.before.ways(self.axes)
+        chain = [(i, i + 1) for i in range(n - 1)] + [(n - 1, 0)] * self.closed
+        return tuple(sorted(pair[::-1] if self.back else pair for pair in chain))
+
+    def __str__(self) -> str:
+        sent = show(self.collective.sent, "bytes") if self.collective else "nothing"
+        return f"{self.title}: {self.before.notation} to the next chip, {sent} sent"
 
 
 @dataclass(frozen=True)
@@ -50,7 +83,7 @@ class Move:
     @property
     def scales(self) -> bool:
         """Whether its bytes grow with the batch."""
-        return "B" in self.change.before.dims
+        return bool({"B", "slots"} & {*self.change.before.dims})
 
     @property
     def collective(self) -> Collective:
@@ -79,11 +112,18 @@ class Lines:
     def __init__(self, strategy: Strategy, mesh: Sizes, sizes: Sizes, dtype: str):
         self.strategy, self.mesh, self.sizes, self.dtype = strategy, mesh, sizes, dtype
         self._plans: dict[str, Plan] = {}
+        self._changes: dict[str, Changes] = {}
 
     def activation(self, array: Array) -> str:
         """An activation where it rests: with D in the stream, else inside a block."""
+        return placed(array, self.rests(array))
+
+    def rests(self, array: Array) -> Layout:
+        """The layout of an activation between its uses. What a router says of a token
+        stays with the token, where tokens go to experts."""
         at = self.strategy
-        return placed(array, at.stream if array.dims[-1] == "D" else at.inner)
+        scores = array.dims[-1] == "E" and "E" in at.stream
+        return at.stream if array.dims[-1] == "D" or scores else at.inner
 
     def weight(self, array: Array) -> str:
         return placed(array, self.strategy.weights)
@@ -92,8 +132,10 @@ class Lines:
         """The gradient of a weight; partial sums until the update, where the state is
         split over the chips that share a batch and the gradients are not (ZeRO-1)."""
         at = self.strategy
-        batch = at.stream.get("B", ())
-        late = [axis for axis in batch if axis in _axes(at.state) - _axes(at.gradients)]
+        tokens = (*at.stream.get("B", ()), *at.inner.get("S", ()))
+        late = [
+            axis for axis in tokens if axis in _axes(at.state) - _axes(at.gradients)
+        ]
         return placed(array, at.gradients) + _sums(late)
 
     def forward(self, line: Matmul) -> Plan:
@@ -127,35 +169,103 @@ class Lines:
             return []
         return [axis for axis in inner.get("N", ()) if axis not in inner.get("K", ())]
 
+    def attention(self, matmuls: Iterable[Matmul]) -> tuple[Changes, Changes]:
+        """Around attention, forward and backward: heads to where they attend and back.
+
+        Keys whose axes are the queries' too go round in a ring: the hops of `ring`.
+        """
+        at, ahead, back = self.strategy, [], []
+        if at.attention == at.inner and not at.inner.get("S"):
+            return ahead, back
+        lines = tuple(matmuls)
+        made = [line.result for line in lines if line.result.name in HEADS]
+        for one in made + [line.reads for line in lines if line.reads.name == "A"]:
+            rests, attends = placed(one, at.inner), placed(one, self._attends(one))
+            d = Array(f"d{one.name}", one.dims)
+            back_to = placed(d, at.inner)
+            whole = placed(d, self._attends(one)) + _sums(self._terms(one))
+            if one.name == "A":
+                ahead += self.change(one, attends, rests)
+                back += self.change(d, back_to, whole)
+            elif one.name in KEYS and at.ring:
+                ahead += self.ring(one)
+                back += self.ring(d)
+            else:
+                ahead += self.change(one, rests, attends)
+                back += self.change(d, whole, back_to)
+        return ahead, back
+
+    def _attends(self, one: Array) -> Layout:
+        """Where queries, keys, values or their weighted sum lie while they attend."""
+        at = self.strategy.attention
+        return at | {"S": at.get("T", ())} if one.name in KEYS else at
+
+    def _terms(self, one: Array) -> list[str]:
+        """Mesh axes along which copies of keys are read by other queries, so that their
+        gradients are terms of a sum."""
+        at = self.strategy
+        if one.name not in KEYS:
+            return []
+        split = {*at.attention.get("S", ()), *at.attention.get("N", ())}
+        own = {axis for dim in one.dims for axis in self._attends(one).get(dim, ())}
+        return [a for a in split - own if a not in at.inner.get("N", ())]
+
+    def ring(self, one: Array) -> Changes:
+        """The hops of keys round a ring: after n − 1 every chip has seen all."""
+        if not self.strategy.ring:
+            return []
+        found = self.array(one, self.strategy.inner)
+        hop = Hop(found, found, axes=self.strategy.ring)
+        return [hop] * (found.ways(hop.axes) - 1)
+
+    def experts(self, matmuls: Iterable[Matmul]) -> tuple[Changes, Changes]:
+        """Tokens from where they rest to their experts, and what these make of them
+        back: forward and backward."""
+        ahead, back, dealt = [], [], {}
+        for line in matmuls if "E" in self.strategy.stream else ():
+            for one, home in ((line.reads, False), (line.result, True)):
+                if one.dims == ("E", "slots", "D"):
+                    dealt |= {one: home}
+        for one, home in dealt.items():
+            ahead += self._dealt(one, home)
+            back += self._dealt(Array(f"d{one.name}", one.dims), not home)
+        return ahead, back
+
+    def _dealt(self, one: Array, home: bool) -> Changes:
+        """One AllToAll: slots of all experts on a chip, all slots of few experts."""
+        at, experts = self.strategy.stream, self.strategy.stream["E"]
+        others = tuple(axis for axis in _slots(at) if axis not in experts)
+        here, there = placed(one, {"slots": others + experts}), placed(one, at)
+        return self.change(one, *((there, here) if home else (here, there)))
+
+    def change(self, one: Array, before: str, after: str) -> Changes:
+        """What brings an array from one place to another and moves something."""
+        text = f"{before} -> {after}"
+        if before != after and text not in self._changes:
+            known = {dim: self.sizes[dim] for dim in one.dims}
+            found = reshard(text, self.mesh, self.dtype, True, **known).steps
+            self._changes[text] = [step for step in found if step.collective]
+        return self._changes.get(text, [])
+
     def update(self, weight: Array) -> list[Change]:
         """The gradient to where the state is, and the new weight to where it rests."""
         state = self.strategy.state
         d = Array(f"d{weight.name}", weight.dims)
-        known = {dim: self.sizes[dim] for dim in weight.dims}
-        return [
-            step
-            for before, after in (
-                (self.gradient(d), placed(d, state)),
-                (placed(weight, state), self.weight(weight)),
-            )
-            for step in reshard(
-                f"{before} -> {after}", self.mesh, self.dtype, True, **known
-            ).steps
-            if step.collective
-        ]
+        summed = self.change(d, self.gradient(d), placed(d, state))
+        return summed + self.change(weight, placed(weight, state), self.weight(weight))
 
     def rest(self, one: Array) -> float:
         """Values of an activation that one chip holds between its uses."""
-        at = self.strategy
-        return self.values(one, at.stream if one.dims[-1] == "D" else at.inner)
+        return self.values(one, self.rests(one))
 
     def values(self, one: Array, layout: Layout) -> float:
         """How many values of an array one chip holds, where it lies by `layout`."""
+        return prod(self.array(Array("", one.dims), layout).local_sizes)
+
+    def array(self, one: Array, layout: Layout) -> ShardedArray:
+        """An array where it lies by `layout`."""
         known = {dim: self.sizes[dim] for dim in one.dims}
-        found = array(
-            placed(Array("", one.dims), layout), self.mesh, self.dtype, **known
-        )
-        return prod(found.local_sizes)
+        return array(placed(one, layout), self.mesh, self.dtype, **known)
 
     def _plan(self, line: Matmul, text: str) -> Plan:
         if text not in self._plans:
@@ -187,11 +297,18 @@ def layers(lines: Lines, matmuls: Iterable[Matmul], remat: str, times: int) -> W
             if change.before.name not in weights
         }
         second = {key: found for key, found in second.items() if key not in kept}
-    moves = tuple(
-        Move(change.before.name, change, when, times)
-        for when, change in (*first.values(), *second.values())
+    moves = [*first.values(), *second.values()]
+    for there, home in (lines.attention(matmuls), lines.experts(matmuls)):
+        moves += [("forward", change) for change in there]
+        moves += [("recompute", change) for change in there if remat != "none"]
+        moves += [("backward", change) for change in home]
+    return Work(
+        tuple(
+            Move(change.before.name, change, when, times * often)
+            for (when, change), often in Counter(moves).items()
+        ),
+        _flops(times, forward=ahead, recompute=again, backward=back),
     )
-    return Work(moves, _flops(times, forward=ahead, recompute=again, backward=back))
 
 
 def ends(lines: Lines, matmuls: Iterable[Matmul]) -> Work:
@@ -204,12 +321,25 @@ def ends(lines: Lines, matmuls: Iterable[Matmul]) -> Work:
     return Work(moves, _flops(1, forward=ahead, recompute=[], backward=back))
 
 
+def sends(lines: Lines, ways: Mapping[tuple[str, bool, bool], int]) -> list[Move]:
+    """The stream from stage to stage, forward, and its gradient backward."""
+    stream, over = lines.strategy.stream, lines.strategy.layers
+    found = []
+    for (when, closed, back), times in ways.items():
+        name = "x" if when == "forward" else "dx"
+        here = lines.array(Array(name, ("B", "S", "D")), stream)
+        hop = Hop(here, here, axes=over, closed=closed, back=back)
+        found.append(Move(name, hop, when, times))
+    return found
+
+
 def placed(array: Array, layout: Layout) -> str:
     """`array` with its dimensions over the axes of `layout`.
 
     >>> placed(Array("x", ("B", "S", "D")), {"B": ("X",), "S": ("data", "Z")})
     'x[B_{X}, S_{data,Z}, D]'
     """
+    experts = layout.get("E", ()) if array.dims[0] == "E" else ()
     found = []
     for dim in array.dims:
         like = LIKE.get(dim, dim)
@@ -218,8 +348,19 @@ def placed(array: Array, layout: Layout) -> str:
             axes = [
                 one for one in layout.get("N", ()) if one not in layout.get("K", ())
             ]
+        elif dim == "slots":
+            axes = layout.get("slots", _slots(layout))
+        axes = [axis for axis in axes if axis not in experts]
+        axes = experts if dim == "E" else axes
         found.append(f"{dim}_{{{','.join(axes)}}}" if axes else dim)
     return f"{array.name}[{', '.join(found)}]"
+
+
+def _slots(layout: Layout) -> Names:
+    """Over what the tokens lie that are dealt to experts: what splits sequences, and,
+    where experts are split, what splits their tokens."""
+    tokens = layout.get("S", ()) if "E" in layout else ()
+    return (*layout.get("B", ()), *tokens)
 
 
 def _sums(axes: list[str]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ..sharding.notation import subscript
+from ..transformer.flops import one_of
 
 Names = tuple[str, ...]
 Layout = Mapping[str, Names]  # mesh axes by the name of a dimension, major first
@@ -15,8 +16,13 @@ WORDS = {
     "state": "optimizer state",
     "stream": "residual stream",
     "inner": "inside the blocks",
+    "attention": "attention",
 }
 PLACES = tuple(WORDS)
+# Beside B: tokens of the stream, and heads that attend, by tensor parallelism as well.
+IN_TURN = ("S", "stream"), ("N", "attention"), ("K", "attention")
+ATTENTIONS = ("ring", "gather", "ulysses")
+COPIES = ("copies", "shards")
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,11 @@ class Strategy:
         gradients: where the gradients of weights are added up to.
         state: where the optimizer keeps its state.
         stream: the activations between the blocks, those with a dimension D.
-        inner: the activations inside a block: heads, hidden layer, logits.
+        inner: the activations inside a block: heads, hidden layer, logits. Experts E
+            are split in arrays that have them first, and then over no other dimension.
+        attention: queries S, keys T and heads while they attend; as `inner` says if not
+            given. Keys that lie over an axis of the queries go round it in a ring.
+        layers: mesh axes over which the layers are cut into stages.
 
     >>> print(fsdp("X"))
     fsdp over X: weights D_X, gradients D_X, optimizer state D_X, \
@@ -45,26 +55,37 @@ residual stream B_X, inside the blocks B_X
     state: Layout = field(default_factory=dict)
     stream: Layout = field(default_factory=dict)
     inner: Layout = field(default_factory=dict)
+    attention: Layout | None = None
+    layers: Names = ()
 
     def __post_init__(self) -> None:
+        if self.attention is None:
+            object.__setattr__(self, "attention", self.inner)
         for place in PLACES:
             layout = _layout(place, getattr(self, place))
             object.__setattr__(self, place, MappingProxyType(layout))
+        object.__setattr__(self, "layers", _names(self.layers))
 
     @property
     def axes(self) -> Names:
         """The mesh axes that it uses."""
         layouts = [getattr(self, place) for place in reversed(PLACES)]
-        return tuple(
-            dict.fromkeys(a for one in layouts for axes in one.values() for a in axes)
-        )
+        found = (a for one in layouts for axes in one.values() for a in axes)
+        return tuple(dict.fromkeys((*found, *self.layers)))
+
+    @property
+    def ring(self) -> Names:
+        """The mesh axes over which keys go round, past the queries of every chip."""
+        keys = self.attention.get("T", ())
+        return tuple(axis for axis in self.attention.get("S", ()) if axis in keys)
 
     def __str__(self) -> str:
-        said = [
-            f"{WORDS[place]} {_said(getattr(self, place))}"
-            for place in PLACES
-            if getattr(self, place)
-        ]
+        told = [place for place in PLACES if getattr(self, place)]
+        if self.attention == self.inner:
+            told = [place for place in told if place != "attention"]
+        said = [f"{WORDS[place]} {_said(getattr(self, place))}" for place in told]
+        if self.layers:
+            said.append(f"layers over {_over(self.layers)}")
         return f"{self.name}: {', '.join(said) or 'every chip has all'}"
 
     def _repr_pretty_(self, printer, cycle):
@@ -145,9 +166,7 @@ optimizer state {N,K,F,V}_Y, inside the blocks {N,K,F,V}_Y
     ('Y',)
     """
     axes = _names(axes)
-    heads = axes if kv is None else _names(kv)
-    if axes[: len(heads)] != heads:
-        raise ValueError(f"kv = {kv!r}: must be the first of the axes {_over(axes)}")
+    heads = _first(axes, kv)
     split = dict.fromkeys(HEADS, axes) | {"K": heads}
     stream = {"S": axes} if sequence else {}
     name = f"tensor over {_over(axes)}"
@@ -155,14 +174,90 @@ optimizer state {N,K,F,V}_Y, inside the blocks {N,K,F,V}_Y
     return Strategy(name, split, split, split, stream, split)
 
 
+def context(
+    axes: str | Iterable[str],
+    attention: str = "ring",
+    weights: str = "copies",
+    kv: str | Iterable[str] | None = None,
+) -> Strategy:
+    """Context parallelism: the tokens of a sequence over `axes`, attention too.
+
+    Args:
+        axes: one mesh axis or several.
+        attention: what queries of one chip do about keys of another. "ring": keys and
+            values go round, one hop after the other; "gather": they are gathered;
+            "ulysses": tokens are gathered and heads split, by AllToAlls before and
+            after.
+        weights: "copies" on every chip, or "shards" over D as in FSDP.
+        kv: of "ulysses", those of the axes that split the KV heads; along the others
+            each chip has all of them. All of the axes if not given.
+
+    Raises:
+        ValueError: another word; `kv` without "ulysses", or not the first of the axes.
+
+    >>> print(context("C", "ulysses"))
+    context (ulysses) over C: residual stream S_C, inside the blocks S_C, attention \
+{N,K}_C
+    """
+    axes = _names(axes)
+    one_of(ATTENTIONS, attention=attention)
+    one_of(COPIES, weights=weights)
+    if kv is not None and attention != "ulysses":
+        raise ValueError(f"kv = {kv!r}: is for attention 'ulysses' alone")
+    heads = _first(axes, kv)
+    attend = {
+        "ring": {"S": axes, "T": axes},
+        "gather": {"S": axes},
+        "ulysses": {"N": axes, "K": heads},
+    }
+    split = {"D": axes} if weights == "shards" else {}
+    tokens, name = {"S": axes}, f"context ({attention}) over {_over(axes)}"
+    return Strategy(name, split, split, split, tokens, tokens, attend[attention])
+
+
+def expert(axes: str | Iterable[str], dense: str = "copies") -> Strategy:
+    """Expert parallelism: the experts over `axes`, and the sequences too.
+
+    Tokens go to their experts and back by AllToAlls.
+
+    Args:
+        axes: one mesh axis or several.
+        dense: weights that are no expert's: "copies" on every chip, or "shards" over D
+            as in FSDP.
+
+    Raises:
+        ValueError: another word.
+
+    >>> print(expert("X"))
+    expert over X: weights E_X, gradients E_X, optimizer state E_X, residual stream \
+{B,E}_X, inside the blocks {B,E}_X
+    """
+    axes = _names(axes)
+    one_of(COPIES, dense=dense)
+    split = {"E": axes} | ({"D": axes} if dense == "shards" else {})
+    batch = {"B": axes, "E": axes}
+    return Strategy(f"expert over {_over(axes)}", split, split, split, batch, batch)
+
+
+def pipeline(axes: str | Iterable[str]) -> Strategy:
+    """Pipeline parallelism: the layers cut into stages over `axes`.
+
+    >>> print(pipeline("P"))
+    pipeline over P: layers over P
+    """
+    axes = _names(axes)
+    return Strategy(f"pipeline over {_over(axes)}", layers=axes)
+
+
 def combine(*strategies: Strategy) -> Strategy:
     """Several strategies at once, each over mesh axes of its own.
 
-    Sequences may be split by several of them, first by the one named first.
+    Sequences, their tokens and D may be split by several of them, first by the one
+    named first; tokens last by sequence parallelism, which gathers them in the blocks.
 
     Raises:
-        ValueError: no strategy at all; a mesh axis, or a dimension other than B, that
-            two of them split.
+        ValueError: no strategy at all; a mesh axis, or another dimension, that two of
+            them split; layers that two of them cut.
 
     >>> print(combine(fsdp("X"), tensor("Y")).weights["D"])
     ('X',)
@@ -179,7 +274,14 @@ def combine(*strategies: Strategy) -> Strategy:
         for place, layout in found.items():
             for dim, axes in getattr(one, place).items():
                 layout[dim] = layout.get(dim, ()) + axes
-    return Strategy(" × ".join(one.name for one in strategies), **found)
+    kept = {dim: found["inner"].get(dim, ()) for dim in ("S", "N", "K")}
+    for place in ("stream", "attention"):
+        layout = found[place]
+        for dim in kept.keys() & layout:
+            # What stays split inside the blocks is split first.
+            layout[dim] = tuple(sorted(layout[dim], key=lambda a: a not in kept[dim]))
+    cut = tuple(axis for one in strategies for axis in one.layers)
+    return Strategy(" × ".join(one.name for one in strategies), **found, layers=cut)
 
 
 def _check(one: Strategy, other: Strategy) -> None:
@@ -189,13 +291,22 @@ def _check(one: Strategy, other: Strategy) -> None:
             raise ValueError(
                 f"mesh axis {axis}: is taken by {one.name} and by {other.name}"
             )
+    if one.layers and other.layers:
+        raise ValueError(f"layers: are cut by {one.name} and by {other.name}")
     for place, what in WORDS.items():
         for dim in getattr(one, place):
-            if dim != "B" and dim in getattr(other, place):
+            if dim in getattr(other, place) and not _in_turn(dim, place, one, other):
                 raise ValueError(
                     f"dimension {dim} ({what}): is split by {one.name} and by "
                     f"{other.name}; give one of them both axes"
                 )
+
+
+def _in_turn(dim: str, place: str, one: Strategy, other: Strategy) -> bool:
+    """May two strategies split a dimension, one after the other?"""
+    if dim == "D":  # as FSDP does; two that do no more are one
+        return any({"S", "E"} & {*s.stream, *s.inner} for s in (one, other))
+    return dim == "B" or (dim, place) in IN_TURN
 
 
 def _layout(place: str, given: object) -> dict[str, Names]:
@@ -218,6 +329,14 @@ def _names(axes: object) -> Names:
     if len(set(found)) < len(found):
         raise ValueError(f"axes = {axes!r}: must not name one twice")
     return found
+
+
+def _first(axes: Names, kv: str | Iterable[str] | None) -> Names:
+    """Those of `axes` that split the KV heads."""
+    heads = axes if kv is None else _names(kv)
+    if axes[: len(heads)] != heads:
+        raise ValueError(f"kv = {kv!r}: must be the first of the axes {_over(axes)}")
+    return heads
 
 
 def _over(axes: Names) -> str:

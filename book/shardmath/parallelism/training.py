@@ -9,6 +9,7 @@ from .. import ledger
 from ..collectives import NAMES, Collective
 from ..estimate import Estimate, Leg
 from ..mesh import Mesh
+from ..pipeline_schedules import Schedule
 from ..sharding.machine import Machine, axes_of, chip_of
 from ..sharding.prices import Prices
 from ..tables import Table, table
@@ -24,9 +25,10 @@ from ..transformer import (
     saved,
     saved_once,
 )
-from ..units import PRECISION_BYTES, quoted, show, whole
+from ..units import PRECISION_BYTES, positive, quoted, show, whole
 from .memory import Memory
-from .moves import Lines, Move, Work, ends, layers
+from .moves import Lines, Move, Work, ends, layers, sends
+from .stages import Stack, Stages, cut
 from .strategy import Layout, Strategy
 
 WHEN = ("forward", "recompute", "backward", "update")
@@ -38,8 +40,9 @@ EMBEDDING = matmul("onehot[B, S, V] · embed[V, D] -> x[B, S, D]")
 class Step:
     """One training step of a model on a mesh; `step` makes one.
 
-    Bytes, FLOPs and times are those of one chip. What is added up and what moves comes
-    from the lines of the model alone; see `moves`.
+    Bytes, FLOPs and times are those of one chip; in a pipeline of one of stage `stage`.
+    What is added up and what moves comes from the lines of the model alone; see
+    `moves`.
     """
 
     strategy: Strategy
@@ -52,6 +55,10 @@ class Step:
     precision: str = "bf16"
     microbatches: int = 1
     vocabulary: bool = True
+    schedule: str = "1f1b"
+    chunks: int | None = None
+    capacity: float = 1.0
+    stage: int = 0
 
     @property
     def chips(self) -> int:
@@ -70,42 +77,54 @@ class Step:
     def lines(self) -> Lines:
         """The lines of the model on the mesh, for one microbatch."""
         sizes = self.model.sizes(self.seqs // self.microbatches, self.seq)
+        if self.model.experts:
+            sizes["slots"] = math.ceil(self.capacity * sizes["slots"])
         return Lines(self.strategy, axes_of(self.mesh), sizes, self.precision)
+
+    @cached_property
+    def stages(self) -> Stages:
+        """The layers cut into stages, and who computes what when."""
+        count = math.prod(axes_of(self.mesh)[axis] for axis in self.strategy.layers)
+        return cut(self.model, count, self.microbatches, self.schedule, self.chunks)
+
+    @cached_property
+    def stack(self) -> Stack:
+        """The layers of the stage: how many of each kind, and the matmuls of one."""
+        return self.stages.stack(self.stage)
 
     @cached_property
     def _works(self) -> tuple[Work, ...]:
         """Forward and backward of one microbatch: layers, then head and embedding."""
         works = [
             layers(self.lines, matmuls, self.remat, count)
-            for count, matmuls in self.model.stack
+            for count, matmuls in self.stack
         ]
-        if self.vocabulary:
-            works += [ends(self.lines, [line]) for line in self._ends]
-        return tuple(works)
+        return (*works, *(ends(self.lines, [line]) for line in self._ends))
 
     @property
-    def _ends(self) -> tuple[Matmul, Matmul]:
-        """Head and embedding; looking a row up is a product with ones and zeros, of
-        which no FLOPs are counted."""
-        return self.model.head_line, EMBEDDING
+    def _ends(self) -> tuple[Matmul, ...]:
+        """Head and embedding, where the stage has them; looking a row up is a product
+        with ones and zeros, of which no FLOPs are counted."""
+        if not self.vocabulary:
+            return ()
+        first, last = self.stages.ends(self.stage)
+        return (self.model.head_line,) * last + (EMBEDDING,) * first
 
     @property
     def weights(self) -> tuple[tuple[int, Array], ...]:
         """Every matrix and how often it is there; embedding and head once if tied."""
         found = [
-            (count, line.weight)
-            for count, matmuls in self.model.stack
-            for line in matmuls
+            (count, line.weight) for count, matmuls in self.stack for line in matmuls
         ]
-        if self.vocabulary:
-            tables = [line.weight for line in self._ends]
-            found += [(1, one) for one in tables[: 1 if self.model.tied else 2]]
+        tables = [line.weight for line in self._ends]
+        found += [(1, one) for one in tables[: 1 if self.model.tied else 2]]
         return tuple(found)
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:
         """What moves, in the order of forward, recompute, backward and update."""
         found = [move for work in self._works for move in work.moves]
+        found += sends(self.lines, self.stages.hops(self.stage))
         found = [replace(move, times=self._times(move)) for move in found]
         for count, weight in self.weights:
             found += [
@@ -122,7 +141,8 @@ class Step:
         kept = {axis for axes in self.strategy.gradients.values() for axis in axes}
         if gradient and not kept & set(move.change.axes):
             return move.times
-        return move.times * self.microbatches
+        # Two paths of a pipeline share the microbatches.
+        return move.times * self.microbatches // self.stages.paths
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
@@ -145,10 +165,11 @@ class Step:
         Matmuls only. Attention counts the keys that `attention` names.
         """
         found = dict.fromkeys(WHEN[:3], 0.0)
-        embedding = self._works[-1] if self.vocabulary else None
-        for work in self._works:
-            for when, amount in work.flops.items() if work is not embedding else ():
-                found[when] += amount * self.microbatches
+        rounds = self.microbatches / self.stages.paths
+        lookup = EMBEDDING in self._ends
+        for work in self._works[:-1] if lookup else self._works:
+            for when, amount in work.flops.items():
+                found[when] += amount * rounds
         pairs = self._attention_flops
         found["forward"] += pairs
         found["backward"] += 2 * pairs
@@ -157,20 +178,34 @@ class Step:
 
     @property
     def _attention_flops(self) -> float:
-        """FLOPs forward of scores and of what they weigh, in all layers."""
+        """FLOPs forward of scores and of what they weigh, in all layers of the stage;
+        of a stage's share, where layers differ in their window."""
         queries = Array("A", ("B", "S", "N"))
         here = self.lines.values(queries, self.strategy.inner) * self.microbatches
         a_token = flops(self.model, self.seq, self.attention).attention
-        return a_token * here / self.model.heads
+        share = self._layers / self.stages.paths / self.model.layers
+        return a_token * here / self.model.heads * share
+
+    @property
+    def _layers(self) -> int:
+        return sum(count for count, _ in self.stack)
 
     @cached_property
     def memory(self) -> Memory:
-        """Bytes that one chip holds at the peak of the step, by part.
+        """Bytes that one chip holds at the peak of the step, by part; in a pipeline of
+        the stage that holds most.
 
         Assumes Adam with a master copy in fp32; gradients in the format of the forward
         pass; the scores of one layer and all logits in fp32 (a fused attention kernel
         or a loss in pieces holds less); one layer gathered at a time.
         """
+        some = {0, 1, self.stage, self.stages.count - 1} & {*range(self.stages.count)}
+        found = [self.at(stage)._memory for stage in some]
+        return max(found, key=lambda memory: memory.total)
+
+    @property
+    def _memory(self) -> Memory:
+        """The same, of this stage."""
         at, size = self.strategy, PRECISION_BYTES[self.precision]
         parts = {
             "state": TRAINING["mixed"].state * self._params(at.state),
@@ -178,13 +213,48 @@ class Step:
             "gradients": size * self._params(at.gradients),
             "saved": self._saved,
             "gathered": self._gathered,
-            "scores": 4 * self.lines.values(SCORES, at.inner),
+            "keys": size * self._keys,
+            "scores": 4 * self._scores,
         }
-        if self.vocabulary:
+        if self.model.head_line in self._ends:
             logits = self.model.head_line.result
             parts["logits"] = 4 * self.lines.values(logits, at.inner)
         chip = self.mesh.network.chip if isinstance(self.mesh, Mesh) else None
         return Memory(parts, chip.hbm_bytes if chip else None)
+
+    def at(self, stage: int) -> "Step":
+        """The same step, seen from another stage of the pipeline."""
+        found = replace(self, stage=stage)
+        vars(found).update(lines=self.lines, stages=self.stages)  # found once for all
+        return found
+
+    @cached_property
+    def busiest(self) -> int:
+        """The stage with most FLOPs; of several the one that sends most often."""
+        stages = range(self.stages.count)
+        return max(
+            stages, key=lambda n: (sum(self.at(n).flops.values()), self.stages.sends[n])
+        )
+
+    @property
+    def _scores(self) -> float:
+        """Scores of one layer at a time; in a ring those of one hop."""
+        at = self.strategy.attention
+        hops = math.prod(axes_of(self.mesh)[axis] for axis in self.strategy.ring)
+        whole_keys = {dim: axes for dim, axes in at.items() if dim != "T"}
+        return self.lines.values(SCORES, whole_keys) / hops
+
+    @property
+    def _keys(self) -> float:
+        """Values of keys and values that one layer gathers, where tokens are split."""
+        return max(
+            sum(
+                change.after.local_nbytes / PRECISION_BYTES[self.precision]
+                for change in self.lines.attention(matmuls)[0]
+                if change.op == "all_gather"
+            )
+            for _, matmuls in self.stack
+        )
 
     def _params(self, layout: Layout) -> float:
         """Parameters that one chip holds; norms and biases lie as a vector over D."""
@@ -194,18 +264,18 @@ class Step:
         return matrices + share * self._vectors
 
     @property
-    def _vectors(self) -> int:
-        """Parameters outside the matrices."""
+    def _vectors(self) -> float:
+        """Parameters outside the matrices; of a stage's share of the layers."""
         model = self.model
         every = model.matmul_params + (0 if model.tied else model.vocab * model.d_model)
-        return model.params - every
+        return (model.params - every) * self._layers / model.layers
 
     @property
     def _gathered(self) -> float:
         """Bytes of the weights of one layer as they are multiplied, where they rest in
         parts; of the largest layer."""
         found = 0.0
-        for _, matmuls in self.model.stack:
+        for _, matmuls in self.stack:
             plans = [self.lines.forward(line) for line in matmuls]
             moved = [
                 p for p in plans if any(c.before.name == p.b.name for c in p.before)
@@ -215,8 +285,10 @@ class Step:
 
     @property
     def _saved(self) -> float:
-        """Bytes of the activations that wait for the backward pass, of all layers."""
-        every = [(self.model.layers, one) for one in saved(self.model, self.remat)]
+        """Bytes of the activations that wait for the backward pass, of all layers and
+        all microbatches in flight."""
+        often = self._layers / self.stages.paths * self.stages.in_flight(self.stage)
+        every = [(often, one) for one in saved(self.model, self.remat)]
         every += [(1, one) for one in saved_once(self.model, self.remat)]
         return sum(n * one.width * self.lines.rest(one.array) for n, one in every)
 
@@ -224,14 +296,19 @@ class Step:
     def _hbm_bytes(self) -> float:
         """Bytes to and from HBM, the least there can be: state and gradients once there
         and back, each matrix once for every pass, saved activations there and back."""
-        held, passes = self.memory.parts, 2 * self.microbatches
-        read = passes * sum(
-            count * self.lines.forward(line).b.local_nbytes
-            for count, matmuls in self.model.stack
-            for line in matmuls
+        held, rounds = self._memory.parts, self.microbatches / self.stages.paths
+        read = (
+            2
+            * rounds
+            * sum(
+                count * self.lines.forward(line).b.local_nbytes
+                for count, matmuls in self.stack
+                for line in matmuls
+            )
         )
         there_and_back = held["state"] + held["gradients"]
-        there_and_back += held["saved"] * self.microbatches
+        in_flight = self.stages.in_flight(self.stage)
+        there_and_back += held["saved"] / in_flight * self.microbatches
         return read + 2 * there_and_back + held["weights"]
 
     @cached_property
@@ -251,13 +328,41 @@ class Step:
         and back, weights once for each use, saved activations written and read.
         """
         chip = chip_of(self._prices.mesh)
+        peak = chip.flops[self.precision] * self.working
         legs = [
-            Leg("math", sum(self.flops.values()), chip.flops[self.precision]),
+            Leg("math", sum(self.flops.values()), peak),
             Leg("HBM", self._hbm_bytes, chip.hbm_bandwidth),
         ]
         if self.collectives:
             legs.append(self._prices.leg(self.collectives))
         return Estimate(self.title, tuple(legs))
+
+    @cached_property
+    def played(self) -> Schedule:
+        """The schedule of the pipeline, played with the times of its stages: FLOPs at
+        the peak."""
+        return self.stages.played(self._one_pass)
+
+    def _one_pass(self, stage: int) -> tuple[float, float, float]:
+        """FLOPs of F, I and W of one microbatch, all layers of a stage."""
+        here = self.at(stage)
+        lines = sum(work.flops["backward"] for work in here._works)
+        weights = lines / 2 / self.stages.paths  # of attention there are none
+        found = {when: n / self.microbatches for when, n in here.flops.items()}
+        inputs = found["recompute"] + found["backward"] - weights
+        return found["forward"], inputs, weights
+
+    @property
+    def bubble(self) -> float:
+        """Idle over busy time of all stages, at the peak of math; 0 for one stage."""
+        return self.played.bubble if self.stages.count > 1 else 0.0
+
+    @property
+    def working(self) -> float:
+        """The share of the step in which a chip of this stage has something to do."""
+        if self.stages.count == 1:
+            return 1.0
+        return self.played.busy[self.stage] / self.played.seconds
 
     @property
     def title(self) -> str:
@@ -340,6 +445,9 @@ def step(
     precision: str = "bf16",
     microbatches: int = 1,
     vocabulary: bool = True,
+    schedule: str = "1f1b",
+    chunks: int | None = None,
+    capacity: float = 1.0,
 ) -> Step:
     """A training step of `model` on `mesh`, its arrays lying as `strategy` says.
 
@@ -358,14 +466,19 @@ def step(
         microbatches: into how many parts the sequences of a step go, one after another;
             gradients are added up.
         vocabulary: whether embedding and head take part.
+        schedule, chunks: of a pipeline; see `pipeline_schedules.schedule`.
+        capacity: slots of an expert, over its tokens where all get the same.
 
     Returns:
-        A Step: `collectives`, `flops`, `memory`, `estimate`, `critical_tokens`.
+        A Step: `collectives`, `flops`, `memory`, `estimate`, `critical_tokens`; of a
+        pipeline as the stage with most to compute sees it.
 
     Assumes:
         XLA's order: weights are gathered for each pass and forgotten; head and loss are
-        one pass. Vectors (norms, biases) move nothing here: their gradients do, some
-        kB a layer. Times are bounds: no schedule, kernel or latency hiding is modelled.
+        one pass. The tokens of a sequence are dealt to chips so that each has equally
+        many keys to look at, and experts get equally many. Vectors (norms, biases) move
+        nothing here: their gradients do, some kB a layer. Times are bounds: a pipeline
+        waits as its schedule says, else no kernel or latency hiding is modelled.
 
     Raises:
         ValueError: a number that does not divide (heads, sequences, sizes over a mesh
@@ -393,6 +506,7 @@ def step(
         if value not in known:
             raise ValueError(f"{what} = {value!r}: must be one of {', '.join(known)}")
     seqs, seq, microbatches = whole(seqs=seqs, seq=seq, microbatches=microbatches)
+    (capacity,) = positive(capacity=capacity)
     if seqs % microbatches:
         raise ValueError(f"microbatches = {microbatches} does not divide seqs = {seqs}")
     mesh_axes = axes_of(mesh)
@@ -411,6 +525,9 @@ def step(
         precision,
         microbatches,
         vocabulary,
+        schedule,
+        chunks,
+        capacity,
     )
     _ = found.moves  # what does not divide is said at once
-    return found
+    return found.at(found.busiest)
