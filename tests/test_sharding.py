@@ -206,6 +206,22 @@ def test_all_plans_give_the_product(data):
 
 @given(st.data())
 @settings(max_examples=60, deadline=None)
+def test_a_plan_alone_is_the_plan_among_all_others(data):
+    """`case_plan` leaves out of its search the axes that stay: same bytes and FLOPs,
+    and right values."""
+    mesh = data.draw(st.sampled_from([XY, XYZ]))
+    matmuls = [("IJ", "JK", "IK"), ("EIJ", "EJK", "EIK"), ("IJL", "JLK", "KI")]
+    dims = zip("ABC", data.draw(st.sampled_from(matmuls)), strict=True)
+    arrays = [data.draw(st.sampled_from(list(spread(*d, mesh)))) for d in dims]
+    sizes = {d: SIZES.get(d, 8) for x in arrays for d in x.dims}
+    alone = sharding.case_plan(line(*arrays), mesh, **sizes)
+    among = sharding.contract(line(*arrays), mesh, **sizes).plan
+    assert (alone.sent, alone.flops) == pytest.approx((among.sent, among.flops))
+    check_plan(alone, *arrays)
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
 def test_every_route_on_played_devices(data):
     """Any sharding, with partial sums, to any other: right values, bytes as counted."""
     mesh = data.draw(st.sampled_from([XY, XYZ]))
