@@ -10,20 +10,30 @@ from ..estimate import Estimate, Leg
 from ..facts import Source
 from ..mesh import Mesh
 from ..networks import Network
-from ..parallelism import Strategy, combine, data, fsdp, step, tensor, zero
+from ..parallelism import (
+    Strategy,
+    combine,
+    context,
+    data,
+    fsdp,
+    pipeline,
+    step,
+    tensor,
+    zero,
+)
 from ..sharding.prices import Prices
 from ..tables import Absent
 from ..transformer import REMAT, Model, conventions, flops
 from ..units import show
 
-AXES = {  # what a mesh axis of a run is called, and the strategy over it
+AXES = {  # what a mesh axis of a run is called, and its strategy; outermost first
+    "pipeline": ("pipeline", pipeline),
     "dcn": ("data", data),
     "data": ("data", data),
     "zero2": ("ZeRO-2", lambda axis: zero(2, axis)),
     "fsdp": ("FSDP", fsdp),
+    "context": ("context", lambda axis: context(axis, "gather")),
     "tensor": ("tensor", tensor),
-    "context": ("context", None),
-    "pipeline": ("pipeline", None),
 }
 EVERY = tuple("QKVAygum")  # what a layer computes: results of its lines, and A
 KEPT = {  # what a policy keeps of it for the backward pass
@@ -89,8 +99,8 @@ class Run:
 
     @property
     def covered(self) -> bool:
-        """Whether it is data, FSDP or tensor parallelism, or a mixture of them."""
-        return bool(self.mesh) and all(AXES[axis][1] for axis in self.mesh)
+        """Whether its mesh is published, so that there is a `strategy`."""
+        return bool(self.mesh)
 
     @property
     def strategy(self) -> Strategy:
@@ -100,7 +110,7 @@ class Run:
             Absent: a ValueError; it is not `covered`.
         """
         if not self.covered:
-            raise Absent(f"{self}: must be data, FSDP or tensor parallelism")
+            raise Absent(f"{self}: its mesh is not published")
         return combine(*(AXES[axis][1](axis) for axis in self.mesh))
 
     @property
@@ -179,8 +189,11 @@ class Run:
     def bound(self) -> Estimate:
         """The time of a step, at the least: math, and where it is known the network.
 
-        The collectives are those that `parallelism.step` derives. HBM is left out: what
-        has to cross it takes less time than either.
+        The collectives are those that `parallelism.step` derives, of one microbatch and
+        on a mesh whose inner axes are tensor, then context parallelism. How many
+        microbatches there were, and in which schedule, is seldom published: the bubble
+        of a pipeline is left out, and so is what is gathered more than once. HBM is
+        left out, too: what has to cross it takes less time than either.
 
         Raises:
             Absent: a ValueError; it is not `covered`.
@@ -188,7 +201,8 @@ class Run:
         peak = self.chip.flops[self.precision]
         legs = [Leg("math", self.math * peak, peak)]
         if self.network is not None:
-            mesh = Mesh(self.network, self.mesh)
+            axes = {axis: self.mesh[axis] for axis in AXES if axis in self.mesh}
+            mesh = Mesh(self.network, axes)
             derived = step(
                 self.strategy,
                 self.model,
