@@ -7,7 +7,7 @@ import pytest
 from shardmath import parallelism
 from shardmath.published import RUNS, ratios
 from shardmath.published.rows import rows
-from shardmath.published.run import counted
+from shardmath.published.run import AXES, counted
 from shardmath.tables import Absent
 from shardmath.transformer import LLAMA_3_8B, flops
 
@@ -169,19 +169,19 @@ def test_no_run_is_faster_than_its_math():
     assert told > 350
 
 
-@pytest.mark.parametrize(
-    "run",
-    {
-        (one.source.key, one.parallelism): one
-        for one in RUNS[::-1]
-        if one.network and (one.step_seconds or one.tokens_per_second or one.counts)
-    }.values(),
-    ids=str,
-)
-def test_no_run_is_faster_than_its_bound(run):
-    """One of each source and kind, with the network in the bound."""
-    assert run.over_bound > 1.15
-    assert run.bound.lower >= run.math
+def test_no_run_is_faster_than_its_bound():
+    """With the network in the bound, where it is known; every strategy."""
+    told, kinds = 0, set()
+    for run in RUNS:
+        try:
+            assert run.over_bound > 1.15, run
+        except Absent:
+            continue
+        assert run.bound.lower >= run.math * (1 - 1e-12)
+        told += 1
+        kinds |= {AXES[axis][0] for axis in run.mesh if run.network}
+    assert told > 370
+    assert kinds == {name for name, _ in AXES.values()}
 
 
 def test_a_wrong_precision_is_found_out():
