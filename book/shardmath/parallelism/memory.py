@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from types import MappingProxyType
+from typing import NamedTuple
 
+from ..sharding import ShardedArray
 from ..tables import Table, table
 from ..units import show
 
@@ -17,6 +20,24 @@ PARTS = {
     "scores": "attention scores of one layer, in fp32",
     "logits": "logits in fp32",
 }
+
+
+class Held(NamedTuple):
+    """Values of an array that one chip holds or reads.
+
+    Args:
+        width: bytes of a value, times how many such arrays there are.
+        array: where it lies.
+        turns: mesh axes that divide it besides, where it is made piece by piece.
+    """
+
+    width: float
+    array: ShardedArray
+    turns: tuple[str, ...] = ()
+
+    @property
+    def nbytes(self) -> float:
+        return self.width * prod(self.array.local_sizes) / self.array.ways(self.turns)
 
 
 @dataclass(frozen=True)

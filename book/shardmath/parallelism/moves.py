@@ -100,10 +100,25 @@ class Move:
 
 @dataclass(frozen=True)
 class Work:
-    """The moves and FLOPs of some lines on one chip."""
+    """What some lines move and multiply on one chip.
+
+    Args:
+        moves: what moves, in a step.
+        plans: what is multiplied in one layer, by "forward", "recompute", "backward".
+        times: how many layers there are.
+    """
 
     moves: tuple[Move, ...]
-    flops: Mapping[str, float]
+    plans: Mapping[str, tuple[Plan, ...]]
+    times: int = 1
+
+    @property
+    def flops(self) -> dict[str, float]:
+        """FLOPs of all layers, by pass."""
+        return {
+            when: self.times * sum(plan.flops for plan in plans)
+            for when, plans in self.plans.items()
+        }
 
 
 class Lines:
@@ -113,6 +128,7 @@ class Lines:
         self.strategy, self.mesh, self.sizes, self.dtype = strategy, mesh, sizes, dtype
         self._plans: dict[str, Plan] = {}
         self._changes: dict[str, Changes] = {}
+        self._arrays: dict[str, ShardedArray] = {}
 
     def activation(self, array: Array) -> str:
         """An activation where it rests: with D in the stream, else inside a block."""
@@ -254,9 +270,9 @@ class Lines:
         summed = self.change(d, self.gradient(d), placed(d, state))
         return summed + self.change(weight, placed(weight, state), self.weight(weight))
 
-    def rest(self, one: Array) -> float:
-        """Values of an activation that one chip holds between its uses."""
-        return self.values(one, self.rests(one))
+    def rest(self, one: Array) -> ShardedArray:
+        """An activation between its uses."""
+        return self.array(one._replace(name=""), self.rests(one))
 
     def values(self, one: Array, layout: Layout) -> float:
         """How many values of an array one chip holds, where it lies by `layout`."""
@@ -264,8 +280,11 @@ class Lines:
 
     def array(self, one: Array, layout: Layout) -> ShardedArray:
         """An array where it lies by `layout`."""
-        known = {dim: self.sizes[dim] for dim in one.dims}
-        return array(placed(one, layout), self.mesh, self.dtype, **known)
+        text = placed(one, layout)
+        if text not in self._arrays:
+            known = {dim: self.sizes[dim] for dim in one.dims}
+            self._arrays[text] = array(text, self.mesh, self.dtype, **known)
+        return self._arrays[text]
 
     def _plan(self, line: Matmul, text: str) -> Plan:
         if text not in self._plans:
@@ -307,7 +326,8 @@ def layers(lines: Lines, matmuls: Iterable[Matmul], remat: str, times: int) -> W
             Move(change.before.name, change, when, times * often)
             for (when, change), often in Counter(moves).items()
         ),
-        _flops(times, forward=ahead, recompute=again, backward=back),
+        {"forward": tuple(ahead), "recompute": tuple(again), "backward": tuple(back)},
+        times,
     )
 
 
@@ -318,7 +338,7 @@ def ends(lines: Lines, matmuls: Iterable[Matmul]) -> Work:
     back = [plan for line in reversed(matmuls) for plan in lines.backward(line)]
     found = _once([("forward", ahead), ("backward", back)]).values()
     moves = tuple(Move(change.before.name, change, when) for when, change in found)
-    return Work(moves, _flops(1, forward=ahead, recompute=[], backward=back))
+    return Work(moves, {"forward": tuple(ahead), "backward": tuple(back)})
 
 
 def sends(lines: Lines, ways: Mapping[tuple[str, bool, bool], int]) -> list[Move]:
@@ -380,7 +400,3 @@ def _once(passes: Iterable[tuple[str, Iterable[Plan]]]) -> Moved:
             key = (change.op, change.axes, change.before.notation)
             found.setdefault(key, (when, change))
     return found
-
-
-def _flops(times: int, **plans: Iterable[Plan]) -> dict[str, float]:
-    return {when: times * sum(p.flops for p in some) for when, some in plans.items()}

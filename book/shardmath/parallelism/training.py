@@ -26,7 +26,7 @@ from ..transformer import (
     saved_once,
 )
 from ..units import PRECISION_BYTES, positive, quoted, show, whole
-from .memory import Memory
+from .memory import Held, Memory
 from .moves import Lines, Move, Work, ends, layers, sends
 from .stages import Stack, Stages, cut
 from .strategy import Layout, Strategy
@@ -101,7 +101,7 @@ class Step:
         ]
         return (*works, *(ends(self.lines, [line]) for line in self._ends))
 
-    @property
+    @cached_property
     def _ends(self) -> tuple[Matmul, ...]:
         """Head and embedding, where the stage has them; looking a row up is a product
         with ones and zeros, of which no FLOPs are counted."""
@@ -134,15 +134,19 @@ class Step:
         return tuple(sorted(found, key=lambda move: WHEN.index(move.when)))
 
     def _times(self, move: Move) -> int:
-        """Gradients are added up on the chip over microbatches, and reduced once, but
-        where less than all of them is kept."""
+        # Two paths of a pipeline share the microbatches.
+        rounds = self.microbatches // self.stages.paths
+        return move.times * (rounds if self.repeats(move) else 1)
+
+    def repeats(self, move: Move) -> bool:
+        """Whether a move is made for every microbatch. Gradients are added up on the
+        chip and reduced once, but where less than all of them is kept."""
+        if move.when == "update":
+            return False
         matrices = {one.name for _, one in self.weights}
         gradient = not move.scales and move.array not in matrices
         kept = {axis for axes in self.strategy.gradients.values() for axis in axes}
-        if gradient and not kept & set(move.change.axes):
-            return move.times
-        # Two paths of a pipeline share the microbatches.
-        return move.times * self.microbatches // self.stages.paths
+        return not gradient or bool(kept & set(move.change.axes))
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
@@ -206,21 +210,33 @@ class Step:
     @property
     def _memory(self) -> Memory:
         """The same, of this stage."""
-        at, size = self.strategy, PRECISION_BYTES[self.precision]
         parts = {
-            "state": TRAINING["mixed"].state * self._params(at.state),
-            "weights": size * self._params(at.weights),
-            "gradients": size * self._params(at.gradients),
-            "saved": self._saved,
-            "gathered": self._gathered,
-            "keys": size * self._keys,
-            "scores": 4 * self._scores,
+            part: max((sum(h.nbytes for h in some) for some in choices), default=0.0)
+            for part, choices in self.held.items()
         }
-        if self.model.head_line in self._ends:
-            logits = self.model.head_line.result
-            parts["logits"] = 4 * self.lines.values(logits, at.inner)
         chip = self.mesh.network.chip if isinstance(self.mesh, Mesh) else None
         return Memory(parts, chip.hbm_bytes if chip else None)
+
+    @cached_property
+    def held(self) -> Mapping[str, tuple[tuple[Held, ...], ...]]:
+        """What a chip of this stage holds, by part; of several lists, one for each kind
+        of layer, the largest."""
+        at, size = self.strategy, PRECISION_BYTES[self.precision]
+        whole_keys = {dim: axes for dim, axes in at.attention.items() if dim != "T"}
+        scores = self.lines.array(SCORES, whole_keys)
+        found = {
+            "state": (self._params(at.state, TRAINING["mixed"].state),),
+            "weights": (self._params(at.weights, size),),
+            "gradients": (self._params(at.gradients, size),),
+            "saved": (self._saved,),
+            "gathered": tuple(self._gathered(lines) for _, lines in self.stack),
+            "keys": tuple(self._keys(lines) for _, lines in self.stack),
+            "scores": ((Held(4, scores, at.ring),),),  # in a ring those of one hop
+        }
+        if self.model.head_line in self._ends:
+            logits = self.lines.array(self.model.head_line.result, at.inner)
+            found["logits"] = ((Held(4, logits),),)
+        return found
 
     def at(self, stage: int) -> "Step":
         """The same step, seen from another stage of the pipeline."""
@@ -236,32 +252,29 @@ class Step:
             stages, key=lambda n: (sum(self.at(n).flops.values()), self.stages.sends[n])
         )
 
-    @property
-    def _scores(self) -> float:
-        """Scores of one layer at a time; in a ring those of one hop."""
-        at = self.strategy.attention
-        hops = math.prod(axes_of(self.mesh)[axis] for axis in self.strategy.ring)
-        whole_keys = {dim: axes for dim, axes in at.items() if dim != "T"}
-        return self.lines.values(SCORES, whole_keys) / hops
+    def only(self, stack: Stack, ends: tuple[Matmul, ...] = ()) -> "Step":
+        """These layers and ends alone, no pipeline: what a step is the sum of."""
+        found = self.at(self.stage)
+        alone = cut(self.model, 1, self.microbatches, self.schedule, self.chunks)
+        vars(found).update(stages=alone, stack=stack, _ends=ends)
+        return found
 
-    @property
-    def _keys(self) -> float:
-        """Values of keys and values that one layer gathers, where tokens are split."""
-        return max(
-            sum(
-                change.after.local_nbytes / PRECISION_BYTES[self.precision]
-                for change in self.lines.attention(matmuls)[0]
-                if change.op == "all_gather"
-            )
-            for _, matmuls in self.stack
+    def _keys(self, matmuls: Iterable[Matmul]) -> tuple[Held, ...]:
+        """Keys and values that one layer gathers, where tokens are split."""
+        size = PRECISION_BYTES[self.precision]
+        return tuple(
+            Held(size, change.after)
+            for change in self.lines.attention(matmuls)[0]
+            if change.op == "all_gather"
         )
 
-    def _params(self, layout: Layout) -> float:
+    def _params(self, layout: Layout, width: float) -> tuple[Held, ...]:
         """Parameters that one chip holds; norms and biases lie as a vector over D."""
-        matrices = sum(n * self.lines.values(w, layout) for n, w in self.weights)
-        vector = Array("norm", ("D",))
-        share = self.lines.values(vector, layout) / self.model.d_model
-        return matrices + share * self._vectors
+        vector = self.lines.array(Array("norm", ("D",)), layout)
+        return (
+            *(Held(width * n, self.lines.array(w, layout)) for n, w in self.weights),
+            Held(width * self._vectors / self.model.d_model, vector),
+        )
 
     @property
     def _vectors(self) -> float:
@@ -270,42 +283,43 @@ class Step:
         every = model.matmul_params + (0 if model.tied else model.vocab * model.d_model)
         return (model.params - every) * self._layers / model.layers
 
-    @property
-    def _gathered(self) -> float:
-        """Bytes of the weights of one layer as they are multiplied, where they rest in
-        parts; of the largest layer."""
-        found = 0.0
-        for _, matmuls in self.stack:
-            plans = [self.lines.forward(line) for line in matmuls]
-            moved = [
-                p for p in plans if any(c.before.name == p.b.name for c in p.before)
-            ]
-            found = max(found, sum(plan.b.local_nbytes for plan in moved))
-        return found
+    def _gathered(self, matmuls: Iterable[Matmul]) -> tuple[Held, ...]:
+        """The weights of one layer as they are multiplied, where they rest in parts."""
+        size = PRECISION_BYTES[self.precision]
+        plans = [self.lines.forward(line) for line in matmuls]
+        return tuple(
+            Held(size, plan.b)
+            for plan in plans
+            if any(change.before.name == plan.b.name for change in plan.before)
+        )
 
     @property
-    def _saved(self) -> float:
-        """Bytes of the activations that wait for the backward pass, of all layers and
-        all microbatches in flight."""
+    def _saved(self) -> tuple[Held, ...]:
+        """The activations that wait for the backward pass, of all layers and all
+        microbatches in flight."""
         often = self._layers / self.stages.paths * self.stages.in_flight(self.stage)
         every = [(often, one) for one in saved(self.model, self.remat)]
         every += [(1, one) for one in saved_once(self.model, self.remat)]
-        return sum(n * one.width * self.lines.rest(one.array) for n, one in every)
+        return tuple(
+            Held(n * one.width, self.lines.rest(one.array)) for n, one in every
+        )
+
+    @property
+    def read(self) -> tuple[Held, ...]:
+        """The matrices of all layers, as one pass of a microbatch reads them."""
+        size = PRECISION_BYTES[self.precision]
+        return tuple(
+            Held(size * count, self.lines.forward(line).b)
+            for count, matmuls in self.stack
+            for line in matmuls
+        )
 
     @property
     def _hbm_bytes(self) -> float:
         """Bytes to and from HBM, the least there can be: state and gradients once there
         and back, each matrix once for every pass, saved activations there and back."""
         held, rounds = self._memory.parts, self.microbatches / self.stages.paths
-        read = (
-            2
-            * rounds
-            * sum(
-                count * self.lines.forward(line).b.local_nbytes
-                for count, matmuls in self.stack
-                for line in matmuls
-            )
-        )
+        read = 2 * rounds * sum(one.nbytes for one in self.read)
         there_and_back = held["state"] + held["gradients"]
         in_flight = self.stages.in_flight(self.stage)
         there_and_back += held["saved"] / in_flight * self.microbatches
