@@ -230,9 +230,10 @@ class Step:
             "gradients": (self._params(at.gradients, size),),
             "saved": (self._saved,),
             "gathered": tuple(self._gathered(lines) for _, lines in self.stack),
-            "keys": tuple(self._keys(lines) for _, lines in self.stack),
             "scores": ((Held(4, scores, at.ring),),),  # in a ring those of one hop
         }
+        if at.inner.get("S"):
+            found["keys"] = tuple(self._keys(lines) for _, lines in self.stack)
         if self.model.head_line in self._ends:
             logits = self.lines.array(self.model.head_line.result, at.inner)
             found["logits"] = ((Held(4, logits),),)
