@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from shardmath.parallelism import combine, data, fsdp, hybrid, tensor, zero
+from shardmath.parallelism import combine, data, fsdp, hybrid, pipeline, tensor, zero
 from shardmath.programs import block, steps
 from shardmath.transformer import LLAMA_3_70B, Model, model
 
@@ -162,6 +162,7 @@ def test_it_lowers_for_devices_that_are_not_here(shape):
         ({"strategy": fsdp("Z")}, "mesh axis Z is not in the mesh"),
         ({"remat": "some"}, "remat = 'some': must be one of none, dots, full"),
         ({"dtype": "int8"}, "dtype = 'int8': must be one of"),
+        ({"strategy": pipeline("X")}, "pipeline over X: the layers .* are not cut"),
         ({"model": model("mixtral 8x7b")}, "has experts: this program has dense"),
     ],
 )

@@ -150,6 +150,10 @@ def _pins(
     for what, value, known in (("remat", remat, REMAT), ("dtype", dtype, DTYPES)):
         if value not in known:
             raise ValueError(f"{what} = {value!r}: must be one of {', '.join(known)}")
+    if strategy.layers:
+        raise ValueError(
+            f"{strategy.name}: the layers of this program are not cut into stages"
+        )
     block.dims(model)
     mesh = _automatic(mesh)
     lines = Lines(strategy, dict(mesh.shape), model.sizes(seqs, seq), dtype)
