@@ -12,6 +12,7 @@ from . import (
     notes,
     numbering,
     pages,
+    policy,
     trim,
     units,
 )
@@ -33,6 +34,7 @@ def setup(app):
     notes.setup(app)
     numbering.setup(app)
     pages.setup(app)
+    policy.setup(app)
     trim.setup(app)
     units.setup(app)
     setup_live(app)

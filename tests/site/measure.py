@@ -65,7 +65,7 @@ def reading(page, url: str) -> Reading:
     page.set_viewport_size(SCREEN)
     page.add_init_script('localStorage.setItem("shardmath.guesses.asks", "no")')
     page.goto(url, wait_until="networkidle")
-    page.wait_for_function("document.fonts.status === 'loaded'")
+    page.wait_for_function("() => document.fonts.status === 'loaded'")
     return measured(page)
 
 

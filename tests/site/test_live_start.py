@@ -239,4 +239,4 @@ def test_the_figure_of_the_first_chapter_answers(new_page, site_url):
         document.querySelector(".sm-picture [data-key='slope 0']")).stroke"""
     assert page.evaluate(stroke) == "rgb(184, 74, 0)"
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function(f"{stroke} === 'rgb(255, 143, 58)'")
+    page.wait_for_function(f"() => {stroke} === 'rgb(255, 143, 58)'")

@@ -31,7 +31,7 @@ def complaints(page, options=None, within=()) -> str:
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     page.evaluate("scrollTo({ top: document.body.scrollHeight, behavior: 'instant' })")
     if page.evaluate("!window.axe"):
-        page.add_script_tag(path=AXE)
+        page.evaluate(AXE.read_text("utf-8"))
     options = {"resultTypes": ["violations"], "preload": False} | (options or {})
     found = page.evaluate(RUN, [list(within), options])
     return "\n".join(
@@ -71,7 +71,9 @@ def test_every_component_is_legible_in_every_view(new_page, site, site_url, rank
     for width, scheme in ((1280, "dark"), (390, "dark"), (390, "light")):
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
-        page.wait_for_function(f"document.documentElement.dataset.theme === '{scheme}'")
+        page.wait_for_function(
+            "(scheme) => document.documentElement.dataset.theme === scheme", arg=scheme
+        )
         page.wait_for_timeout(200)  # colours fade, boxes find their width
         assert not complaints(page, VIEW_RULES, added if rank else ()), (width, scheme)
         assert page.evaluate(OVERFLOW) <= 0

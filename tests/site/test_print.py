@@ -49,7 +49,7 @@ def test_a_page_prints_whole_and_light(new_page, site_url, name):
     page.emulate_media(media="print")
     printed = page.evaluate(VARIABLES)
     page.emulate_media(media="screen", color_scheme="light")
-    page.wait_for_function("document.documentElement.dataset.theme === 'light'")
+    page.wait_for_function("() => document.documentElement.dataset.theme === 'light'")
     assert printed == page.evaluate(VARIABLES) != dark
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate(CUT) == []

@@ -2,7 +2,7 @@
 // {id, result}, or {id, error} with the last line of what Python said. Before that come
 // {percent} as files arrive, and {up: true} or {failed: reason}. With `pack` in it, the
 // modules of that pack are brought first: those of a figure, or of a chapter's questions
-// ("ch05"). One that is named behind the # of this script's address comes early.
+// ("ch05"). One that the worker is named after comes early.
 
 import { LOCK, PYTHON, SIZES } from "./runtime.js";
 import { prepare, unpack, unzipped } from "./unpack.mjs";
@@ -90,7 +90,7 @@ async function start() {
   early.set(wasm, first[0]);
   early.set(library, first[1].then(async ({ body }) => new Response(await unzipped(body))));
   // Python can start without these: they do not take the line from what it needs.
-  const asked = ["base", self.location.hash.slice(1)].filter(Boolean);
+  const asked = ["base", self.name].filter(Boolean);
   Promise.all(first)
     .then(() => Promise.all(counted))
     .then(() => asked.forEach(bring), () => {});
