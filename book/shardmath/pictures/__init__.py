@@ -14,6 +14,7 @@ from .holdings import holdings
 from .loads import loads
 from .masks import masks
 from .memories import memories
+from .nesting import nesting
 from .overlap import overlap
 from .padding import padding
 from .replicas import replicas
@@ -36,6 +37,7 @@ __all__ = [
     "masks",
     "matmuls",
     "memories",
+    "nesting",
     "overlap",
     "padding",
     "replicas",
