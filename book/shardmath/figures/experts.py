@@ -16,7 +16,6 @@ POOL = 8  # steps until the same tokens come again
 SPEEDS = {"never moved": 0.0, "0.003": 0.003, "0.01": 0.01, "0.03": 0.03, "0.1": 0.1}
 FACTORS = {"dropless": 0.0, "1": 1.0, "1.25": 1.25, "1.5": 1.5, "2": 2.0}
 EDGE, FLOOR, TALL = 8, 262, 190  # of the picture: sides, foot of the bars, their height
-HIGHEST = 4.0  # loads over the mean, at the top of the picture
 
 Scores = tuple[tuple[float, ...], ...]
 
@@ -135,8 +134,10 @@ def _drawn(title: str, played: tuple, step: int, mean: float, room: int | None):
     loads, _ = played[step]
     pitch = (WIDEST - 2 * EDGE) / len(loads)
 
+    highest = max(*(max(seen) for seen, _ in played), room or 0)  # of all steps
+
     def up(tokens: float) -> float:
-        return FLOOR - TALL * min(tokens / mean, HIGHEST) / HIGHEST
+        return FLOOR - TALL * tokens / highest
 
     yield written(EDGE, 18, title, bold=True)
     said = f"busiest {max(loads) / mean:.2f} times the mean"
