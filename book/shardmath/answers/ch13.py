@@ -225,9 +225,9 @@ CHOSEN = Function(
     spec=_chosen,
     gives=(("tokens of each expert", ""),),
     cases=lambda rng: (
-        [[rng.random() for _ in range(6)] for _ in range(rng.randint(3, 12))],
-        [rng.uniform(-0.4, 0.4) for _ in range(6)],
-        rng.randint(1, 3),
+        [[round(rng.random(), 3) for _ in range(4)] for _ in range(5)],
+        [round(rng.uniform(-0.4, 0.4), 4) for _ in range(4)],
+        rng.randint(1, 2),
     ),
     examples=(([[0.9, 0.8, 0.1], [0.7, 0.2, 0.1]], [0.0, 0.0, 0.65], 1),),
     slips=(
