@@ -12,7 +12,7 @@ gathers the blocks side by side and puts them in place on its own chip.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
@@ -175,19 +175,33 @@ def _sums(axes: Names, weights: list[int], sizes: Mapping[str, int]) -> list[int
     return list(map(sum, product(*parts)))
 
 
-def placements(axes: Names, slots: int) -> Iterator[Placed]:
+def placements(
+    axes: Names, slots: int, among: Mapping[str, Collection[int | None]] | None = None
+) -> Iterator[Placed]:
     """Every way to put `axes`, in any order, into `slots` dimensions or nowhere.
+
+    Args:
+        axes: what is placed.
+        slots: how many dimensions there are.
+        among: for each axis the dimensions, counted from 0, that it may be put into;
+            None among them is nowhere. All if not given.
 
     >>> len(list(placements(("X",), 2))), len(list(placements(("X", "Y"), 2)))
     (3, 11)
+    >>> list(placements(("X", "Y"), 2, {"X": (1,), "Y": (0, None)}))
+    [((), ('X',)), (('Y',), ('X',))]
     """
     if not axes:
         yield ((),) * slots
         return
     first, rest = axes[0], axes[1:]
-    for placed in placements(rest, slots):
-        yield placed
+    allowed = (None, *range(slots)) if among is None else among[first]
+    for placed in placements(rest, slots, among):
+        if None in allowed:
+            yield placed
         for dim, there in enumerate(placed):
+            if dim not in allowed:
+                continue
             for at in range(len(there) + 1):
                 grown = (*there[:at], first, *there[at:])
                 yield (*placed[:dim], grown, *placed[dim + 1 :])

@@ -22,7 +22,7 @@ from .changes import Change, placements
 from .layout import Names, Placed, ShardedArray
 from .machine import chip_of
 from .prices import Prices
-from .routes import State, routes
+from .routes import State, routes, way
 
 UNREDUCED = "{U}"  # where an axis is that every device holds one term along
 
@@ -211,10 +211,65 @@ def named_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Plan | None
 
 
 def _searched(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Plan | None:
-    named = named_axes((a, b, c))
-    by_case = [split for split in splits(a, b, c, named) if split.by_case]
-    found = (plan for plan, _ in plans(a, b, c, by_case, named, None))
+    axes = named_axes((a, b, c))
+    found = (
+        plan
+        for split in splits_by_case(a, b, c)
+        for plan in direct(a, b, c, split, axes)
+    )
     return min(found, key=_bytes_first, default=None)
+
+
+def splits_by_case(
+    a: ShardedArray, b: ShardedArray, c: ShardedArray
+) -> Iterator[Split]:
+    """Those of `splits` that the case names: it leaves few places to each axis."""
+    dims = tuple(dict.fromkeys(a.dims + b.dims))
+    summed = contracted(a, b, c)
+    rule = {axis: named_by_case(axis, a, b, c) for axis in named_axes((a, b, c))}
+    sums = {axis for axis, places in rule.items() if places == {UNREDUCED}}
+    among = {
+        axis: [dims.index(place) if place else None for place in places]
+        for axis, places in rule.items()
+        if axis not in sums
+    }
+    agreed = {dim: _agreed(dim, a, b, c) for dim in dims}
+    for placed in placements(tuple(among), len(dims), among):
+        at = dict(zip(dims, placed, strict=True))
+        if any(
+            set(axes) == set(agreed[dim]) and axes != agreed[dim]
+            for dim, axes in at.items()
+        ):
+            continue
+        terms = {axis for dim in summed for axis in at[dim]} | sums
+        if set(c.unreduced) <= terms:
+            yield Split(
+                (_placed(a, at), _in_order(a, sums.intersection(a.unreduced))),
+                (_placed(b, at), _in_order(b, sums.intersection(b.unreduced))),
+                (_placed(c, at), _in_order(c, terms)),
+                True,
+            )
+
+
+def _agreed(dim: str, *arrays: ShardedArray) -> Names:
+    """The axes of `dim` where all arrays that have it split it alike: in another order
+    every one of them would have to be permuted."""
+    found = {x.placed[x.dims.index(dim)] for x in arrays if dim in x.dims}
+    return found.pop() if len(found) == 1 else ()
+
+
+def direct(
+    a: ShardedArray, b: ShardedArray, c: ShardedArray, split: Split, axes: Names
+) -> Iterator[Plan]:
+    """The plan for one split, if its blocks are of equal size."""
+    if all(_divides(x, s) for x, s in ((a, split.a), (b, split.b), (c, split.c))):
+        yield Plan(
+            way(a, split.a, axes) + way(b, split.b, axes),
+            a.moved(*split.a),
+            b.moved(*split.b),
+            c.moved(*split.c),
+            way(c, split.c, axes, backwards=True),
+        )
 
 
 def stays(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Names:

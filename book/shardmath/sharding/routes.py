@@ -7,7 +7,7 @@ best way for every other state, so that a matmul needs three, whatever its plans
 
 import heapq
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise, permutations, product
 from math import prod
 from typing import NamedTuple
@@ -89,6 +89,61 @@ def routes(
             if not open_:
                 break
     return search.routes
+
+
+def way(
+    array: ShardedArray, target: State, axes: Collection[str], backwards: bool = False
+) -> tuple[Change, ...]:
+    """The best way from `array` to `target`, or backwards, by the bytes of a device.
+
+    That of `routes` over `axes`. Axes that both states begin a dimension with, and sums
+    that both leave open, stay where they are: no way that moves them sends less. So the
+    search is over the others, of an array as large as what those leave.
+    """
+    placed, unreduced = target
+    if array.state == target:
+        return ()
+    both = list(zip(array.placed, placed, strict=True))
+    fixed = [_common(*pair) for pair in both]
+    kept = set(array.unreduced).intersection(unreduced)
+    here, there = (
+        tuple(axes[len(stay) :] for axes, stay in zip(state, fixed, strict=True))
+        for state in zip(*both, strict=True)
+    )
+    sums, left = (
+        tuple(axis for axis in axes if axis not in kept)
+        for axes in (array.unreduced, unreduced)
+    )
+    sizes = zip(array.sizes, fixed, strict=True)
+    part = replace(
+        array,
+        sizes=tuple(size // array.ways(stay) for size, stay in sizes),
+        placed=here,
+        unreduced=sums,
+    )
+    still = kept.union(*fixed)
+    moving = [axis for axis in axes if axis not in still]
+    found = routes(part, moving, targets=[(there, left)], backwards=backwards)
+
+    def whole(state: ShardedArray) -> ShardedArray:
+        axes = zip(fixed, state.placed, strict=True)
+        return array.moved(
+            tuple(stay + more for stay, more in axes),
+            tuple(a for a, _ in array.mesh if a in kept or a in state.unreduced),
+        )
+
+    return tuple(
+        replace(step, before=whole(step.before), after=whole(step.after))
+        for step in found.changes((there, left))
+    )
+
+
+def _common(one: Names, other: Names) -> Names:
+    """The axes that both begin with."""
+    n = 0
+    while n < min(len(one), len(other)) and one[n] == other[n]:
+        n += 1
+    return one[:n]
 
 
 class _Search:
