@@ -11,6 +11,7 @@ BOOK = Path(__file__).parents[1] / "book"
 PACKAGE = BOOK / "shardmath"
 
 FLOORS = """
+__main__
 grading
 answers
 questions

@@ -3,7 +3,6 @@
 import contextlib
 import difflib
 import math
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from importlib.resources import files
 
 from ..chips import CHIPS, Chip, find
 from ..networks import NVLinkDomain, Torus
+from ..networks.named import NAME
 from ..units import quoted, whole
 
 TPUS = {  # libtpu's name of a kind: its record in `chips`
@@ -27,7 +27,6 @@ COMPILERS = {  # what kept results are made with; requirements-referee.txt pins 
     "here": {},
 }
 HERE = "here"
-_NAME = re.compile(r"(?P<kind>[\w-]+)(:(?P<shape>\d+(x\d+)*)(\*(?P<slices>\d+))?)?")
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ def target(name: "str | Target") -> Target:
     """
     if isinstance(name, Target):
         return name
-    found = _NAME.fullmatch(name) if isinstance(name, str) else None
+    found = NAME.fullmatch(name) if isinstance(name, str) else None
     kinds = [*TPUS, *gpus(), HERE]
     if found is None:
         raise ValueError(

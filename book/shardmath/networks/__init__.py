@@ -12,6 +12,7 @@ TPU v5e 8x16: 128 chips, line of 8 x ring of 16, bisection 800 GB/s, diameter 15
 
 from .gpus import Cluster, NVLinkDomain
 from .grid_figure import grid
+from .named import network
 from .records import LATENCY
 from .slices import Slices
 from .torus import Torus
@@ -30,4 +31,5 @@ __all__ = [
     "Torus",
     "domains",
     "grid",
+    "network",
 ]

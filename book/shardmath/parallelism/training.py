@@ -93,7 +93,7 @@ class Step:
         return self.stages.stack(self.stage)
 
     @cached_property
-    def _works(self) -> tuple[Work, ...]:
+    def works(self) -> tuple[Work, ...]:
         """Forward and backward of one microbatch: layers, then head and embedding."""
         works = [
             layers(self.lines, matmuls, self.remat, count)
@@ -123,7 +123,7 @@ class Step:
     @cached_property
     def moves(self) -> tuple[Move, ...]:
         """What moves, in the order of forward, recompute, backward and update."""
-        found = [move for work in self._works for move in work.moves]
+        found = [move for work in self.works for move in work.moves]
         found += sends(self.lines, self.stages.hops(self.stage))
         found = [replace(move, times=self._times(move)) for move in found]
         for count, weight in self.weights:
@@ -171,7 +171,7 @@ class Step:
         found = dict.fromkeys(WHEN[:3], 0.0)
         rounds = self.microbatches / self.stages.paths
         lookup = EMBEDDING in self._ends
-        for work in self._works[:-1] if lookup else self._works:
+        for work in self.works[:-1] if lookup else self.works:
             for when, amount in work.flops.items():
                 found[when] += amount * rounds
         pairs = self._attention_flops
@@ -255,7 +255,7 @@ class Step:
 
     def only(self, stack: Stack, ends: tuple[Matmul, ...] = ()) -> "Step":
         """These layers and ends alone, no pipeline: what a step is the sum of."""
-        found = self.at(self.stage)
+        found = self.at(0)
         alone = cut(self.model, 1, self.microbatches, self.schedule, self.chunks)
         vars(found).update(stages=alone, stack=stack, _ends=ends)
         return found
@@ -361,7 +361,8 @@ class Step:
     def _one_pass(self, stage: int) -> tuple[float, float, float]:
         """FLOPs of F, I and W of one microbatch, all layers of a stage."""
         here = self.at(stage)
-        lines = sum(work.flops["backward"] for work in here._works)
+        works = here.works[:-1] if EMBEDDING in here._ends else here.works
+        lines = sum(work.flops["backward"] for work in works)
         weights = lines / 2 / self.stages.paths  # of attention there are none
         found = {when: n / self.microbatches for when, n in here.flops.items()}
         inputs = found["recompute"] + found["backward"] - weights

@@ -1,0 +1,14 @@
+"""The planner: which mesh, for a model on a machine, and why not another.
+
+>>> found = plan("llama 3 70b", "v5p:16x16x16", "4M")
+>>> print(found.best.axes)
+{'data': 128, 'fsdp': 4, 'context': 2, 'tensor': 4}
+>>> print(found.why_not(tensor=16))
+tensor 16 does not divide 8 KV heads
+"""
+
+from .patterns import ORDER
+from .plan import Plan, nearest, plan
+from .search import Trial
+
+__all__ = ["ORDER", "Plan", "Trial", "nearest", "plan"]

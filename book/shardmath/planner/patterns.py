@@ -1,0 +1,312 @@
+"""Which axes a mesh has, and the strategy and amounts that follow from it alone."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import ceil, gcd
+
+from ..parallelism import (
+    Step,
+    Strategy,
+    combine,
+    context,
+    data,
+    expert,
+    fsdp,
+    pipeline,
+    tensor,
+    zero,
+)
+from ..parallelism.stages import Stages, cut
+from ..parallelism.training import EMBEDDING
+from ..transformer import Model
+from .amounts import Amounts, Names, Traffic, Wire, block, of, summed, way
+
+# Outermost first: what sends least, or least often, on the thinnest links.
+ORDER = ("data", "pipeline", "zero", "fsdp", "expert", "context", "tensor")
+# Schedules that repeat themselves: each microbatch more than ENOUGH for each stage adds
+# the time of the longest stage, and no more are in flight; `tests/test_planner.py`.
+REPEATS, ENOUGH = ("1f1b", "zb-h1", "zb-v", "dualpipe"), 3
+SHARDS = {  # who keeps the weights: all that share them, or each a copy
+    "fsdp": ("data", "fsdp", "expert", "context", "tensor"),
+    "zero": ("zero", "expert", "context", "tensor"),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be trained, but for the mesh; see `plan` for each of these."""
+
+    model: Model
+    seqs: int
+    seq: int
+    attention: str = "causal"
+    remat: str = "full"
+    precision: str = "bf16"
+    schedule: str = "1f1b"
+    chunks: int | None = None
+    capacity: float = 1.0
+    ring: str = "ring"
+
+    @property
+    def settings(self) -> dict[str, object]:
+        """What `parallelism.step` has to be told beside mesh and microbatches."""
+        return {
+            "attention": self.attention,
+            "remat": self.remat,
+            "precision": self.precision,
+            "schedule": self.schedule,
+            "chunks": self.chunks,
+            "capacity": self.capacity,
+        }
+
+    def batch(self, microbatches: int) -> dict[str, float]:
+        """The share of one microbatch in an amount, by what divides it."""
+        share = {"": 1.0, "B": 1 / microbatches}
+        if self.model.experts:
+            share["slots"] = self.slots(microbatches) / self.slots(1)
+        return share
+
+    def slots(self, microbatches: int) -> int:
+        """Tokens that an expert takes of one microbatch."""
+        sizes = self.model.sizes(max(1, self.seqs // microbatches), self.seq)
+        return ceil(self.capacity * sizes["slots"])
+
+
+def strategy(shards: str, axes: Names, ring: str) -> Strategy:
+    """The strategy over mesh axes that are called after what they do.
+
+    Args:
+        shards: "fsdp", where weights are shared by all chips that have other tokens, or
+            "zero", where each of them has a copy and the state is shared (ZeRO-1).
+        axes: some of `ORDER`.
+        ring: what context parallelism does with keys, see `parallelism.context`.
+    """
+    weights = "shards" if shards == "fsdp" else "copies"
+    makers = {
+        "data": data,
+        "pipeline": pipeline,
+        "zero": lambda axis: zero(1, axis),
+        "fsdp": fsdp,
+        "expert": lambda axis: expert(axis, weights),
+        "context": lambda axis: context(axis, ring, weights),
+        "tensor": tensor,
+    }
+    some = [makers[axis](axis) for axis in ORDER if axis in axes]
+    return combine(*some) if some else data("data")
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one stage of a pipeline has: layers, ends and sends, without sizes of axes.
+
+    Args:
+        passes: FLOPs of F, I and W of one microbatch of each path.
+        sums: bytes of the parts of memory that add up over layers.
+        largest: lists of bytes of the others, of which the largest counts.
+        read, traffic: as of a `Block`.
+    """
+
+    passes: tuple[Amounts, Amounts, Amounts]
+    sums: Mapping[str, Amounts]
+    largest: Mapping[str, tuple[Amounts, ...]]
+    read: Amounts
+    traffic: Mapping[Wire, Traffic]
+
+
+class Pattern:
+    """What all meshes have in common whose axes do the same things.
+
+    Args:
+        job: what is trained.
+        shards: as for `strategy`.
+        axes: those larger than 1, but for the pipeline's.
+        sizes: of these axes on some mesh that the model admits.
+
+    Raises:
+        ValueError: what does not divide on that mesh.
+    """
+
+    def __init__(self, job: Job, shards: str, axes: Names, sizes: Mapping[str, int]):
+        self.job, self.shards = job, shards
+        self.strategy = strategy(shards, (*axes, "pipeline"), job.ring)
+        mesh = {axis: sizes[axis] for axis in ORDER if axis in axes} | {"pipeline": 2}
+        if not axes:
+            mesh["data"] = 1
+        settings = job.settings | {"schedule": "1f1b", "chunks": None}
+        whole = Step(self.strategy, job.model, mesh, job.seqs, job.seq, **settings)
+        head = job.model.head_line
+        self.layers = tuple(block(whole, ((1, lines),)) for _, lines in job.model.stack)
+        self.ends = {
+            (False, True): block(whole, (), (head,)),
+            (True, False): block(whole, (), (EMBEDDING,)),
+            (True, True): block(whole, (), (head, EMBEDDING)),
+        }
+        self.stream = whole.lines.rest(job.model.head_line.reads)
+        self._shares: dict[tuple, Share] = {}
+
+    @property
+    def batch_axes(self) -> Names:
+        """The axes that split sequences."""
+        return self.strategy.stream.get("B", ())
+
+    @cached_property
+    def limits(self) -> dict[Names, list[tuple[str, int]]]:
+        """What axes must divide: a dimension and its size; see `Block`."""
+        found: dict[Names, list[tuple[str, int]]] = defaultdict(list)
+        every = (*self.layers, *self.ends.values())
+        for dim, size, axes in sorted(frozenset().union(*(b.limits for b in every))):
+            found[axes].append((dim, size))
+        return dict(found)
+
+    @cached_property
+    def slots_axes(self) -> list[Names]:
+        """Axes that must divide the tokens of an expert, however few there are."""
+        return [
+            a for a, some in self.limits.items() for dim, _ in some if dim == "slots"
+        ]
+
+    @cached_property
+    def strictest(self) -> dict[Names, int]:
+        """What axes must divide at the most: the divisor common to all of `limits`."""
+        return {axes: gcd(*(n for _, n in some)) for axes, some in self.limits.items()}
+
+    def share(self, stages: Stages, stage: int) -> Share:
+        """What a stage has."""
+        key = stages.stack(stage), stages.ends(stage), tuple(stages.hops(stage).items())
+        if key not in self._shares:
+            self._shares[key] = self._share(stages, stage)
+        return self._shares[key]
+
+    def _share(self, stages: Stages, stage: int) -> Share:
+        kinds = [lines for _, lines in self.job.model.stack]
+        parts = [
+            (count, self.layers[kinds.index(lines)])
+            for count, lines in stages.stack(stage)
+        ]
+        ends = stages.ends(stage)
+        if any(ends):
+            parts.append((1, self.ends[ends]))
+        sums = {
+            part: summed((n, one.held[part][0]) for n, one in parts)
+            for part in ("state", "weights", "gradients")
+        }
+        sums["saved"] = summed((n, one.saved) for n, one in parts)
+        sums["once"] = max((one.once for _, one in parts), key=lambda one: len(one))
+        largest: dict[str, tuple[Amounts, ...]] = {}
+        for _, one in parts:
+            for part, some in one.held.items():
+                if part not in (*sums, "saved"):
+                    largest[part] = largest.get(part, ()) + some
+        return Share(
+            tuple(summed((n, p[k]) for n, p in self._passes(parts)) for k in range(3)),
+            sums,
+            {part: _different(some) for part, some in largest.items()},
+            summed((n, one.read) for n, one in parts),
+            self._traffic(parts, stages.hops(stage)),
+        )
+
+    def _passes(self, parts):
+        return [(n, (one.forward, one.inputs, one.weights)) for n, one in parts]
+
+    def _traffic(self, parts, hops) -> dict[Wire, Traffic]:
+        found: dict[Wire, Traffic] = defaultdict(Traffic)
+        for times, one in parts:
+            for wire, traffic in one.traffic.items():
+                for key, nbytes in traffic.nbytes.items():
+                    found[wire].nbytes[key] += times * nbytes
+                for often, runs in traffic.runs.items():
+                    found[wire].runs[often] += times * runs
+        for (_, closed, back), times in hops.items():
+            wire = "permute", ("pipeline",), way(closed, back)
+            found[wire].nbytes[of(self.stream), "M"] += times * self.stream.nbytes
+            found[wire].runs["M"] += times
+        return dict(found)
+
+
+def _different(some: tuple[Amounts, ...]) -> tuple[Amounts, ...]:
+    """Each of the lists once."""
+    found: list[Amounts] = []
+    for one in some:
+        if one and one not in found:
+            found.append(one)
+    return tuple(found)
+
+
+class Pipelines:
+    """The stages of a job, for any number of them and of microbatches.
+
+    Who has which layers does not depend on the microbatches, and what a stage holds of
+    them no longer grows once there are several for each stage; a step only gets longer
+    by the longest stage for each more. So schedules are played with few of them.
+    """
+
+    def __init__(self, job: Job):
+        self.job = job
+        self._cut: dict[tuple[int, int], Stages] = {}
+        self._shares: dict[tuple[Pattern, int], list[Share]] = {}
+        self._sends: dict[int, list[int]] = {}
+        self._flight: dict[tuple[int, int], tuple[float, ...]] = {}
+        self._played: dict[tuple, float] = {}
+
+    def stages(self, count: int, microbatches: int) -> Stages:
+        """The layers cut into stages.
+
+        Raises:
+            ValueError: more places than layers; a schedule that is not there for these.
+        """
+        key = count, microbatches if count > 1 else 1
+        if key not in self._cut:
+            job = self.job
+            self._cut[key] = cut(job.model, *key, job.schedule, job.chunks)
+        return self._cut[key]
+
+    def enough(self, count: int, microbatches: int) -> int:
+        """So few microbatches that a schedule of them tells one of `microbatches`."""
+        few = ENOUGH * count
+        return min(few, microbatches) if self.job.schedule in REPEATS else microbatches
+
+    def some(self, count: int) -> Stages:
+        """Stages of a schedule that is short, for what does not depend on it."""
+        return self.stages(count, 2 * count)
+
+    def shares(self, pattern: Pattern, count: int) -> list[Share]:
+        """What each stage has; `count` and axes alone decide it."""
+        if (pattern, count) not in self._shares:
+            stages = self.some(count)
+            found = [pattern.share(stages, stage) for stage in range(count)]
+            self._shares[pattern, count] = found
+        return self._shares[pattern, count]
+
+    def sends(self, count: int) -> list[int]:
+        """How often each stage sends a microbatch of each path, forward and back."""
+        if count not in self._sends:
+            hops = map(self.some(count).hops, range(count))
+            self._sends[count] = [sum(one.values()) for one in hops]
+        return self._sends[count]
+
+    def in_flight(self, count: int, microbatches: int) -> tuple[float, ...]:
+        """Microbatches whose activations each stage holds at most."""
+        key = count, self.enough(count, microbatches) if count > 1 else 1
+        if key not in self._flight:
+            self._flight[key] = self.stages(*key).schedule.in_flight
+        return self._flight[key]
+
+    def seconds(
+        self,
+        count: int,
+        microbatches: int,
+        passes: Sequence[tuple[float, float, float]],
+    ) -> float:
+        """How long a pipeline takes, in the unit of `passes`: F, I and W by stage."""
+        whole = sum(map(sum, passes))
+        few = self.enough(count, microbatches)
+        ratios = tuple(round(t / whole, 12) for times in passes for t in times)
+        if (count, few, ratios) not in self._played:
+            played = self.stages(count, few).played(lambda n: passes[n])
+            self._played[count, few, ratios] = played.seconds / whole
+        paths = self.some(count).paths
+        longest = max(map(sum, passes))
+        more = (microbatches - few) / paths * longest
+        return self._played[count, few, ratios] * whole + more

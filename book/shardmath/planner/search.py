@@ -1,0 +1,406 @@
+"""Every mesh that a model admits on a network: what it takes, and which are the best.
+
+Memory comes first, then the math with the bubble, then HBM and the network: a mesh that
+is already slower than the ones found so far is not looked at any further.
+"""
+
+from bisect import insort
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import inf, prod
+
+from ..networks import Network
+from .amounts import Names, Sizes, worth
+from .links import Links
+from .patterns import ORDER, SHARDS, Job, Pattern, Pipelines, Share
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One mesh with its numbers; seconds of a step on one chip.
+
+    Args:
+        shards, sizes, microbatches: what it is, sizes of all axes of `ORDER`.
+        math: FLOPs at the peak, waiting for other stages of a pipeline included.
+        hbm, network: as in `Step.estimate`.
+        waiting: share of the step in which the busiest stage waits for others.
+        memory: bytes by part, of the stage that holds most.
+    """
+
+    shards: str
+    sizes: Mapping[str, int]
+    microbatches: int
+    math: float
+    hbm: float
+    network: float
+    waiting: float
+    memory: Mapping[str, float]
+
+    @property
+    def lower(self) -> float:
+        """Seconds if all three work at once: no step is faster."""
+        return max(self.math, self.hbm, self.network)
+
+    @property
+    def rank(self) -> tuple:
+        """By the bound, to ten digits; of equals by what has to be hidden to meet it,
+        then by how many axes there are to get right."""
+        together = self.math + self.hbm + self.network
+        axes = sum(size > 1 for size in self.sizes.values())
+        return float(f"{self.lower:.9e}"), together, axes
+
+    @property
+    def axes(self) -> dict[str, int]:
+        """The sizes of the axes that are larger than 1, outermost first."""
+        return {axis: n for axis, n in self.sizes.items() if n > 1}
+
+
+CLOSE = 1e-9  # as far apart as the same number may come out by two ways
+STILL = ("state", "weights", "gradients", "gathered")  # as large with any batch
+# Of F, I and W, how many a stage waits for in those before it, by schedule.
+FILLED = {"1f1b": 3, "gpipe": 3, "zb-h1": 2}
+
+
+def factorisations(n: int, slots: int) -> Iterator[tuple[int, ...]]:
+    """Every way to write n as a product of `slots` numbers, in order.
+
+    >>> list(factorisations(4, 2))
+    [(1, 4), (2, 2), (4, 1)]
+    """
+    if slots == 1:
+        yield (n,)
+        return
+    for first in divisors(n):
+        for rest in factorisations(n // first, slots - 1):
+            yield first, *rest
+
+
+def divisors(n: int) -> list[int]:
+    """The divisors of n, smallest first.
+
+    >>> divisors(12)
+    [1, 2, 3, 4, 6, 12]
+    """
+    small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
+    return small + [n // d for d in reversed(small) if d * d < n]
+
+
+class Search:
+    """The meshes of one job on one network.
+
+    Args:
+        job: what is trained.
+        network: on what.
+        fixed: sizes of axes that are given, such as ``{"tensor": 8}``.
+        capacity: bytes of HBM; of the chip if not given.
+    """
+
+    def __init__(self, job: Job, network: Network, fixed: Sizes, capacity: float):
+        self.job, self.network, self.fixed = job, network, dict(fixed)
+        self.capacity = capacity
+        self.peak = network.chip.flops[job.precision]
+        self.bandwidth = network.chip.hbm_bandwidth
+        self.links = Links(network, ORDER)
+        self.pipelines = Pipelines(job)
+        self.patterns: dict[tuple[str, Names], Pattern | str] = {}
+        self.batches: dict[int, dict[str, float]] = {}
+        self.whole = self.batch(1)
+        self.failed: dict[tuple, str] = {}
+        self.schedules: dict[tuple[int, int], bool] = {}  # which of them there are
+        self.counts: Counter[str] = Counter()  # of meshes: tried, admitted, fitting …
+        self.obstacles: Counter[str] = Counter()  # why meshes are not admitted
+        self.least = inf, {}, 0  # bytes of the mesh that comes nearest to fitting
+        self.still = inf  # the least that is held of what no batch makes smaller
+
+    def meshes(self) -> Iterator[tuple[str, dict[str, int]]]:
+        """Every factorisation of the chips over the axes there are; each mesh once."""
+        experts = self.job.model.experts
+        seen = set()
+        for shards, names in SHARDS.items():
+            axes = [a for a in ORDER if a == "pipeline" or a in names]
+            axes = [a for a in axes if a != "expert" or experts]
+            axes = [a for a in axes if a not in self.fixed]
+            left, rest = divmod(self.network.chips, prod(self.fixed.values()))
+            if rest or any(n > 1 and a not in (*names, "pipeline")
+                           for a, n in self.fixed.items()):  # fmt: skip
+                continue
+            for sizes in (
+                factorisations(left, len(axes)) if axes else [()] * (left == 1)
+            ):
+                found = dict.fromkeys(ORDER, 1) | self.fixed
+                found |= dict(zip(axes, sizes, strict=True))
+                key = tuple(found.values())
+                sharing = [a for a in ("fsdp", "zero", "expert", "context")
+                           if found[a] > 1]  # fmt: skip
+                if key in seen and not sharing:  # nothing that could be shared or not
+                    continue
+                seen.add(key)
+                yield shards, found
+
+    def best(self, top: int) -> list[Trial]:
+        """The best meshes, the best first."""
+        found: list[Trial] = []
+        every = sorted(self.fitting(), key=lambda one: one[:2])
+        worst = inf
+        for least, _, *mesh in every:
+            if least > worst:
+                break
+            trial = self.trial(*mesh, worst)
+            if trial is not None:
+                insort(found, trial, key=lambda one: one.rank)
+                del found[top:]
+            if len(found) == top:
+                worst = found[-1].lower * (1 + CLOSE)
+        return found
+
+    def pattern(self, shards: str, sizes: Sizes) -> Pattern | str:
+        """What is common to all meshes with these axes, or what does not divide."""
+        axes = tuple(a for a in ORDER if sizes[a] > 1 and a != "pipeline")
+        if (shards, axes) in self.patterns:
+            return self.patterns[shards, axes]
+        least = {axis: divisors(sizes[axis])[1] for axis in axes}
+        key = shards, tuple(least.items())
+        if key not in self.failed:
+            try:
+                self.patterns[shards, axes] = Pattern(self.job, shards, axes, least)
+                return self.patterns[shards, axes]
+            except ValueError as error:
+                self.failed[key] = str(error).partition("\n")[0]
+        return self.failed[key]
+
+    def fitting(self) -> Iterator[tuple[float, int, str, dict, int]]:
+        """Meshes that are admitted and fit, with the least time that they may take."""
+        for shards, sizes in self.meshes():
+            self.counts["tried"] += 1
+            why = self.obstacle(shards, sizes)
+            if why:
+                self.obstacles[why] += 1
+                continue
+            self.counts["admitted"] += 1
+            fits = 0
+            for least, many in self._microbatches(shards, sizes):
+                fits += 1
+                yield least, self.counts["admitted"], shards, sizes, many
+            self.counts["fitting"] += bool(fits)
+
+    def obstacle(self, shards: str, sizes: Sizes) -> str:
+        """Why the model does not admit a mesh; "" where it does."""
+        if sizes["pipeline"] > self.job.model.layers:
+            return f"pipeline {sizes['pipeline']}: {self.job.model.layers} layers"
+        pattern = self.pattern(shards, sizes)
+        if isinstance(pattern, str):
+            return pattern
+        for axes, most in pattern.strictest.items():
+            n = prod([sizes[axis] for axis in axes])
+            if most % n:
+                what = next(one for one in pattern.limits[axes] if one[1] % n)
+                return f"{_over(axes, sizes)} does not divide {_named(*what)}"
+        return self.links.obstacle(sizes)
+
+    def _microbatches(
+        self, shards: str, sizes: dict[str, int]
+    ) -> Iterator[tuple[float, int]]:
+        """Least time and microbatches, where the mesh fits in memory with so many.
+
+        Of a mesh without a pipeline the fewest: more parts move weights more often and
+        gain nothing. In a pipeline each number, as more parts shorten the bubble.
+        """
+        pattern, count, ways = (
+            self.pattern(shards, sizes),
+            sizes["pipeline"],
+            Ways(sizes),
+        )
+        shares = self.pipelines.shares(pattern, count)
+        whole = self.whole
+        some = sorted({0, min(1, count - 1), count - 1})
+        held = [self._held(shares[n], ways, whole) for n in some]
+        self.still = min(self.still, max(still for still, _, _ in held))
+        if min(held[0][0], held[-1][0]) > self.least[0] > self.capacity:
+            return
+        passes, paths = (
+            self._passes(shares, ways, whole),
+            self.pipelines.some(count).paths,
+        )
+        for many in divisors(self.job.seqs // ways(pattern.batch_axes)):
+            if not self._possible(pattern, count, many, ways):
+                continue
+            flight = [n / paths for n in self.pipelines.in_flight(count, many)]
+            total = max(
+                still + (moving + saved * flight[n]) / many
+                for n, (still, moving, saved) in zip(some, held, strict=True)
+            )
+            if total < self.least[0]:
+                self.least = total, sizes, many
+            if total <= self.capacity:
+                yield self._least(passes, many), many
+                if count == 1:
+                    return
+
+    def _possible(self, pattern: Pattern, count: int, many: int, ways) -> bool:
+        """Whether there is a schedule of so many, and experts get whole tokens."""
+        if count > 1 and (count, many) not in self.schedules:
+            try:
+                self.pipelines.stages(count, self.pipelines.enough(count, many))
+                self.schedules[count, many] = True
+            except ValueError:
+                self.schedules[count, many] = False
+        if not self.schedules.get((count, many), True):
+            return False
+        return not any(self.job.slots(many) % ways(axes) for axes in pattern.slots_axes)
+
+    def batch(self, microbatches: int) -> dict[str, float]:
+        """The share of one microbatch in an amount, by what divides it."""
+        if microbatches not in self.batches:
+            self.batches[microbatches] = self.job.batch(microbatches)
+        return self.batches[microbatches]
+
+    def _least(self, passes: list[tuple[float, ...]], many: int) -> float:
+        """Seconds that no order of the passes undercuts: the first microbatch has to
+        come to a stage, and the last has to get back from there.
+
+        Args:
+            passes: FLOPs of F, I and W by stage, of the whole batch in one.
+            many: microbatches.
+        """
+        if len(passes) == 1:
+            return sum(passes[0]) / self.peak
+        paths, fill, least = self.pipelines.some(len(passes)).paths, 0.0, 0.0
+        drains = FILLED.get(self.job.schedule, 0)
+        for each in passes:
+            least = max(least, sum(each) / paths + fill / many)
+            fill += sum(each[:drains])
+        return least / self.peak
+
+    def _passes(self, shares: list[Share], ways, batch) -> list[tuple[float, ...]]:
+        """FLOPs of F, I and W of one microbatch, stage by stage."""
+        known = {}
+        for share in shares:
+            if id(share) not in known:
+                known[id(share)] = tuple(worth(p, ways, batch) for p in share.passes)
+        return [known[id(share)] for share in shares]
+
+    def _held(self, share: Share, ways, whole) -> tuple[float, float, float]:
+        """Bytes of a stage, of the whole batch in one microbatch: what stays with more
+        of them, what gets less, and what is saved of each in flight, which does too."""
+        found = {part: worth(some, ways, whole) for part, some in share.sums.items()}
+        for part, some in share.largest.items():
+            found[part] = max((worth(one, ways, whole) for one in some), default=0.0)
+        saved, still = found.pop("saved"), sum(found.pop(part, 0.0) for part in STILL)
+        return still, sum(found.values()), saved
+
+    def _memory(
+        self, share: Share, count: int, many: int, stage: int, ways, batch
+    ) -> dict[str, float]:
+        """Bytes that a chip of a stage holds, by part, as `Step.memory` has them."""
+        sums = {part: worth(some, ways, batch) for part, some in share.sums.items()}
+        held = self.pipelines.in_flight(count, many)[stage]
+        sums["saved"] *= held / self.pipelines.some(count).paths
+        sums["saved"] += sums.pop("once")
+        for part, some in share.largest.items():
+            sums[part] = max((worth(one, ways, batch) for one in some), default=0.0)
+        return sums
+
+    def trial(
+        self, shards: str, sizes: Sizes, many: int, worst: float = inf
+    ) -> Trial | None:
+        """One mesh with its numbers; None where it takes longer than `worst`, or where
+        axes share a ring so that there is no price."""
+        pattern, count, ways = (
+            self.pattern(shards, sizes),
+            sizes["pipeline"],
+            Ways(sizes),
+        )
+        batch, paths = self.batch(many), self.pipelines.some(count).paths
+        shares, sends = (
+            self.pipelines.shares(pattern, count),
+            self.pipelines.sends(count),
+        )
+        passes = self._passes(shares, ways, batch)
+        stage = max(range(count), key=lambda n: (sum(passes[n]), sends[n]))
+        share, rounds = shares[stage], many / paths
+        own = self._memory(share, count, many, stage, ways, batch)
+        held = self.pipelines.in_flight(count, many)[stage]
+        read = 2 * rounds * worth(share.read, ways, batch)
+        both = own["state"] + own["gradients"] + own["saved"] / held * many
+        hbm = (read + 2 * both + own["weights"]) / self.bandwidth
+        if hbm > worst:
+            return None
+        network = self._network(share, sizes, ways, batch, int(rounds), worst)
+        if network is None:
+            return None
+        busy = math = sum(passes[stage]) * rounds / self.peak
+        if count > 1:
+            math = self.pipelines.seconds(count, many, passes) / self.peak
+        if math > worst:
+            return None
+        some = {0, min(1, count - 1), stage, count - 1}
+        memory = max(
+            (self._memory(shares[n], count, many, n, ways, batch) for n in some),
+            key=lambda parts: sum(parts.values()),
+        )
+        waiting = 1 - busy / math
+        return Trial(shards, sizes, many, math, hbm, network, waiting, memory)
+
+    def _network(
+        self, share: Share, sizes: Sizes, ways, batch, rounds: int, worst: float
+    ) -> float | None:
+        """Seconds of the busiest links; see `sharding.prices.Prices.lower`."""
+        inside, chips = {}, 1
+        for axis in reversed(ORDER):
+            inside[axis] = chips
+            chips *= sizes[axis]
+        busy: dict[int, float] = defaultdict(float)
+        for wire, traffic in share.traffic.items():
+            rate = self.links.rate(wire, sizes, inside)
+            if rate is None:
+                self.obstacles[f"{' and '.join(wire[1])} share a ring"] += 1
+                return None
+            hops = ways(wire[1]) - 1
+            often = {"": 1, "M": rounds, "n": hops, "Mn": rounds * hops}
+            late = rate[1] * sum(n * often[how] for how, n in traffic.runs.items())
+            nbytes = sum(
+                n / ways(axes) * batch[kind] * often[how]
+                for ((axes, kind), how), n in traffic.nbytes.items()
+            )
+            for dim, seconds in rate[0].items():
+                busy[dim] += nbytes * seconds + late
+            if max(busy.values(), default=0.0) > worst:
+                return None
+        return max(busy.values(), default=0.0)
+
+
+class Ways:
+    """Into how many parts mesh axes split something, on one mesh."""
+
+    def __init__(self, sizes: Sizes):
+        self.sizes = sizes
+        self.known: dict[Names, int] = {}
+
+    def __call__(self, axes: Names) -> int:
+        if axes not in self.known:
+            self.known[axes] = prod(self.sizes[axis] for axis in axes)
+        return self.known[axes]
+
+
+WORDS = {
+    "B": "sequences",
+    "S": "tokens of a sequence",
+    "T": "tokens of a sequence",
+    "N": "query heads",
+    "K": "KV heads",
+    "E": "experts",
+    "V": "words of the vocabulary",
+    "slots": "tokens of an expert",
+}
+
+
+def _named(dim: str, size: int) -> str:
+    return f"{size:,} {WORDS[dim]}" if dim in WORDS else f"{dim} = {size:,}"
+
+
+def _over(axes: Names, sizes: Sizes) -> str:
+    some = [axis for axis in axes if sizes[axis] > 1]
+    each = " x ".join(f"{axis} {sizes[axis]}" for axis in some)
+    total = prod(sizes[axis] for axis in some)
+    return f"{each} = {total}" if len(some) > 1 else each

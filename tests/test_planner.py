@@ -1,0 +1,176 @@
+"""The planner against `parallelism.step`: same numbers, and no better mesh anywhere."""
+
+import math
+import re
+from itertools import product
+
+import pytest
+
+from shardmath.__main__ import main
+from shardmath.mesh import Mesh
+from shardmath.networks import network
+from shardmath.parallelism import step
+from shardmath.pipeline_schedules import Times, schedule
+from shardmath.planner import ORDER, plan
+from shardmath.planner.patterns import ENOUGH, REPEATS, SHARDS, strategy
+from shardmath.planner.search import divisors, factorisations
+from shardmath.transformer import DEEPSEEK_V3, LLAMA_3_8B, Experts, Model
+
+ULYSSES = {"remat": "none", "keys": "ulysses", "seq": 2048}
+SMALL = Model("small", 6, 512, 2048, 8, 4, 64, 32_000)
+EXPERTS = Experts(16, 2, 1, 1, 64)
+SPARSE = Model("sparse", 5, 512, 256, 8, 8, 64, 32_000, experts=EXPERTS)
+
+
+def numbers(found, trial):
+    """What the planner says of a mesh, and what the derivation says."""
+    derived = found.step(trial)
+    times = derived.estimate.seconds
+    ours = [trial.lower, trial.math, trial.hbm, trial.network]
+    theirs = [derived.estimate.lower, times["math"], times["HBM"]]
+    theirs.append(times.get("network", 0.0))
+    ours.append(sum(trial.memory.values()))
+    theirs.append(derived.memory.total)
+    return ours, theirs
+
+
+@pytest.mark.parametrize(
+    ("model", "machine", "tokens", "options"),
+    [
+        ("llama 3 8b", "v5e:4x8", "512k", {}),
+        ("llama 3 8b", "h100:4x8", "1M", {"remat": "dots"}),
+        ("llama 3 405b", "h100:256x8", "4M", {"keys": "gather"}),
+        ("llama 3 405b", "h100:256x8", "4M", {"fixed": {"pipeline": 16}}),
+        ("llama 3 70b", "v5p:4x8x8", "1M", {"fixed": {"pipeline": 4, "context": 2}}),
+        ("llama 3 8b", "v5p:4x4x4*2", "64k", ULYSSES),
+        (SMALL, "gb200:16", "64k", {"fixed": {"pipeline": 2}, "schedule": "zb-h1"}),
+        (SPARSE, "h100:4x8", "1M", {"fixed": {"expert": 8, "pipeline": 2}}),
+        (SPARSE, "v5p:4x4x4", "1M", {"capacity": 1.25}),
+    ],
+)
+def test_numbers_are_those_of_the_derivation(model, machine, tokens, options):
+    """One derivation for a pattern of axes tells every mesh of that pattern."""
+    found = plan(model, machine, tokens, top=3, **options)
+    assert found.ranking
+    for trial in found.ranking:
+        ours, theirs = numbers(found, trial)
+        assert ours == pytest.approx(theirs, rel=1e-9)
+
+
+def every_mesh(model, net, seqs, seq):
+    """All meshes by brute force: (bound, what it is), of those that fit."""
+    for shards, names in SHARDS.items():
+        axes = [a for a in ORDER if a in (*names, "pipeline")]
+        axes = [a for a in axes if a != "expert" or model.experts]
+        for sizes in factorisations(net.chips, len(axes)):
+            some = {a: n for a, n in zip(axes, sizes, strict=True) if n > 1}
+            for many in divisors(seqs):
+                try:
+                    one = step(
+                        strategy(shards, tuple(some), "ring"), model,
+                        Mesh(net, some or {"data": 1}), seqs, seq,
+                        attention="causal", microbatches=many,
+                    )  # fmt: skip
+                    bound = one.estimate.lower
+                except ValueError:
+                    continue
+                if one.memory.fits:
+                    yield bound, (shards, some, many)
+                    if "pipeline" not in some:
+                        break  # more parts of the batch only move more
+
+
+@pytest.mark.parametrize(
+    ("model", "machine", "seqs"),
+    [(SMALL, "v5e:4x4", 16), (SMALL, "h100:2x8", 8), (SPARSE, "v5e:2x4", 8)],
+)
+def test_no_mesh_is_better(model, machine, seqs):
+    """Against every mesh that `step` can derive, one by one."""
+    net = network(machine)
+    found = plan(model, machine, seqs * 1024, 1024)
+    least, mesh = min(every_mesh(model, net, seqs, 1024), key=lambda one: one[0])
+    assert found.best.lower == pytest.approx(least, rel=1e-9), mesh
+
+
+@pytest.mark.parametrize("name", REPEATS)
+@pytest.mark.parametrize("stages", [2, 4, 8])
+def test_a_schedule_repeats_itself(name, stages):
+    """So that a pipeline of many microbatches is told from one of few."""
+    places = stages * (2 if name == "zb-v" else 1)
+    for work in ((), (0.9, *[1] * (places - 2), 1.3)):
+        times = Times(1, 2.1, 0.9, work=work)
+        few, many = (
+            schedule(name, stages, n, times=times)
+            for n in (ENOUGH * stages, 8 * stages)
+        )
+        longest = max(many.busy) / many.microbatches
+        more = (many.microbatches - few.microbatches) * longest
+        assert few.seconds + more == pytest.approx(many.seconds, rel=1e-9)
+        assert few.in_flight == many.in_flight
+
+
+def test_every_factorisation_once():
+    for n, slots in product((1, 12, 64), (1, 2, 4)):
+        found = list(factorisations(n, slots))
+        assert len(found) == len(set(found))
+        assert all(math.prod(one) == n for one in found)
+        powers = {1: 0, 64: 6}
+        if n in powers:
+            assert len(found) == math.comb(powers[n] + slots - 1, slots - 1)
+
+
+def test_why_not():
+    found = plan("llama 3 70b", "v5p:4x4x8", "1M")
+    assert found.why_not(tensor=16) == "tensor 16 does not divide 8 KV heads"
+    assert found.why_not(pipeline=128) == "pipeline 128: 80 layers"
+    assert "needs" in plan(LLAMA_3_8B, "v5e:2x2", "64k").why_not(zero=4)
+    assert found.why_not(**found.best.axes).startswith("it is")
+    assert "times as long: " in found.why_not(fsdp=2, pipeline=64)
+
+
+def test_where_nothing_fits_the_nearest_is_said():
+    found = plan("llama 3 405b", "h100:8x8", "1M")
+    assert not found.ranking
+    with pytest.raises(ValueError, match="no mesh fits") as error:
+        _ = found.best
+    more = next(line for line in found.nearest if "chips fit" in line)
+    chips = int(more.split()[0].replace(",", ""))
+    assert plan("llama 3 405b", f"h100:{chips // 8}x8", "1M").ranking
+    assert not plan("llama 3 405b", f"h100:{chips // 16}x8", "1M").ranking
+    assert str(error.value).endswith(found.nearest[-1])
+    tight = plan("llama 3 8b", "v5e:4x4", 2**17, 8192, remat="none")
+    assert "remat 'full' fits" in tight.nearest
+
+
+@pytest.mark.parametrize(
+    ("model", "machine", "tokens", "options", "said"),
+    [
+        ("llama 9", "v5p:4x4x4", "1M", {}, "no model is called"),
+        (8, "v5p:4x4x4", "1M", {}, "model = 8"),
+        (LLAMA_3_8B, "v5p", "1M", {}, "must be written like"),
+        (LLAMA_3_8B, "v5p:3x5x7", "1M", {}, "multiples of 4"),
+        (LLAMA_3_8B, "h100:64", "1M", {}, "as in 8x8"),
+        (LLAMA_3_8B, "v5p:4x4x4", 10_000, {}, "such as 8,192"),
+        (LLAMA_3_8B, "v5p:4x4x4", "many", {}, "'4M'"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"remat": "all"}, "none, dots, full"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": {"Y": 2}}, "axis 'Y'"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": {"tensor": 3}}, "64 chips"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"top": 0}, "top = 0"),
+        (DEEPSEEK_V3, "h100:8x8", "1M", {"remat": "dots"}, "'full' alone"),
+    ],
+)
+def test_bad_input_is_quoted(model, machine, tokens, options, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        plan(model, machine, tokens, **options)
+
+
+def test_the_command_line(capsys):
+    assert main(["plan", "llama3-8b", "v5e:4x4", "--tokens", "128k"]) == 0
+    said = capsys.readouterr().out
+    found = plan("llama3-8b", "v5e:4x4", "128k")
+    assert str(found) in said
+    assert str(found.table) in said
+    assert main(["plan", "llama3-8x", "v5e:4x4", "--tokens", "128k"]) == 2
+    assert "nearest" in capsys.readouterr().err
+    assert main(["plan", "llama3-405b", "v5e:4x4", "--tokens", "128k"]) == 1
+    assert main(["plan", "llama3-8b", "v5e:4x4", "--tokens", "1M", "--fix", "x"]) == 2
