@@ -31,6 +31,12 @@ def test_what_is_no_square_of_counts_is_refused(sent):
         pictures.exchange(sent)
 
 
+@pytest.mark.parametrize("count", [-1, 1.5, "a", True])
+def test_a_count_is_refused_as_it_was_given(count):
+    with pytest.raises(ValueError, match=rf"sent\[1\]\[0\] = {count!r}: must be"):
+        pictures.exchange([[0, 2], [count, 2]])
+
+
 def test_bars_are_to_scale_and_cut_at_the_slots():
     picture = pictures.loads({"before": [8, 4, 0, 4], "after": [4, 4, 4, 4]}, slots=5)
     drawn.check(picture)
@@ -49,3 +55,9 @@ def test_bars_are_to_scale_and_cut_at_the_slots():
 def test_no_loads_are_refused(given):
     with pytest.raises(ValueError, match="must"):
         pictures.loads(given)
+
+
+@pytest.mark.parametrize("slots", [0, -3, float("nan")])
+def test_no_slots_are_refused(slots):
+    with pytest.raises(ValueError, match="slots"):
+        pictures.loads({"a": [1, 2]}, slots=slots)

@@ -1,11 +1,11 @@
 """Tokens on their way to experts: what each chip has for each other, and after."""
 
 from collections.abc import Iterator, Sequence
+from numbers import Integral
 
 from ..drawing import shapes
 from ..drawing.picture import WIDEST, Picture
 from ..drawing.theme import hue
-from ..units import whole
 
 LEFT, TOP, ROW = 64, 50, 34  # of the grid's corner, of a row
 MOST = 8  # chips
@@ -18,7 +18,7 @@ def exchange(sent: Sequence[Sequence[int]]) -> Picture:
         sent: tokens that chip i has for the experts of chip j, row by row.
 
     Raises:
-        ValueError: no square of whole numbers, or more than 8 chips.
+        ValueError: no square of whole numbers from 0, or more than 8 chips.
 
     >>> exchange([[3, 1], [2, 4]]).title
     'Tokens before the dispatch and after it'
@@ -28,7 +28,11 @@ def exchange(sent: Sequence[Sequence[int]]) -> Picture:
     if not 2 <= n <= MOST or any(len(row) != n for row in rows):
         raise ValueError(f"sent = {sent!r}: must be 2 to {MOST} rows of as many")
     for i, row in enumerate(rows):
-        whole(**{f"sent[{i}][{j}]": count + 1 for j, count in enumerate(row)})
+        for j, count in enumerate(row):
+            if isinstance(count, bool) or not isinstance(count, Integral) or count < 0:
+                raise ValueError(
+                    f"sent[{i}][{j}] = {count!r}: must be a whole number from 0"
+                )
     after = [list(column) for column in zip(*rows, strict=True)]
     said = "; ".join(f"chip {i} has {_listed(row)}" for i, row in enumerate(rows))
     got = "; ".join(f"chip {j} has {_listed(row)}" for j, row in enumerate(after))

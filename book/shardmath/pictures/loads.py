@@ -22,7 +22,7 @@ def loads(
             not given.
 
     Raises:
-        ValueError: no loads, a negative one, or nothing but zeros.
+        ValueError: no loads, a negative one, nothing but zeros, or no slots above 0.
 
     >>> loads({"before": [3, 1], "after": [2, 2]}, slots=2).desc
     'before: 2 experts, the busiest has 1.5 times the mean of 2, 25.0% above 2 slots. \
@@ -35,6 +35,8 @@ after: 2 experts, the busiest has 1 times the mean of 2, 0.0% above 2 slots.'
         if min(row) < 0:
             raise ValueError(f"{name} = {row}: must hold no load below 0")
         positive(**{f"the sum of {name!r}": sum(row)})
+    if slots is not None:
+        positive(slots=slots)
     top = max(load for row in states.values() for load in row)
     said = {name: _said(name, row, slots) for name, row in states.items()}
     return Picture(
