@@ -155,6 +155,11 @@ def _no_ceiling(loads: list, f: float) -> float:
     return sum(max(0, load - slots) for load in loads) / sum(loads)
 
 
+def _rounded_down(loads: list, f: float) -> float:
+    slots = math.floor(f * sum(loads) / len(loads))
+    return sum(max(0, load - slots) for load in loads) / sum(loads)
+
+
 DROPPED = Function(
     id="13.3",
     title="Dropped",
@@ -185,6 +190,11 @@ DROPPED = Function(
             "no whole slots",
             _no_ceiling,
             "Slots are whole: the capacity is rounded up.",
+        ),
+        Slip(
+            "rounded down",
+            _rounded_down,
+            "The capacity is rounded up: an even choice would drop some otherwise.",
         ),
         Slip(
             "empty slots filled",
@@ -309,6 +319,22 @@ BIASES = Function(
             "DeepSeek-V3 moves every bias by the same step: only the sign counts.",
         ),
         Slip(
+            "in proportion to the tokens",
+            lambda biases, loads, speed: [
+                bias + speed * (sum(loads) / len(loads) - load)
+                for bias, load in zip(biases, loads, strict=True)
+            ],
+            "Every bias moves by the same step, however far its load is from the mean.",
+        ),
+        Slip(
+            "the mean moved, too",
+            lambda biases, loads, speed: [
+                bias + (-speed if load > sum(loads) / len(loads) else speed)
+                for bias, load in zip(biases, loads, strict=True)
+            ],
+            "An expert that has exactly the mean is left where it is.",
+        ),
+        Slip(
             "from zero",
             lambda biases, loads, speed: _moved([0.0] * len(loads), loads, speed),
             "A bias goes on from where it is.",
@@ -350,6 +376,12 @@ WIDTH = Number(
             "The backward pass has twice the math for the same traffic; and an expert "
             "has a gate beside its up-projection.",
         ),
+        scaled(
+            "forward math alone",
+            3,
+            "Both passes: six FLOPs a weight and token for four exchanges.",
+        ),
+        scaled("an n-th at home", 7 / 8, "The task leaves the factor out."),
         scaled(
             "the dispatch alone, or one byte a value",
             1 / 2,
@@ -408,7 +440,23 @@ CUBE = Number(
             1 / 3,
             "Every part has to travel along all three sides.",
         ),
-        scaled("one direction", 2, "A ring is used both ways round."),
+        scaled(
+            "one direction, or four hops",
+            2,
+            "A ring is used both ways round, so that four hops are the most, and two "
+            "the mean.",
+        ),
+        scaled(
+            "one way round",
+            4,
+            "Used both ways round, a ring has two links a chip and half the hops.",
+        ),
+        scaled(
+            "hops to the others alone",
+            8 / 7,
+            "An eighth of the parts has no way to go along a side: the mean over all "
+            "eight positions is two hops.",
+        ),
         scaled(
             "one copy, or an eighth of the tokens",
             1 / 8,
@@ -513,8 +561,9 @@ ALL_OF_THEM = Sharded(
         to nearly all experts, so that there is no point in choosing.
 
         **Wanted** the function that every device runs, returning its tokens of
-        $y_b = \sum_e g_{be}\,z_b w_e$: exactly two AllGathers, of $4BD$ and $4BE$
-        bytes, and one ReduceScatter of $4BF$.
+        $y_b = \sum_e g_{be}\,z_b w_e$: exactly one AllGather, of $4BD$ bytes, one
+        AllToAll of $4BE$, since a device needs the gates of its own experts alone, and
+        one ReduceScatter of $4BF$.
     """,
     stub="def weighted(z, gates, w): ...",
     mesh=EIGHT,
@@ -524,7 +573,7 @@ ALL_OF_THEM = Sharded(
     spec=_weighted,
     collectives=lambda z, gates, w: [
         Collective("all_gather", ("X",), 4 * math.prod(z), 8),
-        Collective("all_gather", ("X",), 4 * math.prod(gates), 8),
+        Collective("all_to_all", ("X",), 4 * math.prod(gates), 8),
         Collective("reduce_scatter", ("X",), 4 * z[0] * w[2], 8),
     ],
     slips=(
@@ -534,25 +583,33 @@ ALL_OF_THEM = Sharded(
             "Experts stay, tokens travel: gathering weights is FSDP.",
         ),
         Slip(
-            "sum, then slice",
+            "gates gathered",
             lambda z, gates, w: [
                 Collective("all_gather", ("X",), 4 * math.prod(z), 8),
                 Collective("all_gather", ("X",), 4 * math.prod(gates), 8),
+                Collective("reduce_scatter", ("X",), 4 * z[0] * w[2], 8),
+            ],
+            "A device throws seven eighths of these gates away: it needs those of its "
+            "own experts.",
+        ),
+        Slip(
+            "sum, then slice",
+            lambda z, gates, w: [
+                Collective("all_gather", ("X",), 4 * math.prod(z), 8),
+                Collective("all_to_all", ("X",), 4 * math.prod(gates), 8),
                 Collective("all_reduce", ("X",), 4 * z[0] * w[2], 8),
             ],
             "Every device gets the whole sum and throws most of it away.",
         ),
     ),
-    hint="Gather tokens and gates, keep the gates of your own experts "
-    "(`jax.lax.axis_index`), scatter the sum over the tokens.",
+    hint="Gather the tokens; cut the gates up by experts and join them by tokens; "
+    "scatter the sum over the tokens.",
     solution="""
         ```python
         def weighted(z, gates, w):
             z = jax.lax.all_gather(z, "X", axis=0, tiled=True)
-            gates = jax.lax.all_gather(gates, "X", axis=0, tiled=True)
-            first = jax.lax.axis_index("X") * w.shape[0]
-            own = jax.lax.dynamic_slice_in_dim(gates, first, w.shape[0], axis=1)
-            y = jnp.einsum("be,bd,edf->bf", own, z, w)
+            gates = jax.lax.all_to_all(gates, "X", 1, 0, tiled=True)  # [B, E_X]
+            y = jnp.einsum("be,bd,edf->bf", gates, z, w)
             return jax.lax.psum_scatter(y, "X", scatter_dimension=0, tiled=True)
         ```
     """,
@@ -560,7 +617,7 @@ ALL_OF_THEM = Sharded(
 
 
 def _score_shapes(rng):
-    return ((16 * rng.randint(2, 6), rng.choice([24, 40, 72])),)
+    return ((16 * rng.randint(12, 20), rng.choice([24, 40, 72])),)
 
 
 def _best_counts(scores):
@@ -596,8 +653,8 @@ COUNTED = Sharded(
         Slip(
             "choices gathered",
             lambda scores: [Collective("all_gather", ("X",), 4 * scores[0], 8)],
-            "One choice a token is less than all scores, but its own tokens a device "
-            "can count at home.",
+            "One choice a token is less than all scores, but it grows with the batch; "
+            "counts do not.",
         ),
     ),
     hint="Count your own, then add up.",
@@ -659,6 +716,11 @@ NODES = Function(
                 (m - 1) * (1 - (1 - 1 / m) ** k),
             ],
             "The k experts are all different, so a node is missed a little less often.",
+        ),
+        Slip(
+            "own node over the cards",
+            lambda m, E, k: [_nodes(m, E, k)] * 2,
+            "A copy for the token's own node crosses no card.",
         ),
         Slip(
             "own node counted out as a whole",
@@ -780,7 +842,14 @@ FSDP_TOKENS = Number(
             2,
             "A ring sends both ways round.",
         ),
-        scaled("one side", 3, "Three sides of the torus work at once."),
+        scaled(
+            "one side, or forward math alone",
+            3,
+            "Three sides of the torus work at once; both passes compute, six FLOPs a "
+            "weight and token.",
+        ),
+        scaled("one link", 6, "Three sides, and both ways round each."),
+        scaled("full remat", 6 / 8, "Nothing is computed again: six FLOPs, not eight."),
     ),
     hint="Three times two bytes of every weight; six FLOPs of every active one and "
     "token.",
@@ -859,6 +928,16 @@ CARGO = Function(
             "weights gathered once",
             _cargo_with(4, 1),
             "Weights are gathered for both passes, and gradients scattered.",
+        ),
+        Slip(
+            "nothing computed again",
+            lambda E, k, D, F, t, remat: _cargo(E, k, D, F, t, False),
+            "Under full remat tokens go there and back once more: six times.",
+        ),
+        Slip(
+            "two matrices, or no scatter",
+            _cargo_with(4, 2),
+            "Three matrices of each expert; two gathers, and a scatter of gradients.",
         ),
         Slip(
             "experts in use",
