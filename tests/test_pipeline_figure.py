@@ -9,6 +9,7 @@ import pytest
 
 from shardmath import figures
 from shardmath.figures.pipeline import SCHEDULES, SHOWN
+from shardmath.live.still import first_answers
 from shardmath.pipeline_schedules import NAMES, schedule, timeline
 
 FIGURE = figures.find("pipeline")
@@ -77,3 +78,9 @@ def test_what_is_not_there_is_refused_in_words():
     drawing = FIGURE.draw(name="DualPipe", stages=8, microbatches=8)
     assert drawing.data == {"pipeline": None}
     assert drawing.summary.startswith("DualPipe needs an even number of stages")
+
+
+def test_a_page_carries_every_schedule_though_the_figure_plays():
+    """The steps of what plays bound the control that plays, and no other."""
+    settings = [json.loads(key) for key in first_answers("pipeline", {})]
+    assert [one[0] for one in settings[: len(SCHEDULES)]] == list(SCHEDULES)

@@ -92,7 +92,7 @@ def first_answers(name: str, params: dict[str, str | int]) -> dict[str, dict]:
     first = figure.control(figure.first)
     values = first.options if isinstance(first, Choice) else first.stops
     last = figure.draw(**start).last
-    if last is not None:
+    if last is not None and isinstance(first, Slider) and first.play:
         values = [value for value in values if value <= last]
     moved = [start | {first.name: value} for value in values]
     moved += [start | dict(preset) for preset in figure.presets.values()]
