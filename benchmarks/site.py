@@ -58,8 +58,9 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 def documents(entry: dict) -> list[str]:
-    """Every document of the table of contents."""
-    found = [entry[key] for key in ("root", "file") if key in entry]
+    """The place of every document of the table of contents."""
+    found = ["index"] if "root" in entry else []
+    found += [entry["file"]] if "file" in entry else []
     for key in ("parts", "chapters", "sections"):
         for child in entry.get(key, []):
             found += documents(child)

@@ -35,7 +35,7 @@ chips
 facts
 drawing
 tables guess
-units checks
+units checks elsewhere
 """  # top floor first; rooms beside each other do not know of each other
 FLOOR = {
     room: -height

@@ -14,19 +14,15 @@ from pathlib import Path
 import nbformat
 from nbformat.v4 import new_code_cell
 
+from shardmath.elsewhere import setup_cell
+
 TO = Path("_build", "colab")
-LACKING = ("anywidget", "filelock", "flatbuffers", "platformdirs")
 
 
 def carried(notebook, address: str):
     """A copy of `notebook` with the cell in front that fetches what it needs."""
     copy = nbformat.from_dict(notebook)
-    install = (
-        "# Once in a new session: this book's package, and what it needs beside JAX.\n"
-        f"%pip install --quiet --no-deps {address}\n"
-        f"%pip install --quiet {' '.join(LACKING)}"
-    )
-    copy.cells.insert(0, new_code_cell(install, id="install"))
+    copy.cells.insert(0, new_code_cell(setup_cell(address), id="install"))
     return copy
 
 

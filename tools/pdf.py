@@ -341,6 +341,7 @@ def main(site: str = "_build/html", file: str = "_build/shardmath.pdf") -> None:
         yaml.safe_load((ROOT / name).read_text("utf-8"))
         for name in ("_toc.yml", "_config.yml")
     )
+    toc["root"] = "index"  # where the site has its front page
     whole = Path(site).parent / "shardmath.html"
     with sync_playwright() as playwright:
         path = find_chromium(playwright)

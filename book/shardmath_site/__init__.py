@@ -4,6 +4,7 @@ import hashlib
 from pathlib import Path
 
 from . import (
+    builder,
     folding,
     formulas,
     guesses,
@@ -13,6 +14,7 @@ from . import (
     numbering,
     pages,
     policy,
+    sharing,
     trim,
     units,
 )
@@ -26,6 +28,7 @@ def setup(app):
     # A digest of this package and of _static: a change of them builds all pages anew.
     app.add_config_value("shardmath_site_digest", "", "env")
     app.connect("config-inited", _configure)
+    builder.setup(app)
     folding.setup(app)
     formulas.setup(app)
     guesses.setup(app)
@@ -35,6 +38,7 @@ def setup(app):
     numbering.setup(app)
     pages.setup(app)
     policy.setup(app)
+    sharing.setup(app)
     trim.setup(app)
     units.setup(app)
     setup_live(app)

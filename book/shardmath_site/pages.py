@@ -1,4 +1,4 @@
-"""What a page's HTML needs beyond the theme: a description, sized images, a start."""
+"""What a page's HTML needs beyond the theme: a description, sized images."""
 
 import re
 from functools import cache
@@ -14,19 +14,6 @@ IMAGE = re.compile(r'<img (?=[^>]*src="[^"]*_images/([^"]+)")')
 PLAIN_CODE = re.compile(r'<span class="(?:n|nn|nx|o|p|w)">([^<]*)</span>|<span></span>')
 VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')
 EMPTY_HEADER = re.compile(r'<th class="head[^"]*">(?:<p></p>)?</th>')
-REDIRECT = """<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>{title}</title>
-<meta name="description" content="{title}">
-<meta http-equiv="refresh" content="0; url={start}">
-<link rel="canonical" href="{start}">
-<link rel="icon" href="_static/{icon}">
-</head>
-<body><main><h1>{title}</h1><p><a href="{start}">Open the book</a></p></main></body>
-</html>
-"""
 
 
 def describe(doctree):
@@ -87,17 +74,7 @@ def _size(image):
     return f'<img {place}loading="lazy" decoding="async" '
 
 
-def _write_start(app, exception):
-    """The root document lives in ``book/``: the site's top leads there."""
-    if exception is None and app.builder.format == "html":
-        start = app.builder.get_target_uri(app.config.root_doc)
-        icon = Path(app.config.html_favicon).name
-        page = REDIRECT.format(title=app.config.html_title, start=start, icon=icon)
-        Path(app.outdir, "index.html").write_text(page, encoding="utf-8")
-
-
 def setup(app):
-    """Add to every page's context; write the start when all is built."""
+    """Add to every page's context."""
     app.connect("html-page-context", _complete_context)
     app.connect("html-page-context", _defer_scripts, priority=950)
-    app.connect("build-finished", _write_start)

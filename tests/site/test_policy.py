@@ -9,7 +9,7 @@ from written import CHAPTERS, visit
 from shardmath_site.policy import guarded
 
 EXERCISES = CHAPTERS[0].replace("chapters", "exercises")
-KINDS = ["index.html", "book/index.html", CHAPTERS[0], EXERCISES, "search.html"]
+KINDS = ["index.html", "404.html", CHAPTERS[0], EXERCISES, "search.html"]
 KINDS += ["book/notation.html", "book/hardware.html", "book/references.html"]
 REPORTS = """window.reports = [];
 addEventListener("securitypolicyviolation", (e) =>

@@ -13,8 +13,9 @@ VOID = {"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wb
 
 
 def documents(entry: dict) -> list[str]:
-    """Every document that a table of contents names, in reading order."""
-    found = [entry[key] for key in ("root", "file") if key in entry]
+    """The place of every document of a table of contents, in reading order."""
+    found = ["index"] if "root" in entry else []
+    found += [entry["file"]] if "file" in entry else []
     for key in ("parts", "chapters", "sections"):
         for child in entry.get(key, []):
             found += documents(child)
