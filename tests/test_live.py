@@ -169,3 +169,10 @@ def test_notation_is_typeset():
     text = block("sharded_matmul", {})
     assert "A[B<sub>X</sub>, D] · W[D<sub>X</sub>, F] → C[B<sub>X</sub>, F]" in text
     assert "A[B<tspan" in text
+
+
+def test_a_figure_that_plays_may_begin_with_a_list():
+    """The last step bounds the steps alone, not what is chosen from."""
+    first = figures.find("pipeline").first
+    found = first_answers("pipeline", {})
+    assert len(found) >= len(figures.find("pipeline").control(first).options)
