@@ -6,7 +6,7 @@ best way for every other state, so that a matmul needs three, whatever its plans
 """
 
 import heapq
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise, permutations, product
 from math import prod
@@ -123,7 +123,17 @@ def way(
     )
     still = kept.union(*fixed)
     moving = [axis for axis in axes if axis not in still]
-    found = routes(part, moving, targets=[(there, left)], backwards=backwards)
+    ends = (there, left), (here, sums)
+    start, end = ends if backwards else ends[::-1]
+    steps = _plain(part, start, end, moving)
+    if steps is None:
+        runs = _together(start, end)
+        less = {axis for run in runs.values() for axis in run[1:]}
+        one = _fused(part, runs, less)
+        goal = _short(there, less), _short((left,), less)[0]
+        usable = [axis for axis in moving if axis not in less]
+        found = routes(one, usable, targets=[goal], backwards=backwards)
+        steps = tuple(_spelt(step, part, runs) for step in found.changes(goal))
 
     def whole(state: ShardedArray) -> ShardedArray:
         axes = zip(fixed, state.placed, strict=True)
@@ -134,8 +144,85 @@ def way(
 
     return tuple(
         replace(step, before=whole(step.before), after=whole(step.after))
-        for step in found.changes((there, left))
+        for step in steps
     )
+
+
+def _together(start: State, end: State) -> dict[str, Names]:
+    """Axes that go the same way, by the first of them: of open sums those that are to
+    split one dimension, and those that are to split none."""
+    (_, open_), (after, left) = start, end
+    found = [axes for axes in after if len(axes) > 1 and set(axes) <= set(open_)]
+    used = {axis for axes in after for axis in axes}.union(left)
+    rest = tuple(axis for axis in open_ if axis not in used)
+    return {axes[0]: axes for axes in (*found, rest) if len(axes) > 1}
+
+
+def _short(placed: Placed, less: Collection[str]) -> Placed:
+    return tuple(tuple(axis for axis in axes if axis not in less) for axes in placed)
+
+
+def _fused(
+    array: ShardedArray, runs: Mapping[str, Names], less: Collection[str]
+) -> ShardedArray:
+    """`array` on a mesh on which each of `runs` is one axis."""
+    mesh = (
+        (name, array.ways(runs[name]) if name in runs else size)
+        for name, size in array.mesh
+        if name not in less
+    )
+    return replace(
+        array,
+        placed=_short(array.placed, less),
+        unreduced=_short((array.unreduced,), less)[0],
+        mesh=tuple(mesh),
+    )
+
+
+def _spelt(step: Change, array: ShardedArray, runs: Mapping[str, Names]) -> Change:
+    """A step on such a mesh, on that of `array`."""
+
+    def axes(some: Names) -> Names:
+        return tuple(a for axis in some for a in runs.get(axis, (axis,)))
+
+    def state(one: ShardedArray) -> ShardedArray:
+        sums = axes(one.unreduced)
+        in_order = tuple(name for name, _ in array.mesh if name in sums)
+        return array.moved(tuple(map(axes, one.placed)), in_order)
+
+    over = axes(step.axes)
+    if step.op == "all_reduce":
+        over = tuple(name for name, _ in array.mesh if name in over)
+    return Change(state(step.before), state(step.after), step.op, over)
+
+
+def _plain(
+    array: ShardedArray, start: State, end: State, axes: Collection[str]
+) -> tuple[Change, ...] | None:
+    """The best way where it needs no search; None where it does.
+
+    Gathering one dimension sends what is missing and no more. Where every axis is that
+    of a sum, so that no copies lie idle, each sum is scattered to the dimension that
+    its axes are to split, and what is left of it is added up.
+    """
+    (before, open_), (after, left) = start, end
+    split = [d for d, there in enumerate(before) if there]
+    wanted = [d for d, there in enumerate(after) if there]
+    if left or len(split) + len(wanted) > 1:
+        return None
+    if not open_:
+        if wanted or not split:
+            return None
+        here, there = array.moved(before), array.moved(after)
+        return (Change(here, there, "all_gather", before[split[0]]),)
+    first = after[wanted[0]] if wanted else ()
+    if split or not set(axes) <= set(open_) or not set(first) <= set(open_):
+        return None
+    rest = tuple(axis for axis in open_ if axis not in first)
+    places = array.moved(before, open_), array.moved(after, rest), array.moved(after)
+    scatter = Change(places[0], places[1], "reduce_scatter", first)
+    add = Change(places[1], places[2], "all_reduce", rest)
+    return (scatter,) * bool(first) + (add,) * bool(rest)
 
 
 def _common(one: Names, other: Names) -> Names:
