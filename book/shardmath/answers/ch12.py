@@ -93,6 +93,7 @@ MICROBATCHES = Number(
     """,
     stub="microbatches = ...",
     unit="microbatches",
+    rtol=0,
     expected=lambda: next(
         M
         for M in range(24, 10_000, 24)
@@ -170,6 +171,7 @@ HELD = Number(
             "Stage 0 holds nine. Stage 3 is nearer the end.",
         ),
         scaled("one fewer", 5 / 6, "The one that it works on is held, too."),
+        scaled("one more", 7 / 6, "Stages are counted from 0: p − s, without + 1."),
         scaled(
             "the stream whole",
             8,
@@ -504,6 +506,22 @@ PIPE = Sharded(
             ],
             "The next microbatch can enter as soon as the first stage is free.",
         ),
+        Slip(
+            "one microbatch at a time, seven hops",
+            lambda x, w: [
+                Collective("permute", ("P",), 4 * x[1] * x[2], 8, times=7 * x[0]),
+                Collective("all_reduce", ("P",), 4 * x[0] * x[1] * x[2], 8),
+            ],
+            "Each microbatch passes alone. The next can follow a tick behind it.",
+        ),
+        Slip(
+            "no microbatches",
+            lambda x, w: [
+                Collective("permute", ("P",), 4 * x[0] * x[1] * x[2], 8, times=7),
+                Collective("all_reduce", ("P",), 4 * x[0] * x[1] * x[2], 8),
+            ],
+            "All of the batch at once keeps one stage busy at a time.",
+        ),
     ),
     hint="A loop over M + 7 ticks: the first stage takes microbatch i, the others what "
     "arrived. What the last stage has made from tick 7 on is the result; the others "
@@ -623,6 +641,11 @@ STEP = Number(
             "A step has 6 FLOPs a param and token.",
         ),
         Slip(
+            "computed again",
+            lambda right: right * 4 / 3,
+            "Nothing is computed again: 6 FLOPs a param and token, not 8.",
+        ),
+        Slip(
             "sparse peak",
             lambda right: right / 2,
             "Ordinary matrices run at the dense rate.",
@@ -643,9 +666,8 @@ STEP = Number(
 
 
 def _published() -> float:
-    W, both = 0.48 / 15, 14.00 / 97
-    I = (1.99 - 8 * W) / 23
-    return 7 * (both + I + W - 3 * W)
+    F_and_B, I, W = 14.00 / 97, 1.99 / 23, 0.48 / 23
+    return 7 * (F_and_B + I + W - 3 * W)
 
 
 PUBLISHED = Number(
@@ -654,10 +676,11 @@ PUBLISHED = Number(
     points=2,
     task=r"""
         **Given** what DeepSeek published of a step on its other network: 1.13 s of
-        single forward passes, 1.99 s of single backward passes, 0.48 s of gradients of
-        weights, 14.00 s of pairs. The first of its 16 stages does 23 single forward
-        passes, 97 pairs, 8 whole backward passes, 15 gradients of inputs and 15 of
-        weights. The 1.99 s hold the whole backward passes and the gradients of inputs.
+        forward passes, 1.99 s of gradients of inputs, 0.48 s of gradients of weights,
+        14.00 s of pairs. The first of its 16 stages does 97 pairs. Outside of them it
+        does 23 forward passes, 8 whole backward passes, 15 gradients of inputs and 15
+        of weights. A whole backward pass counts once under the gradients of inputs, and
+        once under those of weights.
 
         **Wanted** the bubble by the closed form of DualPipe, in seconds. They measured
         2.03 s.
@@ -667,9 +690,19 @@ PUBLISHED = Number(
     expected=_published,
     slips=(
         Slip(
-            "backward passes all whole",
-            lambda right: 7 * (14.00 / 97 + 1.99 / 23 - 3 * 0.48 / 15),
-            "Fifteen of the 23 backward passes make the gradient of the input alone.",
+            "weights apart alone",
+            lambda right: 7 * (14.00 / 97 + 1.99 / 23 - 2 * 0.48 / 15),
+            "The 8 whole backward passes have gradients of weights, too.",
+        ),
+        Slip(
+            "both gradients apart alone",
+            lambda right: 7 * (14.00 / 97 + 1.99 / 15 - 2 * 0.48 / 15),
+            "The 8 whole backward passes have both gradients, too.",
+        ),
+        Slip(
+            "weights in the 1.99 s",
+            lambda right: 7 * (14.00 / 97 + (1.99 - 8 * 0.032) / 23 - 2 * 0.032),
+            "The weights of whole backward passes stand under the 0.48 s here.",
         ),
         Slip(
             "15 stages to pass",
@@ -678,9 +711,7 @@ PUBLISHED = Number(
         ),
         Slip(
             "pairs as their parts",
-            lambda right: (
-                7 * (1.13 / 23 + 2 * ((1.99 - 8 * 0.032) / 23 + 0.032) - 3 * 0.032)
-            ),
+            lambda right: 7 * ((1.13 + 2 * 1.99 + 2 * 0.48) / 23 - 3 * 0.48 / 23),
             "A pair takes 14.00 s / 97, less than its parts.",
         ),
         Slip(
@@ -689,15 +720,15 @@ PUBLISHED = Number(
             "That was measured. What does the formula say?",
         ),
     ),
-    hint="Each op's seconds by its count. A whole backward pass is I + W.",
+    hint="Each op's seconds by its count. Both gradients were made 8 + 15 times.",
     solution="""
         ```python
-        W, pair = 0.48 / 15, 14.00 / 97
-        I = (1.99 - 8 * W) / (8 + 15)
+        pair, I, W = 14.00 / 97, 1.99 / (8 + 15), 0.48 / (8 + 15)
         seconds = (16 / 2 - 1) * (pair + (I + W) - 3 * W)
         ```
 
-        Half of what was measured: sends, and stages that are not even, take the rest.
+        Two thirds of what was measured: sends, and stages that are not even, may take
+        the rest.
     """,
 )
 
