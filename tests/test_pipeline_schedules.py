@@ -276,6 +276,8 @@ def test_pairs_that_cannot_be_are_refused():
     [
         (("2f2b", 4, 8), "'2f2b': a schedule is one of gpipe, 1f1b"),
         (("1f1b", 0, 8), "stages = 0: must be a whole number from 1"),
+        ((["1f1b"], 4, 8), r"\['1f1b'\]: a schedule is one of"),
+        (("1f1b", 4, 8, None, 2), "times = 2: must be `Times"),
         (("1f1b", 4, 8, 2), "1f1b has 1 chunks on a stage, not 2"),
         (("dualpipe", 4, 6), "dualpipe needs an even number of stages"),
         (("dualpipe", 3, 8), "dualpipe needs an even number of stages"),
@@ -287,11 +289,24 @@ def test_bad_input(given, said):
         schedule(*given)
 
 
+@pytest.mark.parametrize("microbatch", [0.5, "0", -1])
+def test_a_microbatch_that_is_none_is_refused(microbatch):
+    good = schedule("1f1b", 2, 1)
+    orders = (Op("F", microbatch), Op("B", 0)), good.orders[1]
+    with pytest.raises(ValueError, match="but the microbatches are 0 to 0"):
+        check(replace(good, orders=orders))
+
+
 def test_bad_times():
     with pytest.raises(ValueError, match="F = 0: must be a finite number above 0"):
         Times(F=0)
-    with pytest.raises(ValueError, match="W must be 0 or more, not -1"):
+    with pytest.raises(ValueError, match="W must be finite and 0 or more, not -1"):
         Times(W=-1)
+    for send in (float("inf"), float("nan"), -1):
+        with pytest.raises(ValueError, match="send must be finite and 0 or more"):
+            Times(send=send)
+    with pytest.raises(ValueError, match="send = None: must be a number"):
+        Times(send=None)
     with pytest.raises(
         ValueError, match="work has 3 values, but a microbatch passes 4"
     ):

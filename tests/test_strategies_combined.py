@@ -286,6 +286,14 @@ def test_times_of_a_pipeline_count_what_its_chips_wait():
             "'2f2b': a schedule is one of gpipe",
         ),
         (
+            lambda: steps(data("X"), {"X": 4}, schedule="2f2b"),
+            "'2f2b': a schedule is one of gpipe",
+        ),
+        (
+            lambda: steps(pipeline("P"), {"P": 4}).at(4),
+            "stage = 4: stages are 0 to 3",
+        ),
+        (
             lambda: steps(context("C"), {"C": 3}),
             "3 does not divide|does not divide",
         ),

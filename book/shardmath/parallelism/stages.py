@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
-from ..pipeline_schedules import Schedule, Times, schedule
+from ..pipeline_schedules import NAMES, Schedule, Times, schedule
 from ..transformer import Matmul, Model
+from ..units import quoted
 
 Stack = tuple[tuple[int, tuple[Matmul, ...]], ...]  # how many layers of each kind
 Way = tuple[str, bool, bool]  # "forward" or "backward", closed, back
@@ -114,6 +115,8 @@ def cut(
     Raises:
         ValueError: more places than layers; a schedule that is not there for these.
     """
+    if name not in NAMES:
+        raise ValueError(f"{quoted(name)}: a schedule is one of {', '.join(NAMES)}")
     if stages == 1:  # no pipeline, whatever the schedule
         name, chunks, microbatches = "1f1b", None, 1
     found = schedule(name, stages, microbatches, chunks)

@@ -240,7 +240,15 @@ class Step:
         return found
 
     def at(self, stage: int) -> "Step":
-        """The same step, seen from another stage of the pipeline."""
+        """The same step, seen from another stage of the pipeline.
+
+        Raises:
+            ValueError: there is no such stage.
+        """
+        if stage not in range(self.stages.count):
+            raise ValueError(
+                f"stage = {quoted(stage)}: stages are 0 to {self.stages.count - 1}"
+            )
         found = replace(self, stage=stage)
         vars(found).update(lines=self.lines, stages=self.stages)  # found once for all
         return found

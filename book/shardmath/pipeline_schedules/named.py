@@ -1,6 +1,6 @@
 """Schedules by name."""
 
-from ..units import whole
+from ..units import quoted, whole
 from .orders import dualpipe, gpipe, interleaved, one_f_one_b, zb_h1, zb_v
 from .schedule import EVEN, Schedule, Times
 
@@ -45,6 +45,8 @@ def schedule(
     ValueError: interleaved needs a multiple of 4 microbatches for 4 stages, not 6
     """
     chunks = chunks_of(name, stages, microbatches, chunks)
+    if not isinstance(times, Times):
+        raise ValueError(f"times = {quoted(times)}: must be `Times(F=…, I=…, W=…)`")
     if name == "interleaved":
         orders, paths = interleaved(stages, microbatches, chunks)
     else:
@@ -54,8 +56,8 @@ def schedule(
 
 def chunks_of(name: str, stages: int, microbatches: int, chunks: int | None) -> int:
     """How many chunks a stage of this schedule has; raises where there is none."""
-    if name not in NAMES:
-        raise ValueError(f"{name!r}: a schedule is one of {', '.join(NAMES)}")
+    if not isinstance(name, str) or name not in NAMES:
+        raise ValueError(f"{quoted(name)}: a schedule is one of {', '.join(NAMES)}")
     p, M = whole(stages=stages, microbatches=microbatches)
     if name == "interleaved":
         (chunks,) = whole(chunks=2 if chunks is None else chunks)

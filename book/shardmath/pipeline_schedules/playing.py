@@ -145,7 +145,7 @@ def _wrong_ops(schedule: Schedule, stage: int, order: Sequence[Op]) -> Iterator[
     for op in order:
         if op.kind not in KINDS:
             yield f"stage {stage}: {op} must be one of {', '.join(KINDS)}"
-        if not 0 <= op.microbatch < schedule.microbatches:
+        if op.microbatch not in range(schedule.microbatches):
             last = schedule.microbatches - 1
             yield f"stage {stage}: {op}, but the microbatches are 0 to {last}"
         if (stage, op.chunk) not in schedule.path(op.microbatch):

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
+from math import inf
 from typing import NamedTuple
 
-from ..units import positive
+from ..units import number, positive
 
 KINDS = {
     "F": "forward pass",
@@ -75,8 +76,9 @@ class Times:
     def __post_init__(self) -> None:
         positive(F=self.F, I=self.I)
         for name in ("W", "send"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"{name} must be 0 or more, not {getattr(self, name)}")
+            given = getattr(self, name)
+            if not 0 <= number(name, given) < inf:
+                raise ValueError(f"{name} must be finite and 0 or more, not {given}")
         if self.both is not None:
             positive(both=self.both)
         object.__setattr__(self, "work", tuple(self.work))
