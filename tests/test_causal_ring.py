@@ -76,10 +76,29 @@ def test_the_picture_shows_the_work(chips):
         assert widths == pytest.approx([184 * w / widest for w in ring.work], abs=0.06)
 
 
+@each_order
+@pytest.mark.parametrize("chips", [2, 4, 8])
+def test_the_steps_show_each_pair_once(order, chips):
+    """What is filled strongly is, over all steps, the whole triangle."""
+    shown = pictures.causal_steps(CausalRing(order, chips, 64 * chips))
+    drawn.check(shown)
+    strong = [
+        float(box.get("width"))
+        for panel in shown.panels
+        for box in drawn.elements(panel, "rect")
+        if box.get("fill-opacity") is None and box.get("fill") != "none"
+    ]
+    tokens = 4 * chips  # drawn
+    unit = 112 / tokens
+    assert sum(strong) == pytest.approx(unit * tokens * (tokens + 1) / 2, rel=0.02)
+
+
 def test_a_picture_of_no_rings_or_of_uneven_ones_is_refused():
     for rings in ((), [CausalRing("striped", n, 48) for n in (2, 4)]):
         with pytest.raises(ValueError, match="must be on one number of chips"):
             pictures.causal_load(*rings)
+    with pytest.raises(ValueError, match="a ring of 1 chips: must have 2 to 8"):
+        pictures.causal_steps(CausalRing("striped", 1, 48))
 
 
 @each_order

@@ -6,7 +6,7 @@ page.
 
 from .bars import bars
 from .behind import behind
-from .causal_load import causal_load
+from .causal_load import causal_load, causal_steps
 from .exchange import exchange
 from .gathering import gathering
 from .gpu import gpu_parts
@@ -29,6 +29,7 @@ __all__ = [
     "behind",
     "block",
     "causal_load",
+    "causal_steps",
     "exchange",
     "gathering",
     "gpu_parts",

@@ -1,4 +1,4 @@
-"""Who computes what of causal attention, and how uneven that is."""
+"""Who computes what of causal attention, in which step, and how uneven that is."""
 
 from ..causal_ring import CausalRing, loads, square
 from ..drawing.picture import Picture
@@ -6,6 +6,7 @@ from ..drawing.shapes import framed, line, written
 
 WIDTH, LEFT, SIDE = 200, 8, 184  # of a panel, its margin, its square
 TOP, ROW = 28, 18  # of the square, of a chip's bar
+SMALL = 112  # the square of one step
 
 
 def causal_load(*rings: CausalRing) -> Picture:
@@ -40,6 +41,37 @@ def causal_load(*rings: CausalRing) -> Picture:
         panels.append(framed(ring.order, said[-1], _panel(ring, over, float(most)),
                              WIDTH, _height(ring)))  # fmt: skip
     return Picture("Causal attention on a ring of chips", " ".join(said), tuple(panels))
+
+
+def causal_steps(ring: CausalRing) -> Picture:
+    """A panel for each step: what every chip computes in it, and how many work.
+
+    Args:
+        ring: on 2 to 8 chips.
+
+    Raises:
+        ValueError: on one chip, or on more than eight.
+
+    >>> from shardmath.causal_ring import CausalRing
+    >>> causal_steps(CausalRing("contiguous", 2, 64)).desc
+    'contiguous: step 1 is 2 of 2 chips at work; step 2 is 1 of 2 chips at work.'
+    """
+    n = ring.chips
+    if not 2 <= n <= 8:
+        raise ValueError(f"a ring of {n} chips: must have 2 to 8")
+    panels, said = [], []
+    for step in range(n):
+        work = sum(pairs > 0 for pairs in ring.step(step))
+        said.append(f"step {step + 1} is {work} of {n} chips at work")
+        parts = [
+            written(LEFT, 18, f"step {step + 1}", bold=True),
+            *square(ring, LEFT, TOP, SMALL, step),
+            written(LEFT, TOP + SMALL + 20, f"{work} of {n} work"),
+        ]
+        size = SMALL + 2 * LEFT, TOP + SMALL + 28
+        panels.append(framed(f"{ring.order}, step {step + 1}", said[-1], parts, *size))
+    title = f"Ring attention on {n} chips, step by step"
+    return Picture(title, f"{ring.order}: {'; '.join(said)}.", tuple(panels))
 
 
 def _height(ring: CausalRing) -> float:
