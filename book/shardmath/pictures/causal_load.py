@@ -54,7 +54,8 @@ def causal_steps(ring: CausalRing) -> Picture:
 
     >>> from shardmath.causal_ring import CausalRing
     >>> causal_steps(CausalRing("contiguous", 2, 64)).desc
-    'contiguous: step 1 is 2 of 2 chips at work; step 2 is 1 of 2 chips at work.'
+    'contiguous: in step 1, 2 of 2 chips have keys that their queries see; in step 2, \
+1 of 2 chips have keys that their queries see.'
     """
     n = ring.chips
     if not 2 <= n <= 8:
@@ -62,7 +63,9 @@ def causal_steps(ring: CausalRing) -> Picture:
     panels, said = [], []
     for step in range(n):
         work = sum(pairs > 0 for pairs in ring.step(step))
-        said.append(f"step {step + 1} is {work} of {n} chips at work")
+        said.append(
+            f"in step {step + 1}, {work} of {n} chips have keys that their queries see"
+        )
         parts = [
             written(LEFT, 18, f"step {step + 1}", bold=True),
             *square(ring, LEFT, TOP, SMALL, step),
