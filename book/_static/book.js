@@ -41,10 +41,6 @@
   addEventListener("hashchange", reveal);
   reveal();
 
-  // Search results quote their pages by fetching them, which file:// forbids.
-  if (location.protocol === "file:")
-    DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
-
   // Browsers refuse modules on file://, loudly; so they are asked for only over http.
   if (location.protocol !== "file:")
     for (const script of document.querySelectorAll("script[type='shardmath/module']"))

@@ -14,6 +14,7 @@ from . import (
     numbering,
     pages,
     policy,
+    search,
     sharing,
     trim,
     units,
@@ -38,6 +39,7 @@ def setup(app):
     numbering.setup(app)
     pages.setup(app)
     policy.setup(app)
+    search.setup(app)
     sharing.setup(app)
     trim.setup(app)
     units.setup(app)

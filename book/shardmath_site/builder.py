@@ -4,7 +4,9 @@ from sphinx.builders.html import StandaloneHTMLBuilder
 
 
 class Builder(StandaloneHTMLBuilder):
-    """Sphinx's own, but for the place of the root document."""
+    """Sphinx's own, but for the place of the root document and the search."""
+
+    search = False  # search.py has a better one
 
     def get_target_uri(self, docname, typ=None):
         """The address of a document from the site's top."""

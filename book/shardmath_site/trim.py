@@ -19,6 +19,8 @@ UNUSED = (
     "scripts/bootstrap.js",
     "vendor/fontawesome/**/*",
     "locales/**/*",
+    "searchtools.js",
+    "language_data.js",
     "images/logo_*",
     "sbt-webpack-macros.html",
     "webpack-macros.html",

@@ -75,25 +75,6 @@ def test_theme_button(page, site_url):
     assert page.evaluate(theme) == "dark"
 
 
-@pytest.mark.parametrize("scheme", ["http", "file"])
-def test_search_finds_intensity(page, site, site_url, scheme):
-    """The search needs no server, and none of others'."""
-    base = site_url if scheme == "http" else site.as_uri() + "/"
-    visit(page, f"{base}search.html?q=intensity")
-    results = page.locator("#search-results li a")
-    results.first.wait_for()
-    assert any("Notation" in text for text in results.all_inner_texts())
-
-
-def test_search_box_opens_by_keyboard(page, site_url):
-    """Control-K, a word, Enter: results."""
-    visit(page, site_url + PAGES[0])
-    page.keyboard.press("Control+k")
-    page.keyboard.type("intensity")
-    page.keyboard.press("Enter")
-    page.locator("#search-results li a").first.wait_for()
-
-
 def test_search_box_keeps_icon_and_words_apart(page, site_url):
     """In the dialog and on the page of results."""
     for name, form in ((PAGES[0], "#pst-search-dialog"), ("search.html", "main form")):
