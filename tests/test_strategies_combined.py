@@ -298,6 +298,11 @@ def test_times_of_a_pipeline_count_what_its_chips_wait():
             "3 does not divide|does not divide",
         ),
         (lambda: steps(expert("E"), {"E": 8}, SPARSE, 8, 64, capacity=0), "capacity"),
+        (
+            lambda: steps(expert("E"), {"E": 8}),
+            "toy has no experts: neither a strategy",
+        ),
+        (lambda: steps(data("X"), {"X": 8}, capacity=2), "toy has no experts"),
     ],
 )
 def test_what_cannot_be_is_said(make, message):

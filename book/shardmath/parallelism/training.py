@@ -531,6 +531,11 @@ def step(
             raise ValueError(f"{what} = {value!r}: must be one of {', '.join(known)}")
     seqs, seq, microbatches = whole(seqs=seqs, seq=seq, microbatches=microbatches)
     (capacity,) = positive(capacity=capacity)
+    if not model.experts and ("E" in strategy.stream or capacity != 1):
+        raise ValueError(
+            f"{model.name} has no experts: neither a strategy over them ("
+            f"{strategy.name}) nor a capacity ({capacity:g}) has a meaning"
+        )
     if seqs % microbatches:
         raise ValueError(f"microbatches = {microbatches} does not divide seqs = {seqs}")
     mesh_axes = axes_of(mesh)
