@@ -113,6 +113,7 @@ def test_accessible_and_fits(new_page, site_url, width):
     page.keyboard.press("Control+k")
     first = ask(page, "ring").first.bounding_box()
     field = page.locator("#pst-search-dialog form").bounding_box()
+    assert field["y"] > 0
     assert first["y"] > field["y"] + field["height"] - 1
     assert field["width"] >= first["width"] - 20  # a bar to scroll may stand beside
     assert not complaints(page, within=["dialog."])
