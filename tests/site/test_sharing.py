@@ -7,12 +7,14 @@ import struct
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
 from live_book import shows
 from nbformat.v4 import new_markdown_cell, new_notebook
 from PIL import Image, ImageChops
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import docutils_namespace
+from test_pages import complaints
 from written import CHAPTERS, PAGES, ROOT, visit, written
 
 from shardmath.drawing import shapes
@@ -48,6 +50,8 @@ def build(folder, **settings) -> None:
         cell["id"] = f"cell-{n}"
     notebook = new_notebook(cells=cells)
     (source / "chapters" / "01_rings.ipynb").write_text(json.dumps(notebook), "utf-8")
+    given = yaml.safe_load((ROOT / "_config.yml").read_text("utf-8"))
+    given = given["sphinx"]["config"]
     options = {
         "root_doc": "book/index",
         "extensions": ["myst_nb", "sphinx_book_theme", "shardmath_site"],
@@ -55,6 +59,9 @@ def build(folder, **settings) -> None:
         "html_theme": "sphinx_book_theme",
         "html_title": "Shardmath",
         "html_math_renderer": "shardmath",
+        "html_static_path": [str(ROOT / "book" / "_static")],
+        "html_css_files": given["html_css_files"],
+        "html_js_files": given["html_js_files"],
         "nb_execution_mode": "off",
         "suppress_warnings": ["toc", "myst"],
     }
@@ -138,6 +145,19 @@ def test_a_notebook_opens_in_colab_and_its_set_up_is_shown_apart(placed):
     stored = (placed / "_sources" / "chapters" / "01_rings.ipynb").read_text("utf-8")
     assert "pip" not in stored
     assert "sm-colab" not in (placed / "index.html").read_text("utf-8")
+
+
+def test_the_way_to_colab_opens_and_fits(new_page, placed):
+    """By keyboard; axe finds nothing in it, and the page grows no wider."""
+    page = new_page()
+    visit(page, (placed / "chapters" / "01_rings.html").as_uri())
+    page.locator(".sm-colab summary").press("Enter")
+    link = page.get_by_role("link", name="Open in Colab")
+    link.wait_for()
+    box = page.locator(".sm-colab > div").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 1280
+    assert not complaints(page, within=["details.sm-colab"])
 
 
 def test_the_missing_page_leads_back_from_any_depth(placed):
