@@ -26,6 +26,7 @@ class Links:
         self.network, self.order = network, order
         self._laid: dict[tuple[int, ...], str] = {}
         self._rates: dict[tuple, Rate | None] = {}
+        self._last: tuple[Sizes, Prices] | None = None
 
     def mesh(self, sizes: Sizes) -> Mesh:
         """The axes that are larger than 1, laid in order.
@@ -76,7 +77,9 @@ class Links:
         return self._rates[key]
 
     def _rate(self, op: str, axes: Names, way: str, sizes: Sizes) -> Rate | None:
-        prices = Prices(self.mesh(sizes))
+        if self._last is None or self._last[0] is not sizes:
+            self._last = sizes, Prices(self.mesh(sizes))
+        prices = self._last[1]
         n = prices.mesh.size(axes)
         one = Collective(op, axes, 1.0, n, pairs=_pairs(way, n) if way else ())
         try:

@@ -18,8 +18,9 @@ from ..parallelism import (
     tensor,
     zero,
 )
-from ..parallelism.stages import Stages, cut
+from ..parallelism.stages import Stack, Stages, cut
 from ..parallelism.training import EMBEDDING
+from ..pipeline_schedules.named import chunks_of
 from ..transformer import Model
 from .amounts import Amounts, Names, Traffic, Wire, block, of, summed, way
 
@@ -32,6 +33,9 @@ SHARDS = {  # who keeps the weights: all that share them, or each a copy
     "fsdp": ("data", "fsdp", "expert", "context", "tensor"),
     "zero": ("zero", "expert", "context", "tensor"),
 }
+
+
+Has = tuple[Stack, tuple[bool, bool], tuple]  # layers, embedding and head, and hops
 
 
 @dataclass(frozen=True)
@@ -172,20 +176,15 @@ class Pattern:
         """What axes must divide at the most: the divisor common to all of `limits`."""
         return {axes: gcd(*(n for _, n in some)) for axes, some in self.limits.items()}
 
-    def share(self, stages: Stages, stage: int) -> Share:
-        """What a stage has."""
-        key = stages.stack(stage), stages.ends(stage), tuple(stages.hops(stage).items())
-        if key not in self._shares:
-            self._shares[key] = self._share(stages, stage)
-        return self._shares[key]
+    def share(self, has: Has) -> Share:
+        """What a stage has, as a sum of blocks."""
+        if has not in self._shares:
+            self._shares[has] = self._share(*has)
+        return self._shares[has]
 
-    def _share(self, stages: Stages, stage: int) -> Share:
+    def _share(self, stack: Stack, ends: tuple[bool, bool], hops: tuple) -> Share:
         kinds = [lines for _, lines in self.job.model.stack]
-        parts = [
-            (count, self.layers[kinds.index(lines)])
-            for count, lines in stages.stack(stage)
-        ]
-        ends = stages.ends(stage)
+        parts = [(count, self.layers[kinds.index(lines)]) for count, lines in stack]
         if any(ends):
             parts.append((1, self.ends[ends]))
         sums = {
@@ -204,7 +203,7 @@ class Pattern:
             sums,
             {part: _different(some) for part, some in largest.items()},
             summed((n, one.read) for n, one in parts),
-            self._traffic(parts, stages.hops(stage)),
+            self._traffic(parts, dict(hops)),
         )
 
     def _passes(self, parts):
@@ -246,7 +245,7 @@ class Pipelines:
         self.job = job
         self._cut: dict[tuple[int, int], Stages] = {}
         self._shares: dict[tuple[Pattern, int], list[Share]] = {}
-        self._sends: dict[int, list[int]] = {}
+        self._have: dict[int, list[Has]] = {}
         self._flight: dict[tuple[int, int], tuple[float, ...]] = {}
         self._played: dict[tuple, float] = {}
 
@@ -274,17 +273,30 @@ class Pipelines:
     def shares(self, pattern: Pattern, count: int) -> list[Share]:
         """What each stage has; `count` and axes alone decide it."""
         if (pattern, count) not in self._shares:
-            stages = self.some(count)
-            found = [pattern.share(stages, stage) for stage in range(count)]
-            self._shares[pattern, count] = found
+            self._shares[pattern, count] = list(map(pattern.share, self.have(count)))
         return self._shares[pattern, count]
 
     def sends(self, count: int) -> list[int]:
         """How often each stage sends a microbatch of each path, forward and back."""
-        if count not in self._sends:
-            hops = map(self.some(count).hops, range(count))
-            self._sends[count] = [sum(one.values()) for one in hops]
-        return self._sends[count]
+        return [sum(times for _, times in hops) for _, _, hops in self.have(count)]
+
+    def have(self, count: int) -> list[Has]:
+        """Layers, ends and hops of each stage."""
+        if count not in self._have:
+            some = self.some(count)
+            self._have[count] = [
+                (some.stack(n), some.ends(n), tuple(some.hops(n).items()))
+                for n in range(count)
+            ]
+        return self._have[count]
+
+    def possible(self, count: int, microbatches: int) -> bool:
+        """Whether there is a schedule of so many microbatches."""
+        try:
+            chunks_of(self.job.schedule, count, microbatches, self.job.chunks)
+        except ValueError:
+            return count == 1
+        return True
 
     def in_flight(self, count: int, microbatches: int) -> tuple[float, ...]:
         """Microbatches whose activations each stage holds at most."""

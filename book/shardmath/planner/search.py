@@ -107,7 +107,6 @@ class Search:
         self.batches: dict[int, dict[str, float]] = {}
         self.whole = self.batch(1)
         self.failed: dict[tuple, str] = {}
-        self.schedules: dict[tuple[int, int], bool] = {}  # which of them there are
         self.counts: Counter[str] = Counter()  # of meshes: tried, admitted, fitting …
         self.obstacles: Counter[str] = Counter()  # why meshes are not admitted
         self.least = inf, {}, 0  # bytes of the mesh that comes nearest to fitting
@@ -239,13 +238,7 @@ class Search:
 
     def _possible(self, pattern: Pattern, count: int, many: int, ways) -> bool:
         """Whether there is a schedule of so many, and experts get whole tokens."""
-        if count > 1 and (count, many) not in self.schedules:
-            try:
-                self.pipelines.stages(count, self.pipelines.enough(count, many))
-                self.schedules[count, many] = True
-            except ValueError:
-                self.schedules[count, many] = False
-        if not self.schedules.get((count, many), True):
+        if not self.pipelines.possible(count, many):
             return False
         return not any(self.job.slots(many) % ways(axes) for axes in pattern.slots_axes)
 
