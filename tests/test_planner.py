@@ -2,11 +2,15 @@
 
 import math
 import re
+import shlex
 from itertools import product
 
+import drawn
 import pytest
 
+from shardmath import figures
 from shardmath.__main__ import main
+from shardmath.drawing.picture import Picture
 from shardmath.mesh import Mesh
 from shardmath.networks import network
 from shardmath.parallelism import step
@@ -15,6 +19,7 @@ from shardmath.planner import ORDER, plan
 from shardmath.planner.patterns import ENOUGH, REPEATS, SHARDS, strategy
 from shardmath.planner.search import divisors, factorisations
 from shardmath.transformer import DEEPSEEK_V3, LLAMA_3_8B, Experts, Model
+from shardmath.units import show
 
 ULYSSES = {"remat": "none", "keys": "ulysses", "seq": 2048}
 SMALL = Model("small", 6, 512, 2048, 8, 4, 64, 32_000)
@@ -162,6 +167,32 @@ def test_where_nothing_fits_the_nearest_is_said():
 def test_bad_input_is_quoted(model, machine, tokens, options, said):
     with pytest.raises(ValueError, match=re.escape(said)):
         plan(model, machine, tokens, **options)
+
+
+@pytest.mark.parametrize("name", figures.find("planner").presets)
+def test_the_page_draws_what_the_planner_says(name):
+    """Its picture fits, and its numbers and its command are those of a plan."""
+    figure = figures.find("planner")
+    drawing = figure.draw(**figure.presets[name])
+    drawn.check(Picture("planner", drawing.summary, (drawing.svg,)))
+    if name == "too few":
+        assert "chips fit" in drawing.summary
+        return
+    model, machine, _, tokens = shlex.split(drawing.data["command"])[4:8]
+    found = plan(model, machine, tokens)
+    assert drawing.data["best"] == found.best.axes
+    assert drawing.data["lower"] == found.best.lower
+    for trial, row in zip(found.ranking, drawing.readout[1:], strict=False):
+        assert show(trial.lower, "s") in row
+
+
+def test_a_shape_of_ones_own_counts_where_the_model_says_so():
+    figure = figures.find("planner")
+    own = {"model": "your own shape", "L": 8, "D": 1024, "F": 4096, "N": 8, "K": 4}
+    one, other = (figure.draw(**own | {"L": n}).data["lower"] for n in (8, 16))
+    assert other > 1.5 * one
+    large = figure.draw(**own | {"chip": "TPU v5e", "count": 8, "L": 160, "D": 32768})
+    assert large.data["best"] is None
 
 
 def test_the_command_line(capsys):

@@ -17,6 +17,7 @@ NAMES = (
     "ring_load",
     "experts",
     "pipeline",
+    "planner",
 )
 
 

@@ -111,7 +111,7 @@ class Plan:
                 return f"{mesh} fits"
             slower = found[0].lower / self.best.lower
             again = "as long" if slower < 1.005 else f"{slower:.2f} times as long"
-            return f"{mesh} takes {again}: {self.why(found[0])}"
+            return f"{mesh} takes {again}: {_why(found[0], found[0])}"
         if search.least[1]:
             return _too_large(search)
         (why, _), *_ = search.obstacles.most_common(1) or [("no such mesh", 0)]
