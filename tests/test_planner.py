@@ -133,6 +133,13 @@ def test_why_not():
     assert "times as long: " in found.why_not(fsdp=2, pipeline=64)
 
 
+def test_meshes_with_more_chunks_than_layers_are_left_out():
+    found = plan(LLAMA_3_8B, "v5e:4x8", "1M", schedule="interleaved", chunks=4)
+    assert found.ranking
+    assert "64 stages or chunks" in found.why_not(pipeline=16)
+    assert "takes" in found.why_not(pipeline=8)
+
+
 def test_where_nothing_fits_the_nearest_is_said():
     found = plan("llama 3 405b", "h100:8x8", "1M")
     assert not found.ranking
@@ -157,6 +164,8 @@ def test_where_nothing_fits_the_nearest_is_said():
         (LLAMA_3_8B, "h100:64", "1M", {}, "as in 8x8"),
         (LLAMA_3_8B, "v5p:4x4x4", 10_000, {}, "such as 8,192"),
         (LLAMA_3_8B, "v5p:4x4x4", "many", {}, "'4M'"),
+        (LLAMA_3_8B, "v5p:4x4x4", 0, {}, "a whole number from 1"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"chunks": 3}, "1 chunks"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"remat": "all"}, "none, dots, full"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": {"Y": 2}}, "axis 'Y'"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": {"tensor": 3}}, "64 chips"),
@@ -204,4 +213,8 @@ def test_the_command_line(capsys):
     assert main(["plan", "llama3-8x", "v5e:4x4", "--tokens", "128k"]) == 2
     assert "nearest" in capsys.readouterr().err
     assert main(["plan", "llama3-405b", "v5e:4x4", "--tokens", "128k"]) == 1
-    assert main(["plan", "llama3-8b", "v5e:4x4", "--tokens", "1M", "--fix", "x"]) == 2
+    words = ["plan", "llama3-8b", "v5e:4x4", "--tokens", "1M"]
+    assert main([*words, "--fix", "x"]) == main([*words, "--fix", "tensor=²"]) == 2
+    assert "tensor=²: must be like" in capsys.readouterr().err
+    assert main([*words, "--schedule", "interleaved", "--chunks", "0"]) == 2
+    assert "chunks = 0" in capsys.readouterr().err

@@ -21,6 +21,7 @@ def main(words: Sequence[str] | None = None) -> int:
             precision=args.precision,
             attention=args.attention,
             schedule=args.schedule,
+            chunks=args.chunks,
             keys=args.keys,
             fixed=dict(map(_size, args.fix)),
             top=args.top,
@@ -39,7 +40,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def _size(text: str) -> tuple[str, int]:
     axis, _, size = text.partition("=")
-    if not size.isdigit():
+    if not size.isdecimal():
         raise ValueError(f"--fix {text}: must be like tensor=8")
     return axis, int(size)
 
@@ -56,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     ours.add_argument("--precision", default="bf16")
     ours.add_argument("--attention", default="causal", help="causal, half or full")
     ours.add_argument("--schedule", default="1f1b", help="of a pipeline")
+    ours.add_argument("--chunks", type=int, help="of layers a stage, if interleaved")
     ours.add_argument("--keys", default="ring", help="ring, gather or ulysses")
     ours.add_argument(
         "--fix", action="append", default=[], metavar="AXIS=N", help="such as tensor=8"

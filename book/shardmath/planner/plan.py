@@ -12,6 +12,7 @@ from ..networks.wiring import Switch
 from ..parallelism import Memory, Step, step
 from ..parallelism.strategy import ATTENTIONS
 from ..pipeline_schedules import NAMES
+from ..pipeline_schedules import schedule as orders
 from ..tables import Table, compare
 from ..transformer import ATTENTION, REMAT, Model, flops, saved
 from ..transformer import model as find_model
@@ -234,7 +235,8 @@ def plan(
 
     Raises:
         ValueError: an unknown model or machine, tokens that are no whole number of
-            sequences, a word or size that is none of those above.
+            sequences, a word or size that is none of those above, chunks that the
+            schedule does not have.
 
     >>> print(plan("llama 3 8b", "v5p:4x4x4", "1M"))
     Llama 3.1 8B, 128 sequences of 8,192 tokens on TPU v5p 4x4x4 (64 chips), remat full
@@ -258,6 +260,7 @@ def plan(
         if value not in known:
             raise ValueError(f"{what} = {value!r}: must be one of {', '.join(known)}")
     saved(model, remat)  # says of which models this is known
+    orders(schedule, 2, 4, chunks)  # says which chunks it has
     (seq, top), (capacity,) = whole(seq=seq, top=top), positive(capacity=capacity)
     if hbm is not None:
         positive(hbm=hbm)
@@ -322,8 +325,8 @@ def _sequences(tokens: int | str, seq: int) -> int:
         (count,) = whole(tokens=count)
     except ValueError:
         raise ValueError(
-            f"tokens = {quoted(tokens)}: must be a whole number, or one such as '4M', "
-            "which is 4 · 2^20"
+            f"tokens = {quoted(tokens)}: must be a whole number from 1, or one such "
+            "as '4M', which is 4 · 2^20"
         ) from None
     if count % seq:
         near = max(1, round(count / seq)) * seq

@@ -187,6 +187,10 @@ class Search:
         """Why the model does not admit a mesh; "" where it does."""
         if sizes["pipeline"] > self.job.model.layers:
             return f"pipeline {sizes['pipeline']}: {self.job.model.layers} layers"
+        try:
+            self.pipelines.some(sizes["pipeline"])
+        except ValueError as error:  # more chunks than layers; stages that are odd
+            return str(error)
         pattern = self.pattern(shards, sizes)
         if isinstance(pattern, str):
             return pattern
