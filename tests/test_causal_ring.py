@@ -6,7 +6,7 @@ import drawn
 import pytest
 
 from shardmath import figures, pictures
-from shardmath.causal_ring import ORDERS, CausalRing
+from shardmath.causal_ring import ORDERS, CausalRing, seen
 from shardmath.drawing.picture import picture
 from shardmath.figures.ring_load import MACHINES, hop_seconds, pair_seconds
 
@@ -62,6 +62,18 @@ def test_zig_zag_is_even_in_every_step_and_contiguous_in_none_but_the_first(chip
 def test_a_ring_that_cannot_be_is_refused(given, message):
     with pytest.raises(ValueError, match=message):
         CausalRing(*given)
+
+
+def test_what_a_ring_does_not_have_is_refused():
+    ring = CausalRing("striped", 4, 16)
+    with pytest.raises(ValueError, match="step = 4: must be one of 0 to 3"):
+        ring.step(4)
+    with pytest.raises(ValueError, match="chip = -1: must be one of 0 to 3"):
+        ring.tokens(-1)
+    with pytest.raises(ValueError, match="token = 16: must be one of 0 to 15"):
+        ring.holder(16)
+    with pytest.raises(ValueError, match="in steps of 2, keys in steps of 1"):
+        seen(range(0, 8, 2), range(8))
 
 
 @pytest.mark.parametrize("chips", [2, 4, 8])

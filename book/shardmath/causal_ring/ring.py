@@ -54,10 +54,14 @@ class CausalRing:
     def tokens(self, chip: int) -> tuple[range, ...]:
         """The positions that a chip holds, in order.
 
+        Raises:
+            ValueError: no chip of the ring.
+
         >>> CausalRing("zig-zag", chips=4, seq=16).tokens(1)
         (range(2, 4), range(12, 14))
         """
         n, seq = self.chips, self.seq
+        _one_of(n, chip=chip)
         if self.order == "striped":
             return (range(chip, seq, n),)
         if self.order == "contiguous":
@@ -67,7 +71,12 @@ class CausalRing:
         return tuple(range(c * half, (c + 1) * half) for c in chunks)
 
     def holder(self, token: int) -> int:
-        """The chip that holds a position."""
+        """The chip that holds a position.
+
+        Raises:
+            ValueError: no position of the sequence.
+        """
+        _one_of(self.seq, token=token)
         return next(
             chip
             for chip in range(self.chips)
@@ -79,7 +88,12 @@ class CausalRing:
         return sum(seen(q, k) for q in self.tokens(queries) for k in self.tokens(keys))
 
     def step(self, step: int) -> tuple[int, ...]:
-        """Pairs of every chip in a step, 0 to n − 1."""
+        """Pairs of every chip in a step, 0 to n − 1.
+
+        Raises:
+            ValueError: another step.
+        """
+        _one_of(self.chips, step=step)
         return tuple(
             self.pairs(chip, (chip - step) % self.chips) for chip in range(self.chips)
         )
@@ -133,12 +147,27 @@ def seen(queries: range, keys: range) -> int:
     Args:
         queries, keys: positions, both in steps of the same size.
 
+    Raises:
+        ValueError: steps of different sizes.
+
     >>> low, high = range(4), range(4, 8)
     >>> seen(low, low), seen(high, low), seen(low, high)
     (10, 16, 0)
     """
+    if queries.step != keys.step:
+        raise ValueError(
+            f"queries in steps of {queries.step}, keys in steps of {keys.step}: must "
+            "be the same"
+        )
     first = (queries.start - keys.start) // queries.step + 1
     return _up_to(first + len(queries), len(keys)) - _up_to(first, len(keys))
+
+
+def _one_of(count: int, **named: int) -> None:
+    """Refuse a number that is not one of 0 to count − 1."""
+    ((name, value),) = named.items()
+    if value not in range(count):
+        raise ValueError(f"{name} = {value!r}: must be one of 0 to {count - 1}")
 
 
 def _up_to(end: int, most: int) -> int:
