@@ -73,7 +73,9 @@ def draw(step: int, order: str, chips: int, tokens: int, machine: str) -> Drawin
 def _readout(data: dict) -> tuple[tuple[str, ...], ...]:
     hop, n, math = data["hop_seconds"], data["steps"], data["math_seconds"]
     lockstep, mean = data["lockstep_seconds"], data["mean_seconds"]
-    here = hop * (data["step"] < n - 1)
+    last = data["step"] == n - 1
+    here = 0.0 if last else hop
+    hides = "none is left" if last else "yes" if data["hidden"] else "no"
     return (
         ("", "this step", "all steps"),
         ("busiest chip", show(max(math), "s"), show(lockstep, "s")),
@@ -81,7 +83,7 @@ def _readout(data: dict) -> tuple[tuple[str, ...], ...]:
         ("busiest over mean", f"{max(math) * n / sum(math):.2f}",
          f"{lockstep / mean:.2f}"),
         ("keys and values sent", show(here, "s"), show(hop * (n - 1), "s")),
-        ("a hop hides", "yes" if data["hidden"] else "no", ""),
+        ("a hop hides", hides, ""),
     )  # fmt: skip
 
 
