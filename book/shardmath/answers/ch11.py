@@ -76,6 +76,7 @@ MERGE = Function(
         rng.random() * 8 - 4,
     ),
     examples=((0.0, 2.0, 1.0, 1.0, 3.0, -1.0), (900.0, 1.0, 1.0, 898.0, 4.0, 2.0)),
+    rtol=1e-5,  # so that `jnp` with its float32 will do
     slips=(
         Slip(
             "sums of two scales",
@@ -99,6 +100,14 @@ MERGE = Function(
                 u1 / l1 + u2 / l2,
             ],
             "U is a sum, not yet divided by ℓ.",
+        ),
+        Slip(
+            "already divided",
+            lambda *parts: [
+                *_merge(*parts)[:2],
+                _merge(*parts)[2] / _merge(*parts)[1],
+            ],
+            "U is a sum; it is divided by ℓ once all parts are merged.",
         ),
     ),
     hint="Bring both to the larger m: multiply by e to the difference.",
@@ -243,6 +252,12 @@ RING_BYTES = Number(
             "That is so if the layer is computed again.",
         ),
         scaled("one hop", 1 / 7, "A ring of n chips takes n - 1 hops."),
+        scaled("the whole sequence", 8, "Of the tokens a chip has an eighth."),
+        scaled(
+            "an eighth in each hop",
+            1 / 8,
+            "A hop carries all keys and values that a chip then holds.",
+        ),
     ),
     hint="Seven hops of a chip's keys and values, and seven of their gradients.",
     solution="""
@@ -286,6 +301,11 @@ ULYSSES_BYTES = Number(
             "a KV head for each query head",
             64 / 40,
             "Keys and values have 8 heads, queries and results 32.",
+        ),
+        scaled(
+            "the result left out",
+            48 / 80,
+            "After attention its result goes back to the tokens, too.",
         ),
     ),
     hint="Four arrays, in three passes. A chip sends seven eighths of its part.",
@@ -404,7 +424,8 @@ HIDES = Function(
         Slip(
             "full attention",
             lambda N, K, peak, bandwidth: _hides(N, K, peak, bandwidth) / 2,
-            "In zig-zag order half of the scores of a step are computed.",
+            "Half of the scores of a step are computed. What is sent are keys and "
+            "values, all the same way.",
         ),
         Slip(
             "one FLOP for a multiply and its add",
@@ -661,8 +682,9 @@ def _partial_shapes(rng):
 def _merged(m, total, U):
     import numpy as np  # not at the top: a page judges numbers without it
 
-    scale = np.exp(m - m.max(0))
-    return (scale[..., None] * U).sum(0) / (scale * total**2).sum(0)[..., None]
+    scale = np.exp(100 * (m - m.max(0)))
+    total = 1 + total**2
+    return (scale[..., None] * U).sum(0) / (scale * total).sum(0)[..., None]
 
 
 MERGED = Sharded(
@@ -671,7 +693,8 @@ MERGED = Sharded(
     task=r"""
         **Given** one row of $m[8_Z, S]$, of $r[8_Z, S]$ and of $U[8_Z, S, H]$ on each
         device: the partial result of $S$ queries over the keys that this device holds.
-        The sum of exponentials is $\ell = r^2$, so that it is above zero.
+        Scores are large: the largest is $100\,m$. The sum of exponentials, one of them
+        $e^0$, is $\ell = 1 + r^2$.
 
         **Wanted** the function that every device runs, returning $A[S, H]$ over the
         keys of all devices, whole on each: AllReduces of $4S$, $4S$ and $4SH$ bytes, or
@@ -698,20 +721,15 @@ MERGED = Sharded(
             ],
             "Sums can be added up on the way: gather nothing.",
         ),
-        Slip(
-            "without the largest",
-            lambda m, r, U: [
-                Collective("all_reduce", ("Z",), 4 * m[1], 8),
-                Collective("all_reduce", ("Z",), 4 * U[1] * U[2], 8),
-            ],
-            "Without a common scale the exponentials of real scores overflow.",
-        ),
     ),
-    hint="The largest m by `jax.lax.pmax`; then both sums, each at that scale.",
+    hint=(
+        "The largest of all devices by `jax.lax.pmax`; then both sums, each at that "
+        "scale."
+    ),
     solution="""
         ```python
         def merged(m, r, U):
-            m, total, U = m[0], r[0] ** 2, U[0]
+            m, total, U = 100 * m[0], 1 + r[0] ** 2, U[0]
             scale = jnp.exp(m - jax.lax.pmax(m, "Z"))
             total = jax.lax.psum(scale * total, "Z")
             return jax.lax.psum(scale[:, None] * U, "Z") / total[:, None]
@@ -753,6 +771,11 @@ RING_TIME = Number(
             "n hops",
             lambda right: _RING * _HOP,
             "In the last step nothing is sent any more.",
+        ),
+        Slip(
+            "the last step left out",
+            lambda right: (_RING - 1) * max(_HOP, _MATH),
+            "The keys that the last hop brings still have to be computed with.",
         ),
         Slip(
             "nothing overlaps",
@@ -881,7 +904,11 @@ EXCHANGE = Number(
             "On a ring most bytes pass through chips on their way, and over their "
             "links.",
         ),
-        scaled("one direction", 2, "A ring has two directions."),
+        scaled(
+            "one direction, or both passes",
+            2,
+            "A ring has two directions; and forward alone is wanted.",
+        ),
         scaled(
             "one array",
             1 / 4,
