@@ -16,7 +16,7 @@ from shardmath.networks import network
 from shardmath.parallelism import step
 from shardmath.pipeline_schedules import Times, schedule
 from shardmath.planner import ORDER, plan
-from shardmath.planner.patterns import ENOUGH, REPEATS, SHARDS, strategy
+from shardmath.planner.patterns import ENOUGH, SHARDS, strategy
 from shardmath.planner.search import divisors, factorisations
 from shardmath.transformer import DEEPSEEK_V3, LLAMA_3_8B, Experts, Model
 from shardmath.units import show
@@ -97,7 +97,7 @@ def test_no_mesh_is_better(model, machine, seqs):
     assert found.best.lower == pytest.approx(least, rel=1e-9), mesh
 
 
-@pytest.mark.parametrize("name", REPEATS)
+@pytest.mark.parametrize("name", ENOUGH)
 @pytest.mark.parametrize("stages", [2, 4, 8])
 def test_a_schedule_repeats_itself(name, stages):
     """So that a pipeline of many microbatches is told from one of few."""
@@ -106,7 +106,7 @@ def test_a_schedule_repeats_itself(name, stages):
         times = Times(1, 2.1, 0.9, work=work)
         few, many = (
             schedule(name, stages, n, times=times)
-            for n in (ENOUGH * stages, 8 * stages)
+            for n in (ENOUGH[name] * stages, 8 * stages)
         )
         longest = max(many.busy) / many.microbatches
         more = (many.microbatches - few.microbatches) * longest

@@ -77,17 +77,17 @@ def block(whole: Step, stack: Stack, ends: tuple[Matmul, ...] = ()) -> Block:
     arrays += [x for m in step.moves for x in (m.change.before, m.change.after)]
     arrays += [h.array for some in step.held.values() for each in some for h in each]
     held = {part: tuple(map(_held, some)) for part, some in step.held.items()}
-    # What all layers share, such as a mask, is the part that two layers have once.
-    one = held["saved"][0]
-    twice = whole.only(tuple((2 * n, lines) for n, lines in stack))
-    two = _held(twice.held["saved"][0])
-    each = {key: two[key] - nbytes for key, nbytes in one.items()}
-    once = {key: nbytes - each[key] for key, nbytes in one.items()}
+    each, once = held["saved"][0], {}
+    if step.remat == "none":  # what two layers have once, such as a mask, all share
+        twice = whole.only(tuple((2 * n, lines) for n, lines in stack))
+        two = _held(twice.held["saved"][0])
+        once = {key: 2 * one - two[key] for key, one in each.items()}
+        each = {key: two[key] - one for key, one in each.items()}
     return Block(
         *_passes(step, step.works[: -1 if EMBEDDING in ends else None]),
         held,
-        {key: nbytes for key, nbytes in each.items() if nbytes},
-        {key: nbytes for key, nbytes in once.items() if nbytes},
+        each,
+        once,
         _held(step.read),
         _traffic(step),
         frozenset(_limits(arrays)),

@@ -11,6 +11,9 @@ from .amounts import Names, Sizes, Wire
 Rate = tuple[Mapping[int, float], float]  # seconds a byte by dimension; of a run, late
 
 
+ALIKE = {"reduce_scatter": "all_gather"}  # one is the other, backwards
+
+
 class Links:
     """Rates of collectives on one network, for axes of any size laid in one order.
 
@@ -71,6 +74,7 @@ class Links:
             inside: chips inside each axis.
         """
         op, axes, way = wire
+        op = ALIKE.get(op, op)
         key = op, way, tuple((inside[axis], sizes[axis]) for axis in axes)
         if key not in self._rates:
             self._rates[key] = self._rate(op, axes, way, sizes)

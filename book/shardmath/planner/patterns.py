@@ -28,7 +28,7 @@ from .amounts import Amounts, Names, Traffic, Wire, block, of, summed, way
 ORDER = ("data", "pipeline", "zero", "fsdp", "expert", "context", "tensor")
 # Schedules that repeat themselves: each microbatch more than ENOUGH for each stage adds
 # the time of the longest stage, and no more are in flight; `tests/test_planner.py`.
-REPEATS, ENOUGH = ("1f1b", "zb-h1", "zb-v", "dualpipe"), 3
+ENOUGH = {"1f1b": 2, "zb-h1": 2, "zb-v": 3, "dualpipe": 3}
 SHARDS = {  # who keeps the weights: all that share them, or each a copy
     "fsdp": ("data", "fsdp", "expert", "context", "tensor"),
     "zero": ("zero", "expert", "context", "tensor"),
@@ -140,14 +140,14 @@ class Pattern:
             mesh["data"] = 1
         settings = job.settings | {"schedule": "1f1b", "chunks": None}
         whole = Step(self.strategy, job.model, mesh, job.seqs, job.seq, **settings)
-        head = job.model.head_line
+        head_line = job.model.head_line
         self.layers = tuple(block(whole, ((1, lines),)) for _, lines in job.model.stack)
-        self.ends = {
-            (False, True): block(whole, (), (head,)),
-            (True, False): block(whole, (), (EMBEDDING,)),
-            (True, True): block(whole, (), (head, EMBEDDING)),
-        }
-        self.stream = whole.lines.rest(job.model.head_line.reads)
+        head, lookup = (block(whole, (), (one,)) for one in (head_line, EMBEDDING))
+        self.ends = {(False, True): (head,), (True, False): (lookup,)}
+        self.ends[True, True] = (head, lookup)
+        if job.model.tied:  # one table serves both
+            self.ends[True, True] = (block(whole, (), (head_line, EMBEDDING)),)
+        self.stream = whole.lines.rest(head_line.reads)
         self._shares: dict[tuple, Share] = {}
 
     @property
@@ -159,7 +159,7 @@ class Pattern:
     def limits(self) -> dict[Names, list[tuple[str, int]]]:
         """What axes must divide: a dimension and its size; see `Block`."""
         found: dict[Names, list[tuple[str, int]]] = defaultdict(list)
-        every = (*self.layers, *self.ends.values())
+        every = (*self.layers, *self.ends[True, True])
         for dim, size, axes in sorted(frozenset().union(*(b.limits for b in every))):
             found[axes].append((dim, size))
         return dict(found)
@@ -186,7 +186,7 @@ class Pattern:
         kinds = [lines for _, lines in self.job.model.stack]
         parts = [(count, self.layers[kinds.index(lines)]) for count, lines in stack]
         if any(ends):
-            parts.append((1, self.ends[ends]))
+            parts += [(1, one) for one in self.ends[ends]]
         sums = {
             part: summed((n, one.held[part][0]) for n, one in parts)
             for part in ("state", "weights", "gradients")
@@ -246,6 +246,7 @@ class Pipelines:
         self._cut: dict[tuple[int, int], Stages] = {}
         self._shares: dict[tuple[Pattern, int], list[Share]] = {}
         self._have: dict[int, list[Has]] = {}
+        self._possible: dict[tuple[int, int], bool] = {}
         self._flight: dict[tuple[int, int], tuple[float, ...]] = {}
         self._played: dict[tuple, float] = {}
 
@@ -263,8 +264,8 @@ class Pipelines:
 
     def enough(self, count: int, microbatches: int) -> int:
         """So few microbatches that a schedule of them tells one of `microbatches`."""
-        few = ENOUGH * count
-        return min(few, microbatches) if self.job.schedule in REPEATS else microbatches
+        each = ENOUGH.get(self.job.schedule, microbatches)
+        return min(each * count, microbatches)
 
     def some(self, count: int) -> Stages:
         """Stages of a schedule that is short, for what does not depend on it."""
@@ -292,11 +293,14 @@ class Pipelines:
 
     def possible(self, count: int, microbatches: int) -> bool:
         """Whether there is a schedule of so many microbatches."""
-        try:
-            chunks_of(self.job.schedule, count, microbatches, self.job.chunks)
-        except ValueError:
-            return count == 1
-        return True
+        key = count, microbatches
+        if key not in self._possible:
+            try:
+                chunks_of(self.job.schedule, *key, self.job.chunks)
+                self._possible[key] = True
+            except ValueError:
+                self._possible[key] = count == 1
+        return self._possible[key]
 
     def in_flight(self, count: int, microbatches: int) -> tuple[float, ...]:
         """Microbatches whose activations each stage holds at most."""

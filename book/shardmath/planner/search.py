@@ -209,34 +209,29 @@ class Search:
         Of a mesh without a pipeline the fewest: more parts move weights more often and
         gain nothing. In a pipeline each number, as more parts shorten the bubble.
         """
-        pattern, count, ways = (
-            self.pattern(shards, sizes),
-            sizes["pipeline"],
-            Ways(sizes),
-        )
+        pattern, count = self.pattern(shards, sizes), sizes["pipeline"]
+        ways, whole = Ways(sizes), self.whole
         shares = self.pipelines.shares(pattern, count)
-        whole = self.whole
         some = sorted({0, min(1, count - 1), count - 1})
         held = [self._held(shares[n], ways, whole) for n in some]
-        self.still = min(self.still, max(still for still, _, _ in held))
-        if min(held[0][0], held[-1][0]) > self.least[0] > self.capacity:
-            return
-        passes, paths = (
-            self._passes(shares, ways, whole),
-            self.pipelines.some(count).paths,
-        )
+        still = max(still for still, _, _ in held)
+        self.still = min(self.still, still)
+        if still > self.capacity and still > self.least[0]:
+            return  # no number makes it fit, nor come nearest to it
+        bounds, paths = None, self.pipelines.some(count).paths
         for many in divisors(self.job.seqs // ways(pattern.batch_axes)):
             if not self._possible(pattern, count, many, ways):
                 continue
-            flight = [n / paths for n in self.pipelines.in_flight(count, many)]
+            flight = self.pipelines.in_flight(count, many)
             total = max(
-                still + (moving + saved * flight[n]) / many
+                still + (moving + saved * flight[n] / paths) / many
                 for n, (still, moving, saved) in zip(some, held, strict=True)
             )
             if total < self.least[0]:
                 self.least = total, sizes, many
             if total <= self.capacity:
-                yield self._least(passes, many), many
+                bounds = bounds or self._bounds(self._passes(shares, ways, whole))
+                yield max(work + fill / many for fill, work in bounds), many
                 if count == 1:
                     return
 
@@ -252,22 +247,23 @@ class Search:
             self.batches[microbatches] = self.job.batch(microbatches)
         return self.batches[microbatches]
 
-    def _least(self, passes: list[tuple[float, ...]], many: int) -> float:
+    def _bounds(self, passes: list[tuple[float, ...]]) -> list[tuple[float, float]]:
         """Seconds that no order of the passes undercuts: the first microbatch has to
         come to a stage, and the last has to get back from there.
 
         Args:
             passes: FLOPs of F, I and W by stage, of the whole batch in one.
-            many: microbatches.
+
+        Returns:
+            Stage by stage what has to be done before and after, for one microbatch, and
+            what on the stage for all; of stages that do alike the last alone.
         """
-        if len(passes) == 1:
-            return sum(passes[0]) / self.peak
-        paths, fill, least = self.pipelines.some(len(passes)).paths, 0.0, 0.0
-        drains = FILLED.get(self.job.schedule, 0)
+        paths, fill = self.pipelines.some(len(passes)).paths, 0.0
+        drains, found = FILLED.get(self.job.schedule, 0), {}
         for each in passes:
-            least = max(least, sum(each) / paths + fill / many)
+            found[sum(each) / paths / self.peak] = fill / self.peak
             fill += sum(each[:drains])
-        return least / self.peak
+        return [(fill, work) for work, fill in found.items()]
 
     def _passes(self, shares: list[Share], ways, batch) -> list[tuple[float, ...]]:
         """FLOPs of F, I and W of one microbatch, stage by stage."""
