@@ -144,6 +144,15 @@ MEMORY = Function(
             "A stage has its own layers alone.",
         ),
         Slip(
+            "gradients split too",
+            lambda P, x, p, y, shards: (
+                16 * P / (x * p * y)
+                if shards == "fsdp"
+                else 2 * P / (y * p) + 14 * P / (x * y * p)
+            ),
+            "That is ZeRO-2.",
+        ),
+        Slip(
             "gradients forgotten",
             lambda P, x, p, y, shards: (
                 14 * P / (x * p * y)
@@ -197,6 +206,7 @@ TURNED = Number(
         scaled("one block", 1 / 2 / 2, "Two blocks a layer, and two passes."),
         scaled("own part sent too", 8 / 7, "A chip need not send anything to itself."),
         scaled("under full remat", 11 / 8, "Nothing is computed again here."),
+        scaled("gathered again", 10 / 8, "What was gathered is kept here."),
     ),
     hint="8 gathers and scatters a layer, each of the group's tokens times D.",
     solution="""
@@ -264,7 +274,7 @@ WHOLE = Function(
         powers of two. FSDP goes over the groups of $|Y|$ chips that tensor parallelism
         makes, and each group needs a whole sequence.
 
-        **Wanted** a function that returns the smallest $|Y| = 1, 2, 4 \\dots$ within a
+        **Wanted** a function that returns the smallest $|Y| = 1, 2, 4 \dots$ within a
         node with which every group has one; 0 if none has.
     """,
     stub="def groups_of(n, seqs, node): ...",
@@ -693,6 +703,7 @@ FED = Number(
             "FSDP gathers all of the parameters, and computes with the active ones.",
         ),
         scaled("one gather", 3, "Weights are gathered twice, gradients scattered."),
+        scaled("8 FLOPs", 8 / 6, "Nothing is computed again here."),
         scaled(
             "in fp8",
             1 / 2,
@@ -750,6 +761,11 @@ BUDGET = Number(
             "no bubble",
             lambda right: _budget(bubble=0),
             "Seven microbatches pass before the last stage starts.",
+        ),
+        Slip(
+            "gathered again",
+            lambda right: _budget(tensor_share=10 / 8),
+            "Nothing is computed again, and what was gathered is kept.",
         ),
         Slip(
             "no data axis",
