@@ -150,6 +150,8 @@ def test_where_nothing_fits_the_nearest_is_said():
     assert plan("llama 3 405b", f"h100:{chips // 8}x8", "1M").ranking
     assert not plan("llama 3 405b", f"h100:{chips // 16}x8", "1M").ranking
     assert str(error.value).endswith(found.nearest[-1])
+    alone = plan("llama 3 8b", "h100:1x1", "1M").verdict
+    assert alone.startswith("no mesh fits: one chip with")
     tight = plan("llama 3 8b", "v5e:4x4", 2**17, 8192, remat="none")
     assert "remat 'full' fits" in tight.nearest
 

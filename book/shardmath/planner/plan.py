@@ -390,8 +390,8 @@ def _too_large(search: Search) -> str:
     if not sizes:
         (why, _), *_ = search.obstacles.most_common(1) or [("no mesh", 0)]
         return f"no mesh is admitted: {why}"
-    axes = {axis: n for axis, n in sizes.items() if n > 1}
+    said = _said({axis: n for axis, n in sizes.items() if n > 1}) or "one chip"
     return (
-        f"no mesh fits: {_said(axes)} with {many:,} microbatches comes nearest and "
+        f"no mesh fits: {said} with {many:,} microbatches comes nearest and "
         f"needs {show(total, 'capacity')} of {show(search.capacity, 'capacity')}"
     )
