@@ -558,6 +558,14 @@ HEADS = Sharded(
             "A device answers for its own queries alone.",
         ),
         Slip(
+            "a sum of products of keys and values",
+            lambda Q, K, V: [
+                Collective("all_reduce", ("X",), 4 * K[0] / 2 * K[2] ** 2, 4)
+            ],
+            "Right without a softmax, which stands between Q K and V elsewhere: gather "
+            "keys and values.",
+        ),
+        Slip(
             "all heads gathered",
             lambda Q, K, V: [
                 Collective("all_gather", ("X", "Y"), 4 * math.prod(K), 8, times=2)
