@@ -8,7 +8,7 @@ from itertools import product
 import drawn
 import pytest
 
-from shardmath import figures
+from shardmath import chips, figures
 from shardmath.__main__ import main
 from shardmath.drawing.picture import Picture
 from shardmath.mesh import Mesh
@@ -16,6 +16,7 @@ from shardmath.networks import network
 from shardmath.parallelism import step
 from shardmath.pipeline_schedules import Times, schedule
 from shardmath.planner import ORDER, plan
+from shardmath.planner.machines import usual
 from shardmath.planner.patterns import ENOUGH, SHARDS, strategy
 from shardmath.planner.search import divisors, factorisations
 from shardmath.transformer import DEEPSEEK_V3, LLAMA_3_8B, Experts, Model
@@ -195,6 +196,14 @@ def test_the_page_draws_what_the_planner_says(name):
     assert drawing.data["lower"] == found.best.lower
     for trial, row in zip(found.ranking, drawing.readout[1:], strict=False):
         assert show(trial.lower, "s") in row
+
+
+def test_every_chip_of_the_page_has_a_machine_of_every_size():
+    figure = figures.find("planner")
+    for name in figure.control("chip").options:
+        for count in figure.control("count").stops:
+            machine = network(usual(chips.find(name), count))
+            assert (machine.chips, machine.chip.name) == (count, name)
 
 
 def test_a_shape_of_ones_own_counts_where_the_model_says_so():

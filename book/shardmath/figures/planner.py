@@ -25,7 +25,7 @@ CHIPS = {
     chips.CHIPS[key].name: chips.CHIPS[key]
     for key in (
         "tpu_v4", "tpu_v5e", "tpu_v5p", "tpu_v6e", "tpu_7x",
-        "a100_80gb", "h100", "h800", "h200", "b200", "gb200",
+        "h100", "h800", "h200", "b200", "gb200",
     )
 }  # fmt: skip
 RANKS = ("the best", "the 2nd best", "the 3rd best", "the 4th best", "the 5th best")
