@@ -33,8 +33,8 @@ def chapter(nodeid: str) -> str:
 
     >>> chapter("exercises/04_networks.ipynb::Cell 0")
     '04'
-    >>> chapter("tests/test_stored.py::test_prose[12_pipeline_parallelism]")
-    '12'
+    >>> chapter("tests/test_stored.py::test_prose[04_networks]")
+    '04'
     >>> chapter("tests/test_units.py::test_show[10_000]")
     ''
     """

@@ -11,7 +11,6 @@ from shardmath import chips
 from shardmath.facts import term
 from shardmath.units import show
 from shardmath_site import facts, hardware
-from shardmath_site.runtime import sources
 
 PAGE = Path(__file__).parents[1] / "book" / "hardware.md"
 EVERY_CHIP = pytest.mark.parametrize("chip", chips.ALL, ids=lambda chip: chip.id)
@@ -196,13 +195,3 @@ def test_a_fact_without_words_stops_the_build():
 def test_values_are_printed_in_full(value, text):
     assert facts.exact(value) == text
     assert number(text) == value
-
-
-def test_what_runs_in_the_page_has_every_file_of_records():
-    """Also those of sub-packages, without which an import fails there."""
-    package = Path(chips.__file__).parent
-    records = {
-        p.relative_to(package.parent).as_posix() for p in package.rglob("*.toml")
-    }
-    assert records >= {"shardmath/chips.toml"}
-    assert records <= set(sources())

@@ -76,7 +76,9 @@ RUNS = {  # target: options, and how the lines begin that it runs
     "grade": (["DIR=in here"], ["python -m shardmath.grading in here"]),
     "colab": (["FROM=git+https://x.org/y"], [r"python tools/colab.py git\+https://x"]),
     "bench": (
-        [], [BOOK, *(f"python benchmarks/{b}.py" for b in ("site", "live", "hlo"))]
+        [],
+        [BOOK]
+        + [f"python benchmarks/{b}.py" for b in ("site", "search", "live", "hlo")],
     ),
 }  # fmt: skip
 

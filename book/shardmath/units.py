@@ -87,9 +87,11 @@ def counted(number: str, unit: str) -> str:
 
     >>> counted("1", "bytes/s"), counted("1,024", "tokens"), counted("1", "s")
     ('1 byte/s', '1,024 tokens', '1 s')
+    >>> counted("1", "microbatches")
+    '1 microbatch'
     """
     if number in ("1", "-1"):
-        unit = re.sub(r"^(\w+)s\b", r"\1", unit)
+        unit = re.sub(r"^(\w+ch)es\b|^(\w+)s\b", r"\1\2", unit)
     return f"{number} {unit}".strip()
 
 

@@ -177,8 +177,9 @@ def test_a_link_from_elsewhere_opens_the_record_without_scripts(new_page, site_u
 
 def test_search_finds_the_page_by_the_name_of_a_chip(page, site_url):
     page.goto(f"{site_url}search.html?q=Trainium3")
-    result = page.locator(f"#search-results a[href*='{PAGE}']")
-    result.first.wait_for()
+    page.locator("main [role=option]").first.wait_for()
+    found = page.locator(f"main a[role=option][href*='{PAGE}']")
+    assert found.count()
 
 
 def test_is_light_and_loads_its_script_alone(site):

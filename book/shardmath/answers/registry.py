@@ -82,6 +82,7 @@ def find(question: str) -> Question:
         if record is not None:
             return record
     known = list(questions())
-    near = difflib.get_close_matches(str(question), known, cutoff=0.3) or known[:3]
+    said = re.sub(r"^(\d)\b", r"0\1", str(question))  # "1.1" is near "01.1"
+    near = difflib.get_close_matches(said, known, cutoff=0.3) or known[:3]
     nearest = ", ".join(sorted(near, key=known.index))
     raise ValueError(f"question {question!r}: no such id; the nearest are {nearest}")

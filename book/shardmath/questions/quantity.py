@@ -111,4 +111,5 @@ def _plain(unit: str) -> str:
     unit = re.sub(r"\b(?:s|secs?|seconds?)$", "s", unit)
     unit = re.sub(r"\btoks?\b", "tokens", unit)
     unit = re.sub(r"(?i)\bhertz\b", "Hz", unit)
-    return re.sub(r"(\w\w)s\b", r"\1", re.sub(r"\s", "", unit))  # plural or not
+    unit = re.sub(r"\s", "", unit)
+    return re.sub(r"(ch)es\b|(\w\w)s\b", r"\1\2", unit)  # plural or not
