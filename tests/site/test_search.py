@@ -59,7 +59,8 @@ def test_the_right_section_comes_first(dialog):
 def test_a_number_leads_to_its_formula_or_figure(dialog):
     assert ask(dialog, "1.5").first.get_attribute("href").endswith("#eq-1-5")
     href = ask(dialog, "figure 5.2").first.get_attribute("href")
-    assert "05_collectives.html#fig-" in href
+    assert "chapters/05_" in href
+    assert "#fig-" in href
 
 
 def test_both_spellings_find_the_same(dialog):
@@ -87,14 +88,14 @@ def test_by_keyboard_alone(dialog, site_url):
     assert dialog.locator(f"#{chosen}").get_attribute("aria-selected") == "true"
     assert options.first.get_attribute("id") == chosen
     dialog.keyboard.press("Enter")
-    dialog.wait_for_url("**/01_rooflines.html#the-critical-batch")
+    dialog.wait_for_url("**/01_*.html#the-critical-batch")
     assert not dialog.locator(FIELD).is_visible()
 
 
 def test_enter_takes_the_first(dialog):
     ask(dialog, "NVL72")
     dialog.keyboard.press("Enter")
-    dialog.wait_for_url("**/04_networks.html#*")
+    dialog.wait_for_url("**/04_*.html#*")
 
 
 def test_nothing_found_is_said(dialog):

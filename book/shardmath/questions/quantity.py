@@ -88,6 +88,8 @@ def _factor(given: str, unit: str) -> float | None:
     """What turns a number in the unit as typed into the base unit; None: no way."""
     if given in ("%", "percent"):
         return None if unit else 0.01
+    if not given or _plain(given) == _plain(unit):
+        return 1.0
     for word, letter in _WORDS.items():
         if f"{given} ".lower().startswith(word):
             given = letter + given[len(word) :].strip()
