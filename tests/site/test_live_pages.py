@@ -152,6 +152,36 @@ def test_the_point_is_dragged_along_the_roof(ready):
     assert slider(page).input_value() == "9"
 
 
+LIMITED = """async () => {
+    const host = document.querySelector("script[src$='/host.js']").src;
+    const { call } = await import(host.replace("host.js", "engine.js"));
+    const match = (string, limit) => {
+        const kwargs = { pattern: "(a+)+b", string }; // time doubles with each letter
+        return call("re", "fullmatch", kwargs, undefined, { limit }); };
+    const outcome = (asked) => asked.then(
+        () => "ended", ({ message, stopped }) => `${message} ${stopped}`);
+    const figure = { name: "roofline", params: { B: 1 } };
+    const asked = [
+        outcome(match("a", 60_000)),
+        outcome(match("a".repeat(60), 300)),
+        outcome(match("a".repeat(60), 200)),
+        outcome(call("shardmath.live", "answer", figure, "roofline")),
+        outcome(match("a", 200)),
+    ];
+    return Promise.all(asked); }"""
+
+
+def test_what_does_not_end_is_stopped_and_the_rest_is_asked_again(awake):
+    """By a new Python, whose start counts for nobody's limit."""
+    assert awake.evaluate(LIMITED) == [
+        "ended",
+        "Python was stopped after 0.3 s. true",
+        "Python was stopped after 0.2 s. true",
+        "ended",
+        "ended",
+    ]
+
+
 # It moves -----------------------------------------------------------------------------
 
 

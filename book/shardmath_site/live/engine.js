@@ -16,16 +16,26 @@ export function start(pack) {
 /**
  * Resolves to the value that `module.function(**kwargs)` returns in Python.
  * @param pack the modules that it needs: the name of a figure, or "ch05", whose questions
+ * @param limit ms that it may run, once Python is there and comes to it. After that this
+ *   Python is given up with all that it knew, and the error is `stopped`. The next call
+ *   starts another, which is also asked all that waited.
  */
-export async function call(module, name, kwargs, pack) {
-  return (await start(pack)).call(module, name, kwargs, pack);
+export async function call(module, name, kwargs, pack, { limit } = {}) {
+  return ask({ module, function: name, kwargs, pack }, limit);
 }
+
+const ask = async (what, limit) => (await start(what.pack)).ask(what, limit);
 
 /** Whether an answer can come at once. */
 export const running = () => Boolean(engine?.up);
 
 /** How much of what a start waits for is here. */
 export const percent = () => engine?.percent ?? 0;
+
+function stopped(limit) {
+  const error = new Error(`Python was stopped after ${limit / 1000} s.`);
+  return Object.assign(error, { stopped: true });
+}
 
 function launch(pack) {
   const waiting = new Map();
@@ -52,13 +62,21 @@ function launch(pack) {
       event.preventDefault();
       fail(event.message || "its script was refused or is missing");
     };
-    const request = (module, name, kwargs, pack) =>
+    const request = (what, limit) =>
       new Promise((answer, refuse) => {
         last += 1;
-        waiting.set(last, { answer, refuse });
-        worker.postMessage({ id: last, module, function: name, kwargs, pack });
+        waiting.set(last, { what, limit, answer, refuse });
+        worker.postMessage({ id: last, ...what, limited: Boolean(limit) });
       });
-    worker.onmessage = ({ data: { id, result, error, failed, up, percent } }) => {
+    const stop = (overdue) => {
+      worker.terminate();
+      if (engine === starting) engine = null;
+      for (const [id, { what, limit, answer, refuse }] of waiting)
+        if (id === overdue) refuse(stopped(limit));
+        else ask(what, limit).then(answer, refuse);
+      waiting.clear();
+    };
+    worker.onmessage = ({ data: { id, result, error, failed, up, percent, runs } }) => {
       if (percent !== undefined) {
         starting.percent = percent;
         return;
@@ -67,9 +85,16 @@ function launch(pack) {
       if (up) {
         clearTimeout(timer);
         starting.up = true;
-        return resolve({ call: request });
+        return resolve({ ask: request });
       }
-      const { answer, refuse } = waiting.get(id);
+      const asked = waiting.get(id);
+      if (!asked) return; // its answer was on the way when Python was stopped
+      if (runs) {
+        asked.timer = setTimeout(stop, asked.limit, id);
+        return;
+      }
+      const { answer, refuse } = asked;
+      clearTimeout(asked.timer);
       waiting.delete(id);
       if (error === undefined) answer(result);
       else refuse(new Error(error));

@@ -2,7 +2,8 @@
 // {id, result}, or {id, error} with the last line of what Python said. Before that come
 // {percent} as files arrive, and {up: true} or {failed: reason}. With `pack` in it, the
 // modules of that pack are brought first: those of a figure, or of a chapter's questions
-// ("ch05"). One that the worker is named after comes early.
+// ("ch05"). One that the worker is named after comes early. What is `limited` is told
+// when it begins to run, {id, runs: true}: whoever asked stops the worker if it must.
 
 import { LOCK, PYTHON, SIZES } from "./runtime.js";
 import { prepare, unpack, unzipped } from "./unpack.mjs";
@@ -121,10 +122,11 @@ ready.then(
   (error) => postMessage({ failed: String(error.message ?? error) }),
 );
 
-onmessage = async ({ data: { id, module, function: name, kwargs, pack } }) => {
+onmessage = async ({ data: { id, module, function: name, kwargs, pack, limited } }) => {
   const python = await ready;
   try {
     if (pack) await python.need(pack);
+    if (limited) postMessage({ id, runs: true });
     const result = python.call(module, name, JSON.stringify(kwargs));
     postMessage({ id, result: JSON.parse(result) });
   } catch (error) {
