@@ -14,6 +14,7 @@ from . import (
     numbering,
     pages,
     policy,
+    progress,
     search,
     sharing,
     trim,
@@ -39,6 +40,7 @@ def setup(app):
     numbering.setup(app)
     pages.setup(app)
     policy.setup(app)
+    progress.setup(app)
     search.setup(app)
     sharing.setup(app)
     trim.setup(app)

@@ -21,10 +21,11 @@ from shardmath.live import Still, answer
 DEFAULTS = figures.find("roofline").settings()
 NUMBERS = [q for q, record in answers.questions().items() if hasattr(record, "unit")]
 QUESTION = NUMBERS[0]
-CONF = """
+CONF = f"""
 from shardmath_site.render import setup_live as setup
 project, html_theme = "small", "basic"
-extensions = ["myst_nb", "shardmath_site.numbering"]
+extensions = ["myst_nb", "shardmath_site.numbering", "shardmath_site.progress"]
+html_static_path = ["{Path(__file__).parents[2] / "book/_static"}"]
 nb_execution_mode = "off"
 """
 SMALL = "# Small\n\nText before.\n\n```{toctree}\n:hidden:\nchapters/07_far\n```"

@@ -1,5 +1,6 @@
 """How live figures start, and how they fail: slowly, partly, without scripts."""
 
+import json
 import re
 
 from live_book import (
@@ -201,25 +202,84 @@ def test_an_answer_gets_the_graders_verdict(view):
     assert kind == "correct"
 
 
-def test_an_answer_is_kept_with_its_attempts_unless_storage_is_damaged(view):
+STORE = "shardmath.answers.v1"
+KEPT = f"() => JSON.parse(localStorage.getItem('{STORE}'))"
+
+
+def test_an_answer_is_kept_with_its_attempts_and_its_verdict(view):
+    """After a reload all is said again, without asking Python."""
     page = view()
-    type_answer(page, "1e30")
+    wrong = type_answer(page, "1e30")
     page.reload()
-    assert page.locator(".sm-check input").input_value() == "1e30"
+    field, verdict = page.locator(".sm-check input"), page.locator(".sm-verdict")
+    assert (field.input_value(), verdict.inner_text()) == ("1e30", wrong)
+    assert verdict.get_attribute("data-verdict") == "wrong"
+    assert not page.evaluate(
+        "performance.getEntriesByType('resource')"
+        ".some(entry => entry.name.includes('pyodide'))"
+    )
     hint = judge_number(QUESTION, "2e30", 1)["hint"]
     assert hint
     assert type_answer(page, "2e30").endswith(hint)
-    page.evaluate("localStorage.setItem('shardmath.answers.v1', '{broken')")
+    # Right once is right for good; what cannot be read replaces no answer.
+    right = repr(answers.find(QUESTION).expected())
+    for text, judged in ((right, "right"), ("1e30", "wrong"), ("soon", "wrong")):
+        type_answer(page, text)
+        entry = page.evaluate(KEPT)[QUESTION]
+        assert (entry["verdict"], entry["best"]) == (judged, "right")
+    assert entry["text"] == "1e30"
+    assert entry["attempts"] == 3
+
+
+def test_stores_of_other_days_are_read_or_set_aside(view):
+    """The first edition kept no verdicts; what is no store is not thrown away."""
+    page = view()
+    old = {QUESTION: {"text": "1e30", "attempts": 1}, "99.1": {"text": "7"}}
+    put = f"(text) => localStorage.setItem('{STORE}', text)"
+    page.evaluate(put, json.dumps(old))
     page.reload()
-    assert type_answer(page, "1e30") == judge_number(QUESTION, "1e30")["message"]
+    assert page.locator(".sm-check input").input_value() == "1e30"
+    assert page.locator(".sm-verdict").inner_text() == ""
+    hint = judge_number(QUESTION, "2e30", 1)["hint"]
+    assert type_answer(page, "2e30").endswith(hint)
+    assert page.evaluate(KEPT)["99.1"] == old["99.1"]
+    for damage in ("{broken", "[]", '{"01.1": 3}', '{"01.1": {"text": null}}'):
+        page.evaluate(put, damage)
+        found = page.evaluate("(q) => Shardmath.answers.of(q)", QUESTION)
+        assert found is None
+        aside = page.evaluate("""() => {
+            const key = Object.keys(localStorage).find((k) => k.includes("damaged"));
+            const text = localStorage.getItem(key);
+            localStorage.removeItem(key);
+            return text; }""")
+        assert aside == damage
+        assert "set aside" in page.evaluate("Shardmath.answers.kept.trouble")
+
+
+def test_another_tab_is_followed(view, server):
+    page = view()
+    other = page.context.new_page()
+    other.goto(server.url)
+    field = other.locator(".sm-check input")
+    verdict = type_answer(page, "1e30")
+    other.locator(".sm-verdict", has_text=verdict).wait_for()
+    assert field.input_value() == "1e30"
+    field.fill("half typed")
+    said = type_answer(page, "2e30")
+    other.locator(".sm-verdict", has_text=said).wait_for()
+    assert field.input_value() == "half typed"
 
 
 def test_storage_that_is_refused_does_no_harm(view):
+    """Nor does a page without the script that keeps answers."""
     refuse = "Object.defineProperty(window, 'localStorage', {get() {throw Error()}})"
     page = view(prepare=lambda page: page.add_init_script(refuse))
     assert type_answer(page, "1e30") == judge_number(QUESTION, "1e30")["message"]
     page.locator("[name=chip]").select_option("H100")
     wait_for(page, chip="H100")
+    page.route("**/kept.js*", lambda route: route.abort())
+    page.reload()
+    assert type_answer(page, "1e30") == judge_number(QUESTION, "1e30")["message"]
 
 
 # The book -----------------------------------------------------------------------------

@@ -1,23 +1,10 @@
 // An answer field: the same Python that grades the notebook judges what was typed.
 
-const KEY = "shardmath.answers.v1"; // {question: {text, attempts}}
+const KEPT = { correct: "right", wrong: "wrong" }; // what a verdict is kept as
+const SHOWN = { right: "correct", wrong: "wrong" };
 
-// Storage may be refused (private windows, file://): the field works without it.
-function remembered() {
-  try {
-    return JSON.parse(localStorage.getItem(KEY)) ?? {};
-  } catch {
-    return {};
-  }
-}
-
-function remember(question, entry) {
-  try {
-    localStorage.setItem(KEY, JSON.stringify({ ...remembered(), [question]: entry }));
-  } catch {
-    // not kept
-  }
-}
+// Absent where kept.js was not loaded: the field works, and nothing is remembered.
+const answers = globalThis.Shardmath?.answers;
 
 /**
  * @param block the element that `shardmath_site.question.form` describes
@@ -30,7 +17,7 @@ export function mountCheck(block, call) {
   const form = block.querySelector("form");
   const field = form.elements.answer;
   const verdict = block.querySelector(".sm-verdict");
-  const entry = { text: "", attempts: 0, ...remembered()[question] };
+  let entry = { text: "", attempts: 0 };
 
   function say(text, kind = "") {
     verdict.dataset.verdict = kind;
@@ -39,26 +26,46 @@ export function mountCheck(block, call) {
 
   async function judge() {
     const text = field.value.trim();
+    verdict.ariaLive = "polite";
     say("Checking …");
     try {
       const kwargs = { question, answer: text, attempts: entry.attempts };
       const result = await call("shardmath.grading", "judge_number", kwargs, pack);
-      // Only a wrong answer is an attempt, and the same one twice is one.
-      if (result.verdict === "wrong" && text !== entry.text) entry.attempts += 1;
-      if (result.verdict !== "invalid") entry.text = text;
-      remember(question, entry);
-      say([result.message, result.hint].filter(Boolean).join("\n"), result.verdict);
+      const message = [result.message, result.hint].filter(Boolean).join("\n");
+      const kept = KEPT[result.verdict];
+      if (kept) {
+        // Only a wrong answer is an attempt, and the same one twice is one.
+        const isAttempt = kept === "wrong" && text !== entry.text;
+        const attempts = isAttempt ? entry.attempts + 1 : entry.attempts;
+        entry = { text, attempts, verdict: kept, message };
+        answers?.put(question, entry);
+      }
+      say(message, result.verdict);
     } catch (error) {
       say(`${error.message} The answer can be checked in Jupyter.`, "invalid");
     }
+  }
+
+  /** Show what is kept, unannounced: the reader has done nothing here. */
+  function restore(found = { text: "" }) {
+    if (found.text !== entry.text || found.verdict !== entry.verdict) {
+      if (field.value === entry.text) field.value = found.text; // else it is being edited
+      verdict.ariaLive = "off";
+      say(found.message ?? "", SHOWN[found.verdict]);
+    }
+    entry = { ...found, attempts: found.attempts ?? 0 };
   }
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     judge();
   });
-  field.value = entry.text;
-  form.hidden = false;
+  document.addEventListener("shardmath:answer", ({ detail }) => {
+    if (detail.question === question) restore(detail.entry);
+  });
+  verdict.ariaLive = "off";
   say("");
+  restore(answers?.of(question));
+  form.hidden = false;
   return { pack };
 }
