@@ -30,6 +30,7 @@ CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
 REFERENCES = ("for", "headers", "aria-labelledby", "aria-describedby", "aria-controls")
 IN_STYLE = re.compile(r"url\(\s*(['\"]?)#(.*?)\1\s*\)")
 HEADINGS = re.compile("^h[1-5]$")
+UNSEEN = "a.headerlink, script, noscript, button.copybtn, .sm-check, .sm-elsewhere"
 LATER = {"Hint": "Hints", "Worked solution": "Worked solutions"}
 STYLE = """
 @page { size: A4; @top-center { font: 8pt system-ui, sans-serif; color: #59636e; } }
@@ -155,19 +156,6 @@ def move(article: Tag, document: str, documents: Iterable[str], site: str) -> No
     article["id"] = place(document)
 
 
-def drop_answers(article: Tag) -> None:
-    """Leave out the cells that wait for an answer, and those that check it."""
-    for cell in article.select(".cell"):
-        if not re.match(r"(check|report)\(", cell.get_text().strip()):
-            continue
-        section, before = cell.parent, cell.find_previous_sibling()
-        if before and before.get_text().strip().endswith("..."):
-            before.decompose()
-        cell.decompose()
-        if [tag.name for tag in section.find_all(True, recursive=False)] == ["h2"]:
-            section.decompose()  # of a title alone
-
-
 def put_later(article: Tag, document: str) -> None:
     """Collect hints and worked solutions after all questions, linked both ways."""
 
@@ -217,10 +205,9 @@ def read(site: Path, document: str, order: Sequence[str]) -> Page:
         for tag in soup.select("link[rel~=stylesheet]")
     )
     article = soup.article
-    for unseen in article.select("a.headerlink, script, noscript, button.copybtn"):
+    for unseen in article.select(UNSEEN):
         unseen.decompose()
     move(article, document, order, site.name)
-    drop_answers(article)
     put_later(article, document)
     for heading in article.find_all(HEADINGS):  # below its part
         heading["aria-level"] = int(heading.name[1]) + (document != order[0])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from . import (
     builder,
+    exercises,
     folding,
     formulas,
     guesses,
@@ -31,6 +32,7 @@ def setup(app):
     app.add_config_value("shardmath_site_digest", "", "env")
     app.connect("config-inited", _configure)
     builder.setup(app)
+    exercises.setup(app)
     folding.setup(app)
     formulas.setup(app)
     guesses.setup(app)

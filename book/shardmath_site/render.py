@@ -11,6 +11,7 @@ import json
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
+from sphinx.util.osutil import relative_uri
 
 from shardmath.drawing.picture import MIME as PICTURE_MIME
 from shardmath.grading import CHECK_MIME
@@ -19,7 +20,8 @@ from shardmath.live import MIME, Place, block, first_answers
 
 from . import pictures, runtime
 from .guesses import guess_answer
-from .question import form
+from .question import place
+from .sharing import addresses
 
 HTML_BUILDERS = ("html", "dirhtml", "singlehtml")
 FOLDER = "live"  # under _static
@@ -35,8 +37,15 @@ def _figure(app: Sphinx, node: nodes.Element) -> str:
     return block(name, params, Place(file, anchor, node.get("number", "")))
 
 
-def _question(_app: Sphinx, node: nodes.Element) -> str:
-    return form(node["content"]["question"])
+def _question(app: Sphinx, node: nodes.Element) -> str:
+    name = app.builder.current_docname
+    notebook = f"{name}.ipynb"
+    here = app.builder.get_target_uri(name)
+    return place(
+        node["content"]["question"],
+        relative_uri(here, f"_sources/{notebook}"),
+        addresses(app.config).colab(notebook),
+    )
 
 
 BLOCKS = {MIME: _figure, CHECK_MIME: _question}

@@ -111,7 +111,7 @@ for (const block of document.querySelectorAll(".sm-live")) {
   mountFigure(block, address(name, seen[name]));
 }
 
-for (const block of document.querySelectorAll(".sm-check")) {
+for (const block of document.querySelectorAll('.sm-check[data-kind="number"]')) {
   const { pack } = mountCheck(block, call);
   onReach(block, () => early(pack));
 }
