@@ -1,7 +1,8 @@
-"""Python for the page: Pyodide's core, its library and ours precompiled and packed.
+"""Python for the page, and the editor to write it in.
 
-Made once by Node from `node_modules/pyodide` and kept under `node_modules/.cache`;
-a folder's name holds a digest of its content, so that browsers may keep it for ever.
+Pyodide's core, its library and ours precompiled and packed, and CodeMirror in one file:
+made once by Node from `node_modules` and kept under `node_modules/.cache`. A folder's
+name holds a digest of its content, so that browsers may keep it for ever.
 """
 
 import ast
@@ -17,6 +18,7 @@ import sys
 import tempfile
 import tomllib
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import resolve_name
 from pathlib import Path
@@ -25,10 +27,11 @@ HERE = Path(__file__).parent / "live"
 LEAN = HERE / "lean"  # modules of Python, written anew for the page
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "book" / "shardmath"
-PYODIDE = ROOT / "node_modules" / "pyodide"
-CACHE = ROOT / "node_modules" / ".cache" / "shardmath"
+MODULES = ROOT / "node_modules"
+PYODIDE = MODULES / "pyodide"
+CACHE = MODULES / ".cache" / "shardmath"
 
-KEPT = 8  # of what was packed before
+KEPT = 12  # of what was made before
 
 CORE = ("pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm")
 # Loads all that a page can ask for, what drawing a figure imports late too.
@@ -113,6 +116,7 @@ def build() -> Runtime:
     python_name = f"python-{_digest(python)}"
     scripts: dict[str, bytes | Path] = {name: HERE / name for name in SCRIPTS}
     scripts |= {name: PACKAGE / "live" / name for name in SHARED}
+    scripts |= {path.name: path for path in sorted(_editor().iterdir())}
     packs = (path for path in packed.glob("*.pack") if path.name not in python)
     scripts |= {path.name: path for path in packs}
     scripts["runtime.js"] = (
@@ -222,34 +226,59 @@ def _packed(what: Pages) -> Path:
     recipe |= {f"lean/{name}": content for name, content in lean.items()}
     recipe["package.json"] = PYODIDE / "package.json"
     written = what.files | {"packs.json": json.dumps(what.packs).encode()}
-    ready = CACHE / _digest({**written, **recipe})
-    if ready.is_dir():
-        return ready
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=CACHE) as temporary:
-        work = Path(temporary)
+
+    def pack(work: Path, out: Path) -> None:
         for name, content in written.items():
             path = work / "sources" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         _overlay(PYODIDE / "python_stdlib.zip", lean, work / "stdlib.zip")
-        out = work / "out"
-        out.mkdir()
-        command = [node(), HERE / "pack.mjs", PYODIDE]
-        command += [work / "stdlib.zip", work / "sources", out]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise RuntimeError(f"packing Python for the page failed:\n{done.stderr}")
+        _run("pack.mjs", PYODIDE, work / "stdlib.zip", work / "sources", out)
         waited = [PYODIDE / "pyodide.asm.js", PYODIDE / "pyodide.asm.wasm"]
         waited += [out / "python.pack", out / "base.pack"]
         sizes = {path.name: _sizes(path.read_bytes()) for path in waited}
         (out / "sizes.json").write_text(json.dumps(sizes), "utf-8")
+
+    return _made_once(_digest({**written, **recipe}), pack)
+
+
+def _editor() -> Path:
+    """The folder with the editor in one script, and the licences of what is in it."""
+    source, lock = HERE / "editor.mjs", ROOT / "package-lock.json"
+    recipe = {"bundle.mjs": HERE / "bundle.mjs", "editor.mjs": source, "lock": lock}
+
+    def bundle(_work: Path, out: Path) -> None:
+        if not (MODULES / "@codemirror").is_dir():
+            raise MissingToolError("CodeMirror is not installed: run `npm ci`")
+        _run("bundle.mjs", MODULES, source, out)
+
+    return _made_once(_digest(recipe), bundle)
+
+
+def _made_once(name: str, make: Callable[[Path, Path], None]) -> Path:
+    """The folder of this name in the cache; `make(work, out)` fills it if need be."""
+    ready = CACHE / name
+    if ready.is_dir():
+        os.utime(ready)
+        return ready
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=CACHE) as temporary:
+        out = Path(temporary, "out")
+        out.mkdir()
+        make(Path(temporary), out)
         with contextlib.suppress(OSError):  # another build was first
             out.rename(ready)
     # Builds beside this one may be at work in theirs: only what is long past goes.
     for old in sorted(CACHE.iterdir(), key=lambda path: path.stat().st_mtime)[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)
     return ready
+
+
+def _run(script: str, *arguments: Path) -> None:
+    command = [node(), HERE / script, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{script} failed:\n{done.stderr}")
 
 
 def _overlay(stdlib: Path, instead: dict[str, bytes], target: Path) -> None:
