@@ -2,58 +2,10 @@
 // in sight; here it waits for the reader, and what was guessed is remembered.
 "use strict";
 {
-  const KEY = "shardmath.guesses.v1"; // {key of a form: what was said; null: skipped}
+  const kept = Shardmath.guesses; // by the key of a form; null: skipped
   const ASKS = "shardmath.guesses.asks"; // "no": never ask; the page's head reads it too
   const MARKS = { right: "✓", near: "≈", wrong: "✗", skipped: "–" };
   const VERDICTS = { right: "Right", near: "Near", wrong: "Not so", skipped: "Skipped" };
-
-  // ---- What is remembered --------------------------------------------------------
-
-  let said = {}; // as in storage, or alone where storage is refused
-  let trouble = ""; // what the reader should know of it
-
-  function isStore(found) {
-    return (
-      Object.prototype.toString.call(found) === "[object Object]" &&
-      Object.values(found).every((text) => text === null || typeof text === "string")
-    );
-  }
-
-  /** What is stored now: another tab may have added to it. */
-  function recall() {
-    const text = localStorage.getItem(KEY);
-    if (text === null) return {};
-    try {
-      const found = JSON.parse(text);
-      if (isStore(found)) return found;
-    } catch {
-      // set aside below
-    }
-    const aside = `${KEY}.damaged.${Date.now()}`;
-    localStorage.setItem(aside, text);
-    localStorage.removeItem(KEY);
-    trouble =
-      "The guesses that this browser had kept could not be read. They are set aside " +
-      `in its storage, under ${aside}.`;
-    return {};
-  }
-
-  /** Do something with storage; say so where it is refused. */
-  function inStorage(act) {
-    try {
-      act();
-    } catch {
-      trouble = "This browser keeps no guesses: they are forgotten with the page.";
-    }
-  }
-
-  function remember(changes) {
-    inStorage(() => (said = recall()));
-    said = { ...said, ...changes };
-    for (const [key, text] of Object.entries(said))
-      if (text === undefined) delete said[key];
-    inStorage(() => localStorage.setItem(KEY, JSON.stringify(said)));
-  }
 
   // ---- Numbers as people type them -----------------------------------------------
 
@@ -151,7 +103,7 @@
     }
 
     get verdict() {
-      return judged(this.record, said[this.key]);
+      return judged(this.record, kept.of(this.key));
     }
 
     /** The guess as submitted; a number that cannot be read stays in its field. */
@@ -170,14 +122,14 @@
     }
 
     answer(text) {
-      remember({ [this.key]: text });
+      kept.change({ [this.key]: text });
       this.show();
       summarise();
       this.goBehind();
     }
 
     again() {
-      remember({ [this.key]: undefined });
+      kept.change({ [this.key]: undefined });
       this.opened = false;
       this.show();
       summarise();
@@ -200,7 +152,7 @@
 
     show() {
       const { verdict, record, status, buttons } = this;
-      const text = said[this.key];
+      const text = kept.of(this.key);
       const open = !asking() || this.opened || Boolean(verdict);
       if (open) this.behind.removeAttribute("hidden");
       else this.behind.setAttribute("hidden", "until-found");
@@ -245,7 +197,11 @@
 
   function ask(on, from) {
     root.classList.toggle("sm-guessing", on);
-    inStorage(() => localStorage.setItem(ASKS, on ? "yes" : "no"));
+    try {
+      localStorage.setItem(ASKS, on ? "yes" : "no");
+    } catch {
+      // the next page asks again
+    }
     for (const guess of guesses) guess.show();
     summarise();
     from?.goBehind();
@@ -266,7 +222,7 @@
     inBox(".sm-guesses-count").textContent = told;
     inBox("ol").hidden = !asking();
     inBox("ol").replaceChildren(...guesses.map(row));
-    inBox("[role=status]").textContent = trouble;
+    inBox("[role=status]").textContent = kept.trouble;
     inBox("input").checked = asking();
     box.hidden = false;
   }
@@ -292,7 +248,7 @@
     place.scrollIntoView();
   }
 
-  inStorage(() => (said = recall()));
+  kept.mend();
   // On file:// and where scripts come late all is open, and nobody is asked.
   const guesses = [...document.querySelectorAll(".sm-guess")].map((f) => new Guess(f));
   if (location.protocol !== "file:") {
@@ -302,7 +258,7 @@
     addEventListener("hashchange", follow);
     inBox("input").addEventListener("change", (e) => ask(e.target.checked));
     inBox("button").addEventListener("click", () => {
-      remember(Object.fromEntries(guesses.map(({ key }) => [key, undefined])));
+      kept.change(Object.fromEntries(guesses.map(({ key }) => [key, undefined])));
       for (const guess of guesses) {
         guess.opened = false;
         guess.show();

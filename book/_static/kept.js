@@ -6,23 +6,23 @@
     Object.prototype.toString.call(found) === "[object Object]";
 
   /**
-   * Entries by name, under one key of the browser's storage. Other tabs may add to
-   * them at any time. Where storage is refused they live as long as the page.
+   * Entries by name, as JSON under one key of the browser's storage. Other tabs may
+   * change them at any time. Where storage is refused they live as long as the page.
    */
   class Kept {
-    #text = null; // as read last, and what it says
+    #text = null; // as read last, and what it says: undefined where it is damaged
     #entries = {};
     #unsaved = {};
-    #refused = false;
-    #damaged = "";
+    #isClosed = false; // the storage, to reading too
+    #aside = "";
 
     constructor(key, what, isEntry) {
       Object.assign(this, { key, what, isEntry });
     }
 
-    /** Whether `found` can stand under the key. */
-    isSound(found) {
-      return isObject(found) && Object.values(found).every(this.isEntry);
+    /** The entry of a name; undefined where it has none. */
+    of(name) {
+      return this.all()[name];
     }
 
     /** All that is kept now, by name. */
@@ -37,7 +37,7 @@
     change(changes) {
       this.#unsaved = { ...this.#unsaved, ...changes };
       this.#inStorage(() => {
-        this.#read();
+        this.#setDamageAside();
         const text = JSON.stringify({ ...this.#entries, ...this.#unsaved });
         localStorage.setItem(this.key, text);
         this.#unsaved = {};
@@ -45,26 +45,53 @@
       });
     }
 
+    /** Set aside what cannot be read: `trouble` says so from then on. */
+    mend() {
+      this.#inStorage(() => this.#setDamageAside());
+    }
+
+    /** Forget all, with what was set aside. */
+    erase() {
+      this.#unsaved = this.#entries = {};
+      this.#aside = "";
+      this.#inStorage(() => {
+        for (const key of Object.keys(localStorage))
+          if (key === this.key || key.startsWith(`${this.key}.damaged.`))
+            localStorage.removeItem(key);
+        this.#read();
+      });
+    }
+
     /** What the reader should know of the storage, or "". */
     get trouble() {
-      return this.#refused
-        ? `This browser keeps no ${this.what}: they are forgotten with the page.`
-        : this.#damaged;
+      if (this.#isClosed || Object.keys(this.#unsaved).length)
+        return `This browser keeps no ${this.what}: they are forgotten with the page.`;
+      if (!this.#aside) return "";
+      return (
+        `The ${this.what} that this browser had kept could not be read. They are set ` +
+        `aside in its storage, under ${this.#aside}.`
+      );
     }
 
     #inStorage(act) {
       try {
-        act();
-        this.#refused = false;
+        localStorage.getItem(this.key);
+        this.#isClosed = false;
       } catch {
-        this.#refused = true;
+        this.#isClosed = true;
+        return;
+      }
+      try {
+        act();
+      } catch {
+        // It takes nothing more: what is unsaved stays so.
       }
     }
 
     #read() {
       const text = localStorage.getItem(this.key);
       if (text === this.#text) return;
-      this.#entries = this.#parsed(text) ?? this.#setAside(text);
+      this.#entries = this.#parsed(text);
       this.#text = text;
     }
 
@@ -72,28 +99,32 @@
       if (text === null) return {};
       try {
         const found = JSON.parse(text);
-        return this.isSound(found) ? found : undefined;
+        const isSound = isObject(found) && Object.values(found).every(this.isEntry);
+        return isSound ? found : undefined;
       } catch {
         return undefined;
       }
     }
 
-    #setAside(text) {
+    #setDamageAside() {
+      this.#read();
+      if (this.#entries) return;
       const aside = `${this.key}.damaged.${Date.now()}`;
-      localStorage.setItem(aside, text);
+      localStorage.setItem(aside, this.#text);
       localStorage.removeItem(this.key);
-      this.#damaged =
-        `The ${this.what} that this browser had kept could not be read. They are set ` +
-        `aside in its storage, under ${aside}.`;
-      return {};
+      this.#aside = aside;
+      this.#read();
     }
   }
 
-  // ---- Answers: {question: {text, attempts, verdict, best, message}} ---------------
-
   const isAnswer = (entry) => isObject(entry) && typeof entry.text === "string";
-  const isRight = (entry) => entry?.verdict === "right" || entry?.best === "right";
+  const isGuess = (entry) => entry === null || typeof entry === "string"; // null: skipped
   const kept = new Kept("shardmath.answers.v1", "answers", isAnswer);
+  const guesses = new Kept("shardmath.guesses.v1", "guesses", isGuess);
+
+  // ---- Answers: {question: {text, attempts, verdict, best, message, time}} ---------
+
+  const isRight = (entry) => entry?.verdict === "right" || entry?.best === "right";
   let told = kept.all();
 
   /** Tell the page which entries are no longer what it was told. */
@@ -112,15 +143,14 @@
   const answers = {
     kept,
     isRight,
+    of: (question) => kept.of(question),
 
-    /** The entry of a question; undefined where it has none. */
-    of: (question) => kept.all()[question],
-
-    /** Keep an entry: its text, attempts, verdict on the text, and what was said. */
+    /** Keep an entry: its text, attempts, the verdict on the text, what was said. */
     put(question, entry) {
       if (!isAnswer(entry)) return;
-      const right = [answers.of(question), entry].some(isRight);
-      answers.change({ [question]: right ? { ...entry, best: "right" } : entry });
+      const dated = { ...entry, time: Date.now() };
+      if ([kept.of(question), entry].some(isRight)) dated.best = "right";
+      answers.change({ [question]: dated });
     },
 
     /** Set the entries of several questions as they are; undefined forgets one. */
@@ -128,10 +158,15 @@
       kept.change(changes);
       tell();
     },
+
+    erase() {
+      kept.erase();
+      tell();
+    },
   };
   addEventListener("storage", ({ key }) => {
     if (key === kept.key || key === null) tell(); // null: all of it was cleared
   });
 
-  globalThis.Shardmath = { answers };
+  globalThis.Shardmath = { answers, guesses };
 }

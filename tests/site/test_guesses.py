@@ -83,7 +83,7 @@ def build(folder, notebook):
     source = folder / "source"
     source.mkdir()
     (source / "page.ipynb").write_text(writes(notebook), encoding="utf-8")
-    extensions = ["notes", "pages", "guesses"]
+    extensions = ["notes", "pages", "guesses", "progress"]
     with docutils_namespace():
         Sphinx(
             source,

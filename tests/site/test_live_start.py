@@ -247,6 +247,7 @@ def test_stores_of_other_days_are_read_or_set_aside(view):
         page.evaluate(put, damage)
         found = page.evaluate("(q) => Shardmath.answers.of(q)", QUESTION)
         assert found is None
+        page.evaluate("Shardmath.answers.put('01.2', {text: '8'})")
         aside = page.evaluate("""() => {
             const key = Object.keys(localStorage).find((k) => k.includes("damaged"));
             const text = localStorage.getItem(key);
