@@ -2,9 +2,9 @@
 
 In `_config.yml`, `html: baseurl` is the site's address and `repository: url` the
 source's. With the first, every page says its canonical address and has a card, a
-picture for who is sent the link, and there is a sitemap. With the second, the front
-page says how to clone the book, and from GitHub each notebook opens in Colab. Without
-them nothing is said of either.
+picture for who is sent the link, and there is a sitemap, which robots.txt names. With
+the second, the front page says how to clone the book, and from GitHub each notebook
+opens in Colab. Without them nothing is said of either.
 """
 
 import hashlib
@@ -33,6 +33,12 @@ SITEMAP = """<?xml version="1.0" encoding="utf-8"?>
 <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 {}
 </urlset>
+"""
+# Crawlers read it at the top of a host alone: a book in a folder has to put it there.
+ROBOTS = """User-agent: *
+Disallow:
+
+Sitemap: {}
 """
 # Hosts show it for any address that does not exist, however deep: it needs no file.
 MISSING = """<!DOCTYPE html>
@@ -272,13 +278,15 @@ def _write_files(app, exception):
     (out / ".nojekyll").touch()  # else GitHub leaves out what begins with "_"
     missing = MISSING.format(title=escape(app.config.html_title), top=where.top)
     (out / "404.html").write_text(missing, encoding="utf-8")
-    sitemap = out / "sitemap.xml"
-    sitemap.unlink(missing_ok=True)
+    sitemap, robots = out / "sitemap.xml", out / "robots.txt"
+    for file in (sitemap, robots):
+        file.unlink(missing_ok=True)
     if not where.site:
         return
     uris = sorted(map(app.builder.get_target_uri, app.env.found_docs))
     rows = (f"<url><loc>{escape(where.page(uri))}</loc></url>" for uri in uris)
     sitemap.write_text(SITEMAP.format("\n".join(rows)), encoding="utf-8")
+    robots.write_text(ROBOTS.format(where.page(sitemap.name)), encoding="utf-8")
     new = {out / "_static" / name: svg for name, svg in app.shardmath_cards.items()}
     new = {file: svg for file, svg in new.items() if not file.exists()}
     if new:

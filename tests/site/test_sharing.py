@@ -5,6 +5,7 @@ import json
 import re
 import struct
 from urllib.parse import urlsplit
+from urllib.robotparser import RobotFileParser
 
 import pytest
 import yaml
@@ -99,6 +100,13 @@ def test_every_page_names_its_one_address(placed):
     assert listed == [f"{SITE}/chapters/01_rings.html", f"{SITE}/"]
 
 
+def test_robots_may_read_all_and_are_shown_the_sitemap(placed):
+    robots = RobotFileParser()
+    robots.parse((placed / "robots.txt").read_text("utf-8").splitlines())
+    assert robots.site_maps() == [f"{SITE}/sitemap.xml"]
+    assert robots.can_fetch("*", f"{SITE}/chapters/01_rings.html")
+
+
 def test_a_shared_link_has_title_words_and_picture(placed):
     """The picture is there, as large as it says, and a chapter's is its own figure."""
     seen = []
@@ -185,6 +193,7 @@ def test_without_addresses_nothing_pretends(site, name):
     for word in ("git clone", "colab", "twitter:", "executablebooks"):
         assert word not in page
     assert not (site / "sitemap.xml").exists()
+    assert not (site / "robots.txt").exists()
 
 
 def test_hosts_find_what_they_look_for(site):
