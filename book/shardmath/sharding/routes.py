@@ -127,13 +127,10 @@ def way(
     start, end = ends if backwards else ends[::-1]
     steps = _plain(part, start, end, moving)
     if steps is None:
-        runs = _together(start, end)
-        less = {axis for run in runs.values() for axis in run[1:]}
-        one = _fused(part, runs, less)
-        goal = _short(there, less), _short((left,), less)[0]
-        usable = [axis for axis in moving if axis not in less]
-        found = routes(one, usable, targets=[goal], backwards=backwards)
-        steps = tuple(_spelt(step, part, runs) for step in found.changes(goal))
+        steps = _alike(part, start, end, moving, backwards)
+    if steps is None:
+        found = routes(part, moving, targets=[(there, left)], backwards=backwards)
+        steps = found.changes((there, left))
 
     def whole(state: ShardedArray) -> ShardedArray:
         axes = zip(fixed, state.placed, strict=True)
@@ -146,6 +143,23 @@ def way(
         replace(step, before=whole(step.before), after=whole(step.after))
         for step in steps
     )
+
+
+def _alike(
+    array: ShardedArray, start: State, end: State, axes: Collection[str], back: bool
+) -> tuple[Change, ...] | None:
+    """The best way of axes that go alike, as if they were one; None where it permutes
+    blocks, since the axes alone may then change places with others for less."""
+    runs = _together(start, end)
+    less = {axis for run in runs.values() for axis in run[1:]}
+    placed, unreduced = start if back else end
+    goal = _short(placed, less), _short((unreduced,), less)[0]
+    usable = [axis for axis in axes if axis not in less]
+    one = _fused(array, runs, less)
+    found = routes(one, usable, targets=[goal], backwards=back).changes(goal)
+    if runs and any(step.op == "permute" for step in found):
+        return None
+    return tuple(_spelt(step, array, runs) for step in found)
 
 
 def _together(start: State, end: State) -> dict[str, Names]:
