@@ -60,12 +60,13 @@ def interleaved(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
         op = forward(n)
         return Op("B", op.microbatch, chunks - 1 - op.chunk)
 
+    ahead, back = (tuple(map(f, range(M * chunks))) for f in (forward, backward))
+
     def order(stage: int) -> tuple[Op, ...]:
-        ahead = p - 1 - stage  # until the first gradient can be back
+        until = p - 1 - stage  # the first gradient can be back
         if chunks > 1:
-            ahead = 2 * ahead + (chunks - 1) * p
-        n = M * chunks
-        return tuple(_in_turn(map(forward, range(n)), map(backward, range(n)), ahead))
+            until = 2 * until + (chunks - 1) * p
+        return tuple(_in_turn(iter(ahead), iter(back), until))
 
     return tuple(map(order, range(p))), laps(p, chunks)
 

@@ -9,11 +9,12 @@ Every stage does its ops in their order, each as soon as what it needs has arriv
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice
 
 from .schedule import KINDS, Op, Place, Schedule, Span
 
-Key = tuple[str, int, Place]  # "F", "B" (also for "I") or "W", microbatch, place
+Work = tuple[str, Place]  # "F", "B" (also for "I") or "W", at a place
+Ended = dict[Work, dict[int, float]]  # when, by microbatch
 
 
 def play(schedule: Schedule) -> tuple[tuple[Span, ...], ...]:
@@ -23,32 +24,37 @@ def play(schedule: Schedule) -> tuple[tuple[Span, ...], ...]:
         ValueError: a stage waits for what never comes.
     """
     orders, send = schedule.orders, schedule.times.send
-    seconds, needs = _seconds(schedule), _Needs(schedule.paths)
+    seconds, needs = _seconds(schedule), _needs(schedule.paths)
     slots = [_slots(order) for order in orders]
     spans: list[list[Span]] = [[] for _ in orders]
-    clock, done, ended = [0.0] * len(orders), [0] * len(orders), {}
-    waiting = defaultdict(list)  # for a key, stages
+    clock, done = [0.0] * len(orders), [0] * len(orders)
+    ended: Ended = defaultdict(dict)
+    waiting = defaultdict(list)  # for work on a microbatch, stages
     awake = list(range(len(orders)))[::-1]
     while awake:
         stage = awake.pop()
-        while done[stage] < len(slots[stage]):
-            ops = slots[stage][done[stage]]
-            wanted = [key for op in ops for key in needs(op, stage)]
-            missing = next((key for key in wanted if key not in ended), None)
+        for ops in islice(slots[stage], done[stage], None):
+            start, missing = clock[stage], None
+            for op in ops:
+                for work in needs[op.kind, (stage, op.chunk)]:
+                    there = ended[work].get(op.microbatch)
+                    if there is None:
+                        missing = missing or (work, op.microbatch)
+                    elif work[1][0] != stage:
+                        start = max(start, there + send)
+                    elif there > start:
+                        start = there
             if missing:
                 waiting[missing].append(stage)
                 break
-            start = clock[stage]
-            for key in wanted:
-                there = ended[key] + (send if key[2][0] != stage else 0)
-                start = max(start, there)
             end = start + seconds(ops, stage)
             for op in ops:
                 spans[stage].append(Span(op, start, end))
-                key = _key(op, stage)
-                ended[key] = end
-                awake += waiting.pop(key, ())
-            clock[stage], done[stage] = end, done[stage] + 1
+                work = _work(op, stage)
+                ended[work][op.microbatch] = end
+                awake += waiting.pop((work, op.microbatch), ())
+            clock[stage] = end
+            done[stage] += 1
     stuck = {s: slots[s][n] for s, n in enumerate(done) if n < len(slots[s])}
     if stuck:
         raise ValueError(_deadlock(stuck, ended, needs, schedule))
@@ -82,27 +88,23 @@ def check(schedule: Schedule) -> None:
     play(schedule)
 
 
-class _Needs:
-    """What an op waits for."""
-
-    def __init__(self, paths: Sequence[Sequence[Place]]) -> None:
-        self.before = {b: a for path in paths for a, b in pairwise(path)}
-        self.behind = {a: b for path in paths for a, b in pairwise(path)}
-
-    def __call__(self, op: Op, stage: int) -> list[Key]:
-        place = (stage, op.chunk)
-        if op.kind == "F":
-            before = self.before.get(place)
-            return [("F", op.microbatch, before)] if before else []
-        if op.kind == "W":
-            return [("B", op.microbatch, place)]
-        behind = self.behind.get(place)
-        own = [("F", op.microbatch, place)]
-        return [*own, ("B", op.microbatch, behind)] if behind else own
+def _needs(paths: Sequence[Sequence[Place]]) -> dict[Work, tuple[Work, ...]]:
+    """What an op of each kind waits for at each place, of its own microbatch."""
+    found = {}
+    for path in paths:
+        before = dict(zip(path, (None, *path), strict=False))
+        behind = dict(zip(path, (*path[1:], None), strict=True))
+        for place in path:
+            comes, back = before[place], behind[place]
+            found["F", place] = (("F", comes),) if comes else ()
+            found["W", place] = (("B", place),)
+            gradient = (("B", back),) if back else ()
+            found["B", place] = found["I", place] = (("F", place), *gradient)
+    return found
 
 
-def _key(op: Op, stage: int) -> Key:
-    return ("B" if op.kind == "I" else op.kind, op.microbatch, (stage, op.chunk))
+def _work(op: Op, stage: int) -> Work:
+    return "B" if op.kind == "I" else op.kind, (stage, op.chunk)
 
 
 def _slots(order: Sequence[Op]) -> list[tuple[Op, ...]]:
@@ -178,20 +180,20 @@ def _wrong_passes(microbatch: int, chunk: int, stage: int, seen: set) -> Iterato
             yield f"stage {stage} never does {Op(kind, microbatch, chunk)}"
 
 
-def _deadlock(stuck: dict, ended: dict, needs: _Needs, schedule: Schedule) -> str:
+def _deadlock(stuck: dict, ended: Ended, needs: dict, schedule: Schedule) -> str:
     """The stages that wait for one another, all around the circle."""
     stage, said = min(stuck), {}
     while stage in stuck and stage not in said:
-        op, (kind, microbatch, (there, chunk)) = next(
-            (op, key)
+        op, kind, (there, chunk) = next(
+            (op, kind, place)
             for op in stuck[stage]
-            for key in needs(op, stage)
-            if key not in ended
+            for kind, place in needs[op.kind, (stage, op.chunk)]
+            if op.microbatch not in ended[kind, place]
         )
-        names = {_key(o, there): o for o in schedule.orders[there]}
-        for_ = names.get(
-            (kind, microbatch, (there, chunk)), Op(kind, microbatch, chunk)
-        )
+        microbatch = op.microbatch
+        names = {(_work(o, there), o.microbatch): o for o in schedule.orders[there]}
+        wanted = (kind, (there, chunk)), microbatch
+        for_ = names.get(wanted, Op(kind, microbatch, chunk))
         whose = "its own" if there == stage else f"stage {there}'s"
         said[stage] = f"stage {stage} waits at {op} for {whose} {for_}"
         stage = there
