@@ -11,7 +11,7 @@ from .amounts import Names, Sizes, Wire
 Rate = tuple[Mapping[int, float], float]  # seconds a byte by dimension; of a run, late
 
 
-ALIKE = {"reduce_scatter": "all_gather"}  # one is the other, backwards
+ALIKE = {"reduce_scatter": "all_gather"}  # backwards; links go both ways alike
 
 
 class Links:
@@ -74,7 +74,7 @@ class Links:
             inside: chips inside each axis.
         """
         op, axes, way = wire
-        op = ALIKE.get(op, op)
+        op, way = ALIKE.get(op, op), way.removesuffix(" back")
         key = op, way, tuple((inside[axis], sizes[axis]) for axis in axes)
         if key not in self._rates:
             self._rates[key] = self._rate(op, axes, way, sizes)
@@ -85,7 +85,10 @@ class Links:
             self._last = sizes, Prices(self.mesh(sizes))
         prices = self._last[1]
         n = prices.mesh.size(axes)
-        one = Collective(op, axes, 1.0, n, pairs=_pairs(way, n) if way else ())
+        if way:
+            hop = prices.rate(op, axes, _pairs(way, n))
+            return hop and (dict.fromkeys(prices.links(axes), hop[0]), hop[1])
+        one = Collective(op, axes, 1.0, n)
         try:
             latency = prices.terms(one)[1]
         except ValueError:
@@ -95,5 +98,4 @@ class Links:
 
 def _pairs(way: str, n: int) -> tuple[tuple[int, int], ...]:
     """Who sends to whom in a hop, as `parallelism.moves.Hop` has it."""
-    chain = [(i, i + 1) for i in range(n - 1)] + [(n - 1, 0)] * way.startswith("ring")
-    return tuple(sorted(pair[::-1] if way.endswith("back") else pair for pair in chain))
+    return tuple((i, (i + 1) % n) for i in range(n if way == "ring" else n - 1))
