@@ -214,10 +214,17 @@ def test_a_plan_alone_is_the_plan_among_all_others(data):
     dims = zip("ABC", data.draw(st.sampled_from(matmuls)), strict=True)
     arrays = [data.draw(st.sampled_from(list(spread(*d, mesh)))) for d in dims]
     sizes = {d: SIZES.get(d, 8) for x in arrays for d in x.dims}
-    alone = sharding.case_plan(line(*arrays), mesh, **sizes)
-    among = sharding.contract(line(*arrays), mesh, **sizes).plan
+    op = sharding.contract(line(*arrays), mesh, **sizes)
+    alone, among = sharding.case_plan(op.a, op.b, op.c), op.plan
     assert (alone.sent, alone.flops) == pytest.approx((among.sent, among.flops))
     check_plan(alone, *arrays)
+
+
+def test_axes_that_go_alike_part_where_one_can_change_places():
+    """X and Z both end in I; X alone may stand where Y is wanted, and be permuted."""
+    text = "A[I_Y, J_X, L_Z] · B[J_XYZ, L, K] -> C[K_Y, I_XZ]"
+    op = sharding.contract(text, {"X": 2, "Y": 2, "Z": 2}, I=16, J=8, L=8, K=24)
+    assert sharding.case_plan(op.a, op.b, op.c).sent == op.plan.sent == 960
 
 
 @given(st.data())

@@ -21,7 +21,10 @@ from math import prod
 
 from ..collectives import Collective
 from ..collectives.crossings import Pairs
-from ..sharding import Change, Plan, ShardedArray, array, case_plan, reshard
+from ..sharding import Change, Plan, ShardedArray, array, case_plan
+from ..sharding.binding import named_axes
+from ..sharding.layout import Placed
+from ..sharding.routes import way
 from ..transformer import Array, Matmul
 from ..units import show
 from .strategy import Layout, Names, Strategy
@@ -126,13 +129,13 @@ class Lines:
 
     def __init__(self, strategy: Strategy, mesh: Sizes, sizes: Sizes, dtype: str):
         self.strategy, self.mesh, self.sizes, self.dtype = strategy, mesh, sizes, dtype
-        self._plans: dict[str, Plan] = {}
-        self._changes: dict[str, Changes] = {}
-        self._arrays: dict[str, ShardedArray] = {}
+        self._plans: dict[tuple[ShardedArray, ...], Plan] = {}
+        self._changes: dict[tuple[ShardedArray, ...], Changes] = {}
+        self._arrays: dict[tuple, ShardedArray] = {}
 
-    def activation(self, array: Array) -> str:
+    def activation(self, one: Array) -> ShardedArray:
         """An activation where it rests: with D in the stream, else inside a block."""
-        return placed(array, self.rests(array))
+        return self.array(one, self.rests(one))
 
     def rests(self, array: Array) -> Layout:
         """The layout of an activation between its uses. What a router says of a token
@@ -141,10 +144,10 @@ class Lines:
         scores = array.dims[-1] == "E" and "E" in at.stream
         return at.stream if array.dims[-1] == "D" or scores else at.inner
 
-    def weight(self, array: Array) -> str:
-        return placed(array, self.strategy.weights)
+    def weight(self, one: Array) -> ShardedArray:
+        return self.array(one, self.strategy.weights)
 
-    def gradient(self, array: Array) -> str:
+    def gradient(self, one: Array) -> ShardedArray:
         """The gradient of a weight; partial sums until the update, where the state is
         split over the chips that share a batch and the gradients are not (ZeRO-1)."""
         at = self.strategy
@@ -152,29 +155,29 @@ class Lines:
         late = [
             axis for axis in tokens if axis in _axes(at.state) - _axes(at.gradients)
         ]
-        return placed(array, at.gradients) + _sums(late)
+        return self.array(one, at.gradients, late)
 
     def forward(self, line: Matmul) -> Plan:
         """x · w -> y"""
-        x, w, y = self._read(line), line.weight, line.result
-        return self._plan(line, f"{x} · {self.weight(w)} -> {self.activation(y)}")
+        x, w, y = self._read(line), self.weight(line.weight), line.result
+        return self._plan(x, w, self.activation(y))
 
     def backward(self, line: Matmul) -> tuple[Plan, Plan]:
         """dy · w -> dx and x · dy -> dw"""
         into_x, into_w = line.backward
         dy, dx, dw = into_x.reads, into_x.result, into_w.result
         w, at = self.weight(line.weight), self.activation
-        terms = at(dy) + _sums(self._copies(line))
+        terms = self.array(dy, self.rests(dy), self._copies(line))
         return (
-            self._plan(into_x, f"{terms} · {w} -> {at(dx)}"),
-            self._plan(into_w, f"{self._read(line)} · {terms} -> {self.gradient(dw)}"),
+            self._plan(terms, w, at(dx)),
+            self._plan(self._read(line), terms, self.gradient(dw)),
         )
 
-    def _read(self, line: Matmul) -> str:
+    def _read(self, line: Matmul) -> ShardedArray:
         """What a line reads, where it rests; where KV heads are copied, as the line of
         the queries has gathered it."""
         if self._copies(line):
-            return placed(line.reads, self.strategy.inner)
+            return self.array(line.reads, self.strategy.inner)
         return self.activation(line.reads)
 
     def _copies(self, line: Matmul) -> list[str]:
@@ -196,19 +199,19 @@ class Lines:
         lines = tuple(matmuls)
         made = [line.result for line in lines if line.result.name in HEADS]
         for one in made + [line.reads for line in lines if line.reads.name == "A"]:
-            rests, attends = placed(one, at.inner), placed(one, self._attends(one))
-            d = Array(f"d{one.name}", one.dims)
-            back_to = placed(d, at.inner)
-            whole = placed(d, self._attends(one)) + _sums(self._terms(one))
+            there, d = self._attends(one), Array(f"d{one.name}", one.dims)
+            rests, attends = self.array(one, at.inner), self.array(one, there)
+            back_to = self.array(d, at.inner)
+            whole = self.array(d, there, self._terms(one))
             if one.name == "A":
-                ahead += self.change(one, attends, rests)
-                back += self.change(d, back_to, whole)
+                ahead += self.change(attends, rests)
+                back += self.change(back_to, whole)
             elif one.name in KEYS and at.ring:
                 ahead += self.ring(one)
                 back += self.ring(d)
             else:
-                ahead += self.change(one, rests, attends)
-                back += self.change(d, whole, back_to)
+                ahead += self.change(rests, attends)
+                back += self.change(whole, back_to)
         return ahead, back
 
     def _attends(self, one: Array) -> Layout:
@@ -251,24 +254,23 @@ class Lines:
         """One AllToAll: slots of all experts on a chip, all slots of few experts."""
         at, experts = self.strategy.stream, self.strategy.stream["E"]
         others = tuple(axis for axis in _slots(at) if axis not in experts)
-        here, there = placed(one, {"slots": others + experts}), placed(one, at)
-        return self.change(one, *((there, here) if home else (here, there)))
+        here, there = self.array(one, {"slots": others + experts}), self.array(one, at)
+        return self.change(*((there, here) if home else (here, there)))
 
-    def change(self, one: Array, before: str, after: str) -> Changes:
+    def change(self, before: ShardedArray, after: ShardedArray) -> Changes:
         """What brings an array from one place to another and moves something."""
-        text = f"{before} -> {after}"
-        if before != after and text not in self._changes:
-            known = {dim: self.sizes[dim] for dim in one.dims}
-            found = reshard(text, self.mesh, self.dtype, True, **known).steps
-            self._changes[text] = [step for step in found if step.collective]
-        return self._changes.get(text, [])
+        ends = before, after
+        if ends not in self._changes:
+            steps = way(before, after.state, named_axes(ends))
+            self._changes[ends] = [step for step in steps if step.collective]
+        return self._changes[ends]
 
     def update(self, weight: Array) -> list[Change]:
         """The gradient to where the state is, and the new weight to where it rests."""
         state = self.strategy.state
         d = Array(f"d{weight.name}", weight.dims)
-        summed = self.change(d, self.gradient(d), placed(d, state))
-        return summed + self.change(weight, placed(weight, state), self.weight(weight))
+        summed = self.change(self.gradient(d), self.array(d, state))
+        return summed + self.change(self.array(weight, state), self.weight(weight))
 
     def rest(self, one: Array) -> ShardedArray:
         """An activation between its uses."""
@@ -278,20 +280,35 @@ class Lines:
         """How many values of an array one chip holds, where it lies by `layout`."""
         return prod(self.array(Array("", one.dims), layout).local_sizes)
 
-    def array(self, one: Array, layout: Layout) -> ShardedArray:
-        """An array where it lies by `layout`."""
-        text = placed(one, layout)
-        if text not in self._arrays:
-            known = {dim: self.sizes[dim] for dim in one.dims}
-            self._arrays[text] = array(text, self.mesh, self.dtype, **known)
-        return self._arrays[text]
+    def array(
+        self, one: Array, layout: Layout, sums: Iterable[str] = ()
+    ) -> ShardedArray:
+        """An array where it lies by `layout`, as partial sums over some axes.
 
-    def _plan(self, line: Matmul, text: str) -> Plan:
-        if text not in self._plans:
-            dims = {*line.reads.dims, *line.weight.dims, *line.result.dims}
-            known = {dim: self.sizes[dim] for dim in dims}
-            self._plans[text] = case_plan(text, self.mesh, self.dtype, **known)
-        return self._plans[text]
+        Raises:
+            ValueError: sizes that do not divide, or an axis that is in use.
+        """
+        key = one, placed(one, layout), frozenset(sums)
+        if key not in self._arrays:
+            found = ShardedArray(
+                dims=one.dims,
+                sizes=tuple(self.sizes[dim] for dim in one.dims),
+                placed=key[1],
+                mesh=tuple(self.mesh.items()),
+                precision=self.dtype,
+                unreduced=tuple(axis for axis in self.mesh if axis in key[2]),
+                name=one.name,
+            )
+            if not found.possible:
+                known = dict(zip(one.dims, found.sizes, strict=True))
+                array(found.notation, self.mesh, self.dtype, **known)  # says why
+            self._arrays[key] = found
+        return self._arrays[key]
+
+    def _plan(self, *lie: ShardedArray) -> Plan:
+        if lie not in self._plans:
+            self._plans[lie] = case_plan(*lie)
+        return self._plans[lie]
 
 
 def layers(lines: Lines, matmuls: Iterable[Matmul], remat: str, times: int) -> Work:
@@ -353,27 +370,24 @@ def sends(lines: Lines, ways: Mapping[tuple[str, bool, bool], int]) -> list[Move
     return found
 
 
-def placed(array: Array, layout: Layout) -> str:
-    """`array` with its dimensions over the axes of `layout`.
+def placed(one: Array, layout: Layout) -> Placed:
+    """The axes that each dimension of an array is over, by `layout`.
 
     >>> placed(Array("x", ("B", "S", "D")), {"B": ("X",), "S": ("data", "Z")})
-    'x[B_{X}, S_{data,Z}, D]'
+    (('X',), ('data', 'Z'), ())
     """
-    experts = layout.get("E", ()) if array.dims[0] == "E" else ()
+    experts = layout.get("E", ()) if one.dims[0] == "E" else ()
     found = []
-    for dim in array.dims:
+    for dim in one.dims:
         like = LIKE.get(dim, dim)
-        axes = layout.get(dim if like in array.dims else like, ())
+        axes = layout.get(dim if like in one.dims else like, ())
         if dim == "G":  # query heads of a KV head: over what N is over and K is not
-            axes = [
-                one for one in layout.get("N", ()) if one not in layout.get("K", ())
-            ]
+            axes = [a for a in layout.get("N", ()) if a not in layout.get("K", ())]
         elif dim == "slots":
             axes = layout.get("slots", _slots(layout))
-        axes = [axis for axis in axes if axis not in experts]
-        axes = experts if dim == "E" else axes
-        found.append(f"{dim}_{{{','.join(axes)}}}" if axes else dim)
-    return f"{array.name}[{', '.join(found)}]"
+        axes = experts if dim == "E" else [a for a in axes if a not in experts]
+        found.append(tuple(axes))
+    return tuple(found)
 
 
 def _slots(layout: Layout) -> Names:
@@ -381,11 +395,6 @@ def _slots(layout: Layout) -> Names:
     where experts are split, what splits their tokens."""
     tokens = layout.get("S", ()) if "E" in layout else ()
     return (*layout.get("B", ()), *tokens)
-
-
-def _sums(axes: list[str]) -> str:
-    """Partial sums over `axes`, in the notation."""
-    return f"{{U_{{{','.join(axes)}}}}}" if axes else ""
 
 
 def _axes(layout: Layout) -> set[str]:

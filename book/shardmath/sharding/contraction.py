@@ -390,20 +390,28 @@ def contract(
     return Contraction(a, b, c, found, machine, format_of(dtype))
 
 
-def case_plan(
-    text: str, mesh: Machine = None, dtype: str = "bf16", **sizes: int
-) -> Plan:
-    """The plan that the case of a matmul names: `contract(…).plan`, without the others.
+def case_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Plan:
+    """The plan that the case of a · b -> c names: `contract(…).plan`, and no others.
 
-    Args and errors are those of `contract`.
+    Args:
+        a, b, c: operands and result, on one mesh.
 
-    >>> case_plan("A[I, J_X] · B[J, K] -> C[I, K]", {"X": 4}, I=64, J=32, K=16).moves
+    Raises:
+        ValueError: partial sums that no plan gives or takes.
+
+    >>> op = contract("A[I, J_X] · B[J, K] -> C[I, K]", {"X": 4}, I=64, J=32, K=16)
+    >>> case_plan(op.a, op.b, op.c).moves
     'AllGather_X A'
     """
-    line, (a, b, c) = _read(text, mesh, dtype, sizes)
+    text = f"{a.notation} · {b.notation} -> {c.notation}"
+    for one, other in ((a, b), (b, a)):
+        taken = {*one.unreduced} & {*other.unreduced, *other.axes}
+        if taken:
+            raise ValueError(f"{text}: {one.notation} must be added up before")
     found = named_plan(a, b, c)
     if found is None:
-        raise _impossible(line, c)
+        sums = subscript(c.unreduced, dict(c.mesh))
+        raise ValueError(f"{text}: {sums} does not divide what is summed over")
     return found
 
 

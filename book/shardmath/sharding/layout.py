@@ -44,6 +44,15 @@ class ShardedArray:
         return prod(sizes[axis] for axis in axes)
 
     @property
+    def possible(self) -> bool:
+        """Whether all blocks are of equal size and no axis stands twice."""
+        used = self.axes + self.unreduced
+        whole = not any(
+            n % parts for n, parts in zip(self.sizes, self.grid, strict=True)
+        )
+        return whole and len({*used}) == len(used)
+
+    @property
     def axes(self) -> Names:
         """The mesh axes that a dimension is split over."""
         return tuple(axis for axes in self.placed for axis in axes)
