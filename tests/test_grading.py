@@ -219,7 +219,7 @@ def test_specs_that_are_printed_agree_with_the_package():
     ],
 )
 def test_quantity_reads(given, unit, value):
-    assert quantity(given, unit) == pytest.approx(value, rel=1e-12)
+    assert quantity(given, unit).value == pytest.approx(value, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,8 @@ def test_quantity_refuses_and_says_what_is_valid(given, unit):
 )
 def test_what_is_shown_is_read_back(value, unit):
     """A reader copies what a cell printed into the field."""
-    assert quantity(show(value, unit, digits=6), unit) == pytest.approx(value, rel=1e-5)
+    read = quantity(show(value, unit, digits=6), unit)
+    assert read.value == pytest.approx(value, rel=1e-5)
 
 
 def test_a_long_answer_is_not_repeated_whole():
@@ -329,6 +330,25 @@ def test_ready_slips_have_the_factor_that_they_are_about():
 )
 def test_what_any_number_can_suffer_is_named(answer, slip):
     assert grading.examine(number(slips=()), answer).slip == slip
+
+
+def test_a_near_miss_is_as_wide_as_twice_the_tolerance():
+    question = number(slips=(), rtol=0.02)
+    said = [grading.examine(question, 4e14 * x).message for x in (1.03, 1.05)]
+    assert said[0] == "412 TFLOPs/s: within 4% of it. Rounded too early?"
+    assert "within" not in said[1]
+
+
+def test_a_slip_that_fits_is_named_before_a_near_miss():
+    question = number(slips=(slips.scaled("all but one", 1.016, "Count all."),), rtol=0)
+    assert grading.examine(question, 4e14 * 1.016).slip == "all but one"
+    assert grading.examine(question, 4e14 * 1.015).slip == "close, not exact"
+
+
+def test_a_near_miss_costs_no_hint(registry):
+    """Its way is right: what it lacks is digits."""
+    assert grading.judge_number("01.3", 4.05e14, attempts=5)["verdict"] == "wrong"
+    assert grading.judge_number("01.3", 4.05e14, attempts=5)["hint"] == ""
 
 
 def test_a_percentage_is_one_where_a_share_is_wanted():

@@ -8,6 +8,7 @@ from html import escape
 from .. import answers
 from ..questions import Finding, Number, Question, prose
 from ..questions.calling import describe
+from ..questions.number import NEAR_MISSES
 from .report import Text
 
 CHECK_MIME = "application/vnd.shardmath.check+json"  # a page shows an input field
@@ -160,7 +161,7 @@ def judge_number(question: str, answer: object, attempts: int = 0) -> dict:
 
 def _hint(record: Question, finding: Finding, wrong_tries: int) -> str:
     late = finding.verdict == "wrong" and wrong_tries >= _WRONG_TRIES_BEFORE_HINT
-    return prose(record.hint) if late else ""
+    return prose(record.hint) if late and finding.slip not in NEAR_MISSES else ""
 
 
 def solution(question: str) -> Text:

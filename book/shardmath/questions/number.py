@@ -11,6 +11,8 @@ from .question import TODO, Finding, Question, unusable
 from .slips import generic
 
 _CLOSE = 0.02  # wrong, and so near that the way was right
+_ROUNDED, _INEXACT = "rounded too early", "close, not exact"
+NEAR_MISSES = (_ROUNDED, _INEXACT)  # slips in the digits, which no hint helps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,16 +55,16 @@ class Number(Question):
         if answer is None or answer is ... or (isinstance(answer, str) and not answer):
             return TODO
         try:
-            return {"value": quantity(answer, self.unit)}
+            read = quantity(answer, self.unit)
         except ValueError as error:
             return {"invalid": str(error)}
+        return {"value": read.text or read.value}
 
     def judge(self, evidence: dict, case: None = None) -> Finding:
         if finding := unusable(evidence, self.form):
             return finding
-        value = quantity(evidence["value"], self.unit)
-        right = self.expected()
-        given = show(value, self.unit, digits=4)
+        read = quantity(evidence["value"], self.unit)
+        value, right, given = read.value, self.expected(), read.said(self.unit)
         if self._near(value, right):
             return Finding("correct", given)
         known = (*self.slips, *generic(value, right, self.unit))
@@ -70,13 +72,13 @@ class Number(Question):
             if self._near(value, slip.wrong(right)):
                 name = slip.name[0].upper() + slip.name[1:]
                 return Finding("wrong", f"{given}. {name}? {slip.says}", slip.name)
-        if not self.rtol and math.isclose(value, right, rel_tol=_CLOSE):
-            said = f"{given} is within {_CLOSE:.0%} of it, and must be exact."
-            return Finding("wrong", said, "close, not exact")
-        if math.isclose(value, right, rel_tol=_CLOSE):
-            said = f"{given} is within {_CLOSE:.0%} of it. Rounded too early?"
-            return Finding("wrong", said, "rounded too early")
-        return Finding("wrong", f"{given} is {_far_off(value, right)}.")
+        close = max(_CLOSE, 2 * self.rtol)
+        if math.isclose(value, right, rel_tol=close):
+            near = f"{given}: within {close:.0%} of it"
+            if self.rtol:
+                return Finding("wrong", f"{near}. Rounded too early?", _ROUNDED)
+            return Finding("wrong", f"{near}, and it must be exact.", _INEXACT)
+        return Finding("wrong", f"{given}: {_far_off(value, right)}.")
 
     def _near(self, value: float, right: float) -> bool:
         return math.isclose(value, right, rel_tol=self.rtol)

@@ -1,51 +1,68 @@
-"""Reads the quantity that somebody computed or typed: a number, perhaps with a unit."""
+"""Reads the quantity that somebody computed or typed: a number, arithmetic, a unit."""
 
 import math
 import re
+from dataclasses import dataclass
 from numbers import Real
 
 from ..units import show, takes_prefix
+from .arithmetic import amount
+from .unit_words import powers, written
 
-_DECIMAL = dict(zip("kMGTPEZY", (10.0 ** (3 * i) for i in range(1, 9)), strict=True))
-_BINARY = {f"{letter}i": 2.0 ** (10 * (i + 1)) for i, letter in enumerate("KMGTPE")}
-_BELOW_ONE = dict(zip("mµnpf", (1e-3, 1e-6, 1e-9, 1e-12, 1e-15), strict=True))
-_LETTERS = {"K": "k", "μ": "µ", "u": "µ"}  # other ways to write a prefix
-_WORDS = {  # a number or a prefix spelled out; "million" before "milli"
-    "thousand ": "k", "million ": "M", "billion ": "G", "trillion ": "T",
-    "kilo": "k", "mega": "M", "giga": "G", "tera": "T", "peta": "P", "exa": "E",
-    "zetta": "Z", "yotta": "Y", "kibi": "Ki", "mebi": "Mi", "gibi": "Gi",
-    "tebi": "Ti", "pebi": "Pi", "exbi": "Ei", "milli": "m", "micro": "µ",
-    "nano": "n", "pico": "p", "femto": "f",
-}  # fmt: skip
-_NUMBER = re.compile(
-    r"(?P<digits>[+-]?(?:\d{1,3}(?:,\d{3})+|[\d_]+)?(?:\.\d*)?(?:[eE][+-]?\d+)?)"
-    r"(?:\s*[x×·*]\s*10\s*(?:\^|\*\*)\s*(?P<power>[+-]?\d+))?"
-    r"\s*(?P<unit>.*)"
-)
 _LONGEST = 40  # characters of an answer that a message repeats
+_NUMBER = re.compile(r"[-+−]?[\d_,]*\.?\d*([eE][-+−]?\d+)?")
+_SHARE = re.compile(_NUMBER.pattern + " ?(%|percent)")
 
 
-def quantity(answer: object, unit: str) -> float:
-    """`answer` as a float in `unit`.
+@dataclass(frozen=True)
+class Quantity:
+    """A number in a base unit, and the text that it was read from, if it was one."""
+
+    value: float
+    text: str = ""
+
+    def said(self, unit: str) -> str:
+        """The number with its prefix, behind the text where that says it otherwise.
+
+        >>> Quantity(8e9, "8*1e9").said("bytes"), Quantity(8e9, "8 GB").said("bytes")
+        ('8*1e9 = 8 GB', '8 GB')
+        """
+        shown = show(self.value, unit, digits=4)
+        typed, plain = (re.sub(r"\s", "", text).lower() for text in (self.text, shown))
+        if _NUMBER.fullmatch(self.text) or plain.startswith(typed):
+            return shown
+        return f"{_short(self.text)} = {shown}"
+
+
+def quantity(answer: object, unit: str) -> Quantity:
+    """`answer` as a number in `unit`.
 
     Args:
         answer: a real number, an array or scalar of no dimension (NumPy, JAX), or a
             string: "4.59e14", "459 TFLOPs/s", "1,024", "3 × 10^8", "16 GiB", "40%",
-            "70 microseconds", "8 billion", and whatever `units.show` prints.
+            "70 microseconds", "8 billion", whatever `units.show` prints, and
+            arithmetic: "2*512*4096", "4 GB / 819 GB/s", "1.5 ms + 20 µs",
+            "1e12 / 459T". A number without a unit is in base units.
         unit: base unit of the result, as in `units.show`; "" for a plain number.
 
     Raises:
         ValueError: says what was given and what would be valid. Booleans, complex
-            numbers, NaN, infinities, other units and bits are refused.
+            numbers, NaN, infinities and bits are refused, and units that come out as
+            another than `unit`.
 
-    >>> quantity("459 TFLOPs/s", "FLOPs/s"), quantity("16 GiB", "bytes")
+    >>> quantity("459 TFLOPs/s", "FLOPs/s").value, quantity("16 GiB", "bytes").value
     (459000000000000.0, 17179869184.0)
-    >>> quantity("2 Gb", "bytes")
+    >>> quantity("4 GB / 2", "s")
     Traceback (most recent call last):
-    ValueError: '2 Gb' is not in bytes: give a number in bytes, such as 1e+09 or '1 GB'
+    ValueError: '4 GB / 2' comes out in bytes, not in s: give a number in s, \
+such as 0.001 or '1 ms'
     """
     if isinstance(answer, str):
-        return _typed(" ".join(answer.split()), unit)
+        text = " ".join(answer.split())
+        try:
+            return Quantity(_typed(text, unit), text)
+        except ValueError as error:
+            raise ValueError(f"{_short(text)!r} {error}: {_valid(unit)}") from None
     value = answer.item() if getattr(answer, "shape", None) == () else answer
     if isinstance(value, bool) or not isinstance(value, Real):
         kind = type(value).__name__
@@ -56,7 +73,11 @@ def quantity(answer: object, unit: str) -> float:
         value = math.inf
     if not math.isfinite(value):
         raise ValueError(f"{value} is not finite: {_valid(unit)}")
-    return value
+    return Quantity(value)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _valid(unit: str) -> str:
@@ -67,51 +88,14 @@ def _valid(unit: str) -> str:
 
 
 def _typed(text: str, unit: str) -> float:
-    said = repr(text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…")
-    found = _NUMBER.fullmatch(text.replace("−", "-"))
-    power = found["power"] or "0"
-    try:
-        value = float(found["digits"].replace(",", "") + f"e{power}" * (power != "0"))
-    except ValueError:
-        raise ValueError(f"{said} is not a number: {_valid(unit)}") from None
-    factor = _factor(found["unit"], unit)
-    if factor is None:
-        wanted = f"in {unit}" if unit else "a plain number"
-        raise ValueError(f"{said} is not {wanted}: {_valid(unit)}")
-    value *= factor
-    if not math.isfinite(value):
-        raise ValueError(f"{said} is not finite: {_valid(unit)}")
-    return value
-
-
-def _factor(given: str, unit: str) -> float | None:
-    """What turns a number in the unit as typed into the base unit; None: no way."""
-    if given in ("%", "percent"):
-        return None if unit else 0.01
-    if not given or _plain(given) == _plain(unit):
-        return 1.0
-    for word, letter in _WORDS.items():
-        if f"{given} ".lower().startswith(word):
-            given = letter + given[len(word) :].strip()
-            break
-    if not given or _plain(given) == _plain(unit):
-        return 1.0
-    given = _LETTERS.get(given[0], given[0]) + given[1:] if given[1:2] != "i" else given
-    prefixes = _DECIMAL | _BINARY | (_BELOW_ONE if unit == "s" else {})
-    for prefix in sorted(prefixes, key=len, reverse=True):  # "Ti" before "T"
-        rest = given.removeprefix(prefix)
-        if rest != given and (_plain(rest) == _plain(unit) or not (rest or unit)):
-            return prefixes[prefix]
-    return None
-
-
-def _plain(unit: str) -> str:
-    """One spelling for the usual ones of a unit; a small b stays: it means bits."""
-    unit = re.sub(r"FLOPS$", "FLOPs/s", unit.replace(" per ", "/").strip())
-    unit = re.sub(r"(?i)\bflops?\b", "FLOPs", unit)
-    unit = re.sub(r"\b(?:B|[Bb]ytes?)\b", "bytes", unit)
-    unit = re.sub(r"\b(?:s|secs?|seconds?)$", "s", unit)
-    unit = re.sub(r"\btoks?\b", "tokens", unit)
-    unit = re.sub(r"(?i)\bhertz\b", "Hz", unit)
-    unit = re.sub(r"\s", "", unit)
-    return re.sub(r"(ch)es\b|(\w\w)s\b", r"\1\2", unit)  # plural or not
+    if not re.search(r"\d", text):
+        raise ValueError("is not a number")
+    wanted = powers(unit)
+    found = amount(text, wanted)
+    not_wanted = f"not in {unit}" if unit else "not as a plain number"
+    if found.united and not found.fits(wanted):
+        there = f"in {written(found.unit)}" if found.unit else "as a plain number"
+        raise ValueError(f"comes out {there}, {not_wanted}")
+    if unit and _SHARE.fullmatch(text):
+        raise ValueError(f"is a share, {not_wanted}")
+    return float(found.value)

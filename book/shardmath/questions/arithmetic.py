@@ -1,0 +1,297 @@
+"""Arithmetic as people type it, computed with its units: no `eval`, and bounded.
+
+    sum      = product (("+" | "-") product)*
+    product  = signed (("*" | "/" | "//") signed | "/" unit)*
+    signed   = ("+" | "-")* amount
+    amount   = (number | "(" sum ")") ["**" exponent] [unit]
+    exponent = ("+" | "-")* (number | "(" sum ")") ["**" exponent]
+    unit     = word+ (("/" | "per") word+)*
+
+Whole numbers stay whole, all else is a float, as in Python.
+"""
+
+import math
+import operator
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .unit_words import Powers, is_count, meaning, written
+
+_LONGEST = 300  # characters
+_DEEPEST = 40  # parentheses and powers within each other
+_HIGHEST = 9  # power of a unit
+_SIGNS = str.maketrans({**dict.fromkeys("×·∙⋅✕", "*"), **dict.fromkeys("÷∕⁄", "/"),
+                        **dict.fromkeys("−–", "-"), "μ": "µ"})  # fmt: skip
+_RAISED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
+_SUPERSCRIPT = re.compile("[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
+_FLOPS = re.compile(r"FLOPS\b(?! ?(?:/|per ) ?s)")  # capitals are a rate
+_TOKEN = re.compile(
+    r" ?(?:(?P<number>(?=\.?[0-9])(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9,])|[0-9_]+)?"
+    r"(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<sign>\*\*|//|[-+*/^()]|x(?= ?[0-9.(]))"
+    r"|(?P<word>[A-Za-zµ]+|%))"
+)
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number and its unit.
+
+    Args:
+        value: the number, in base units.
+        unit: the powers of the units in it.
+        bare: whether it has a factor that may bring a unit: a number without one.
+        united: whether any unit was said in it.
+    """
+
+    value: int | float
+    unit: Powers = field(default_factory=dict)
+    bare: bool = True
+    united: bool = False
+
+    def fits(self, unit: Powers) -> bool:
+        """Whether this can be in `unit`, where numbers are in base units.
+
+        A number may bring what cancels a unit below: 1e12 / 459 TFLOPs/s is in s. A
+        count need not be said: 80 GB / 16 GB are 5 chips.
+        """
+        for name in {*self.unit, *unit}:
+            has, wanted = self.unit.get(name, 0), unit.get(name, 0)
+            cancels = self.bare and has < wanted <= 0
+            if not (has == wanted or cancels or (has == 0 < wanted and is_count(name))):
+                return False
+        return True
+
+    def __mul__(self, other: "Amount") -> "Amount":
+        value = _finite(operator.mul, self.value, other.value)
+        bare = self.bare or other.bare
+        return Amount(value, _times(self.unit, other.unit, 1), bare, self._with(other))
+
+    def __truediv__(self, other: "Amount") -> "Amount":
+        value = _finite(operator.truediv, self.value, other.value)
+        unit = _times(self.unit, other.unit, -1)
+        return Amount(value, unit, self.bare, self._with(other))
+
+    def __floordiv__(self, other: "Amount") -> "Amount":
+        if self.unit or other.unit:
+            raise ValueError("has a unit beside //")
+        return Amount(_finite(operator.floordiv, self.value, other.value))
+
+    def __pow__(self, other: "Amount") -> "Amount":
+        if other.unit:
+            raise ValueError(f"has an exponent in {written(other.unit)}")
+        unit = {name: n * other.value for name, n in self.unit.items()}
+        if any(n != int(n) or abs(n) > _HIGHEST for n in unit.values()):
+            raise ValueError(f"has a power of {written(self.unit)} that means nothing")
+        unit = {name: int(n) for name, n in unit.items() if n}
+        bare = self.bare and other.value > 0
+        return Amount(_power(self.value, other.value), unit, bare, self.united)
+
+    def __neg__(self) -> "Amount":
+        return Amount(-self.value, self.unit, self.bare, self.united)
+
+    def __add__(self, other: "Amount") -> "Amount":
+        for one, two in ((self, other), (other, self)):
+            if one.fits(two.unit):
+                value = _finite(operator.add, self.value, other.value)
+                bare = self.bare and other.bare
+                return Amount(value, two.unit, bare, self._with(other))
+        units = (written(a.unit) if a.unit else "plain numbers" for a in (self, other))
+        raise ValueError("adds {} and {}".format(*units))
+
+    def _with(self, other: "Amount") -> bool:
+        return self.united or other.united
+
+
+def amount(text: str, own: Powers) -> Amount:
+    """What a line of arithmetic comes to, in base units.
+
+    Args:
+        text: numbers, units and operators; white space is one space.
+        own: the units that the question asks for, which words may name.
+
+    Raises:
+        ValueError: a phrase that says what is wrong, to go behind the text.
+
+    >>> amount("2*512*4096*16384", {}).value
+    68719476736
+    >>> amount("4 GB / 800 GB/s", {})
+    Amount(value=0.005, unit={'s': 1}, bare=False, united=True)
+    >>> amount("2³⁰ B", {}).value, amount("-(1 − 3)^2 × 1.5k", {}).value
+    (1073741824, -6000.0)
+    """
+    return _Reader(tokens(text), own).all()
+
+
+def tokens(text: str) -> list[tuple[str, str]]:
+    """The numbers, words and signs of a text: (kind, text).
+
+    Raises:
+        ValueError: a phrase that names the first character that is none of these.
+
+    >>> tokens("2 ÷ 3 GB")
+    [('number', '2'), ('sign', '/'), ('number', '3'), ('word', 'GB')]
+    """
+    if len(text) > _LONGEST:
+        raise ValueError(f"has more than {_LONGEST} characters")
+    text = _SUPERSCRIPT.sub(lambda n: f"**({n[0].translate(_RAISED)})", text)
+    text = _FLOPS.sub("FLOPs/s", text.translate(_SIGNS))
+    found, at = [], 0
+    while at < len(text):
+        token = _TOKEN.match(text, at)
+        if token is None:
+            character = text[at:].strip()[0]
+            if character == ",":
+                raise ValueError("has a comma that does not part thousands")
+            raise ValueError(f"has {character!r} in it")
+        sign = {"^": "**", "x": "*"}.get(token["sign"], token["sign"])
+        found.append((token.lastgroup, sign or token[token.lastgroup]))
+        at = token.end()
+    return found
+
+
+class _Reader:
+    """Reads the grammar above; each method reads what it is named after."""
+
+    def __init__(self, found: list[tuple[str, str]], own: Powers) -> None:
+        self.tokens = [*found, ("end", "")]
+        self.at = 0
+        self.own = own
+        self.depth = 0
+
+    def all(self) -> Amount:
+        total = self.sum()
+        kind, text = self.tokens[self.at]
+        if kind == "number" or text == "(":
+            raise ValueError(f"has no operator before {text!r}")
+        if kind != "end":
+            raise ValueError(f"has {text!r} where an operator was expected")
+        return total
+
+    def sum(self) -> Amount:
+        total = self.product()
+        while sign := self._taken("+", "-"):
+            right = self.product()
+            total = total + (right if sign == "+" else -right)
+        return total
+
+    def product(self) -> Amount:
+        total = self.signed(self.amount)
+        while sign := self._taken("*", "/", "//"):
+            if sign == "/" and self._is_word():  # "3 / s"
+                total = total / self.unit(Amount(1))
+            elif sign == "//":
+                total = total // self.signed(self.amount)
+            elif sign == "/":
+                total = total / self.signed(self.amount)
+            else:
+                total = total * self.signed(self.amount)
+        return total
+
+    def signed(self, read: Callable[[], Amount]) -> Amount:
+        minus = False
+        while sign := self._taken("+", "-"):
+            minus ^= sign == "-"
+        return -read() if minus else read()
+
+    def amount(self) -> Amount:
+        found = self._raised()
+        if self._is_word():
+            found = self.unit(found)
+            if self._taken("**"):
+                raise ValueError("raises a unit to a power without parentheses")
+        return found
+
+    def exponent(self) -> Amount:
+        return self.signed(self._raised)
+
+    def unit(self, before: Amount) -> Amount:
+        """The amount with the words behind it."""
+        value, unit, below = before.value, before.unit, False
+        while True:
+            word = meaning(self._next()[1], self.own)
+            times, by = (word.by, word.times) if below else (word.times, word.by)
+            value = _finite(operator.mul, value, times)
+            value = _finite(operator.truediv, value, by) if by > 1 else value
+            unit = _times(unit, word.unit, -1 if below else 1)
+            if self.tokens[self.at][1] in ("/", "per") and self._is_word(1):
+                self.at += 1
+                below = True
+            elif not (self._is_word() and not word.unit):  # "8 billion params"
+                break
+        united = before.united or bool(unit)
+        return Amount(value, unit, before.bare and not unit, united)
+
+    def _raised(self) -> Amount:
+        self.depth += 1
+        if self.depth > _DEEPEST:
+            raise ValueError(f"goes more than {_DEEPEST} levels deep")
+        kind, text = self._next()
+        if kind == "number":
+            base = Amount(_number(text))
+        elif text == "(":
+            base = self.sum()
+            if self._next()[1] != ")":
+                raise ValueError("has a ( that no ) closes")
+        elif kind == "end":
+            raise ValueError("stops before its end")
+        else:
+            raise ValueError(f"has {text!r} where a number was expected")
+        if self._taken("**"):
+            base = base ** self.exponent()
+        self.depth -= 1
+        return base
+
+    def _next(self) -> tuple[str, str]:
+        token = self.tokens[self.at]
+        self.at = min(self.at + 1, len(self.tokens) - 1)
+        return token
+
+    def _taken(self, *signs: str) -> str:
+        kind, text = self.tokens[self.at]
+        if kind != "sign" or text not in signs:
+            return ""
+        self.at += 1
+        return text
+
+    def _is_word(self, ahead: int = 0) -> bool:
+        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)][0] == "word"
+
+
+def _number(text: str) -> int | float:
+    plain = text.replace(",", "")
+    try:
+        value = float(plain) if re.search("[.eE]", plain) else int(plain)
+    except ValueError:  # 1__0
+        raise ValueError(f"has {text!r} in it") from None
+    return _finite(operator.pos, value)
+
+
+def _power(base: int | float, exponent: int | float) -> int | float:
+    if base == 0 and exponent < 0:
+        raise ValueError("divides by zero")
+    if base < 0 and exponent != int(exponent):
+        raise ValueError("takes a root of a negative number")
+    _finite(math.pow, base, exponent)  # before a whole number of any size is made
+    return _finite(operator.pow, base, exponent)
+
+
+def _finite(compute: Callable, *values: int | float) -> int | float:
+    """What `compute` makes of the values, where a float can hold it."""
+    try:
+        found = compute(*values)
+        if math.isfinite(found):  # of an int, where it is one that a float can hold
+            return found
+    except ZeroDivisionError:
+        raise ValueError("divides by zero") from None
+    except OverflowError:
+        pass
+    raise ValueError("is not finite: it is beyond all floats")
+
+
+def _times(one: Powers, other: Powers, sign: int) -> Powers:
+    both = {
+        name: one.get(name, 0) + sign * other.get(name, 0) for name in {**one, **other}
+    }
+    return {name: n for name, n in both.items() if n}

@@ -1,0 +1,139 @@
+"""The words that stand behind a number: units, prefixes, and both in one."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+_DECIMAL = dict(zip("kMGTPEZY", range(3, 27, 3), strict=True))
+_BINARY = {f"{letter}i": 10 * (n + 1) for n, letter in enumerate("KMGTPE")}
+_BELOW_ONE = dict(zip("mµnpf", range(3, 18, 3), strict=True))
+_OTHER_LETTERS = {"K": "k", "u": "µ"}
+_NUMBERS = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+_SPELLED = {
+    "kilo": "k", "mega": "M", "giga": "G", "tera": "T", "peta": "P", "exa": "E",
+    "zetta": "Z", "yotta": "Y", "kibi": "Ki", "mebi": "Mi", "gibi": "Gi",
+    "tebi": "Ti", "pebi": "Pi", "exbi": "Ei", "milli": "m", "micro": "µ",
+    "nano": "n", "pico": "p", "femto": "f",
+}  # fmt: skip
+_UNITS = {
+    "FLOP": re.compile("flops?", re.IGNORECASE),
+    "OP": re.compile("OPs?"),
+    "byte": re.compile("B|[Bb]ytes?"),
+    "s": re.compile("s|secs?|[Ss]econds?"),
+    "Hz": re.compile("Hz|hertz", re.IGNORECASE),
+    "W": re.compile("W|watts?"),
+    "token": re.compile("tok(en)?s?", re.IGNORECASE),
+}
+_BITS = re.compile("b|bits?")
+_MEASURES = {"FLOP", "OP", "byte", "s", "W", "day", "dollar"}  # the rest are counts
+
+Powers = Mapping[str, int]  # unit → its power: bytes/s is {"byte": 1, "s": -1}
+
+
+@dataclass(frozen=True)
+class Word:
+    """What a word does to the number before it: times `times`, by `by`, in `unit`."""
+
+    times: int = 1
+    by: int = 1
+    unit: Powers = field(default_factory=dict)
+
+
+def powers(unit: str) -> Powers:
+    """The unit of a question as powers of its parts.
+
+    >>> powers("FLOPs/byte"), powers("GPUs"), powers("Hz"), powers("")
+    ({'FLOP': 1, 'byte': -1}, {'GPU': 1}, {'s': -1}, {})
+    """
+    above, _, below = unit.partition("/")
+    found = {}
+    for name, power in ((above, 1), (below, -1)):
+        if name:
+            own = _named(name, {}) or {_singular(name): 1}
+            found |= {part: power * own[part] for part in own}
+    return found
+
+
+def written(unit: Powers) -> str:
+    """Powers as one writes them.
+
+    >>> written({"FLOP": 1, "byte": -1}), written({"s": 2}), written({"s": -1})
+    ('FLOPs/byte', 's^2', '1/s')
+    """
+
+    def power(name: str, n: int) -> str:
+        return name if n == 1 else f"{name}^{n}"
+
+    above = [power(_plural(name), n) for name, n in unit.items() if n > 0]
+    below = [power(name, -n) for name, n in unit.items() if n < 0]
+    return "/".join(["·".join(above) or "1", *below])
+
+
+def is_count(name: str) -> bool:
+    """Whether a unit counts things, as tokens and chips do: seconds measure."""
+    return name not in _MEASURES
+
+
+def meaning(word: str, own: Powers) -> Word:
+    """What a word says; in `own` are the units of the question.
+
+    Raises:
+        ValueError: a phrase that says what is wrong with the word.
+
+    >>> meaning("TB", {}), meaning("µs", {}).by, meaning("chip", {"chip": 1}).unit
+    (Word(times=1000000000000, by=1, unit={'byte': 1}), 1000000, {'chip': 1})
+    """
+    if word in ("%", "percent"):
+        return Word(by=100)
+    if word.lower() in _NUMBERS:
+        return Word(10 ** _NUMBERS[word.lower()])
+    if (unit := _named(word, own)) is not None:  # before prefixes: "pairs", "MXUs"
+        return Word(unit=unit)
+    for prefix, rest in _split(word):
+        unit = _named(rest, own)
+        if _BITS.fullmatch(rest):
+            raise ValueError(f"counts bits ({word})")
+        if prefix in _BELOW_ONE and not rest:
+            raise ValueError(f"has {word!r} alone in it, which has many meanings")
+        if unit is None and rest:
+            continue
+        if prefix in _DECIMAL:
+            return Word(10 ** _DECIMAL[prefix], unit=unit or {})
+        if prefix in _BINARY:
+            return Word(2 ** _BINARY[prefix], unit=unit or {})
+        if unit == {"s": 1}:
+            return Word(by=10 ** _BELOW_ONE[prefix], unit=unit)
+    if _BITS.fullmatch(word):
+        raise ValueError("counts bits")
+    raise ValueError(f"has {word!r} in it, which is no unit here")
+
+
+def _split(word: str):
+    """All ways to read a prefix at the start of a word, the longest first."""
+    for spelled, letter in _SPELLED.items():
+        if word.lower().startswith(spelled):
+            yield letter, word[len(spelled) :]
+    if word[:2] in _BINARY:
+        yield word[:2], word[2:]
+    letter = _OTHER_LETTERS.get(word[0], word[0])
+    if letter in _DECIMAL or letter in _BELOW_ONE:
+        yield letter, word[1:]
+
+
+def _named(word: str, own: Powers) -> Powers | None:
+    for name, spelling in _UNITS.items():
+        if spelling.fullmatch(word):
+            return {"s": -1} if name == "Hz" else {name: 1}
+    known = {name.lower(): name for name in own}
+    name = known.get(_singular(word).lower())
+    return {name: 1} if name else None
+
+
+def _singular(name: str) -> str:
+    return re.sub(r"(ch)es$|(\w\w)s$", r"\1\2", name)
+
+
+def _plural(name: str) -> str:
+    if name in ("s", "W"):
+        return name
+    return f"{name}es" if name.endswith("ch") else f"{name}s"
