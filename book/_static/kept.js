@@ -50,14 +50,19 @@
       this.#inStorage(() => this.#setDamageAside());
     }
 
+    /** Where this browser has what was set aside. */
+    asides() {
+      const found = [];
+      this.#inStorage(() => found.push(...Object.keys(localStorage)));
+      return found.filter((key) => key.startsWith(`${this.key}.damaged.`));
+    }
+
     /** Forget all, with what was set aside. */
     erase() {
       this.#unsaved = this.#entries = {};
       this.#aside = "";
       this.#inStorage(() => {
-        for (const key of Object.keys(localStorage))
-          if (key === this.key || key.startsWith(`${this.key}.damaged.`))
-            localStorage.removeItem(key);
+        for (const key of [this.key, ...this.asides()]) localStorage.removeItem(key);
         this.#read();
       });
     }
@@ -65,7 +70,7 @@
     /** What the reader should know of the storage, or "". */
     get trouble() {
       if (this.#isClosed || Object.keys(this.#unsaved).length)
-        return `This browser keeps no ${this.what}: they are forgotten with the page.`;
+        return "This browser keeps no answers and guesses: the page forgets them.";
       if (!this.#aside) return "";
       return (
         `The ${this.what} that this browser had kept could not be read. They are set ` +

@@ -1,8 +1,142 @@
-"""The reader's progress: what the browser keeps, on every page."""
+"""How far a reader is: the score of a page with questions, and of all of them.
+
+A page says how much there is to reach, from the records of the questions; `kept.js`
+holds what its reader has answered, and `progress.js` says how much that is. Which
+questions a page has, every other page learns from ``questions.js``.
+"""
+
+import json
+from collections.abc import Collection
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.transforms import SphinxTransform
+
+from shardmath import answers
+from shardmath.questions import Question
+
+from .numbering import STEM
+from .question import is_answered_here
 
 FIRST = 100  # other scripts have 500: they find what is kept when they run
+QUESTIONS = "questions.js"  # under _static
+
+
+class score(nodes.General, nodes.Element):  # noqa: N801
+    """The score of a chapter's exercises, and what can be done with it: `number`."""
+
+
+class PlaceScore(SphinxTransform):
+    """Below the title of ``exercises/NN_slug``, where chapter NN has questions."""
+
+    default_priority = 441  # the title has its number
+
+    def apply(self, **kwargs):
+        title = self.document.next_node(nodes.title)
+        if title and (number := _chapter(self.env.docname)):
+            title.parent.insert(title.parent.index(title) + 1, score(number=number))
+
+
+def _chapter(docname: str) -> str:
+    """The chapter that a page has the questions of, "" where it has none.
+
+    >>> _chapter("exercises/01_rooflines"), _chapter("chapters/01_rooflines")
+    ('01', '')
+    """
+    stem = STEM.match(docname)
+    asks = stem and stem[1] == "exercises" and stem[2] in answers.chapters()
+    return stem[2] if asks else ""
+
+
+def reached(records: Collection[Question]) -> str:
+    """HTML of a score as it is before the first answer; progress.js counts.
+
+    >>> reached(answers.chapter("14").values())[:53]
+    '<span><strong data-count="points">0</strong> of 17 po'
+    """
+    points = sum(record.points for record in records)
+    return (
+        f'<span><strong data-count="points">0</strong> of {points} points</span> '
+        f'<span><span data-count="right">0</span> of {len(records)} questions right'
+        '<span data-some="begun" hidden>, <span data-count="begun"></span> begun'
+        "</span></span>"
+    )
+
+
+def where(records: Collection[Question]) -> str:
+    """Which of the questions the page judges itself, and where the others are."""
+    here = sum(map(is_answered_here, records))
+    if here == len(records):
+        return f"All {here} can be answered on this page."
+    return (
+        f"{here} of the {len(records)} can be answered on this page, the others in "
+        "Jupyter."
+    )
+
+
+def panel(number: str) -> str:
+    """HTML of the score of a chapter, and of what can be done with all that is kept."""
+    own = answers.chapter(number).values()
+    every = answers.questions().values()
+    return f"""\
+<div class="sm-score" role="group" aria-label="Your score">
+<p class="sm-score-line" data-score="{number}">{reached(own)}</p>
+<div class="sm-score-bar" aria-hidden="true"><div></div></div>
+<p class="sm-score-where">{where(own)}</p>
+<p class="sm-score-trouble"></p>
+<p class="sm-unseen" role="status"></p>
+<details class="sm-keeping" id="your-progress"><summary>Your progress</summary>
+<p class="sm-score-line" data-score="all"><span>All chapters:</span>
+{reached(every)}</p>
+<p>Your answers and guesses are kept in this browser alone; a file takes them elsewhere.
+What comes from a file is added to what is here: a right answer stays right, and of two
+texts the newer one stays. The notebooks' own file is taken too: in Python,
+<code>shardmath.grading.progress.store().path</code> says where it is.</p>
+<p class="sm-keeping-do"><button type="button" value="save">Save to a file</button>
+<button type="button" value="open">Add from a file</button>
+<button type="button" value="erase">Erase …</button>
+<input type="file" accept=".json,application/json" hidden></p>
+<p class="sm-keeping-said" role="status"></p>
+</details>
+<dialog class="sm-erase" aria-labelledby="erase-title"><form method="dialog">
+<p id="erase-title"><strong></strong></p>
+<p>They are gone from this browser for good, unless they are saved to a file. Settings,
+such as the accelerator that you chose, stay.</p>
+<p class="sm-keeping-do"><button value="erase">Erase them</button>
+<button value="keep" autofocus>Keep them</button></p></form></dialog>
+</div>
+"""
+
+
+def questions(pages: Collection[str]) -> str:
+    """The script that says which questions each page has, and their points."""
+    asked = {
+        page: {record.id: record.points for record in answers.chapter(number).values()}
+        for page in sorted(pages)
+        if (number := _chapter(page))
+    }
+    return f"Shardmath.questions = {json.dumps(asked, separators=(',', ':'))};\n"
+
+
+def _write_questions(app, env):
+    """Before pages are written: they link it by its digest."""
+    if app.builder.format == "html":
+        folder = Path(app.outdir, "_static")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / QUESTIONS).write_text(questions(env.found_docs), encoding="utf-8")
+
+
+def _write(translator, node):
+    translator.body.append(panel(node["number"]))
+    raise nodes.SkipNode
 
 
 def setup(app):
-    """Load the store before all other scripts."""
+    """Place the score, and load what is kept before all other scripts."""
+    app.add_node(score, html=(_write, None))
+    app.add_transform(PlaceScore)
+    app.connect("env-updated", _write_questions)
+    app.add_css_file("progress.css")
     app.add_js_file("kept.js", priority=FIRST)
+    app.add_js_file(QUESTIONS, priority=FIRST + 1)
+    app.add_js_file("progress.js")

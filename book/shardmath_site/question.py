@@ -6,6 +6,11 @@ from shardmath import answers
 from shardmath.questions import Function, Number, Question, Traffic, prose
 
 
+def is_answered_here(record: Question) -> bool:
+    """Whether a page judges answers to this question itself."""
+    return isinstance(record, Number)
+
+
 def place(question: str, notebook: str, colab: str = "") -> str:
     """HTML of the place for an answer; what it is depends on what is wanted.
 

@@ -36,6 +36,7 @@ STYLES = (
     "copybutton.css",
     "mystnb.*.css",
     "guess.css",
+    "progress.css",
     "live/*/live.css",
     "hardware.css",
     "shardmath.css",

@@ -332,7 +332,7 @@ def test_a_damaged_store_is_set_aside_and_a_refused_one_is_told(opened):
     page = opened(before=REFUSED)
     page.get_by_role("button", name="ten times").click()
     assert waits(page) == [False, True, True, True]
-    expect(page.locator(".sm-guesses-note")).to_contain_text("forgotten with the page")
+    expect(page.locator(".sm-guesses-note")).to_contain_text("the page forgets them")
     page.get_by_role("button", name="Start over").click()
     assert waits(page) == [True] * 4
 

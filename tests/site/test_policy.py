@@ -79,6 +79,7 @@ def test_figures_guesses_and_answers_live_under_the_policy(watched, site_url):
     watched.locator(".sm-check button").first.click()
     verdict = ".sm-check .sm-verdict[data-verdict=wrong]"
     watched.locator(verdict).first.wait_for(timeout=START)
+    assert "1 begun" in watched.locator(".sm-score-line").first.inner_text()
     assert reports(watched) == []
 
 
@@ -99,7 +100,7 @@ def test_the_page_s_python_asks_nobody_else(watched, site_url, foreign):
     """Its worker has the page's policy, though a script that is loaded would not."""
     visit(watched, site_url + EXERCISES)
     with watched.expect_worker() as started:
-        watched.locator(".sm-check input").first.focus()
+        watched.locator(".sm-check form:not([hidden]) input").first.focus()
     assert started.value.evaluate(ASK, site_url) == "came"
     assert started.value.evaluate(ASK, foreign.url) == "refused"
     assert foreign.asked == []
