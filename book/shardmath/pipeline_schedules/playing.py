@@ -23,12 +23,11 @@ def play(schedule: Schedule) -> tuple[tuple[Span, ...], ...]:
     Raises:
         ValueError: a stage waits for what never comes.
     """
-    orders, send = schedule.orders, schedule.times.send
-    seconds, needs = _seconds(schedule), _needs(schedule.paths)
-    slots = [_slots(order) for order in orders]
+    orders, needs = schedule.orders, _needs(schedule.paths)
+    seconds, ended = _seconds(schedule), defaultdict(dict)
+    slots, after = [_slots(order) for order in orders], _after(schedule, needs, ended)
     spans: list[list[Span]] = [[] for _ in orders]
     clock, done = [0.0] * len(orders), [0] * len(orders)
-    ended: Ended = defaultdict(dict)
     waiting = defaultdict(list)  # for work on a microbatch, stages
     awake = list(range(len(orders)))[::-1]
     while awake:
@@ -36,14 +35,12 @@ def play(schedule: Schedule) -> tuple[tuple[Span, ...], ...]:
         for ops in islice(slots[stage], done[stage], None):
             start, missing = clock[stage], None
             for op in ops:
-                for work in needs[op.kind, (stage, op.chunk)]:
-                    there = ended[work].get(op.microbatch)
+                for source, late, work in after[stage][op.kind, op.chunk]:
+                    there = source.get(op.microbatch)
                     if there is None:
                         missing = missing or (work, op.microbatch)
-                    elif work[1][0] != stage:
-                        start = max(start, there + send)
-                    elif there > start:
-                        start = there
+                    elif there + late > start:
+                        start = there + late
             if missing:
                 waiting[missing].append(stage)
                 break
@@ -52,7 +49,8 @@ def play(schedule: Schedule) -> tuple[tuple[Span, ...], ...]:
                 spans[stage].append(Span(op, start, end))
                 work = _work(op, stage)
                 ended[work][op.microbatch] = end
-                awake += waiting.pop((work, op.microbatch), ())
+                if waiting:
+                    awake += waiting.pop((work, op.microbatch), ())
             clock[stage] = end
             done[stage] += 1
     stuck = {s: slots[s][n] for s, n in enumerate(done) if n < len(slots[s])}
@@ -103,12 +101,26 @@ def _needs(paths: Sequence[Sequence[Place]]) -> dict[Work, tuple[Work, ...]]:
     return found
 
 
+def _after(schedule: Schedule, needs: dict, ended: Ended) -> list[dict]:
+    """Stage by stage, for each kind of op and chunk: when what it needs has ended, how
+    long that takes to arrive, and what it is."""
+    found: list[dict] = [{} for _ in schedule.orders]
+    for (kind, (stage, chunk)), some in needs.items():
+        found[stage][kind, chunk] = [
+            (ended[work], schedule.times.send if work[1][0] != stage else 0, work)
+            for work in some
+        ]
+    return found
+
+
 def _work(op: Op, stage: int) -> Work:
     return "B" if op.kind == "I" else op.kind, (stage, op.chunk)
 
 
 def _slots(order: Sequence[Op]) -> list[tuple[Op, ...]]:
     """The ops, those that run together in one slot."""
+    if not any(op.beside for op in order):
+        return [(op,) for op in order]
     slots: list[tuple[Op, ...]] = []
     for op in order:
         if op.beside and slots:
@@ -136,8 +148,9 @@ def _seconds(schedule: Schedule):
     together = times.together / times.total
 
     def seconds(ops: tuple[Op, ...], stage: int) -> float:
-        alone = sum(each[stage, op.chunk][op.kind] for op in ops)
-        return alone if len(ops) == 1 else alone * together
+        if len(ops) == 1:
+            return each[stage, ops[0].chunk][ops[0].kind]
+        return together * sum(each[stage, op.chunk][op.kind] for op in ops)
 
     return seconds
 

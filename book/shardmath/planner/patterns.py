@@ -33,7 +33,8 @@ SHARDS = {  # who keeps the weights: all that share them, or each a copy
     "fsdp": ("data", "fsdp", "expert", "context", "tensor"),
     "zero": ("zero", "expert", "context", "tensor"),
 }
-
+# Parts of memory that are as large with any batch.
+STILL = ("state", "weights", "gradients", "gathered")
 
 Has = tuple[Stack, tuple[bool, bool], tuple]  # layers, embedding and head, and hops
 
@@ -117,6 +118,11 @@ class Share:
     largest: Mapping[str, tuple[Amounts, ...]]
     read: Amounts
     traffic: Mapping[Wire, Traffic]
+
+    @cached_property
+    def still(self) -> Amounts:
+        """Bytes that add up over layers and are as many with any batch."""
+        return summed((1, self.sums[part]) for part in STILL if part in self.sums)
 
 
 class Pattern:

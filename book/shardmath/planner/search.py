@@ -13,7 +13,7 @@ from math import inf, prod
 from ..networks import Network
 from .amounts import Names, Sizes, worth
 from .links import Links
-from .patterns import ORDER, SHARDS, Job, Pattern, Pipelines, Share
+from .patterns import ORDER, SHARDS, STILL, Job, Pattern, Pipelines, Share
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,6 @@ class Trial:
 
 
 CLOSE = 1e-9  # as far apart as the same number may come out by two ways
-STILL = ("state", "weights", "gradients", "gathered")  # as large with any batch
 # Of F, I and W, how many a stage waits for in those before it, by schedule.
 FILLED = {"1f1b": 3, "gpipe": 3, "zb-h1": 2}
 
@@ -276,11 +275,15 @@ class Search:
     def _held(self, share: Share, ways, whole) -> tuple[float, float, float]:
         """Bytes of a stage, of the whole batch in one microbatch: what stays with more
         of them, what gets less, and what is saved of each in flight, which does too."""
-        found = {part: worth(some, ways, whole) for part, some in share.sums.items()}
+        still, moving = worth(share.still, ways, whole), 0.0
         for part, some in share.largest.items():
-            found[part] = max((worth(one, ways, whole) for one in some), default=0.0)
-        saved, still = found.pop("saved"), sum(found.pop(part, 0.0) for part in STILL)
-        return still, sum(found.values()), saved
+            most = max((worth(one, ways, whole) for one in some), default=0.0)
+            if part in STILL:
+                still += most
+            else:
+                moving += most
+        moving += worth(share.sums["once"], ways, whole)
+        return still, moving, worth(share.sums["saved"], ways, whole)
 
     def _memory(
         self, share: Share, count: int, many: int, stage: int, ways, batch

@@ -212,11 +212,13 @@ def named_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Plan | None
 
 def _searched(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Plan | None:
     axes = named_axes((a, b, c))
-    found = (
+    found = [
         plan
         for split in splits_by_case(a, b, c)
         for plan in direct(a, b, c, split, axes)
-    )
+    ]
+    if len(found) == 1:
+        return found[0]
     return min(found, key=_bytes_first, default=None)
 
 
