@@ -84,7 +84,7 @@ def test_a_live_figure_answers_in_firefox(tab, site_url):
 
 
 def test_an_answer_gets_its_verdict_in_firefox(tab, site_url):
-    """A slip is named, and what is right is right."""
+    """A slip is named, and what is right is right, in the heading too."""
     tab.open(f"{site_url}exercises/01_rooflines.html")
     block = f".sm-check[data-question='{QUESTION}']"
     field = f"{block} form:not([hidden]) input"
@@ -98,3 +98,5 @@ def test_an_answer_gets_its_verdict_in_firefox(tab, site_url):
             block,
             judge_number(QUESTION, text)["message"],
         )
+    done = tab.evaluate("() => document.querySelector('h2:has(.sm-done)').innerText")
+    assert done.startswith(QUESTION)
