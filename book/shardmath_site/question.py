@@ -31,20 +31,29 @@ def place(question: str, notebook: str, colab: str = "") -> str:
 
 
 def _field(record: Number) -> str:
-    """A field, its button, its unit and the place of the verdict.
+    """A field, its unit, its button and the place of the verdict.
 
-    Without a script only the line that says where answers are checked is visible.
+    Without a script only the line that says where answers are checked is visible. A
+    phone shows its keyboard of letters: on those for numbers there is no "*", and no
+    unit.
     """
-    name = f"Your answer to {record.id}"
-    if record.unit:
-        name += f", in {record.unit}"
+    name = record.id.replace(".", "-")
+    unit = escape(record.unit)
+    unseen = f'<span class="sm-unseen">, in {unit}</span>' if unit else ""
+    beside = (
+        f'<span class="sm-beside-answer" aria-hidden="true">{unit}</span>'
+        if unit
+        else ""
+    )
     return (
         f'<div class="sm-check" data-question="{record.id}" data-kind="number">'
-        f"<form hidden><label><span>{escape(name)}</span>"
-        '<input name="answer" autocomplete="off" spellcheck="false"></label>'
-        "<button>Check</button></form>"
-        '<p class="sm-verdict" role="status">The answer can be checked here when '
-        "scripts run, and in Jupyter.</p></div>\n"
+        f'<form hidden><label for="answer-{name}">Your answer to {record.id}{unseen}'
+        f'</label><input id="answer-{name}" name="answer" inputmode="text" '
+        'enterkeyhint="done" autocapitalize="off" autocomplete="off" '
+        f'autocorrect="off" spellcheck="false" aria-describedby="verdict-{name}">'
+        f"{beside}<button>Check</button></form>"
+        f'<p class="sm-verdict" id="verdict-{name}" role="status">The answer can be '
+        "checked here when scripts run, and in Jupyter.</p></div>\n"
     )
 
 

@@ -183,10 +183,8 @@ def test_a_start_that_never_ends_is_given_up(view, server):
 def type_answer(page, text: str) -> str:
     page.locator(".sm-check input").fill(text)
     page.locator(".sm-check button").click()
-    page.wait_for_function(
-        "!['', 'Checking …'].includes("
-        "document.querySelector('.sm-verdict').textContent)"
-    )
+    judged = ".sm-verdict:is([data-verdict=correct],[data-verdict=wrong],[data-verdict"
+    page.locator(f"{judged}=invalid])").wait_for()
     return page.locator(".sm-verdict").inner_text()
 
 

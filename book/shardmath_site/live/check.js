@@ -7,8 +7,9 @@ const SHOWN = { right: "correct", wrong: "wrong" };
 const answers = globalThis.Shardmath?.answers;
 
 /**
- * @param block the element that `shardmath_site.question.form` describes
- * @param call (module, function, kwargs, pack) => Promise of what Python returns
+ * @param block the element that `shardmath_site.question` writes for a number
+ * @param call (tell, module, function, kwargs, pack) => Promise of what Python returns;
+ *   calls `tell(text)` while Python starts
  * @returns {pack}: the modules that the question needs
  */
 export function mountCheck(block, call) {
@@ -18,10 +19,19 @@ export function mountCheck(block, call) {
   const field = form.elements.answer;
   const verdict = block.querySelector(".sm-verdict");
   let entry = { text: "", attempts: 0 };
+  let judged = { answer: "", kind: "" };
 
-  function say(text, kind = "") {
-    verdict.dataset.verdict = kind;
-    verdict.textContent = text;
+  /** Say `text`: of a `kind` of verdict, on an `answer`. */
+  function say(text, kind = "", answer = "") {
+    judged = { answer, kind };
+    if (verdict.textContent !== text) verdict.textContent = text; // else announced again
+    mark();
+  }
+
+  /** A verdict is marked as one while its answer stands in the field. */
+  function mark() {
+    const isPast = judged.kind && field.value.trim() !== judged.answer;
+    verdict.dataset.verdict = isPast ? "past" : judged.kind;
   }
 
   async function judge() {
@@ -30,7 +40,8 @@ export function mountCheck(block, call) {
     say("Checking …");
     try {
       const kwargs = { question, answer: text, attempts: entry.attempts };
-      const result = await call("shardmath.grading", "judge_number", kwargs, pack);
+      const asked = ["shardmath.grading", "judge_number", kwargs, pack];
+      const result = await call((text) => say(text), ...asked);
       const message = [result.message, result.hint].filter(Boolean).join("\n");
       const kept = KEPT[result.verdict];
       if (kept) {
@@ -40,9 +51,9 @@ export function mountCheck(block, call) {
         entry = { text, attempts, verdict: kept, message };
         answers?.put(question, entry);
       }
-      say(message, result.verdict);
+      say(message, result.verdict, text);
     } catch (error) {
-      say(`${error.message} The answer can be checked in Jupyter.`, "invalid");
+      say(`${error.message} The answer can be checked in Jupyter.`, "invalid", text);
     }
   }
 
@@ -51,7 +62,7 @@ export function mountCheck(block, call) {
     if (found.text !== entry.text || found.verdict !== entry.verdict) {
       if (field.value === entry.text) field.value = found.text; // else it is being edited
       verdict.ariaLive = "off";
-      say(found.message ?? "", SHOWN[found.verdict]);
+      say(found.message ?? "", SHOWN[found.verdict], found.text);
     }
     entry = { ...found, attempts: found.attempts ?? 0 };
   }
@@ -60,6 +71,7 @@ export function mountCheck(block, call) {
     event.preventDefault();
     judge();
   });
+  field.addEventListener("input", mark);
   document.addEventListener("shardmath:answer", ({ detail }) => {
     if (detail.question === question) restore(detail.entry);
   });

@@ -9,12 +9,13 @@ import { mountMachine } from "./machine.js";
 const SOON = 300; // ms: an answer that comes sooner needs no message
 const NEAR = "200% 0px"; // two screens above and below: time for Python to start
 
-async function compute(name, params, tell) {
+/** Call Python, and `tell` the reader while it has to start first. */
+async function telling(tell, ...asked) {
   const timer = setInterval(() => {
     if (!running()) tell("Starting Python in this page (3.5 MB, only once) …", percent());
   }, SOON);
   try {
-    return await call("shardmath.live", "answer", { name, params }, name);
+    return await call(...asked);
   } finally {
     clearInterval(timer);
   }
@@ -66,7 +67,8 @@ function mountFigure(block, place) {
   });
   const figure = mount(block, async (params, tell) => {
     const known = (await carried())[JSON.stringify(Object.values(params))];
-    return known ?? compute(name, params, tell);
+    if (known) return known;
+    return telling(tell, "shardmath.live", "answer", { name, params }, name);
   });
 
   function follow() {
@@ -112,6 +114,6 @@ for (const block of document.querySelectorAll(".sm-live")) {
 }
 
 for (const block of document.querySelectorAll('.sm-check[data-kind="number"]')) {
-  const { pack } = mountCheck(block, call);
+  const { pack } = mountCheck(block, telling);
   onReach(block, () => early(pack));
 }
