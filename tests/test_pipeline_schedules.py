@@ -251,6 +251,12 @@ def test_what_is_wrong_is_said(orders, said):
         check(replace(good, orders=ops))
 
 
+@pytest.mark.parametrize("paths", [(), ((),)])
+def test_a_path_that_passes_nothing_is_refused(paths):
+    with pytest.raises(ValueError, match="a path passes no place"):
+        check(replace(schedule("gpipe", 2, 1), paths=paths))
+
+
 def test_a_circle_of_stages_is_told_all_around():
     one = schedule("1f1b", 2, 2)
     ops = "F0 B0 F1 B1", "F0 F1 B0 B1"

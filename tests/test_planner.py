@@ -132,6 +132,10 @@ def test_why_not():
     assert "needs" in plan(LLAMA_3_8B, "v5e:2x2", "64k").why_not(zero=4)
     assert found.why_not(**found.best.axes).startswith("it is")
     assert "times as long: " in found.why_not(fsdp=2, pipeline=64)
+    with pytest.raises(ValueError, match="such as tensor=16"):
+        found.why_not()
+    small = plan(LLAMA_3_8B, "h100:2x8", "1M")  # the last stage has the head
+    assert "the longest has 1.74 times its share" in small.why_not(pipeline=16)
 
 
 def test_meshes_with_more_chunks_than_layers_are_left_out():

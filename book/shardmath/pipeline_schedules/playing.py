@@ -80,6 +80,8 @@ def check(schedule: Schedule) -> None:
             f"{schedule.name} has {schedule.stages} stages, "
             f"but orders for {len(schedule.orders)}"
         )
+    if not schedule.paths or not all(schedule.paths):
+        raise ValueError(f"{schedule.name}: a path passes no place")
     for stage, order in enumerate(schedule.orders):
         for problem in _wrong_ops(schedule, stage, order):
             raise ValueError(f"{schedule.name} cannot run: {problem}")

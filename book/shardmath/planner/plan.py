@@ -16,7 +16,7 @@ from ..pipeline_schedules import schedule as orders
 from ..tables import Table, compare
 from ..transformer import ATTENTION, REMAT, Model, flops, saved
 from ..transformer import model as find_model
-from ..units import PRECISION_BYTES, positive, quoted, show, whole
+from ..units import PRECISION_BYTES, counted, positive, quoted, show, whole
 from .patterns import ORDER, Job, strategy
 from .search import Search, Trial
 
@@ -100,7 +100,12 @@ class Plan:
 
         >>> print(plan("llama 3 8b", "h100:2x8", "1M").why_not(tensor=16))
         tensor 16 does not divide 8 KV heads
+
+        Raises:
+            ValueError: no sizes, an unknown axis, sizes that do not divide the chips.
         """
+        if not sizes:
+            raise ValueError("why_not(): needs sizes of axes, such as tensor=16")
         sizes = _fixed(sizes, self.network)
         if self.ranking and all(self.best.sizes[a] == n for a, n in sizes.items()):
             return f"it is: the best mesh has {_said(sizes)}"
@@ -142,10 +147,11 @@ class Plan:
 
     @property
     def title(self) -> str:
-        job = self.job
+        job, chips = self.job, self.network.chips
         return (
-            f"{job.model.name}, {job.seqs:,} sequences of {job.seq:,} tokens on "
-            f"{self.network.name} ({self.network.chips:,} chips), remat {job.remat}"
+            f"{job.model.name}, {counted(f'{job.seqs:,}', 'sequences')} of "
+            f"{counted(f'{job.seq:,}', 'tokens')} on {self.network.name} "
+            f"({counted(f'{chips:,}', 'chips')}), remat {job.remat}"
         )
 
     @property
@@ -377,6 +383,8 @@ def _why(trial: Trial, best: Trial) -> str:
         said = f"HBM {trial.hbm / alone:.2f} times the math"
     elif trial.waiting > 0.001:
         said = f"stages wait {trial.waiting:.1%} of the step"
+        if trial.uneven > 1.05:
+            said += f", and the longest has {trial.uneven:.2f} times its share"
     else:
         said = f"network {trial.network / alone:.2f} of the math, to be hidden"
     if trial is not best and trial.lower > 1.005 * best.lower:

@@ -25,6 +25,7 @@ class Trial:
         math: FLOPs at the peak, waiting for other stages of a pipeline included.
         hbm, network: as in `Step.estimate`.
         waiting: share of the step in which the busiest stage waits for others.
+        uneven: FLOPs of the busiest stage over those of a mean one.
         memory: bytes by part, of the stage that holds most.
     """
 
@@ -35,6 +36,7 @@ class Trial:
     hbm: float
     network: float
     waiting: float
+    uneven: float
     memory: Mapping[str, float]
 
     @property
@@ -336,7 +338,8 @@ class Search:
             key=lambda parts: sum(parts.values()),
         )
         waiting = 1 - busy / math
-        return Trial(shards, sizes, many, math, hbm, network, waiting, memory)
+        uneven = count * sum(passes[stage]) / sum(map(sum, passes))
+        return Trial(shards, sizes, many, math, hbm, network, waiting, uneven, memory)
 
     def _network(
         self, share: Share, sizes: Sizes, ways, batch, rounds: int, worst: float
