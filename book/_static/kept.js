@@ -132,7 +132,7 @@
   const isRight = (entry) => entry?.verdict === "right" || entry?.best === "right";
   let told = kept.all();
 
-  /** Tell the page which entries are no longer what it was told. */
+  /** Tell the page which entries have changed, each by itself; then that this is all. */
   function tell() {
     const now = kept.all();
     const before = told;
@@ -143,6 +143,7 @@
       const detail = { question, entry };
       document.dispatchEvent(new CustomEvent("shardmath:answer", { detail }));
     }
+    document.dispatchEvent(new CustomEvent("shardmath:kept"));
   }
 
   const answers = {
@@ -173,5 +174,5 @@
     if (key === kept.key || key === null) tell(); // null: all of it was cleared
   });
 
-  globalThis.Shardmath = { answers, guesses };
+  globalThis.Shardmath = { answers, guesses, isObject };
 }

@@ -1,8 +1,8 @@
 """How far a reader is: the score of a page with questions, and of all of them.
 
 A page says how much there is to reach, from the records of the questions; `kept.js`
-holds what its reader has answered, and `progress.js` says how much that is. Which
-questions a page has, every other page learns from ``questions.js``.
+holds what its reader has answered, and `progress.js` says how much that is;
+`keeping.js` saves it. Which questions a page has, all learn from ``questions.js``.
 """
 
 import json
@@ -126,6 +126,12 @@ def _write_questions(app, env):
         (folder / QUESTIONS).write_text(questions(env.found_docs), encoding="utf-8")
 
 
+def _add_files(app, pagename, templatename, context, doctree):
+    """Only pages with a score load what saves it."""
+    if doctree and any(doctree.findall(score)):
+        app.add_js_file("keeping.js")
+
+
 def _write(translator, node):
     translator.body.append(panel(node["number"]))
     raise nodes.SkipNode
@@ -136,6 +142,7 @@ def setup(app):
     app.add_node(score, html=(_write, None))
     app.add_transform(PlaceScore)
     app.connect("env-updated", _write_questions)
+    app.connect("html-page-context", _add_files)
     app.add_css_file("progress.css")
     app.add_js_file("kept.js", priority=FIRST)
     app.add_js_file(QUESTIONS, priority=FIRST + 1)
