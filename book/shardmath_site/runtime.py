@@ -217,7 +217,7 @@ def _packed(what: Pages) -> Path:
     """
     if not PYODIDE.is_dir():
         raise MissingToolError("Pyodide is not installed: run `npm ci`")
-    tools = ("loaded.py", "pack.py", "pack.mjs", "unpack.mjs")
+    tools = ("loaded.py", "pack.py", "pack.mjs", "start.mjs", "unpack.mjs")
     lean = {
         path.relative_to(LEAN).as_posix(): path.read_bytes()
         for path in sorted(LEAN.rglob("*.py"))
@@ -234,6 +234,7 @@ def _packed(what: Pages) -> Path:
             path.write_bytes(content)
         _overlay(PYODIDE / "python_stdlib.zip", lean, work / "stdlib.zip")
         _run("pack.mjs", PYODIDE, work / "stdlib.zip", work / "sources", out)
+        _run("start.mjs", PYODIDE, out)
         waited = [PYODIDE / "pyodide.asm.js", PYODIDE / "pyodide.asm.wasm"]
         waited += [out / "python.pack", out / "base.pack"]
         sizes = {path.name: _sizes(path.read_bytes()) for path in waited}

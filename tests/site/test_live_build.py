@@ -1,5 +1,6 @@
 """What the build makes for live figures: pages, archives, names that are digests."""
 
+import gzip
 import json
 import re
 import shutil
@@ -92,11 +93,34 @@ def test_imports_in_functions_count(tmp_path):
 
 
 def test_a_pack_that_lacks_something_stops_the_build(pages, monkeypatch, tmp_path):
+    whole, run = runtime._packed(pages), runtime._run
+
+    def run_with_too_little(script, *arguments):
+        if script != "pack.mjs":
+            return run(script, *arguments)
+        for name in ("python.pack", "base.pack"):
+            shutil.copy(whole / name, arguments[-1])
+        less = without("chips.toml", (whole / "roofline.pack").read_bytes())
+        return (arguments[-1] / "roofline.pack").write_bytes(less)
+
     monkeypatch.setattr(runtime, "CACHE", tmp_path)
-    packs = {name: pages.packs[name] for name in ("base", "roofline")}
-    packs["roofline"] = [name for name in packs["roofline"] if "chips.toml" not in name]
+    monkeypatch.setattr(runtime, "_run", run_with_too_little)
     with pytest.raises(RuntimeError, match=r"(?s)roofline\.pack lacks .*chips\.toml"):
-        runtime._packed(runtime.Pages(pages.files, packs))
+        runtime._packed(pages)
+
+
+def without(name: str, pack: bytes) -> bytes:
+    """A pack as pack.py writes it, less the file that ends in `name`."""
+    plain = gzip.decompress(pack)
+    at = 4 + int.from_bytes(plain[:4], "little")
+    files = {}
+    for file, size in json.loads(plain[4:at]).items():
+        files[file], at = plain[at : at + size], at + size
+    (gone,) = [file for file in files if file.endswith(name)]
+    del files[gone]
+    header = json.dumps({file: len(content) for file, content in files.items()})
+    length = len(header).to_bytes(4, "little")
+    return gzip.compress(b"".join([length, header.encode(), *files.values()]))
 
 
 def test_data_reaches_the_page_as_it_was_read_here(pages):
@@ -142,15 +166,19 @@ def test_live_figures_of_a_chapter_are_numbered(small):
     assert "sm-figure-number" not in (small / "index.html").read_text("utf-8")
 
 
-def test_packing_is_reproducible(monkeypatch, tmp_path):
+def test_packing_is_reproducible(pages, monkeypatch, tmp_path):
     """Equal bytes from a second run: readers' browsers keep what did not change."""
+    monkeypatch.setattr(runtime, "pages", lambda: pages)
     first = runtime.build()
     monkeypatch.setattr(runtime, "CACHE", tmp_path)
+    run = runtime._run  # the same bytes are not tried again
+    monkeypatch.setattr(runtime, "_run", lambda s, *a: s == "start.mjs" or run(s, *a))
     second = runtime.build()
     assert (second.python, second.scripts) == (first.python, first.scripts)
 
 
-def test_without_node_the_build_says_what_to_do(monkeypatch, tmp_path):
+def test_without_node_the_build_says_what_to_do(pages, monkeypatch, tmp_path):
+    monkeypatch.setattr(runtime, "pages", lambda: pages)
     monkeypatch.setattr(runtime, "CACHE", tmp_path)
     monkeypatch.setattr(runtime.shutil, "which", lambda *_, **__: None)
     with pytest.raises(runtime.MissingToolError, match="Node is needed"):

@@ -10,6 +10,7 @@ import io
 import json
 import sys
 import zipfile
+from functools import cache
 from importlib.util import MAGIC_NUMBER
 from marshal import dumps
 from pathlib import Path
@@ -56,8 +57,12 @@ def pack(sources: str, out: str, names: list[str], made: dict[str, dict]) -> Non
         write(Path(out, f"{pack}.pack"), b"".join([length, header, *held.values()]))
 
 
+@cache
 def compiled(source: str | bytes, filename: str) -> bytes:
-    """The content of a .pyc file that is the same whenever and wherever it is made."""
+    """The content of a .pyc file that is the same whenever and wherever it is made.
+
+    Most modules are in many packs.
+    """
     code = compile(source, filename, "exec", dont_inherit=True, optimize=2)
     return MAGIC_NUMBER + UNCHECKED + dumps(without_lines(code))
 
