@@ -160,6 +160,13 @@ def test_every_question_is_complete_and_todo_when_blank(question):
         assert found == Finding("todo", question.form)
 
 
+@pytest.mark.parametrize("question", of_kind(Number | Function | Traffic))
+def test_what_a_verdict_says_needs_no_typesetting(question):
+    """A page shows hints and slips as they are, where no formula is set."""
+    said = [question.hint, *(slip.says for slip in question.slips)]
+    assert not any("$" in words for words in said)
+
+
 def test_specs_that_are_printed_agree_with_the_package():
     """They stand alone in the task; the package has its own way to the same number."""
     finish, cycles = QUESTIONS["03.10"], QUESTIONS["02.11"]

@@ -21,10 +21,11 @@ from shardmath import answers
 from shardmath.questions import Function, Question, prose
 
 HOW = """
-    Fill in the answer cell, run it, run the check below it. A wrong answer is told
-    what went wrong, where the slip is a known one. A question without an answer says
-    "todo" and stops nothing. On the website the numbers can be checked in place; what
-    is answered with code needs Jupyter (`make lab`).
+    In Jupyter (`make lab`), fill in the answer cell, run it, run the check below it. On
+    the website, answer below the question; what takes JAX says so, and needs Jupyter.
+    A number may be typed as arithmetic, with units: `"3 GB / (50 GB/s) + 20 µs"`. A
+    wrong answer is told what went wrong, where the slip is a known one. A question
+    without an answer says "todo" and stops nothing.
 """
 
 

@@ -168,7 +168,7 @@ DIAMETER = Number(
             "The chip opposite differs in all three coordinates.",
         ),
     ),
-    hint="On a ring of $n$ the farthest chip is $n/2$ hops away; on a torus the ways "
+    hint="On a ring of n chips the farthest is n/2 hops away; on a torus the ways "
     "along the sides add up.",
     solution="""
         ```python
@@ -384,7 +384,7 @@ SHARP = Number(
             "NCCL's algorithm sends one part more. What if a GPU sends V and no more?",
         ),
     ),
-    hint="busbw counts $2V(n-1)/n$ bytes; a GPU really sends $V$.",
+    hint="busbw counts 2 V (n - 1)/n bytes; a GPU really sends V.",
     solution="""
         ```python
         limit = 2 * 5 / 6 * chips.H200.scale_up_bandwidth
@@ -611,7 +611,7 @@ FIT = Function(
             "An AllGather sends (n − 1)/n of the array. An AllReduce?",
         ),
     ),
-    hint="Two equations, $t = \\alpha + cV$ at two sizes. Subtract them to get $c$.",
+    hint="Two equations, t = α + c V at two sizes. Subtract them to get c.",
     solution="""
         ```python
         def fit(n, small, small_seconds, large, large_seconds):

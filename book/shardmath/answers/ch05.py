@@ -279,7 +279,7 @@ BEND = Number(
         slips.scaled(
             "many chips",
             15 / 16,
-            "$n W \\alpha$ is the rule for many chips. On sixteen a chip lacks fifteen "
+            "n W α is the rule for many chips. On sixteen a chip lacks fifteen "
             "parts only. (One way round gives the same; here both are in use.)",
         ),
         slips.scaled(
