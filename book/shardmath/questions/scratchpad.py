@@ -97,14 +97,11 @@ class Scratchpad:
                 f"multiply_add of shapes {shapes}: [i, k] wants [i, j]·[j, k]"
             )
         left, right, into = self._values(a), self._values(b), self._values(c)
-        columns = list(zip(*right, strict=True))
-        sums = [
-            [
-                total + sum(x * y for x, y in zip(row, column, strict=True))
-                for total, column in zip(totals, columns, strict=True)
-            ]
-            for totals, row in zip(into, left, strict=True)
-        ]
+        sums = []
+        for totals, row in zip(into, left, strict=True):
+            for x, line in zip(row, right, strict=True):
+                totals = [t + x * y for t, y in zip(totals, line, strict=True)]
+            sums.append(totals)
         self._held[c] = sums
         self.flops += 2 * a.rows * a.cols * b.cols
         self.trace.append(["multiply_add", c.number, a.number, b.number])
