@@ -6,6 +6,7 @@ What is right is computed from the package, never taken from the notebook.
 from ..questions import prose
 from .check import CHECK_MIME, MARKS, Verdict, check, examine, judge_number, solution
 from .report import Text, report
+from .typed import judge_function
 
 __all__ = [
     "CHECK_MIME",
@@ -14,6 +15,7 @@ __all__ = [
     "Verdict",
     "check",
     "examine",
+    "judge_function",
     "judge_number",
     "prose",
     "report",

@@ -99,7 +99,7 @@ def check(question: str, answer: object = ...) -> Verdict:
     if finding.verdict in ("correct", "wrong"):
         right = finding.verdict == "correct"
         entry, note = progress.store().record(question, right, finding.message)
-        hint = _hint(record, finding, entry.wrong)
+        hint = late_hint(record, finding, entry.wrong)
     return Verdict(
         question,
         finding.verdict,
@@ -155,11 +155,12 @@ def judge_number(question: str, answer: object, attempts: int = 0) -> dict:
         "verdict": finding.verdict,
         "message": finding.message,
         "slip": finding.slip,
-        "hint": _hint(record, finding, attempts + 1),
+        "hint": late_hint(record, finding, attempts + 1),
     }
 
 
-def _hint(record: Question, finding: Finding, wrong_tries: int) -> str:
+def late_hint(record: Question, finding: Finding, wrong_tries: int) -> str:
+    """The hint of a question from the second wrong try on, before it ""."""
     late = finding.verdict == "wrong" and wrong_tries >= _WRONG_TRIES_BEFORE_HINT
     return prose(record.hint) if late and finding.slip not in NEAR_MISSES else ""
 

@@ -2,7 +2,7 @@
 
 import dis
 import inspect
-import traceback
+import linecache
 import types
 
 _DOES_NOTHING = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE"}
@@ -44,17 +44,29 @@ def outcome(function, arguments: list) -> dict:
 def describe(error: BaseException, function: object) -> str:
     """An error in one line: its type, its words, the reader's line it comes from.
 
+    Args:
+        error: what was raised.
+        function: the reader's, or the code of all that the reader wrote.
+
     >>> describe(ValueError("no\\nsuch thing"), None)
     'ValueError: no such thing'
     """
     words = " ".join(_words(error).split())[:300]
     said = type(error).__name__ + (f": {words}" if words else "")
-    code = _code(function)
-    frames = traceback.extract_tb(error.__traceback__)
-    theirs = [f for f in frames if code and f.filename == code.co_filename]
-    if theirs and theirs[-1].line:
-        said += f" (line {theirs[-1].lineno}: {theirs[-1].line[:80]})"
+    if code := _code(function):
+        said += _last_line(error, code.co_filename)
     return said.encode("utf-8", "backslashreplace").decode()  # it may be half a letter
+
+
+def _last_line(error: BaseException, file: str) -> str:
+    """The last line of a file that an error passed. Others, in a page, have none."""
+    number, step = 0, error.__traceback__
+    while step:
+        if step.tb_frame.f_code.co_filename == file:
+            number = step.tb_lineno
+        step = step.tb_next
+    text = linecache.getline(file, number).strip()
+    return f" (line {number}: {text[:80]})" if text else ""
 
 
 def _words(error: BaseException) -> str:
@@ -68,6 +80,8 @@ def _words(error: BaseException) -> str:
 
 def _code(function: object) -> types.CodeType | None:
     try:
+        if isinstance(function, types.CodeType):
+            return function
         code = getattr(inspect.unwrap(function), "__code__", None)
         return code if isinstance(code, types.CodeType) else None
     except Exception:  # an object whose attributes raise
