@@ -112,6 +112,7 @@ def _add_scripts(app: Sphinx, pagename, templatename, context, doctree) -> None:
         return
     folder = f"{FOLDER}/{app.shardmath_runtime.scripts}"
     app.add_css_file(f"{folder}/live.css")
+    app.add_css_file(f"{folder}/functions.css")
     app.add_js_file(f"{folder}/host.js", type="module", loading_method="none")
 
 

@@ -54,6 +54,8 @@ SCRIPTS = (
     "engine.js",
     "worker.js",
     "check.js",
+    "functions.css",
+    "functions.js",
     "link.js",
     "machine.js",
     "unpack.mjs",

@@ -38,6 +38,7 @@ STYLES = (
     "guess.css",
     "progress.css",
     "live/*/live.css",
+    "live/*/functions.css",
     "hardware.css",
     "shardmath.css",
     "icons.css",

@@ -1,12 +1,15 @@
-"""The editor in the page: its size, its keys, the site's policy."""
+"""The editor in the page, and functions that are written in it and judged."""
 
 import gzip
-import json
 from pathlib import Path
 
 import pytest
 from live_book import START
-from written import CHAPTERS
+from written import AXE, CHAPTERS, visit
+
+from shardmath import answers
+from shardmath.grading import judge_function
+from shardmath.questions import Function, Traffic
 
 MOST = 150_000  # bytes on the wire, all that it brings
 EXERCISES = CHAPTERS[0].replace("chapters", "exercises")
@@ -111,5 +114,149 @@ def test_a_prompt_runs_by_enter(page, mount):
     page.keyboard.press("Enter")
     page.keyboard.press("Shift+Enter")
     assert page.evaluate("ran") == ["1 + 1"]
-    assert json.loads(page.evaluate("JSON.stringify(editor.text())")) == "1 + 1\n"
+    assert page.evaluate("editor.text()") == "1 + 1\n"
     assert page.locator(".cm-lineNumbers").count() == 0
+
+
+# Questions ----------------------------------------------------------------------------
+
+ASKED = [
+    record
+    for record in answers.questions().values()
+    if isinstance(record, Function | Traffic)
+]
+JUDGE = """async ([url, asked]) => {
+    const { call } = await import(url);
+    const judged = [];
+    for (const [question, source] of asked)
+        judged.push(await call("shardmath.grading", "judge_function",
+            { question, source, attempts: 0 }, `ch${question.slice(0, 2)}`));
+    return judged; }"""
+ENDLESS = "def bounds(B, D, F, peak, bandwidth):\n    while True: pass\n"
+KEPT = "() => Shardmath.answers.of('01.9')"
+
+
+def wrong(record) -> str:
+    """The source of an answer that is wrong: the record's first slip, if it has one."""
+    if isinstance(record, Function) and record.slips:
+        slip = f"answers.find({record.id!r}).slips[0].wrong"
+        return f"from shardmath import answers\n{record.answer} = {slip}"
+    return f"def {record.answer}(*given):\n    return repr(given)"
+
+
+def test_every_function_is_judged_in_the_page_as_in_the_notebook(
+    page, site_url, site, scripts
+):
+    """All of them, with what the pack of their chapter holds: solution, stub, slip."""
+    page.set_default_timeout(START)
+    visit(page, site_url + "404.html")
+    sources = [
+        (record.id, source)
+        for record in ASKED
+        for source in (record.code, record.stub, wrong(record))
+    ]
+    url = site_url + (scripts / "engine.js").relative_to(site).as_posix()
+    judged = page.evaluate(JUDGE, [url, sources])
+    assert [found["verdict"] for found in judged] == [
+        verdict for _ in ASKED for verdict in ("correct", "todo", "wrong")
+    ]
+    for (question, source), found in zip(sources, judged, strict=True):
+        assert found == judge_function(question, source), question
+
+
+@pytest.fixture
+def asked(page, site_url):
+    """The place for the answer to question 01.9, not touched yet."""
+    page.set_default_timeout(START)
+    page.clock.install()
+    visit(page, site_url + EXERCISES)
+    return page.locator('[data-question="01.9"]')
+
+
+def verdict(asked, kind: str) -> str:
+    asked.locator(f".sm-verdict[data-verdict={kind}]").wait_for()
+    return asked.locator(".sm-verdict").inner_text()
+
+
+def test_a_function_is_written_and_judged_in_the_page(page, asked):
+    record = answers.find("01.9")
+    height = asked.bounding_box()["height"]
+    asked.locator("textarea").click()
+    asked.locator(".cm-content").wait_for()
+    assert asked.bounding_box()["height"] == pytest.approx(height, abs=2)
+    assert page.evaluate("document.activeElement.role") == "textbox"
+
+    # A wrong one: what it printed, the case with units, the line of an error.
+    source = f"{record.stub.removesuffix('...')}\n    print(B)\n    return B / (D - D)"
+    write(page, source)
+    page.keyboard.press("Control+Enter")
+    said = judge_function("01.9", source)
+    assert verdict(asked, "wrong") == said["message"]
+    assert "(line 3: return B / (D - D))" in said["message"]
+    assert asked.locator(".sm-printed").inner_text() == said["printed"]
+    page.evaluate(AXE.read_text("utf-8"))
+    found = page.evaluate("axe.run('[data-question=\"01.9\"]')")
+    assert found["violations"] == []
+
+    # One that does not end is stopped, and the next is judged by a new Python.
+    write(page, ENDLESS)
+    assert asked.locator(".sm-verdict").get_attribute("data-verdict") == "past"
+    asked.get_by_role("button", name="Check").click()
+    for _ in range(60):
+        page.clock.fast_forward(1_000)
+        page.wait_for_timeout(50)
+        if "stopped after 10 s" in asked.locator(".sm-verdict").inner_text():
+            break
+    assert "Does it end" in verdict(asked, "invalid")
+    write(page, record.code)
+    page.keyboard.press("Control+Enter")
+    assert "right on" in verdict(asked, "correct")
+
+    # What is kept is there again, before it is touched.
+    page.reload()
+    assert "right on" in verdict(asked, "correct")
+    assert asked.locator("textarea").input_value() == record.code
+    page.keyboard.press("Tab")
+    asked.locator("textarea").fill(f"{record.code}\n# a thought")
+    page.clock.fast_forward(1_000)
+    page.wait_for_function(f"{KEPT[6:]}.text.endsWith('thought')")
+    kept = page.evaluate(KEPT)
+    assert kept["best"] == "right"
+    assert "verdict" not in kept
+
+    # Nothing is thrown away unasked.
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    asked.get_by_role("button", name="Start again").click()
+    assert "thought" in page.evaluate(KEPT)["text"]
+    page.once("dialog", lambda dialog: dialog.accept())
+    asked.get_by_role("button", name="Start again").click()
+    assert asked.locator(".cm-content").inner_text().strip() == record.stub
+
+
+def write(page, text: str) -> None:
+    """Replace what stands in the editor that has the focus."""
+    page.locator(".cm-content").focus()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(text)
+
+
+def test_without_the_editor_a_text_area_does(browser, site_url):
+    context = browser.new_context()
+    page = context.new_page()
+    page.set_default_timeout(START)
+    page.route("**/editor.js", lambda route: route.abort())
+    visit(page, site_url + EXERCISES)
+    asked = page.locator('[data-question="01.9"]')
+    asked.locator("textarea").fill(answers.find("01.9").code)
+    asked.locator("textarea").press("Control+Enter")
+    assert "right on" in verdict(asked, "correct")
+    context.close()
+
+
+def test_without_scripts_the_stub_is_there_and_where_to_answer(new_page, site_url):
+    page = new_page(scripts=False)
+    visit(page, site_url + EXERCISES)
+    asked = page.locator('[data-question="01.9"]')
+    assert answers.find("01.9").stub in asked.inner_text()
+    assert "in Jupyter" in asked.inner_text()
+    assert asked.locator("button, textarea").count() == 0

@@ -53,11 +53,12 @@ const theme = EditorView.theme({
   "&.cm-focused": { outline: "2px solid var(--sm-math, #1257d6)", outlineOffset: "2px" },
   ".cm-scroller": { fontFamily: "var(--sm-code, monospace)", lineHeight: "1.5" },
   ".cm-content": { caretColor: "currentColor", padding: "0.4rem 0" },
-  ".cm-content :focus-visible, .cm-content:focus-visible": { outline: "none" },
+  ".cm-content:focus-visible": { outline: "none !important" }, // all of it has one
   ".cm-gutters": {
     backgroundColor: "transparent",
     border: "0",
     color: "var(--sm-muted, #59636e)",
+    paddingRight: "0.4rem",
   },
   ".cm-tooltip": {
     backgroundColor: "var(--sm-paper, #fff)",
@@ -106,9 +107,10 @@ function completeHere(view) {
 /**
  * An editor for Python at the end of `parent`.
  * @param doc the text it begins with
+ * @param selection where its cursor is: {anchor, head}
  * @param label its name, for who does not see it; how to leave it is added
  * @param onRun called with the text on Ctrl/Cmd+Enter
- * @param onChange called with the text after each change by the reader
+ * @param onChange called with the text after each change
  * @param complete (text, position) => {from, options: [{label, type, detail}]} or null,
  *   or the promise of it: what could stand behind the position. Tab asks for it.
  * @param singleLine a prompt: Enter runs, Shift+Enter begins a line, none is numbered
@@ -117,7 +119,7 @@ function completeHere(view) {
  */
 export function mountEditor(
   parent,
-  { doc = "", label, onRun, onChange, complete, singleLine = false, keys = {} },
+  { doc = "", selection, label, onRun, onChange, complete, singleLine = false, keys = {} },
 ) {
   const run = (view) => {
     onRun?.(view.state.doc.toString());
@@ -133,6 +135,7 @@ export function mountEditor(
     parent,
     state: EditorState.create({
       doc,
+      selection,
       extensions: [
         Prec.highest(keymap.of(own)),
         // Before the keys that come with the names: Enter takes what is chosen.
@@ -167,6 +170,7 @@ export function mountEditor(
           autocapitalize: "off",
           autocorrect: "off",
           spellcheck: "false",
+          tabindex: "0",
         }),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) onChange?.(update.state.doc.toString());

@@ -2,6 +2,7 @@
 
 import { mountCheck } from "./check.js";
 import { call, percent, running, start } from "./engine.js";
+import { mountFunction } from "./functions.js";
 import { address, linkOf, wanted } from "./link.js";
 import { mount } from "./live.js";
 import { mountMachine } from "./machine.js";
@@ -116,4 +117,12 @@ for (const block of document.querySelectorAll(".sm-live")) {
 for (const block of document.querySelectorAll('.sm-check[data-kind="number"]')) {
   const { pack } = mountCheck(block, telling);
   onReach(block, () => early(pack));
+}
+
+for (const block of document.querySelectorAll('.sm-check[data-kind="function"]')) {
+  const { pack, reach } = mountFunction(block, call);
+  onReach(block, () => {
+    early(pack);
+    reach();
+  });
 }

@@ -1,0 +1,200 @@
+// A question that is answered with a function: a small editor, and the same Python that
+// grades the notebook. Before it is touched, and wherever the editor cannot come, a
+// plain text area stands there.
+
+const LIMIT = 10_000; // ms that an answer may run
+const PAUSE = 500; // ms without a key, after which what is typed is kept
+const ROWS = 6; // at least, so that nothing moves with the first lines
+const KEYS = "Ctrl+Enter or ⌘+Enter checks; Escape, then Tab leaves the editor.";
+const KEPT = { correct: "right", wrong: "wrong" }; // what a verdict is kept as
+const SHOWN = { right: "correct", wrong: "wrong" };
+
+// Absent where kept.js was not loaded: all works, and nothing is remembered.
+const answers = globalThis.Shardmath?.answers;
+
+/** The same four functions as of editor.js, on a text area. */
+function plain(label, doc, onRun, onChange) {
+  const area = document.createElement("textarea");
+  const grow = () => {
+    area.rows = Math.max(ROWS, area.value.split("\n").length);
+  };
+  const fields = { ariaLabel: label, value: doc, spellcheck: false, autocomplete: "off" };
+  Object.assign(area, fields, { autocapitalize: "off", wrap: "off" });
+  area.addEventListener("input", () => {
+    grow();
+    onChange(area.value);
+  });
+  area.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    onRun();
+  });
+  grow();
+  return {
+    area,
+    text: () => area.value,
+    set(text) {
+      area.value = text;
+      grow();
+    },
+    focus: () => area.focus(),
+    destroy: () => area.remove(),
+  };
+}
+
+/**
+ * @param block the element that `shardmath_site.question` writes: a stub, a verdict
+ * @param call (module, function, kwargs, pack, {limit}) => Promise of what Python returns
+ * @returns {pack, reach}: the modules that the question needs; brings the editor
+ */
+export function mountFunction(block, call) {
+  const { question } = block.dataset;
+  const pack = `ch${question.slice(0, 2)}`;
+  const label = `Your answer to ${question}, in Python`;
+  const begun = block.querySelector("pre");
+  const stub = `${begun.textContent.trim()}\n`;
+  const verdict = block.querySelector(".sm-verdict");
+  let entry = { text: "", attempts: 0 };
+  let unkept = null; // a timer, while the text on the page is newer than what is kept
+
+  const made = (tag, given) => Object.assign(document.createElement(tag), given);
+  const place = made("div", { className: "sm-code" });
+  const printed = made("pre", { className: "sm-printed", hidden: true, tabIndex: 0 });
+  const check = made("button", { type: "button", textContent: "Check" });
+  const again = made("button", { type: "button", textContent: "Start again" });
+  const bar = made("div", { className: "sm-bar" });
+  const keys = made("span", { className: "sm-keys", textContent: KEYS });
+  printed.ariaLabel = `What your answer to ${question} printed`;
+
+  function say(text, kind = "", output = "") {
+    verdict.dataset.verdict = kind;
+    verdict.textContent = text;
+    printed.textContent = output;
+    printed.hidden = !output;
+  }
+
+  // ---- What is kept ---------------------------------------------------------------
+
+  function keep(changes) {
+    clearTimeout(unkept);
+    unkept = null;
+    entry = { ...entry, ...changes };
+    if (entry.text || entry.attempts || answers?.isRight(answers.of(question)))
+      answers?.put(question, entry);
+    else answers?.change({ [question]: undefined });
+  }
+
+  /** Keep what is typed, without the verdict, which was on another text. */
+  function keepText() {
+    const text = field.text() === stub ? "" : field.text();
+    if (text !== entry.text) keep({ text, verdict: undefined, message: undefined });
+  }
+
+  function onChange(text) {
+    clearTimeout(unkept);
+    unkept = setTimeout(keepText, PAUSE);
+    const isJudged = entry.verdict && text === entry.text;
+    if (isJudged) verdict.dataset.verdict = SHOWN[entry.verdict];
+    else if (verdict.dataset.verdict) verdict.dataset.verdict = "past";
+  }
+
+  /** Show what is kept, unannounced: the reader has done nothing here. */
+  function restore(found = { text: "" }) {
+    const before = entry;
+    entry = { ...found, attempts: found.attempts ?? 0 };
+    const { text, verdict: kind, message = "" } = entry;
+    if (text === before.text && kind === before.verdict) return;
+    if (!unkept && field.text() !== (text || stub)) field.set(text || stub);
+    verdict.ariaLive = "off";
+    if (kind || !text) say(message, SHOWN[kind]);
+  }
+
+  // ---- Judging --------------------------------------------------------------------
+
+  async function judge() {
+    const source = field.text();
+    if (check.ariaDisabled === "true") return;
+    check.ariaDisabled = "true";
+    verdict.ariaLive = "polite";
+    say("Checking …");
+    try {
+      const kwargs = { question, source, attempts: entry.attempts };
+      const asked = ["shardmath.grading", "judge_function", kwargs, pack, { limit: LIMIT }];
+      const result = await call(...asked);
+      const message = [result.message, result.hint].filter(Boolean).join("\n");
+      const kept = KEPT[result.verdict];
+      // Only a wrong answer is an attempt, and the same one twice is one.
+      const isAttempt = kept === "wrong" && source !== entry.judged;
+      const attempts = isAttempt ? entry.attempts + 1 : entry.attempts;
+      if (kept) {
+        const isNewer = field.text() !== source; // typed while Python was at work
+        keep({ text: source, judged: source, attempts, verdict: kept, message });
+        if (isNewer) keepText();
+      } else keepText();
+      say(message, result.verdict, result.printed);
+    } catch (error) {
+      const more = error.stopped
+        ? "Does it end for every case?"
+        : "The answer can be checked in Jupyter.";
+      keepText();
+      say(`${error.message} ${more}`, "invalid");
+    } finally {
+      check.ariaDisabled = null;
+    }
+  }
+
+  function startAgain() {
+    const isChanged = ![stub.trim(), ""].includes(field.text().trim());
+    if (isChanged && !confirm(`Throw away what you wrote for ${question}?`)) return;
+    field.set(stub);
+    keep({ text: "", verdict: undefined, message: undefined });
+    say("");
+    field.focus();
+  }
+
+  // ---- The field ------------------------------------------------------------------
+
+  let composing = false; // a letter, from several keys
+  let field = plain(label, stub, judge, onChange);
+
+  /** Put the editor in the place of the text area, the reader's hand included. */
+  async function bring() {
+    const { mountEditor } = await import("./editor.js");
+    const { area } = field;
+    if (area.matches(":focus") && composing)
+      await new Promise((go) => area.addEventListener("compositionend", go, { once: true }));
+    const held = document.activeElement === area;
+    const { selectionStart: anchor, selectionEnd: head } = area;
+    const editor = mountEditor(place, {
+      doc: area.value,
+      label,
+      onRun: judge,
+      onChange,
+      selection: { anchor, head },
+    });
+    field.destroy();
+    field = editor;
+    if (held) field.focus();
+  }
+  place.addEventListener("compositionstart", () => (composing = true));
+  place.addEventListener("compositionend", () => (composing = false));
+  let bringing = null;
+  const reach = () => {
+    bringing ??= bring().catch(() => {}); // the text area does
+  };
+
+  place.append(field.area);
+  bar.append(check, again, keys);
+  begun.replaceWith(place, bar);
+  verdict.after(printed);
+  check.addEventListener("click", judge);
+  again.addEventListener("click", startAgain);
+  document.addEventListener("shardmath:answer", ({ detail }) => {
+    if (detail.question === question) restore(detail.entry);
+  });
+  addEventListener("pagehide", () => unkept && keepText());
+  verdict.ariaLive = "off";
+  say("");
+  restore(answers?.of(question));
+  return { pack, reach };
+}
