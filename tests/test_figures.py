@@ -107,6 +107,8 @@ def test_chips_may_be_spelt_freely():
 def test_linear_and_doubling_sliders():
     assert figures.Slider("x", "x", "", 0, 9, 0, step=3).stops == (0, 3, 6, 9)
     assert figures.Slider("x", "x", "", 128, 1024, 128).stops == (128, 256, 512, 1024)
+    halves = figures.Slider("x", "x", "", 1, 8, 2, parts=2)
+    assert halves.stops == (1, 2, 3, 4, 6, 8)
 
 
 @pytest.mark.parametrize(
@@ -143,6 +145,8 @@ def figure(request):
 
 
 def test_presets_are_few_and_each_draws(figure):
+    if figure.name == "front":  # it stands without its tools
+        return
     assert 2 <= len(figure.presets) <= 4
     drawings = [figure.draw(**preset) for preset in figure.presets.values()]
     assert len({drawing.summary for drawing in drawings}) == len(drawings)
@@ -208,6 +212,7 @@ def test_stops_are_printed_as_one_says_them():
         ({"presets": {"small": {"B": 3}}}, "preset 'small': B = 3: must be one of"),
         ({"presets": {"odd": {"E": 8}}}, "preset 'odd': .* has no control 'E'"),
         ({"first": "E"}, "has no control 'E'; it has chip"),
+        ({"carries": ("E",)}, "has no control 'E'; it has chip"),
     ],
 )
 def test_a_figure_that_cannot_be_is_refused_at_once(changes, message):

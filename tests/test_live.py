@@ -13,7 +13,7 @@ import pytest
 
 from shardmath import figures
 from shardmath import live as live_module
-from shardmath.live import MIME, answer, block, first_answers, live
+from shardmath.live import MIME, Place, answer, block, first_answers, live
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
@@ -153,6 +153,26 @@ def test_the_answers_that_a_page_carries_are_pythons_own():
         assert {**given, "data": answer("roofline", settings)["data"]} == answer(
             "roofline", settings
         )
+
+
+def test_a_figure_may_carry_all_of_its_answers():
+    """Then its block says so, and no page starts Python for it."""
+    figure = figures.find("front")
+    sizes = [len(figure.control("B").stops), len(figure.control("chip").options)]
+    found = first_answers("front", {})
+    assert len(found) == sizes[0] * sizes[1]
+    drawn = answer("front", {"B": 1, "chip": "H100"})
+    assert found['[1,"H100"]']["svg"] == drawn["svg"]
+    assert "data-whole" in block("front", {}, Place("a.json"))
+    assert "data-whole" not in block("roofline", {}, Place("a.json"))
+
+
+def test_a_bare_block_has_controls_and_no_tools():
+    whole, bare = (Page(block("roofline", {}, Place(bare=b))) for b in (False, True))
+    assert not [tag for tag, _ in bare.tags if tag == "button"]
+    fields = [[a for tag, a in p.tags if tag in ("select", "input")]
+              for p in (whole, bare)]  # fmt: skip
+    assert fields[0] == fields[1]
 
 
 def test_a_sequences_answers_end_where_it_does():

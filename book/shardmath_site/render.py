@@ -34,7 +34,8 @@ def _figure(app: Sphinx, node: nodes.Element) -> str:
     file = f"{name}-{hashlib.sha256(found).hexdigest()[:12]}.json"
     app.shardmath_answers[file] = found
     anchor = node["ids"][0] if node["ids"] else ""
-    return block(name, params, Place(file, anchor, node.get("number", "")))
+    place = Place(file, anchor, node.get("number", ""), node.get("bare", False))
+    return block(name, params, place)
 
 
 def _question(app: Sphinx, node: nodes.Element) -> str:

@@ -36,8 +36,9 @@ class Choice:
 class Slider:
     """Whole numbers from `low` to `high`, by doubling or, with `step`, by adding.
 
-    With `play`, the stops are steps of a sequence: the host plays them one by one, up
-    to the `last` of the drawing. `printed` says a stop in words of its own.
+    A doubling may be made in `parts`, equal ones, as far as they are whole. With
+    `play`, the stops are steps of a sequence: the host plays them one by one, up to the
+    `last` of the drawing. `printed` says a stop in words of its own.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Slider:
     step: int | None = None
     play: bool = False
     printed: Callable[[int], str] | None = None
+    parts: int = 1
 
     @property
     def stops(self) -> tuple[int, ...]:
@@ -56,11 +58,20 @@ class Slider:
 
         >>> Slider("B", "B", "tokens", 1, 8, 2).stops
         (1, 2, 4, 8)
+        >>> Slider("B", "B", "tokens", 1, 16, 2, parts=4).stops
+        (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
         """
         if self.step:
             return tuple(range(self.low, self.high + 1, self.step))
         doublings = (self.high // self.low).bit_length()
-        return tuple(self.low << n for n in range(doublings))
+        starts = [self.low << n for n in range(doublings)]
+        found = [
+            start + start * part // self.parts
+            for start in starts
+            for part in range(self.parts)
+            if start * part % self.parts == 0
+        ]
+        return tuple(stop for stop in found if stop <= self.high)
 
     def text(self, stop: int) -> str:
         """How a stop is printed.
@@ -105,7 +116,8 @@ class Drawing:
 class Figure:
     """A named figure: its controls, and the function that draws a setting of them.
 
-    `first` is the control that a reader moves first: the pages carry its answers.
+    `first` is the control that a reader moves first: the pages carry its answers, and
+    `carries` names others whose values they carry with each of these.
     `presets` are settings worth a look, by name; controls that one leaves out stay.
     """
 
@@ -115,10 +127,12 @@ class Figure:
     paint: Callable[..., Drawing]
     first: str
     presets: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
+    carries: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.settings()
-        self.control(self.first)
+        for name in (self.first, *self.carries):
+            self.control(name)
         for name, preset in self.presets.items():
             try:
                 self.settings(**preset)

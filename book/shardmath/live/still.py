@@ -8,8 +8,10 @@ build of the site, and a worker in the reader's browser.
 import json
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import product
 
 from ..drawing.picture import image
 from ..figures import Choice, Drawing, Figure, Slider, find
@@ -84,17 +86,20 @@ def answer(name: str, params: dict[str, str | int]) -> dict[str, object]:
 def first_answers(name: str, params: dict[str, str | int]) -> dict[str, dict]:
     """Answers that a page can carry: a reader's first move needs no Python.
 
-    Those of every stop of the figure's first control and of every preset, the other
-    controls as in `params`; by their settings, as JSON writes the list of them.
+    Those of every stop of the figure's first control, with every value of those that it
+    carries, and of every preset, the other controls as in `params`; by their settings,
+    as JSON writes the list of them.
     """
     figure = find(name)
     start = figure.settings(**params)
     first = figure.control(figure.first)
-    values = first.options if isinstance(first, Choice) else first.stops
+    values = _values(first)
     last = figure.draw(**start).last
     if last is not None and isinstance(first, Slider) and first.play:
         values = [value for value in values if value <= last]
-    moved = [start | {first.name: value} for value in values]
+    each = [values, *(_values(figure.control(name)) for name in figure.carries)]
+    names = (figure.first, *figure.carries)
+    moved = [start | dict(zip(names, some, strict=True)) for some in product(*each)]
     moved += [start | dict(preset) for preset in figure.presets.values()]
     found = {}
     for settings in moved:
@@ -105,6 +110,10 @@ def first_answers(name: str, params: dict[str, str | int]) -> dict[str, dict]:
     return found
 
 
+def _values(control: Choice | Slider) -> Sequence[str | int]:
+    return control.options if isinstance(control, Choice) else control.stops
+
+
 @dataclass(frozen=True)
 class Place:
     """Where a figure stands in the book; in a notebook it has none of this."""
@@ -112,6 +121,7 @@ class Place:
     answers: str = ""  # the file beside the scripts that holds its `first_answers`
     anchor: str = ""  # its name in links
     number: str = ""  # "Figure 5.2"
+    bare: bool = False  # without title, presets and tools: the front page's
 
 
 def block(name: str, params: dict[str, str | int], place: Place = Place()) -> str:
@@ -126,6 +136,8 @@ def block(name: str, params: dict[str, str | int], place: Place = Place()) -> st
         _control(c, settings[c.name], drawing.last) for c in figure.controls
     )
     carried = f' data-answers="{escape(place.answers)}"' if place.answers else ""
+    if {figure.first, *figure.carries} == settings.keys():
+        carried += " data-whole"  # all of its answers are there
     anchor = f' id="{escape(place.anchor)}"' if place.anchor else ""
     number = ""
     if place.number:
@@ -134,16 +146,23 @@ def block(name: str, params: dict[str, str | int], place: Place = Place()) -> st
     how = "Move the controls"
     if "data-drag=" in drawing.svg:
         how += ", or drag in the picture"
-    return (
-        f'<div class="sm-live"{anchor} data-figure="{escape(name)}"{carried}>'
+    head = (
         f'<p class="sm-head"><span class="sm-mark">Live</span> {number}'
         f'<span class="sm-title">{escape(figure.title)}</span></p>'
-        '<fieldset class="sm-controls" disabled>'
-        f'<legend class="sm-unseen">{escape(figure.title)}: settings</legend>'
+    )
+    tools = (
         f'<div class="sm-tools"><span class="sm-how">{how}, or try</span>'
         f"{_presets(figure)}"
         f'<button {_KEYS} data-do="reset">Reset</button>'
-        f'<button {_KEYS} data-do="link">Copy link</button></div>{controls}'
+        f'<button {_KEYS} data-do="link">Copy link</button></div>'
+    )
+    if place.bare:
+        head = tools = ""
+    return (
+        f'<div class="sm-live"{anchor} data-figure="{escape(name)}"{carried}>{head}'
+        '<fieldset class="sm-controls" disabled>'
+        f'<legend class="sm-unseen">{escape(figure.title)}: settings</legend>'
+        f"{tools}{controls}"
         '<p class="sm-note">The controls need scripts and a page from a web server; '
         "in Jupyter they work as well.</p></fieldset>"
         f'<div class="sm-picture">{drawing.svg}</div>'

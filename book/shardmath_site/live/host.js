@@ -84,7 +84,7 @@ function mountFigure(block, place) {
     return true;
   }
 
-  block.querySelector('[data-do="link"]').addEventListener("click", async () => {
+  block.querySelector('[data-do="link"]')?.addEventListener("click", async () => {
     const url = new URL(linkOf(place, figure.settings()), location.href);
     history.replaceState(null, "", url);
     try {
@@ -97,9 +97,10 @@ function mountFigure(block, place) {
   addEventListener("hashchange", follow);
   const linked = follow();
   const settle = mountMachine(block, figure, linked);
+  const whole = "whole" in block.dataset; // then Python is asked for nothing
   const wake = once(() => {
     carried();
-    early(name);
+    if (!whole) early(name);
     settle();
     return true;
   });
