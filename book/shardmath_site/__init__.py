@@ -8,6 +8,7 @@ from . import (
     exercises,
     folding,
     formulas,
+    front,
     guesses,
     hardware,
     map,
@@ -35,6 +36,7 @@ def setup(app):
     exercises.setup(app)
     folding.setup(app)
     formulas.setup(app)
+    front.setup(app)
     guesses.setup(app)
     hardware.setup(app)
     map.setup(app)

@@ -51,7 +51,7 @@ def in_a_line(tex: str) -> str:
     return "…" if "\\" in plain or len(plain) > LONGEST else plain
 
 
-def _prose(node) -> list[str]:
+def prose(node) -> list[str]:
     """The text of `node`, less its code, outputs and sections."""
     if isinstance(node, nodes.Text):
         return [str(node)]
@@ -60,9 +60,9 @@ def _prose(node) -> list[str]:
     if isinstance(node, (*SKIPPED, nodes.math_block)):
         return []
     if node.get("nb_element") == "cell_code":
-        found = [part for one in node.findall(nodes.caption) for part in _prose(one)]
+        found = [part for one in node.findall(nodes.caption) for part in prose(one)]
         return [*found, " "]
-    found = [part for child in node.children for part in _prose(child)]
+    found = [part for child in node.children for part in prose(child)]
     return found if isinstance(node, nodes.Inline) else [*found, " "]
 
 
@@ -90,7 +90,7 @@ def sections(doctree) -> list[dict]:
             {
                 "anchor": section["ids"][0],
                 "title": section.next_node(nodes.title).astext(),
-                "text": " ".join("".join(map("".join, map(_prose, section))).split()),
+                "text": " ".join("".join(map("".join, map(prose, section))).split()),
                 "terms": [t for t in dict.fromkeys(bold) if _is_term(t)],
                 "symbols": [*dict.fromkeys(s for t in tex for s in symbols(t))],
                 "numbers": numbers,

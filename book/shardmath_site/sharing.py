@@ -167,7 +167,9 @@ def _say_clone(app, doctree, docname):
 
 # Cards --------------------------------------------------------------------------------
 
-PANEL = re.compile(r'<div class="sm-panel"[^>]*>(<svg.*?</svg>)</div>', re.DOTALL)
+PANEL = re.compile(
+    r'<div class="sm-(?:panel|picture)"[^>]*>(<svg.*?</svg>)</div>', re.DOTALL
+)
 VARIABLE = re.compile(r"var\([^,()]+,\s*([^()]+)\)")
 MARK = (
     f'<g transform="translate(64 64) scale(2)"><rect width="32" height="32" rx="7" '

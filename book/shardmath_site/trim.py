@@ -41,6 +41,7 @@ STYLES = (
     "live/*/functions.css",
     "hardware.css",
     "shardmath.css",
+    "front.css",
     "icons.css",
 )
 ALL_STYLES = "all.css"

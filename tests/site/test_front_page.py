@@ -1,48 +1,288 @@
-"""The front page says what the package computes and the table of contents holds."""
+"""The front page: its figure, its numbers and its map say what the book does."""
 
+import gzip
+import json
 import re
 import tomllib
+from html import unescape
 from pathlib import Path
 
 import pytest
 import yaml
+from docutils import nodes
+from sphinx.errors import ExtensionError
+from written import visit
 
-from shardmath import chips, roofline
+from shardmath import answers, chips, figures, roofline
+from shardmath.published import RUNS
+from shardmath_site import front
 from shardmath_site import map as book_map
 
 ROOT = Path(__file__).parents[2]
 PLAN = tomllib.loads((ROOT / "book" / "plan.toml").read_text("utf-8"))
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
+FIGURE = figures.find("front")
+MOST = 250_000  # bytes before a reader touches anything, as a server with gzip sends it
+FIRST_SCREEN = ("h1", ".sm-readout", ".sm-picture svg", "[name=B]", ".sm-doors")
 
 
-def test_front_page_numbers_are_the_package_s():
-    """The numbers that invite the reader are those that the book computes."""
-    text = (ROOT / "book" / "index.md").read_text("utf-8")
-    bend = {
-        name: chips.find(name).intensity("bf16") for name in ("v5e", "H100", "H200")
-    }
-    v5e = chips.find("v5e")
-    estimate = roofline.matmul(B=64, D=8192, F=8192, chip=v5e)
-    low, high = estimate.lower * 1e6, estimate.upper * 1e6
-    for fact in (
-        f"about **{round(bend['v5e'], -1):.0f} tokens**",
-        f"H200 needs **{bend['H200']:.0f}**",
-        f"H100 needs **{bend['H100']:.0f}**",
-        f"{v5e.flops['bf16'] / 1e12:.0f} TFLOPs/s over {v5e.hbm_bandwidth / 1e9:.0f}",
-        f"**{low:.0f} to {high:.0f} µs**",
-    ):
-        assert fact in text, fact
+@pytest.fixture(scope="module")
+def written(site):
+    """The front page as it was built."""
+    return (site / "index.html").read_text("utf-8")
+
+
+def plain(html: str) -> str:
+    return " ".join(unescape(re.sub("<[^>]*>", "", html)).split())
+
+
+# The figure ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chip", FIGURE.control("chip").options)
+def test_the_sentence_is_the_cost_model_s(chip):
+    """Bounds, what binds, and what more tokens cost, at every place of the point."""
+    matmul = lambda B: roofline.matmul(B, 8192, 8192, chips.find(chip))  # noqa: E731
+    tokens = FIGURE.control("B").stops
+    bound = {B: matmul(B).bound for B in tokens}
+    enough = min(B for B in tokens if bound[B] == "compute-bound")
+    for B in tokens:
+        drawing = FIGURE.draw(chip=chip, B=B)
+        assert drawing.data["lower"] == matmul(B).lower
+        assert drawing.data["upper"] == matmul(B).upper
+        assert f", {bound[B]}." in drawing.summary
+        if bound[B] == "memory-bound":
+            times, longer = re.search(
+                rf"Move to {enough}: ([\d.]+) times the tokens take ([\d.]+) times",
+                drawing.summary,
+            ).groups()
+            assert float(times) == pytest.approx(enough / B, rel=6e-3)
+            ratio = matmul(enough).lower / matmul(B).lower
+            assert float(longer) == pytest.approx(ratio, rel=6e-3)
+        else:
+            assert f"Below {enough} tokens the memory" in drawing.summary
+
+
+def test_the_first_sentence_is_chapter_01_s(written):
+    """64 tokens and a matrix of 8192 × 8192 on a v5e; read without a script, too."""
+    said = plain(written.partition('class="sm-readout">')[2].partition("</p>")[0])
+    assert said.startswith("64 tokens on a TPU v5e: 166 µs to 210 µs, memory-bound.")
+    assert said == FIGURE.draw().summary
+    assert FIGURE.draw().svg in written
+
+
+def test_the_first_screen_answers_without_python(page, site_url):
+    """Question, sentence, figure and doors; the point moves by hand and by key.
+
+    What is asked for before is little, and Python is not asked for at all.
+    """
+    asked = {}
+
+    def keep(response):
+        if response.url.startswith(site_url):
+            asked[response.url] = response
+
+    page.on("response", keep)
+    visit(page, site_url)
+    for selector in FIRST_SCREEN:
+        box = page.locator(selector).first.bounding_box()
+        assert box["y"] >= 0, selector
+        assert box["y"] + box["height"] <= 900, selector
+    page.wait_for_function("() => !document.querySelector('.sm-controls').disabled")
+    page.wait_for_load_state("networkidle")
+    sent = sum(len(gzip.compress(response.body(), 6)) for response in asked.values())
+    assert sent < MOST
+
+    slider, sentence = page.locator("[name=B]"), page.locator(".sm-readout")
+
+    def says(**settings):
+        wanted = FIGURE.draw(**settings).summary
+        page.wait_for_function(
+            "(text) => document.querySelector('.sm-readout').textContent === text",
+            arg=wanted,
+        )
+
+    box = page.locator("[data-drag]").bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 60, y, steps=4)
+    page.mouse.up()
+    assert "memory-bound" not in sentence.inner_text()
+    stops = FIGURE.control("B").stops
+    at = int(slider.input_value())
+    says(B=stops[at])
+    slider.press("ArrowRight")
+    says(B=stops[at + 1])
+    page.locator("[name=chip]").select_option("H100")
+    says(B=stops[at + 1], chip="H100")
+    assert not [url for url in asked if "wasm" in url or url.endswith(".pack")]
+
+
+def test_on_a_phone_the_figure_follows_the_question(new_page, site_url):
+    page = new_page(width=390, scripts=False)
+    page.goto(site_url)
+    question, sentence, picture = (
+        page.locator(name).first.bounding_box()
+        for name in ("h1", ".sm-readout", ".sm-picture svg")
+    )
+    assert 0 <= sentence["y"] - (question["y"] + question["height"]) < 40
+    assert picture["y"] + picture["height"] < 844
+
+
+# What it rests on ---------------------------------------------------------------------
+
+
+def number(written: str, kind: str) -> tuple[str, str]:
+    """The number of a proof, and all that it says."""
+    proofs = written.partition('class="sm-proofs')[2].partition("</ul>")[0]
+    (proof,) = (p for p in proofs.split("<li>") if kind in p)
+    return plain(re.search("<strong>(.*?)</strong>", proof)[1]), plain(proof)
+
+
+def section(site, page: str, anchor: str) -> str:
+    text = (site / page).read_text("utf-8").partition(f'<section id="{anchor}">')[2]
+    assert text, anchor
+    return text.partition("<section id=")[0]
+
+
+def test_ledgers_hold_what_the_front_page_counts(site, written):
+    """Counted in the tables of the pages; the one that is linked has such rows."""
+    table = r"<th[^>]*>collective</th>(?:(?!</tr>).)*<th[^>]*>compiled</th>.*?</table>"
+    shown = []
+    for document in book_map.written(TOC).values():
+        page = (site / f"{document}.html").read_text("utf-8")
+        for ledger in re.findall(table, page, re.DOTALL):
+            rows = [plain(row) for row in ledger.split("<tr>")[1:]]
+            shown += [row for row in rows if not row.startswith("all")]
+    same = [row for row in shown if "1.000" in row]
+    ratio, said = number(written, "ledgers")
+    assert ratio == "1.000"
+    assert f"in {len(same)} of {len(shown)} rows" in said
+    kept = ROOT / "book" / "shardmath" / "compilers" / "kept"
+    assert f"What {len([*kept.glob('*.json')])} programs" in said
+    linked = section(site, "chapters/09_fsdp.html", "what-moves")
+    assert ">1.000<" in linked
+
+
+def test_values_are_those_of_the_hardware_page(site, written):
+    page = (site / "book" / "hardware.html").read_text("utf-8")
+    records, _, rest = page.partition('class="sm-disagreements"')
+    records = records.split('<details class="sm-record">')[1:]
+    rows = [row for record in records for row in record.split("<tr>")[2:]]
+    count, said = number(written, "accelerators")
+    assert int(count) == len([row for row in rows if "#source-" in row])
+    assert f"of {len(records)} accelerators" in said
+    differ = rest.partition("</table>")[0].count("<tr>") - 1
+    assert f"disagree, {differ} times" in said
+
+
+def test_slips_are_those_of_the_questions(site, written):
+    count, said = number(written, "slips")
+    found = [len(getattr(q, "slips", ())) for q in answers.questions().values()]
+    assert (count, f"{len(found)} questions" in said) == (f"{sum(found):,}", True)
+    asked = section(site, "exercises/01_rooflines.html", "the-least-time-on-an-h100")
+    assert 'data-question="01.3"' in asked
+    assert answers.find("01.3").slips
+
+
+def test_the_nearest_run_stands_where_the_link_leads(site, written):
+    """Nobody was faster than the bound; the book prints the ratio to two digits."""
+    count, said = number(written, "training runs")
+    nearest = re.search(r"took ([\d.]+) times", said)[1]
+    assert float(nearest) > 1
+    assert 350 < int(count) <= len(RUNS)
+    linked = section(site, "chapters/09_fsdp.html", "in-the-wild")
+    assert f">{float(nearest):.2f}<" in linked
+
+
+def test_ledgers_are_found_in_what_a_notebook_stores(tmp_path):
+    """A row is a line between the head of a ledger and its sum."""
+    head = "collective  axes  devices   runs  predicted  compiled  dtype  ratio  same"
+    rows = ["AllGather   X  8  1 → 1  9 kB  9 kB  f32  1.000  yes", "AllReduce   X  8"]
+    told = "\n".join(["✓ fine", head, *rows, "all  –  2 → 1  9 kB", "after"])
+    outputs = [
+        {"text": ["✓ no collective here, predicted or compiled\n"]},
+        {"data": {"text/plain": told}},
+    ]
+    file = tmp_path / "01_a.ipynb"
+    cells = [{"cell_type": "markdown"}, {"outputs": outputs}]
+    file.write_text(json.dumps({"cells": cells}), "utf-8")
+    assert [*front.rows([file])] == rows
+    counts = front.Counts([file], lambda: (1.2, 3))
+    said = ["ledger rows", "ledger rows as predicted", "runs", "nearest run"]
+    assert [counts.say(name) for name in said] == ["2", "1", "3", "1.200"]
+    with pytest.raises(ValueError, match="'row' is not counted: must be one of ledger"):
+        counts.say("row")
 
 
 # The map ------------------------------------------------------------------------------
 
 
-def test_the_map_links_every_chapter_that_is_written(site):
-    page = (site / "index.html").read_text("utf-8")
-    table = page.partition('class="sm-map')[2].partition("</table>")[0]
-    links = re.findall(r'href="(chapters/\w+)\.html">(\d\d)\xa0', table)
-    assert [file for file, _ in links] == [*book_map.written(TOC).values()]
-    assert all(int(file[9:11]) == int(number) for file, number in links)
+def test_the_map_has_a_card_for_every_chapter_that_is_written(site, written):
+    """With number, title, picture, the chapter's own question, and its exercises."""
+    cards = written.split('<li class="sm-card"')[1:]
+    assert len(cards) == len(book_map.written(TOC))
+    for card, document in zip(cards, book_map.written(TOC).values(), strict=True):
+        chapter = (site / f"{document}.html").read_text("utf-8")
+        title = re.search('<h4><a href="(.*?)">(.*?)</a></h4>', card)
+        assert title[1] == f"{document}.html"
+        assert plain(title[2]) == plain(re.search("<h1>(.*?)<a", chapter)[1])
+        assert card.count("<svg") >= 1
+        assert not re.search('role="img"|data-drag|data-key', card)
+        exercises = document.replace("chapters", "exercises")
+        assert f'data-exercises="{exercises}"' in card.partition(">")[0]
+        assert f'href="{exercises}.html"' in card
+        assert '<span class="sm-progress" hidden></span>' in card
+        asked = plain(card.partition("</h4>")[2].partition("</p>")[0])
+        lead = chapter.partition("sm-lead-question")[2].partition("</blockquote>")[0]
+        opening = plain(re.sub('<span class="katex.*', "", lead.partition(">")[2]))
+        first = opening.removeprefix("Question. ")[:40].strip()
+        assert asked.startswith(first)
+        assert asked.endswith("?")
+
+
+def test_what_is_to_come_is_a_line_for_each_part(written):
+    lines = [plain(line) for line in re.findall('<p class="sm-soon">.*?</p>', written)]
+    left = [
+        [
+            f"{name.split()[0]:0>2} {name.partition(' ')[2]}"
+            for name, file in rows
+            if not file
+        ]
+        for _, rows in book_map.rows(PLAN, TOC)
+    ]
+    assert lines == [f"To come: {' · '.join(names)}" for names in left if names]
+
+
+def test_every_part_has_its_heading(written):
+    captions = [caption for caption, _ in book_map.rows(PLAN, TOC)]
+    assert [
+        plain(h) for h in re.findall("<h3>(.*?)</h3>", written, re.DOTALL)
+    ] == captions
+
+
+def test_a_picture_or_question_that_cannot_be_shown_is_named():
+    document = nodes.section()
+    assert (book_map.picture(document), book_map.question(document)) == ("", "")
+    with pytest.raises(ExtensionError, match="no picture is called 'fig-9'"):
+        book_map.picture(document, "fig-9")
+    lead = nodes.paragraph("", "", nodes.strong("", "Question."), nodes.Text(" Is "))
+    lead += nodes.math("", r"\frac{a}{b}")
+    document += nodes.block_quote("", lead, classes=["sm-lead-question"])
+    with pytest.raises(ExtensionError, match="cannot show the formulas of: Is"):
+        book_map.question(document)
+
+
+def test_panels_beyond_one_row_are_left_out():
+    svg = '<svg viewBox="0 0 {} 9" role="img"><title>t</title><desc>d</desc></svg>'
+    drawn = [f'<div class="sm-drawing">{svg.format(w) * 2}</div>' for w in (300, 400)]
+    shown = [
+        book_map.picture(nodes.section("", nodes.raw("", one, format="html")))
+        for one in drawn
+    ]
+    assert [one.count("<svg") for one in shown] == [2, 1]
+    assert "title" not in shown[0]
 
 
 def test_parts_are_called_the_same_in_plan_and_contents():
