@@ -20,6 +20,7 @@ from .question import is_answered_here
 
 FIRST = 100  # other scripts have 500: they find what is kept when they run
 QUESTIONS = "questions.js"  # under _static
+PANEL = "your-progress"
 
 
 class score(nodes.General, nodes.Element):  # noqa: N801
@@ -35,6 +36,9 @@ class PlaceScore(SphinxTransform):
         title = self.document.next_node(nodes.title)
         if title and (number := _chapter(self.env.docname)):
             title.parent.insert(title.parent.index(title) + 1, score(number=number))
+            # Links in Markdown find it as they find a heading: (line, id, title).
+            places = self.env.metadata[self.env.docname].setdefault("myst_slugs", {})
+            places[PANEL] = (0, PANEL, "Your progress")
 
 
 def _chapter(docname: str) -> str:
@@ -85,7 +89,7 @@ def panel(number: str) -> str:
 <p class="sm-score-where">{where(own)}</p>
 <p class="sm-score-trouble"></p>
 <p class="sm-unseen" role="status"></p>
-<details class="sm-keeping" id="your-progress"><summary>Your progress</summary>
+<details class="sm-keeping" id="{PANEL}"><summary>Your progress</summary>
 <p class="sm-score-line" data-score="all"><span>All chapters:</span>
 {reached(every)}</p>
 <p>Your answers and guesses are kept in this browser alone; a file takes them elsewhere.
