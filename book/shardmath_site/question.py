@@ -7,8 +7,12 @@ from shardmath.questions import Function, Number, Question, Traffic, prose
 
 
 def is_answered_here(record: Question) -> bool:
-    """Whether a page judges answers to this question itself."""
-    return isinstance(record, Number)
+    """Whether a page judges answers to this question itself.
+
+    Numbers, and what is plain Python: `tests/site/test_editor.py` has all of it judged
+    in a page.
+    """
+    return isinstance(record, Number | Function | Traffic)
 
 
 def place(question: str, notebook: str, colab: str = "") -> str:
@@ -25,7 +29,7 @@ def place(question: str, notebook: str, colab: str = "") -> str:
     record = answers.find(question)
     if isinstance(record, Number):
         return _field(record)
-    if isinstance(record, Function | Traffic):
+    if is_answered_here(record):
         return _code(record)
     return _elsewhere(record, notebook, colab)
 
@@ -58,12 +62,12 @@ def _field(record: Number) -> str:
 
 
 def _code(record: Question) -> str:
-    """How a function in plain Python begins, where an editor may stand."""
+    """How a function in plain Python begins; functions.js puts an editor there."""
     return (
         f'<div class="sm-check" data-question="{record.id}" data-kind="function">'
         f"{_stub(record)}"
-        '<p class="sm-verdict" role="status">Answered with code, in Jupyter.</p>'
-        "</div>\n"
+        '<p class="sm-verdict" role="status">The function can be checked here when '
+        "scripts run, and in Jupyter.</p></div>\n"
     )
 
 

@@ -178,6 +178,10 @@ export function mountEditor(
       ],
     }),
   });
+  view.dom.addEventListener("keydown", (event) => {
+    // Pages have keys of their own, such as "/": they are not meant here.
+    if (event.key.length === 1 && !event.ctrlKey && !event.metaKey) event.stopPropagation();
+  });
   return {
     text: () => view.state.doc.toString(),
     set(text) {
