@@ -23,9 +23,9 @@ from shardmath.questions import Function, Question, prose
 HOW = """
     In Jupyter (`make lab`), fill in the answer cell, run it, run the check below it. On
     the website, answer below the question; what takes JAX says so, and needs Jupyter.
-    A number may be typed as arithmetic, with units: `"3 GB / (50 GB/s) + 20 µs"`. A
-    wrong answer is told what went wrong, where the slip is a known one. A question
-    without an answer says "todo" and stops nothing.
+    A number may be typed as arithmetic with units, between quotes in a notebook:
+    `3 GB / (50 GB/s) + 20 µs`. A wrong answer is told what went wrong, where the slip
+    is a known one. A question without an answer says "todo" and stops nothing.
 """
 
 
