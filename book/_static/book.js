@@ -29,9 +29,18 @@
   }
   document.fonts.ready.then(() => markAll(boxes));
 
+  // Not ":target": where a page comes in by a link, scripts run before there is one.
+  const place = (anchor) => {
+    try {
+      return document.getElementById(decodeURIComponent(anchor));
+    } catch {
+      return null; // "100%" is no anchor
+    }
+  };
+
   // Who follows a link into a fold finds it open.
   const reveal = () => {
-    const target = document.querySelector(":target");
+    const target = place(location.hash.slice(1));
     const shut = [];
     for (let e = target; e; e = e.parentElement)
       if (e.localName === "details" && !e.open) shut.push(e);

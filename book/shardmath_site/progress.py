@@ -72,8 +72,9 @@ def where(records: Collection[Question]) -> str:
     here = sum(map(is_answered_here, records))
     if here == len(records):
         return f"All {here} can be answered on this page."
+    others = "the other one" if len(records) - here == 1 else "the others"
     return (
-        f"{here} of the {len(records)} can be answered on this page, the others in "
+        f"{here} of the {len(records)} can be answered on this page, {others} in "
         "Jupyter."
     )
 

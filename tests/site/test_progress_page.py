@@ -33,6 +33,9 @@ def entry(text="1", verdict="right", **more):
     return {"text": text, "attempts": 0, "verdict": verdict, **more}
 
 
+SECOND = {question: entry() for question in answers.chapter("02")}  # all of it
+
+
 def keep(page, entries, key=STORE):
     """As if an earlier visit had kept them."""
     page.evaluate(
@@ -92,7 +95,7 @@ def test_what_is_right_is_seen_everywhere_at_once(new_page, site_url):
     most = sum(record.points for record in OWN.values())
     empty = f"0 of {most} points 0 of {len(OWN)} questions right"
     assert (score(page), marked(page)) == (empty, [])
-    keep(page, {"01.12": entry()} | {q: entry() for q in answers.chapter("02")})
+    keep(page, {"01.12": entry()} | SECOND)
     page.reload()
     begun = f"{OWN['01.12'].points} of {most} points 1 of {len(OWN)} questions right"
     assert (score(page), marked(page)) == (begun, ["01.12"])
@@ -123,6 +126,20 @@ def test_what_is_right_is_seen_everywhere_at_once(new_page, site_url):
         page.evaluate(PUT, [question, entry()])
     assert beside(page, "01") == "✓"
     assert page.locator(".sm-score.sm-all").count() == 1
+
+
+def test_the_front_page_counts_and_leads_to_the_panel(new_page, site_url):
+    """On the map's cards; a chapter that was not begun says nothing."""
+    page = new_page()
+    visit(page, f"{site_url}index.html")
+    keep(page, {"01.12": entry(), "03.1": entry(verdict="wrong")} | SECOND)
+    page.reload()
+    told = page.locator("[data-exercises] .sm-progress")
+    assert told.nth(2).is_hidden()
+    assert told.all_inner_texts()[:2] == ["1 right", "✓ all right"]
+    page.goto(f"{page.url}#100%")  # no anchor, and no reason to stop
+    page.get_by_role("link", name="Your progress").click()
+    expect(page.get_by_role("button", name="Save to a file")).to_be_in_viewport()
 
 
 def bring(page, name, content) -> str:
