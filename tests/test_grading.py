@@ -346,10 +346,14 @@ def test_a_near_miss_is_as_wide_as_twice_the_tolerance():
     assert "within" not in said[1]
 
 
-def test_a_slip_that_fits_is_named_before_a_near_miss():
-    question = number(slips=(slips.scaled("all but one", 1.016, "Count all."),), rtol=0)
-    assert grading.examine(question, 4e14 * 1.016).slip == "all but one"
-    assert grading.examine(question, 4e14 * 1.015).slip == "close, not exact"
+def test_a_near_miss_of_a_slip_is_one():
+    """What is nearer to a slip than to what is right was rounded on the slip's way."""
+    most = slips.scaled("all but one", 1.025, "Count all.")
+    question = number(slips=(most,), rtol=0.005)
+    told = [grading.examine(question, 4e14 * x).slip for x in (1.012, 1.013, 1.022)]
+    assert told == ["rounded too early", "all but one", "all but one"]
+    exact = number(slips=(most,), rtol=0)
+    assert grading.examine(exact, 4e14 * 1.012).slip == "close, not exact"
 
 
 def test_a_near_miss_costs_no_hint(registry):

@@ -287,7 +287,7 @@ def _finite(compute: Callable, *values: int | float) -> int | float:
         raise ValueError("divides by zero") from None
     except OverflowError:
         pass
-    raise ValueError("is not finite: it is beyond all floats")
+    raise ValueError("is beyond all floats")
 
 
 def _times(one: Powers, other: Powers, sign: int) -> Powers:

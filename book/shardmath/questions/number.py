@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..units import show
 from .quantity import quantity
 from .question import TODO, Finding, Question, unusable
-from .slips import generic
+from .slips import Slip, generic
 
 _CLOSE = 0.02  # wrong, and so near that the way was right
 _ROUNDED, _INEXACT = "rounded too early", "close, not exact"
@@ -67,13 +67,14 @@ class Number(Question):
         value, right, given = read.value, self.expected(), read.said(self.unit)
         if self._near(value, right):
             return Finding("correct", given)
-        known = (*self.slips, *generic(value, right, self.unit))
-        for slip in known:
+        for slip in (*self.slips, *generic(value, right, self.unit)):
             if self._near(value, slip.wrong(right)):
-                name = slip.name[0].upper() + slip.name[1:]
-                return Finding("wrong", f"{given}. {name}? {slip.says}", slip.name)
+                return _slipped(given, slip)
         close = max(_CLOSE, 2 * self.rtol)
         if math.isclose(value, right, rel_tol=close):
+            for slip in self.slips:  # the digits may be lost on another way
+                if abs(value - slip.wrong(right)) < abs(value - right):
+                    return _slipped(given, slip)
             near = f"{given}: within {close:.0%} of it"
             if self.rtol:
                 return Finding("wrong", f"{near}. Rounded too early?", _ROUNDED)
@@ -82,6 +83,11 @@ class Number(Question):
 
     def _near(self, value: float, right: float) -> bool:
         return math.isclose(value, right, rel_tol=self.rtol)
+
+
+def _slipped(given: str, slip: Slip) -> Finding:
+    name = slip.name[0].upper() + slip.name[1:]
+    return Finding("wrong", f"{given}. {name}? {slip.says}", slip.name)
 
 
 def _far_off(value: float, right: float) -> str:
