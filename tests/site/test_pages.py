@@ -23,6 +23,34 @@ RUN = """([within, options]) => {
         const [tag, style] = name.split(/\\.(.*)/s);
         return [style ? `${tag}.${CSS.escape(style)}` : tag]; });
     return axe.run(include.length ? { include } : document, options); }"""
+# Text has the contrast of other text of its kind, of one colour, size, weight and class
+# on the same grounds, the backgrounds of its ancestors: three of a kind are looked at.
+MARK = """() => {
+    const plain = "rgba(0, 0, 0, 0),none,1", grounds = new Map(), seen = new Map();
+    const ground = (e) => {
+        if (!e) return "";
+        if (!grounds.has(e)) {
+            const { backgroundColor, backgroundImage, opacity } = getComputedStyle(e);
+            const own = `${[backgroundColor, backgroundImage, opacity]}`;
+            const below = ground(e.parentElement);
+            grounds.set(e, own === plain ? below : `${below}|${own}`);
+        }
+        return grounds.get(e); };
+    const named = (e) => `${e.localName}.${e.getAttribute("class")}`;
+    const isText = (n) => n.nodeType === Node.TEXT_NODE && n.data.trim();
+    const says = (e) =>
+        e.matches("input, select, textarea") || [...e.childNodes].some(isText);
+    for (const e of document.querySelectorAll("body *")) {
+        e.removeAttribute("data-contrast");
+        if (!says(e) || !e.checkVisibility({ visibilityProperty: true })) continue;
+        const { color, fontSize, fontWeight } = getComputedStyle(e);
+        const kind = [named(e), named(e.parentElement), color, fontSize, fontWeight,
+            ground(e)].join();
+        seen.set(kind, (seen.get(kind) ?? 0) + 1);
+        if (seen.get(kind) <= 3) e.setAttribute("data-contrast", "");
+    } }"""
+ONCE = """axe.configure({ rules: [
+    { id: "color-contrast", selector: "[data-contrast]" }] })"""
 OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
 
 
@@ -32,6 +60,8 @@ def complaints(page, options=None, within=()) -> str:
     page.evaluate("scrollTo({ top: document.body.scrollHeight, behavior: 'instant' })")
     if page.evaluate("!window.axe"):
         page.evaluate(AXE.read_text("utf-8"))
+        page.evaluate(ONCE)
+    page.evaluate(MARK)
     options = {"resultTypes": ["violations"], "preload": False} | (options or {})
     found = page.evaluate(RUN, [list(within), options])
     return "\n".join(
