@@ -10,9 +10,9 @@ from .controls import Choice, Drawing, Figure, Slider
 
 D = F = 8192  # the weight matrix of chapter 01
 CHIPS = ("v5e", "v5p", "Ironwood", "H100", "B200", "MI300X")
-TOKENS = Slider("B", "Tokens", "", 1, 4096, 64, parts=4)
-X = svg.Axis("arithmetic intensity, FLOPs per byte", 0.5, 5000)
-Y = svg.Axis("attainable TFLOPs/s", 3e11, 5e15, unit="FLOPs/s")
+TOKENS = Slider("B", "Tokens: drag the point", "", 1, 4096, 64, parts=4)
+X = svg.Axis("arithmetic intensity, FLOPs per byte", 0.5, 10_000)
+Y = svg.Axis("attainable TFLOPs/s", 3e11, 1e16, unit="FLOPs/s")
 
 
 def draw(chip: str, B: int) -> Drawing:
@@ -60,23 +60,22 @@ def _picture(chip: chips.Chip, estimate: Estimate, B: int, summary: str) -> str:
     bend, end = (roof.ridge, roof.peak), (X.high, roof.peak)
     start = (X.low, roof.at(X.low))
     point = (estimate.intensity, roof.at(estimate.intensity))
+    aside = (point[0] / 1.3, point[1] * 1.3)  # where no finger covers the label
     stops = [roofline.matmul(b, D, F, chip).intensity for b in TOKENS.stops]
     middle = math.sqrt(X.low * roof.ridge)  # of the slope
+    peak, rate = show(roof.peak, "FLOPs/s"), show(roof.bandwidth, "bytes/s")
     marks = [
         svg.Line(((roof.ridge, Y.low), bend), dashed=True, width=1, key="ridge"),
         svg.Line((start, bend), "HBM", key="slope"),
         svg.Line((bend, end), "math", key="peak"),
         svg.Dot(*point, key="point"),
-        svg.Label(*point, _tokens(B), toward="nw", key="point's"),
+        svg.Label(*aside, _tokens(B), toward="nw", key="point's"),
         svg.Label(roof.ridge, Y.low, "memory-bound", "HBM", "nw", "left's"),
         svg.Label(roof.ridge, Y.low, "compute-bound", "math", "ne", "right's"),
-        svg.Label(*end, show(roof.peak, "FLOPs/s"), "math", "nw", "peak's"),
-        svg.Label(
-            middle, roof.at(middle), show(roof.bandwidth, "bytes/s"), "HBM", "nw",
-            "slope's",
-        ),
+        svg.Label(X.high, roof.peak / 1.3, peak, "math", "sw", "peak's"),
+        svg.Label(middle, roof.at(middle), rate, "HBM", "se", "slope's"),
         svg.Handle(*point, TOKENS.name, stops),
-    ]  # fmt: skip
+    ]
     return svg.plot(f"Roofline of a matmul on {chip.name}", summary, X, Y, marks)
 
 
@@ -87,7 +86,7 @@ FIGURE = Figure(
     "How long a matmul takes",
     (
         TOKENS,
-        Choice("chip", "Chip", _NAMES, _NAMES[0], machine=True),
+        Choice("chip", "Chip", _NAMES, _NAMES[0]),
     ),
     draw,
     first="B",

@@ -121,7 +121,7 @@ class Place:
     answers: str = ""  # the file beside the scripts that holds its `first_answers`
     anchor: str = ""  # its name in links
     number: str = ""  # "Figure 5.2"
-    bare: bool = False  # without title, presets and tools: the front page's
+    bare: bool = False  # no title, presets or tools, the read-out first: the front page
 
 
 def block(name: str, params: dict[str, str | int], place: Place = Place()) -> str:
@@ -132,43 +132,51 @@ def block(name: str, params: dict[str, str | int], place: Place = Place()) -> st
     figure = find(name)
     settings = figure.settings(**params)
     drawing = figure.draw(**settings)
-    controls = "".join(
-        _control(c, settings[c.name], drawing.last) for c in figure.controls
+    controls = (
+        '<fieldset class="sm-controls" disabled>'
+        f'<legend class="sm-unseen">{escape(figure.title)}: settings</legend>'
+        + ("" if place.bare else _tools(figure, drawing))
+        + "".join(_control(c, settings[c.name], drawing.last) for c in figure.controls)
+        + '<p class="sm-note">The controls need scripts and a page from a web server; '
+        "in Jupyter they work as well.</p></fieldset>"
     )
+    picture = f'<div class="sm-picture">{drawing.svg}</div>'
+    status = '<div class="sm-status"><p class="sm-message" role="status"></p></div>'
+    readout = f'<div class="sm-readout">{table(drawing)}</div>'
+    parts = _head(figure, place), controls, picture, status, readout
+    if place.bare:
+        parts = readout, picture, controls, status
+    anchor = f' id="{escape(place.anchor)}"' if place.anchor else ""
     carried = f' data-answers="{escape(place.answers)}"' if place.answers else ""
     if {figure.first, *figure.carries} == settings.keys():
         carried += " data-whole"  # all of its answers are there
-    anchor = f' id="{escape(place.anchor)}"' if place.anchor else ""
+    return (
+        f'<div class="sm-live"{anchor} data-figure="{escape(name)}"{carried}>'
+        f'{"".join(parts)}<p class="sm-said sm-unseen" role="status"></p></div>'
+    )
+
+
+def _head(figure: Figure, place: Place) -> str:
     number = ""
     if place.number:
         link = f'class="sm-figure-number" href="#{escape(place.anchor)}"'
         number = f"<a {link}>{escape(place.number)}</a> "
-    how = "Move the controls"
-    if "data-drag=" in drawing.svg:
-        how += ", or drag in the picture"
-    head = (
+    return (
         f'<p class="sm-head"><span class="sm-mark">Live</span> {number}'
         f'<span class="sm-title">{escape(figure.title)}</span></p>'
     )
-    tools = (
+
+
+def _tools(figure: Figure, drawing: Drawing) -> str:
+    """Presets, and what can be done with a setting."""
+    how = "Move the controls"
+    if "data-drag=" in drawing.svg:
+        how += ", or drag in the picture"
+    return (
         f'<div class="sm-tools"><span class="sm-how">{how}, or try</span>'
         f"{_presets(figure)}"
         f'<button {_KEYS} data-do="reset">Reset</button>'
         f'<button {_KEYS} data-do="link">Copy link</button></div>'
-    )
-    if place.bare:
-        head = tools = ""
-    return (
-        f'<div class="sm-live"{anchor} data-figure="{escape(name)}"{carried}>{head}'
-        '<fieldset class="sm-controls" disabled>'
-        f'<legend class="sm-unseen">{escape(figure.title)}: settings</legend>'
-        f"{tools}{controls}"
-        '<p class="sm-note">The controls need scripts and a page from a web server; '
-        "in Jupyter they work as well.</p></fieldset>"
-        f'<div class="sm-picture">{drawing.svg}</div>'
-        '<div class="sm-status"><p class="sm-message" role="status"></p></div>'
-        f'<div class="sm-readout">{table(drawing)}</div>'
-        '<p class="sm-said sm-unseen" role="status"></p></div>'
     )
 
 
