@@ -8,9 +8,10 @@ from written import AXE, visit
 
 from shardmath import answers
 from shardmath.grading import judge_number
-from shardmath_site.question import is_answered_here
+from shardmath_site.question import is_answered_here, place
 
 PARTS = re.compile(r'"(sm-check|sm-elsewhere|cell) ?[^"]*"|<summary>(Hint|Worked sol)')
+DOWNLOAD = re.compile(r'JAX, .*<a href="([^"]+)" download>')
 SUM = "2*512*4096*16384"
 LAID_OUT = """input => {
     const box = element => element.getBoundingClientRect();
@@ -37,7 +38,18 @@ def test_a_question_is_answered_between_its_task_and_its_help(site, number):
         here = "compiled by JAX" not in html
         wanted = ["sm-check" if here else "sm-elsewhere", "Hint", "Worked sol"]
         assert ["".join(found) for found in PARTS.findall(html)] == wanted, record.id
-        assert here or not is_answered_here(record)
+        if not here:
+            assert not is_answered_here(record)
+            assert (page.parent / DOWNLOAD.search(html)[1]).is_file()
+
+
+def test_what_a_page_cannot_run_leads_to_colab_where_the_source_is_known():
+    question = next(
+        q for q, r in answers.questions().items() if not is_answered_here(r)
+    )
+    assert "Colab" not in place(question, "here.ipynb")
+    told = place(question, "here.ipynb", "https://colab.example/a?b&c")
+    assert '<a href="https://colab.example/a?b&amp;c">in Colab</a>' in told
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from ..units import show, takes_prefix
 from .arithmetic import amount
 from .unit_words import powers, written
 
-_LONGEST = 40  # characters of an answer that a message repeats
+_QUOTED, _ECHOED = 40, 120  # characters of an answer: where it is refused, or read
 _NUMBER = re.compile(r"[-+−]?[\d_,]*\.?\d*([eE][-+−]?\d+)?")
 _SHARE = re.compile(_NUMBER.pattern + " ?(%|percent)")
 
@@ -31,7 +31,7 @@ class Quantity:
         typed, plain = (re.sub(r"\s", "", text).lower() for text in (self.text, shown))
         if _NUMBER.fullmatch(self.text) or plain.startswith(typed):
             return shown
-        return f"{_short(self.text)} = {shown}"
+        return f"{_short(self.text, _ECHOED)} = {shown}"
 
 
 def quantity(answer: object, unit: str) -> Quantity:
@@ -62,7 +62,8 @@ such as 0.001 or '1 ms'
         try:
             return Quantity(_typed(text, unit), text)
         except ValueError as error:
-            raise ValueError(f"{_short(text)!r} {error}: {_valid(unit)}") from None
+            quoted = repr(_short(text, _QUOTED))
+            raise ValueError(f"{quoted} {error}: {_valid(unit)}") from None
     value = answer.item() if getattr(answer, "shape", None) == () else answer
     if isinstance(value, bool) or not isinstance(value, Real):
         kind = type(value).__name__
@@ -76,8 +77,8 @@ such as 0.001 or '1 ms'
     return Quantity(value)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def _valid(unit: str) -> str:
