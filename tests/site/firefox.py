@@ -46,6 +46,7 @@ class Firefox:
         )
         self._own = (own, "data:", "blob:", "about:")
         self._sent = 0
+        self._awaited: set[str] = set()  # requests under way
         self.complaints: list[str] = []
         try:
             where = self._address(profile / "WebDriverBiDiServer.json")
@@ -102,6 +103,10 @@ class Firefox:
                 self.complaints.append(said["text"])
             return
         url = said["request"]["url"]
+        if event == "network.beforeRequestSent":
+            self._awaited.add(said["request"]["request"])
+        else:
+            self._awaited.discard(said["request"]["request"])
         if event == "network.fetchError":
             if said["errorText"] != LEFT:
                 self.complaints.append(f"{url}: {said['errorText']}")
@@ -111,11 +116,21 @@ class Firefox:
             self.complaints.append(f"{url}: HTTP {said['response']['status']}")
 
     def open(self, url: str) -> None:
-        """Until the page is loaded, fonts too."""
+        """Until the page is loaded, fonts too, and all that it asks for has come.
+
+        A page that is left while a script of it comes complains of that.
+        """
+        self._awaited.clear()
         self.send(
             "browsingContext.navigate", context=self._tab, url=url, wait="complete"
         )
         self.evaluate("async () => { await document.fonts.ready; }")
+        last = time.monotonic() + PATIENCE
+        quiet = False
+        while not quiet and time.monotonic() < last:
+            was = not self._awaited
+            self.evaluate("() => new Promise((done) => setTimeout(done, 50))")
+            quiet = was and not self._awaited
 
     def evaluate(self, function: str, *given):
         """What a JavaScript function of the page answers, for arguments as of JSON.
