@@ -100,3 +100,36 @@ def test_an_answer_gets_its_verdict_in_firefox(tab, site_url):
         )
     done = tab.evaluate("() => document.querySelector('h2:has(.sm-done)').innerText")
     assert done.startswith(QUESTION)
+
+
+def test_a_function_is_written_and_judged_in_firefox(tab, site_url):
+    """In the editor, which has its styles under the policy of the page."""
+    tab.open(f"{site_url}exercises/05_collectives.html")
+    block = "[data-question='05.10']"
+    area, editor = f"{block} textarea", f"{block} .cm-content"
+    tab.wait_for("(area) => document.querySelector(area)", area)
+    tab.evaluate(
+        """(area) => document.querySelector(area).dispatchEvent(
+            new Event("pointerover", { bubbles: true }))""",
+        area,
+    )
+    tab.wait_for("(editor) => document.querySelector(editor)", editor)
+    tab.evaluate(
+        """(editor) => {
+            document.querySelector(editor).focus();
+            getSelection().selectAllChildren(document.activeElement);
+            getSelection().collapseToEnd(); }""",
+        editor,
+    )
+    assert tab.evaluate(
+        "(editor) => getComputedStyle(document.querySelector(editor)).whiteSpace",
+        editor,
+    ).startswith("pre")
+    tab.type("def hops(n):", "Enter", "return 2 * n / 0")
+    tab.evaluate("(at) => document.querySelector(`${at} button`).click()", block)
+    tab.wait_for(
+        """(block, said) => document.querySelector(`${block} .sm-verdict`)
+            .innerText.includes(said)""",
+        block,
+        "(line 3: return 2 * n / 0)",  # the stub is the first
+    )
