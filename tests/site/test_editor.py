@@ -133,6 +133,7 @@ JUDGE = """async ([url, asked]) => {
             { question, source, attempts: 0 }, `ch${question.slice(0, 2)}`));
     return judged; }"""
 ENDLESS = "def bounds(B, D, F, peak, bandwidth):\n    while True: pass\n"
+LEAVES = "import os\nos._exit(1)\n"
 KEPT = "() => Shardmath.answers.of('01.9')"
 
 
@@ -247,9 +248,13 @@ def test_without_the_editor_a_text_area_does(browser, site_url):
     page.route("**/editor.js", lambda route: route.abort())
     visit(page, site_url + EXERCISES)
     asked = page.locator('[data-question="01.9"]')
-    asked.locator("textarea").fill(answers.find("01.9").code)
-    asked.locator("textarea").press("Control+Enter")
-    assert "right on" in verdict(asked, "correct")
+    for source, kind, said in [
+        (LEAVES, "invalid", "Python broke down"),
+        (answers.find("01.9").code, "correct", "right on"),  # by another Python
+    ]:
+        asked.locator("textarea").fill(source)
+        asked.locator("textarea").press("Control+Enter")
+        assert said in verdict(asked, kind)
     context.close()
 
 

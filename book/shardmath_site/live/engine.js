@@ -68,15 +68,18 @@ function launch(pack) {
         waiting.set(last, { what, limit, answer, refuse });
         worker.postMessage({ id: last, ...what, limited: Boolean(limit) });
       });
-    const stop = (overdue) => {
+    const giveUp = (guilty, reason) => {
       worker.terminate();
       if (engine === starting) engine = null;
-      for (const [id, { what, limit, answer, refuse }] of waiting)
-        if (id === overdue) refuse(stopped(limit));
+      for (const [id, { what, limit, answer, refuse, timer }] of waiting) {
+        clearTimeout(timer);
+        if (id === guilty) refuse(reason);
         else ask(what, limit).then(answer, refuse);
+      }
       waiting.clear();
     };
-    worker.onmessage = ({ data: { id, result, error, failed, up, percent, runs } }) => {
+    worker.onmessage = ({ data }) => {
+      const { id, result, error, failed, up, percent, runs, broken } = data;
       if (percent !== undefined) {
         starting.percent = percent;
         return;
@@ -90,9 +93,10 @@ function launch(pack) {
       const asked = waiting.get(id);
       if (!asked) return; // its answer was on the way when Python was stopped
       if (runs) {
-        asked.timer = setTimeout(stop, asked.limit, id);
+        asked.timer = setTimeout(giveUp, asked.limit, id, stopped(asked.limit));
         return;
       }
+      if (broken) return giveUp(id, new Error(`Python broke down: ${error}.`));
       const { answer, refuse } = asked;
       clearTimeout(asked.timer);
       waiting.delete(id);

@@ -124,13 +124,18 @@ ready.then(
 
 onmessage = async ({ data: { id, module, function: name, kwargs, pack, limited } }) => {
   const python = await ready;
+  let isAsked = false;
   try {
     if (pack) await python.need(pack);
     if (limited) postMessage({ id, runs: true });
+    isAsked = true;
     const result = python.call(module, name, JSON.stringify(kwargs));
     postMessage({ id, result: JSON.parse(result) });
   } catch (error) {
     const last = String(error.message).trim().split("\n").pop();
-    postMessage({ id, error: last.replace(/^\w+: /, "") });
+    // Python raises errors of its own. Another comes from what it runs on: too deep a
+    // stack, an exit. It answers nothing that makes sense after that.
+    const broken = isAsked && error.constructor.name !== "PythonError";
+    postMessage({ id, error: last.replace(/^\w+: /, ""), broken });
   }
 };
