@@ -33,7 +33,7 @@ def test_the_words_are_those_of_the_notebook():
         ("(" * 5000, "invalid", "too many nested parentheses"),
         ("def hops(n): return n\n\nhops(1) / 0", "invalid", "(line 3: hops(1) / 0)"),
         ("raise SystemExit(3)", "invalid", "your code raises SystemExit: 3"),
-        ("def hop(n): return n", "invalid", "defines no `hops`"),
+        ("def hop(n): return n", "invalid", "defines no hops"),
         ("hops = 3", "invalid", "int is not a function"),
         ("import numpie", "invalid", "the page's Python has no numpie"),
         ("def hops(n):\n\n    return n // 0", "wrong", "(line 3: return n // 0)"),

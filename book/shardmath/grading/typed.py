@@ -67,7 +67,7 @@ def _finding(record: Question, source: str) -> Finding:
     except BaseException as error:  # the reader's own: anything may come
         return Finding("invalid", f"your code raises {describe(error, code)}")
     if record.answer not in names:
-        said = f"your code defines no `{record.answer}`: keep the name it began with"
+        said = f"your code defines no {record.answer}: keep the name it began with"
         return Finding("invalid", said)
     return examine(record, names[record.answer])
 
