@@ -105,7 +105,7 @@ def test_what_is_shown_can_be_computed_with(value, unit):
         ("4Gi", "bytes", 2**32),
         ("2e12 / 989 TFLOPs/s", "s", 2e12 / 989e12),  # a number brings the FLOPs
         ("7 * 1 µs + 4e6 / 50 GB/s", "s", 87e-6),
-        ("50 GB/s * 2", "bytes", 1e11),  # and here the seconds
+        ("3 GB / 100 / 2 tokens", "bytes", 15e6),  # and here the tokens
         ("640 GB / 80 GB", "GPUs", 8),  # counts need no unit
         ("4096 / 2 s", "tokens/s", 2048),
         ("1000 / 2 GHz", "s", 5e-7),
@@ -133,6 +133,10 @@ def test_arithmetic_with_units(text, unit, value):
         ("2 * 459 TFLOPs", "FLOPs/s", "comes out in FLOPs, not in FLOPs/s"),
         ("10/2 GB", "bytes", "comes out in 1/byte"),  # (10/2) GB, or 10/(2 GB)?
         ("459 TFLOPs/s / 2.765 TB/s", "tokens", "comes out in FLOPs/byte, not in tok"),
+        ("2 * 50 GB/s", "bytes", "comes out in bytes/s, not in bytes"),  # 2 links?
+        ("160 MB / 2 tokens", "bytes", "comes out in bytes/token, not in bytes"),
+        ("(1 s)**10", "s", "has a power of s that means nothing"),
+        ("5 mB", "bytes", "has 'mB' in it, which is no unit here"),
         ("640 GB / 80 GB", "s", "comes out as a plain number, not in s"),
         ("1 s", "", "comes out in s, not as a plain number"),
         ("1.5 ms + 3", "s", "adds s and plain numbers"),

@@ -41,8 +41,8 @@ class Amount:
     Args:
         value: the number, in base units.
         unit: the powers of the units in it.
-        bare: whether it has a factor that may bring a unit: a number without one.
-        united: whether any unit was said in it.
+        bare: whether any number in it has no unit.
+        united: whether any has one.
     """
 
     value: int | float
@@ -51,32 +51,32 @@ class Amount:
     united: bool = False
 
     def fits(self, unit: Powers) -> bool:
-        """Whether this can be in `unit`, where numbers are in base units.
+        """Whether this can be in `unit`.
 
-        A number may bring what cancels a unit below: 1e12 / 459 TFLOPs/s is in s. A
-        count need not be said: 80 GB / 16 GB are 5 chips.
+        A count need not be said: 80 GB / 16 GB are 5 chips. And a bare number may be of
+        what a unit below counts, as in 2e12 / 459 TFLOPs/s; but no number is seconds.
         """
         for name in {*self.unit, *unit}:
             has, wanted = self.unit.get(name, 0), unit.get(name, 0)
-            cancels = self.bare and has < wanted <= 0
-            if not (has == wanted or cancels or (has == 0 < wanted and is_count(name))):
+            counts = has == 0 < wanted and is_count(name)
+            cancels = self.bare and has < wanted <= 0 and name != "s"
+            if not (has == wanted or counts or cancels):
                 return False
         return True
 
     def __mul__(self, other: "Amount") -> "Amount":
         value = _finite(operator.mul, self.value, other.value)
-        bare = self.bare or other.bare
-        return Amount(value, _times(self.unit, other.unit, 1), bare, self._with(other))
+        return self._and(other, value, _times(self.unit, other.unit, 1))
 
     def __truediv__(self, other: "Amount") -> "Amount":
         value = _finite(operator.truediv, self.value, other.value)
-        unit = _times(self.unit, other.unit, -1)
-        return Amount(value, unit, self.bare, self._with(other))
+        return self._and(other, value, _times(self.unit, other.unit, -1))
 
     def __floordiv__(self, other: "Amount") -> "Amount":
         if self.unit or other.unit:
             raise ValueError("has a unit beside //")
-        return Amount(_finite(operator.floordiv, self.value, other.value))
+        value = _finite(operator.floordiv, self.value, other.value)
+        return self._and(other, value, {})
 
     def __pow__(self, other: "Amount") -> "Amount":
         if other.unit:
@@ -85,8 +85,7 @@ class Amount:
         if any(n != int(n) or abs(n) > _HIGHEST for n in unit.values()):
             raise ValueError(f"has a power of {written(self.unit)} that means nothing")
         unit = {name: int(n) for name, n in unit.items() if n}
-        bare = self.bare and other.value > 0
-        return Amount(_power(self.value, other.value), unit, bare, self.united)
+        return Amount(_power(self.value, other.value), unit, self.bare, self.united)
 
     def __neg__(self) -> "Amount":
         return Amount(-self.value, self.unit, self.bare, self.united)
@@ -95,13 +94,13 @@ class Amount:
         for one, two in ((self, other), (other, self)):
             if one.fits(two.unit):
                 value = _finite(operator.add, self.value, other.value)
-                bare = self.bare and other.bare
-                return Amount(value, two.unit, bare, self._with(other))
+                return self._and(other, value, two.unit)
         units = (written(a.unit) if a.unit else "plain numbers" for a in (self, other))
         raise ValueError("adds {} and {}".format(*units))
 
-    def _with(self, other: "Amount") -> bool:
-        return self.united or other.united
+    def _and(self, other: "Amount", value: int | float, unit: Powers) -> "Amount":
+        bare, united = self.bare or other.bare, self.united or other.united
+        return Amount(value, unit, bare, united)
 
 
 def amount(text: str, own: Powers) -> Amount:
