@@ -225,7 +225,17 @@ def test_a_function_is_written_and_judged_in_the_page(page, asked):
     assert kept["best"] == "right"
     assert "verdict" not in kept
 
+    # What another tab keeps, or erases, is seen here.
+    page.evaluate("Shardmath.answers.put('01.9', { text: 'x = 1', attempts: 0 })")
+    assert asked.locator(".cm-content").inner_text() == "x = 1"
+    page.evaluate("Shardmath.answers.erase()")
+    assert asked.locator(".cm-content").inner_text().strip() == record.stub
+    page.clock.fast_forward(1_000)
+    assert page.evaluate(KEPT) is None
+
     # Nothing is thrown away unasked.
+    write(page, "# a thought")
+    page.clock.fast_forward(1_000)
     page.once("dialog", lambda dialog: dialog.dismiss())
     asked.get_by_role("button", name="Start again").click()
     assert "thought" in page.evaluate(KEPT)["text"]

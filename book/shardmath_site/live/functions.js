@@ -86,15 +86,16 @@ export function mountFunction(block, call) {
 
   /** Keep what is typed, without the verdict, which was on another text. */
   function keepText() {
+    unkept = null;
     const text = field.text() === stub ? "" : field.text();
     if (text !== entry.text) keep({ text, verdict: undefined, message: undefined });
   }
 
   function onChange(text) {
     clearTimeout(unkept);
-    unkept = setTimeout(keepText, PAUSE);
-    const isJudged = entry.verdict && text === entry.text;
-    if (isJudged) verdict.dataset.verdict = SHOWN[entry.verdict];
+    const isKept = text === (entry.text || stub);
+    unkept = isKept ? null : setTimeout(keepText, PAUSE);
+    if (isKept && entry.verdict) verdict.dataset.verdict = SHOWN[entry.verdict];
     else if (verdict.dataset.verdict) verdict.dataset.verdict = "past";
   }
 
