@@ -7,9 +7,8 @@ records or from what the chapters store: none of them is typed.
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import cached_property
 from importlib.resources import files
 from itertools import takewhile
 from pathlib import Path
@@ -29,52 +28,29 @@ LEDGER = re.compile(r"^collective .* predicted  compiled .*$")
 AS_PREDICTED = re.compile(r" 1\.000\b")
 
 
-class Counts:
-    """What can be counted, by name; each is found when it is asked for.
+def counts(chapters: list[Path], least: float, runs: int) -> dict[str, str]:
+    """What is counted, by name, as it is printed.
 
     Args:
         chapters: the notebooks of the book.
-        bounds: called for the least of measured times over their bounds, and how many
-            there are; it takes seconds.
+        least, runs: what `bounds` says; it takes seconds.
     """
-
-    def __init__(self, chapters: list[Path], bounds: Callable[[], tuple[float, int]]):
-        self._chapters, self._bounds = chapters, bounds
-
-    @cached_property
-    def _rows(self) -> list[bool]:
-        return [AS_PREDICTED.search(row) is not None for row in rows(self._chapters)]
-
-    def say(self, name: str) -> str:
-        """The number of that name as it is printed.
-
-        Raises:
-            ValueError: nothing is counted so; lists what is.
-        """
-        found = self._known().get(name)
-        if found is None:
-            known = ", ".join(self._known())
-            raise ValueError(f"{name!r} is not counted: must be one of {known}")
-        return found()
-
-    def _known(self) -> dict[str, Callable[[], str]]:
-        facts = [fact for chip in chips.ALL for fact in chip.facts.values()]
-        questions = answers.questions().values()
-        known: dict[str, Callable[[], int]] = {
-            "ledger rows": lambda: len(self._rows),
-            "ledger rows as predicted": lambda: sum(self._rows),
-            "ledger rows that differ": lambda: len(self._rows) - sum(self._rows),
-            "programs": lambda: len(programs()),
-            "chips": lambda: len(chips.ALL),
-            "values": lambda: len(facts),
-            "sources": lambda: len(chips.SOURCES),
-            "disagreements": lambda: sum(len(fact.disagrees) for fact in facts),
-            "questions": lambda: len(questions),
-            "slips": lambda: sum(len(getattr(q, "slips", ())) for q in questions),
-            "runs": lambda: self._bounds()[1],
-        }
-        printed = {n: lambda count=count: f"{count():,}" for n, count in known.items()}
-        return printed | {"nearest run": lambda: f"{self._bounds()[0]:.3f}"}
+    same = [AS_PREDICTED.search(row) is not None for row in rows(chapters)]
+    facts = [fact for chip in chips.ALL for fact in chip.facts.values()]
+    questions = answers.questions().values()
+    whole = {
+        "ledger rows": len(same),
+        "ledger rows as predicted": sum(same),
+        "programs": len(programs()),
+        "chips": len(chips.ALL),
+        "values": len(facts),
+        "disagreements": sum(len(fact.disagrees) for fact in facts),
+        "questions": len(questions),
+        "slips": sum(len(getattr(one, "slips", ())) for one in questions),
+        "runs": runs,
+    }
+    printed = {name: f"{number:,}" for name, number in whole.items()}
+    return printed | {"nearest run": f"{least:.3f}"}
 
 
 def rows(chapters: list[Path]) -> Iterator[str]:
@@ -114,24 +90,27 @@ class Counted(SphinxRole):
     """``{counted}`values` ``: that number."""
 
     def run(self):
-        env = self.env
+        if "counts" not in self.env.temp_data:  # of this page
+            self.env.temp_data["counts"] = self._counts()
+        known = self.env.temp_data["counts"]
+        if self.text in known:
+            return [nodes.Text(known[self.text])], []
+        said = f"{self.text!r} is not counted: must be one of {', '.join(known)}"
+        return [], [self.inliner.reporter.error(said, line=self.lineno)]
 
-        def kept_bounds():
-            if "bounds" not in env.shardmath_front:  # they take seconds
-                env.shardmath_front["bounds"] = bounds()
-            return env.shardmath_front["bounds"]
-
-        found = env.found_docs
-        documents = sorted(name for name in found if name.startswith("chapters/"))
-        chapters = [Path(env.doc2path(name)) for name in documents]
+    def _counts(self) -> dict[str, str]:
+        documents = sorted(self.env.found_docs)
+        chapters = [
+            Path(self.env.doc2path(name))
+            for name in documents
+            if name.startswith("chapters/")
+        ]
         for file in chapters:
-            env.note_dependency(str(file))
-        try:
-            text = Counts(chapters, kept_bounds).say(self.text)
-        except ValueError as error:
-            report = self.inliner.reporter.error(str(error), line=self.lineno)
-            return [], [report]
-        return [nodes.Text(text)], []
+            self.env.note_dependency(str(file))
+        kept = self.env.shardmath_front
+        if "bounds" not in kept:
+            kept["bounds"] = bounds()
+        return counts(chapters, *kept["bounds"])
 
 
 class LiveFigure(SphinxDirective):

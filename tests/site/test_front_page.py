@@ -6,6 +6,7 @@ import re
 import tomllib
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -209,11 +210,43 @@ def test_ledgers_are_found_in_what_a_notebook_stores(tmp_path):
     cells = [{"cell_type": "markdown"}, {"outputs": outputs}]
     file.write_text(json.dumps({"cells": cells}), "utf-8")
     assert [*front.rows([file])] == rows
-    counts = front.Counts([file], lambda: (1.2, 3))
+    found = front.counts([file], 1.2, 3)
     said = ["ledger rows", "ledger rows as predicted", "runs", "nearest run"]
-    assert [counts.say(name) for name in said] == ["2", "1", "3", "1.200"]
-    with pytest.raises(ValueError, match="'row' is not counted: must be one of ledger"):
-        counts.say("row")
+    assert [found[name] for name in said] == ["2", "1", "3", "1.200"]
+
+
+def test_the_front_page_is_counted_anew_when_something_changes(monkeypatch):
+    """The package, whose bounds are then forgotten, or which chapters there are."""
+    app = SimpleNamespace(config=SimpleNamespace(root_doc="book/index"))
+    env = SimpleNamespace()
+
+    def look(added=(), removed=()):
+        return front._look(app, env, set(added), set(), set(removed))
+
+    assert look() == ["book/index"]
+    env.shardmath_front["bounds"] = (1.2, 3)
+    assert look() == []
+    assert look(added=["chapters/15_new"]) == look(removed=["x"]) == ["book/index"]
+    assert env.shardmath_front["bounds"] == (1.2, 3)
+    monkeypatch.setattr(front, "_digest", lambda folder: "another")
+    assert look() == ["book/index"]
+    assert "bounds" not in env.shardmath_front
+
+
+def test_what_is_not_counted_is_named():
+    """With what is, so that a page with a wrong word does not build."""
+    env = SimpleNamespace(temp_data={"counts": {"chips": "30", "slips": "952"}})
+    role = front.Counted()
+    role.inliner = SimpleNamespace(
+        document=SimpleNamespace(settings=SimpleNamespace(env=env)),
+        reporter=SimpleNamespace(error=lambda said, line: said),
+    )
+    role.lineno = 1
+    role.text = "chips"
+    assert [one.astext() for one in role.run()[0]] == ["30"]
+    role.text = "pages"
+    said = "'pages' is not counted: must be one of chips, slips"
+    assert role.run() == ([], [said])
 
 
 # The map ------------------------------------------------------------------------------
