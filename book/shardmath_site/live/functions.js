@@ -44,7 +44,8 @@ function plain(label, doc, onRun, onChange) {
 
 /**
  * @param block the element that `shardmath_site.question` writes: a stub, a verdict
- * @param call (module, function, kwargs, pack, {limit}) => Promise of what Python returns
+ * @param call (tell, module, function, kwargs, pack, {limit}) => Promise of what Python
+ *   returns; calls `tell(text)` while Python starts
  * @returns {pack, reach}: the modules that the question needs; brings the editor
  */
 export function mountFunction(block, call) {
@@ -121,7 +122,7 @@ export function mountFunction(block, call) {
     try {
       const kwargs = { question, source, attempts: entry.attempts };
       const asked = ["shardmath.grading", "judge_function", kwargs, pack, { limit: LIMIT }];
-      const result = await call(...asked);
+      const result = await call((text) => say(text), ...asked);
       const message = [result.message, result.hint].filter(Boolean).join("\n");
       const kept = KEPT[result.verdict];
       // Only a wrong answer is an attempt, and the same one twice is one.

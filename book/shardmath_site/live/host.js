@@ -121,7 +121,7 @@ for (const block of document.querySelectorAll('.sm-check[data-kind="number"]')) 
 }
 
 for (const block of document.querySelectorAll('.sm-check[data-kind="function"]')) {
-  const { pack, reach } = mountFunction(block, call);
+  const { pack, reach } = mountFunction(block, telling);
   onReach(block, () => {
     early(pack);
     reach();
