@@ -37,9 +37,11 @@ def draw(chip: str, B: int) -> Drawing:
 def _advice(chip: chips.Chip, estimate: Estimate, B: int) -> str:
     low, high = show(estimate.lower, "s"), show(estimate.upper, "s")
     times = f"{low} to {high}, {estimate.bound}."
-    enough = next(b for b in TOKENS.stops if b >= roofline.critical_batch(chip, D, F))
-    if enough <= B:
-        return f"{times} Below {enough} tokens the memory would set the time."
+    critical = roofline.critical_batch(chip, D, F)
+    if critical <= B:
+        few = math.ceil(critical)
+        return f"{times} Below {few} tokens the memory would set the time."
+    enough = next(b for b in TOKENS.stops if b >= critical)
     longer = roofline.matmul(enough, D, F, chip).lower / estimate.lower
     return (
         f"{times} Move to {enough}: {enough / B:.3g} times the tokens take "
