@@ -377,6 +377,22 @@ def test_how_far_off_a_number_is_in_steps():
     assert said[2].endswith("too large by more than a factor of 1000.")
 
 
+@pytest.mark.parametrize("answer", [5e-324, 1.7e308, "1e-300", "2**1000"])
+@pytest.mark.parametrize("right", [6.9e10, 6.9e-5])
+def test_every_float_is_judged_at_any_distance(answer, right):
+    found = grading.examine(number(expected=lambda: right, slips=()), answer)
+    assert found.verdict == "wrong"
+    assert "by more than a factor of 1000" in found.message
+
+
+def test_a_binary_prefix_is_named_where_bytes_are_asked_for():
+    memory = number(expected=lambda: 80 * 2**30, unit="bytes", slips=())
+    assert grading.examine(memory, "80 GB").slip == "a binary prefix"
+    assert grading.examine(memory, 80 * 2**30 * 15 / 16).slip == ""  # a part left out
+    others = number(expected=lambda: 80 * 2**30, unit="FLOPs", slips=())
+    assert grading.examine(others, "80 G").slip == ""
+
+
 def test_own_slip_wins_over_a_generic_one():
     question = number(slips=(slips.bits_for_bytes(8),))
     assert grading.examine(question, 3.2e15).slip == "bits for bytes"
@@ -386,6 +402,14 @@ def test_exact_number_accepts_nothing_near():
     question = number(expected=lambda: 1024, unit="tokens", rtol=0)
     assert grading.examine(question, 1024).verdict == "correct"
     assert grading.examine(question, 1024.001).verdict == "wrong"
+
+
+def test_what_must_be_exact_is_repeated_with_all_its_digits():
+    question = number(expected=lambda: 10584, unit="tokens", rtol=0)
+    said = [grading.examine(question, a).message for a in (10584, "10.6k", 10583.5)]
+    assert said[0] == "10,584 tokens"
+    assert said[1].startswith("10.6k = 10,600 tokens: within 2%")
+    assert said[2].startswith("10,583.5 tokens: within 2%")
 
 
 # Functions

@@ -64,7 +64,8 @@ class Number(Question):
         if finding := unusable(evidence, self.form):
             return finding
         read = quantity(evidence["value"], self.unit)
-        value, right, given = read.value, self.expected(), read.said(self.unit)
+        value, right = read.value, self.expected()
+        given = read.said(self.unit, digits=4 if self.rtol else None)
         if self._near(value, right):
             return Finding("correct", given)
         for slip in (*self.slips, *generic(value, right, self.unit)):
@@ -91,11 +92,10 @@ def _slipped(given: str, slip: Slip) -> Finding:
 
 
 def _far_off(value: float, right: float) -> str:
-    if value * right <= 0:
+    if value == 0 or (value > 0) != (right > 0):
         return "not it, not even in sign"
-    ratio = value / right
-    far = max(ratio, 1 / ratio)
-    side = "large" if ratio > 1 else "small"
+    far = math.exp(min(abs(math.log(abs(value)) - math.log(abs(right))), 99))
+    side = "large" if abs(value) > abs(right) else "small"
     for bound in (2, 5, 10, 100, 1000):
         if far < bound:
             return f"too {side}, by less than a factor of {bound}"

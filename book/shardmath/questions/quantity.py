@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from numbers import Real
 
-from ..units import show, takes_prefix
+from ..units import counted, show, takes_prefix
 from .arithmetic import amount
 from .unit_words import powers, written
 
@@ -21,13 +21,20 @@ class Quantity:
     value: float
     text: str = ""
 
-    def said(self, unit: str) -> str:
+    def said(self, unit: str, digits: int | None = 4) -> str:
         """The number with its prefix, behind the text where that says it otherwise.
+
+        Without `digits` it has all of them, and no prefix.
 
         >>> Quantity(8e9, "8*1e9").said("bytes"), Quantity(8e9, "8 GB").said("bytes")
         ('8*1e9 = 8 GB', '8 GB')
+        >>> Quantity(10584, "10.584k").said("chips", digits=None)
+        '10.584k = 10,584 chips'
         """
-        shown = show(self.value, unit, digits=4)
+        if digits is None:
+            shown = counted(f"{self.value:,.15g}", unit)
+        else:
+            shown = show(self.value, unit, digits)
         typed, plain = (re.sub(r"\s", "", text).lower() for text in (self.text, shown))
         if _NUMBER.fullmatch(self.text) or plain.startswith(typed):
             return shown

@@ -137,13 +137,32 @@ GENERIC = (
 )
 
 
+_BINARY = tuple(
+    scaled(
+        "a binary prefix",
+        1.024**k,
+        "kB, MB and GB count in thousands; KiB, MiB and GiB count in 1024s.",
+    )
+    for k in (-4, -3, -2, 2, 3, 4)
+)
+_THREE_DIGITS = 5e-3  # 16/15, a slip of another kind, is 0.7% from GiB for GB
+
+
 def generic(value: float, right: float, unit: str) -> tuple[Slip, ...]:
     """The slips that any number can have and that could explain this one.
 
     Of powers and factors only the nearest: 1000 and 1024 are 2.4% apart.
+
+    >>> [slip.name for slip in generic(148e6, 155189248, "bytes")][1:-1]
+    ['a binary prefix']
     """
-    if value * right <= 0:
+    if value == 0 or (value > 0) != (right > 0):
         return ()
+
+    def away(slip: Slip) -> float:
+        return abs(math.log(abs(value)) - math.log(abs(slip.wrong(right))))
+
     shares = () if unit else (percent(100), percent(1 / 100))
-    nearest = min(GENERIC, key=lambda s: abs(math.log(value / s.wrong(right))))
-    return (inverse(), *shares, nearest)
+    prefixes = _BINARY if unit in ("bytes", "bytes/s") else ()
+    binary = (slip for slip in prefixes if away(slip) < _THREE_DIGITS)
+    return (inverse(), *shares, *binary, min(GENERIC, key=away))
