@@ -120,6 +120,10 @@ def test_what_is_shown_can_be_computed_with(value, unit):
         ("2.5 million tokens", "tokens", 2.5e6),
         ("6 TFLOPs / (2 GFLOPs per second)", "s", 3000),
         ("10 ÷ 4", "", 2.5),
+        ("2 days + 12 h", "s", 2.5 * 86_400),
+        ("3 days", "days", 3),  # a question in days has its own
+        ("90 min", "s", 5400),
+        ("2 * 50 GBps", "bytes/s", 100e9),
     ],
 )
 def test_arithmetic_with_units(text, unit, value):
@@ -145,6 +149,10 @@ def test_arithmetic_with_units(text, unit, value):
         ("5 m", "s", "has 'm' alone in it, which has many meanings"),
         ("8B", "params", "comes out in bytes, not in params"),  # eight billion?
         ("240 chips", "tokens", "has 'chips' in it, which is no unit here"),
+        ("400 Gbps", "bytes/s", r"counts bits \(Gb\)"),
+        ("28 h", "days", "comes out in s, not in days"),
+        ("1.5 gb", "bytes", r"has 'gb' in it, which is no unit here \(GB is"),
+        ("1.75 ghz", "Hz", r"has 'ghz' in it, which is no unit here \(Ghz is"),
         ("2 GB^2", "bytes", "raises a unit to a power without parentheses"),
         ("2 ** (3 B)", "bytes", "has an exponent in bytes"),
         ("(2 s)**0.5", "s", "has a power of s that means nothing"),
@@ -160,7 +168,7 @@ def test_arithmetic_with_units(text, unit, value):
         ("1" * 310, "", "has more than 300 characters"),
         ("nan", "", "is not a number"),
         ("inf + 1", "", "has 'inf' where a number was expected"),
-        ("1,5 * 2", "", "has a comma that does not part thousands"),
+        ("1,5 * 2", "", r"has a comma that does not part thousands \(2.5 has a po"),
         ("2(3)", "", r"has no operator before '\('"),
         ("16 384", "", "has no operator before '384'"),
         ("(2", "", r"has a \( that no \) closes"),

@@ -142,7 +142,9 @@ def tokens(text: str) -> list[tuple[str, str]]:
         if token is None:
             character = text[at:].strip()[0]
             if character == ",":
-                raise ValueError("has a comma that does not part thousands")
+                raise ValueError(
+                    "has a comma that does not part thousands (2.5 has a point)"
+                )
             raise ValueError(f"has {character!r} in it")
         sign = {"^": "**", "x": "*"}.get(token["sign"], token["sign"])
         found.append((token.lastgroup, sign or token[token.lastgroup]))

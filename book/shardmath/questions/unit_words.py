@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 _DECIMAL = dict(zip("kMGTPEZY", range(3, 27, 3), strict=True))
 _BINARY = {f"{letter}i": 10 * (n + 1) for n, letter in enumerate("KMGTPE")}
@@ -25,6 +26,8 @@ _UNITS = {
     "token": re.compile("tok(en)?s?", re.IGNORECASE),
 }
 _BITS = re.compile("b|bits?")
+_CLOCK = {"min": 60, "minute": 60, "h": 3600, "hour": 3600, "day": 86_400}  # in s
+_PER_SECOND = re.compile("(.*[Bb])ps")  # GBps
 _MEASURES = {"FLOP", "OP", "byte", "s", "W", "day", "dollar"}  # the rest are counts
 
 Powers = Mapping[str, int]  # unit → its power: bytes/s is {"byte": 1, "s": -1}
@@ -89,6 +92,11 @@ def meaning(word: str, own: Powers) -> Word:
         return Word(10 ** _NUMBERS[word.lower()])
     if (unit := _named(word, own)) is not None:  # before prefixes: "pairs", "MXUs"
         return Word(unit=unit)
+    if seconds := _CLOCK.get(_singular(word)):  # where no question is in days
+        return Word(seconds, unit={"s": 1})
+    if rate := _PER_SECOND.fullmatch(word):
+        there = meaning(rate[1], own)
+        return replace(there, unit={**there.unit, "s": -1})
     for prefix, rest in _split(word):
         unit = _named(rest, own)
         if _BITS.fullmatch(rest):
@@ -105,7 +113,16 @@ def meaning(word: str, own: Powers) -> Word:
             return Word(by=10 ** _BELOW_ONE[prefix], unit=unit)
     if _BITS.fullmatch(word):
         raise ValueError("counts bits")
-    raise ValueError(f"has {word!r} in it, which is no unit here")
+    raise ValueError(f"has {word!r} in it, which is no unit here{_nearly(word, own)}")
+
+
+def _nearly(word: str, own: Powers) -> str:
+    """What capitals would make of a word that is no unit: " (GB is)" of "gb"."""
+    for other in (word[0].upper() + word[1:], word.upper()):
+        with suppress(ValueError):
+            if other != word and meaning(other, own):
+                return f" ({other} is)"
+    return ""
 
 
 def _split(word: str):
