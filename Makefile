@@ -14,7 +14,7 @@ ROOT   := $(if $(filter 0,$(shell id -u)),--allow-root)
 # With the compilers in sight JAX must be told not to look for their machines.
 SEEN    = $(if $(wildcard $(VENV)/compilers.ok),JAX_PLATFORMS=cpu PYTHONPATH="$(CURDIR)/$(VENV)/compilers:$$PYTHONPATH")
 
-.PHONY: help book serve pdf test referee lab execute exercises lint format grade colab bench clean
+.PHONY: help book serve pdf test referee lab execute exercises tries lint format grade colab bench clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -43,6 +43,9 @@ execute: $(VENV)/notebook.ok ## re-run the notebooks NB=… in place and normali
 
 exercises: $(VENV)/notebook.ok ## write the exercise notebooks from their questions (NB=… or all)
 	@$(WITH) python tools/exercises.py $(if $(filter command%,$(origin NB)),$(NB))
+
+tries: $(VENV)/site.ok node_modules/ok ## find out which cells of changed chapters a page can run
+	@$(WITH) python tools/tries.py $(ARGS)
 
 lint: $(VENV)/all.ok ## check code and notebooks
 	@$(WITH) ruff check . && $(BIN)/ruff format --check .

@@ -71,6 +71,7 @@ RUNS = {  # target: options, and how the lines begin that it runs
     ),
     "execute": (["NB=a.ipynb b.ipynb"], ["python tools/execute.py a.ipynb b.ipynb"]),
     "exercises": ([], ["python tools/exercises.py"]),
+    "tries": (["ARGS=--all"], ["python tools/tries.py --all"]),
     "lint": ([], ["ruff check .", "ruff format --check ."]),
     "format": ([], ["ruff check --fix .", "ruff format ."]),
     "grade": (["DIR=in here"], ["python -m shardmath.grading in here"]),

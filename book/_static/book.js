@@ -55,6 +55,34 @@
     for (const script of document.querySelectorAll("script[type='shardmath/module']"))
       import(script.src);
 
+  // The Python prompt comes when it is asked for: by its button, by Ctrl and the key left
+  // of 1, or by a cell. Its script and the page's cells are named by the button.
+  const prompt = document.querySelector(".sm-prompt-open");
+  if (location.protocol === "file:")
+    for (const button of document.querySelectorAll(".sm-prompt-open, .sm-try"))
+      button.remove();
+  else if (prompt) {
+    const { script, cells } = prompt.dataset;
+    const bring = async (act) => {
+      try {
+        await act(await import(new URL(script, document.baseURI)));
+      } catch {
+        prompt.textContent = "Python could not be brought";
+      }
+    };
+    prompt.addEventListener("click", () => bring(({ open }) => open(cells)));
+    addEventListener("keydown", (event) => {
+      const { code, ctrlKey, altKey, shiftKey, metaKey } = event;
+      if (code !== "Backquote" || !ctrlKey || altKey || shiftKey || metaKey) return;
+      event.preventDefault();
+      bring(({ toggle }) => toggle(cells));
+    });
+    for (const button of document.querySelectorAll(".sm-try"))
+      button.addEventListener("click", () =>
+        bring(({ take }) => take(cells, button.dataset.cell)),
+      );
+  }
+
   // The theme's dialogs come without a name.
   const names = {
     "pst-primary-sidebar-modal": "Table of contents",

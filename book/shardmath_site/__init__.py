@@ -20,6 +20,7 @@ from . import (
     search,
     sharing,
     trim,
+    trying,
     units,
 )
 from .render import setup_live
@@ -48,6 +49,7 @@ def setup(app):
     search.setup(app)
     sharing.setup(app)
     trim.setup(app)
+    trying.setup(app)
     units.setup(app)
     setup_live(app)
     return {"parallel_read_safe": True, "parallel_write_safe": False}

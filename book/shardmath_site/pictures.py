@@ -5,7 +5,7 @@ from html import escape
 
 from docutils import nodes
 
-from shardmath.drawing.picture import SCALE, size
+from shardmath.drawing.picture import in_page
 
 DESC = re.compile(r"<desc>.*?</desc>", re.DOTALL)
 
@@ -20,15 +20,4 @@ def node(content: dict, metadata: dict) -> nodes.raw:
     first, *others = ("".join(panel.split("\n")) for panel in content["panels"])
     if alt := metadata.get("mystnb", {}).get("image", {}).get("alt"):
         first = DESC.sub(lambda _: f"<desc>{escape(alt)}</desc>", first, count=1)
-    panels = "".join(map(_sized, (first, *others)))
-    return nodes.raw("", f'<div class="sm-drawing">{panels}</div>', format="html")
-
-
-def _sized(svg: str) -> str:
-    """`svg` in a box of its natural size, which the style sheet lets shrink.
-
-    The box has its shape before the browser has looked at what is drawn in it.
-    """
-    width, height = (round(SCALE * side) for side in size(svg))
-    shape = f"width: {width}px; aspect-ratio: {width} / {height}"
-    return f'<div class="sm-panel" style="{shape}">{svg}</div>'
+    return nodes.raw("", in_page((first, *others)), format="html")

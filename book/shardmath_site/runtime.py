@@ -18,7 +18,7 @@ import sys
 import tempfile
 import tomllib
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from importlib.util import resolve_name
 from pathlib import Path
@@ -36,17 +36,28 @@ KEPT = 12  # of what was made before
 CORE = ("pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm")
 # Loads all that a page can ask for, what drawing a figure imports late too.
 LOADED = """
-import json, sys
+import importlib, json, pkgutil, sys
 sys.path.insert(0, sys.argv[1])
 sys.dont_write_bytecode = True
+import shardmath
 from shardmath import answers, figures, grading, live
 answers.questions()
 for name in figures.NAMES:
     live.answer(name, {})
-ours = {n: m for n, m in sys.modules.items() if n.split(".")[0] == "shardmath"}
+usual = [*sys.modules]
+from shardmath.live import prompt
+inside = [m.name for m in pkgutil.walk_packages(shardmath.__path__, "shardmath.")]
+left_out = {*prompt.WITHOUT, "__main__", "live"}
+tried = [prompt.__name__]
+tried += [n for n in inside if not left_out & {*n.split(".")[1:]}]
+for name in tried:
+    importlib.import_module(name)
+ours = {n for n in {*usual, *tried} if n.split(".")[0] == "shardmath"}
 print(json.dumps({
     "figures": figures.NAMES,
-    "files": {name: module.__file__ for name, module in ours.items()},
+    "usual": usual,
+    "prompt": tried,
+    "files": {name: sys.modules[name].__file__ for name in sorted(ours)},
 }))
 """
 SCRIPTS = (
@@ -58,6 +69,8 @@ SCRIPTS = (
     "functions.js",
     "link.js",
     "machine.js",
+    "prompt.js",
+    "prompt.css",
     "unpack.mjs",
 )
 SHARED = ("live.js", "live.css")
@@ -108,10 +121,10 @@ def build() -> Runtime:
     Raises:
         MissingToolError: Node or the npm packages are not there.
     """
-    packed = _packed(pages())
-    sizes = json.loads((packed / "sizes.json").read_text("utf-8"))
+    made = packed(pages())
+    sizes = json.loads((made / "sizes.json").read_text("utf-8"))
     python: dict[str, bytes | Path] = {name: PYODIDE / name for name in CORE}
-    python["python.pack"] = packed / "python.pack"
+    python["python.pack"] = made / "python.pack"
     lock = json.loads((PYODIDE / "pyodide-lock.json").read_text("utf-8"))
     version = json.loads((PYODIDE / "package.json").read_text("utf-8"))["version"]
     python["NOTICE.txt"] = NOTICE.format(version, lock["info"]["python"]).encode()
@@ -119,7 +132,7 @@ def build() -> Runtime:
     scripts: dict[str, bytes | Path] = {name: HERE / name for name in SCRIPTS}
     scripts |= {name: PACKAGE / "live" / name for name in SHARED}
     scripts |= {path.name: path for path in sorted(_editor().iterdir())}
-    packs = (path for path in packed.glob("*.pack") if path.name not in python)
+    packs = (path for path in made.glob("*.pack") if path.name not in python)
     scripts |= {path.name: path for path in packs}
     scripts["runtime.js"] = (
         f'export const PYTHON = "../{python_name}/";\n'
@@ -147,8 +160,8 @@ class Pages:
 def pages() -> Pages:
     """The modules that pages import, and the data that these read.
 
-    Every page needs "base". A live figure adds the pack of its name, and the questions
-    of a chapter that of theirs, such as "ch05".
+    Every page needs "base". A live figure adds the pack of its name, the questions of a
+    chapter that of theirs, such as "ch05", and the prompt "prompt".
 
     -S hides all packages that are installed, as the page has none: an import that does
     not belong fails here.
@@ -172,17 +185,18 @@ def pages() -> Pages:
         content = path.read_bytes()
         imports[module] = _imported(module, path) & found["files"].keys()
         read[module] = {keep(path, content)}
-        for data in path.parent.glob("*.toml"):
+        for data in [*path.parent.glob("*.toml"), *path.parent.glob("*.csv")]:
             if data.name.encode() in content:
-                rows = tomllib.loads(data.read_text("utf-8"))
-                read[module].add(keep(data, json.dumps(rows).encode()))
+                read[module].add(keep(data, _data(data)))
 
-    def needed(*modules: str) -> set[str]:
+    usual = imports.keys() & found["usual"]
+
+    def needed(*modules: str, among: Set[str] = usual) -> set[str]:
         """The files behind modules, those of all packages around them too."""
         seen, left = set(), [*modules]
         while left:
             module = left.pop()
-            if module not in seen:
+            if module not in seen and module in among:
                 seen.add(module)
                 left += [module.rpartition(".")[0] or module, *imports[module]]
         return {file for module in seen for file in read[module]}
@@ -192,11 +206,20 @@ def pages() -> Pages:
     for module in imports:
         if chapter := re.fullmatch(r"shardmath\.answers\.(ch\d\d)", module):
             packs[chapter[1]] = needed("shardmath.grading", module)
+    packs["prompt"] = needed(*found["prompt"], among=imports.keys())
     return Pages(
         files,
         {"base": sorted(base)}
         | {name: sorted(names - base) for name, names in sorted(packs.items())},
     )
+
+
+def _data(path: Path) -> bytes:
+    """A file beside a module, TOML as JSON, which a page reads without a parser."""
+    content = path.read_bytes()
+    if path.suffix != ".toml":
+        return content
+    return json.dumps(tomllib.loads(content.decode("utf-8"))).encode()
 
 
 def _imported(module: str, path: Path) -> set[str]:
@@ -212,7 +235,7 @@ def _imported(module: str, path: Path) -> set[str]:
     return names
 
 
-def _packed(what: Pages) -> Path:
+def packed(what: Pages) -> Path:
     """The folder with the packs, made now unless it is in the cache.
 
     Beside them lies the size of what a start waits for, as it is and on the wire.

@@ -69,7 +69,7 @@ def test_the_page_gets_what_it_can_call_and_no_more(pages):
 
 def test_a_page_gets_the_modules_of_its_figures_or_questions_alone(pages):
     chapters = {f"ch{number}" for number in answers.chapters()}
-    assert pages.packs.keys() == {"base", *figures.NAMES, *chapters}
+    assert pages.packs.keys() == {"base", "prompt", *figures.NAMES, *chapters}
     assert set().union(*pages.packs.values()) == set(pages.files)
     base = set(pages.packs["base"])
     assert "shardmath/live/still.py" in base
@@ -80,6 +80,9 @@ def test_a_page_gets_the_modules_of_its_figures_or_questions_alone(pages):
         assert not held & base
     assert "shardmath/chips.toml" in pages.packs["roofline"]
     assert not any("/hlo/" in name for name in pages.packs["roofline"])
+    prompt = set(pages.packs["prompt"])
+    assert "shardmath/simulator/trace_figure.py" in prompt
+    assert not any(re.match("shardmath/(grading|answers)/", file) for file in prompt)
     for name in chapters:
         records = [f for f in pages.packs[name] if re.search(r"/answers/ch\d\d", f)]
         assert records == [f"shardmath/answers/{name}.py"]
@@ -93,7 +96,7 @@ def test_imports_in_functions_count(tmp_path):
 
 
 def test_a_pack_that_lacks_something_stops_the_build(pages, monkeypatch, tmp_path):
-    whole, run = runtime._packed(pages), runtime._run
+    whole, run = runtime.packed(pages), runtime._run
 
     def run_with_too_little(script, *arguments):
         if script != "pack.mjs":
@@ -106,7 +109,7 @@ def test_a_pack_that_lacks_something_stops_the_build(pages, monkeypatch, tmp_pat
     monkeypatch.setattr(runtime, "CACHE", tmp_path)
     monkeypatch.setattr(runtime, "_run", run_with_too_little)
     with pytest.raises(RuntimeError, match=r"(?s)roofline\.pack lacks .*chips\.toml"):
-        runtime._packed(pages)
+        runtime.packed(pages)
 
 
 def without(name: str, pack: bytes) -> bytes:

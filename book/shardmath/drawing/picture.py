@@ -2,6 +2,7 @@
 
 import textwrap
 from base64 import b64encode
+from collections.abc import Iterable
 from dataclasses import dataclass
 from html import escape
 
@@ -96,6 +97,22 @@ def standalone(svg: str) -> str:
     head, rest = svg.split(">", 1)
     ground = f'<rect width="{width:g}" height="{height:g}" fill="{PAPER}"/>'
     return f'{head} color="{INK}" font-family="sans-serif">{ground}{rest}'
+
+
+def in_page(panels: Iterable[str]) -> str:
+    """Panels as HTML that follows the page's theme, side by side where there is room.
+
+    Each has a box of its natural size, which the style sheet lets shrink. The box has
+    its shape before the browser has looked at what is drawn in it.
+    """
+    return f'<div class="sm-drawing">{"".join(map(_boxed, panels))}</div>'
+
+
+def _boxed(svg: str) -> str:
+    svg = svg.replace("\n", "")
+    width, height = (round(SCALE * side) for side in size(svg))
+    shape = f"width: {width}px; aspect-ratio: {width} / {height}"
+    return f'<div class="sm-panel" style="{shape}">{svg}</div>'
 
 
 def image(svg: str, alt: str = "") -> str:

@@ -11,11 +11,13 @@ most of an import's time. What was compiled here is kept for the page.
 import ast
 import dataclasses
 import importlib
-import os
+import json
 import sys
 
 # Loaded by nothing of that: names of files, errors.
 ALSO = ("encodings.ascii", "encodings.latin_1", "traceback")
+# What chapters import, and a reader may: it comes with the prompt alone.
+TRIED = ("copy", "decimal", "fractions", "pprint", "random", "statistics", "string")
 
 MADE = {}  # module → {text of methods: their code}
 
@@ -27,23 +29,34 @@ def run(text: str, scope: dict, local: dict) -> None:
     exec(code, scope, local)
 
 
-def loaded(sources: str) -> list[str]:
-    """Names of all modules, once everything under `sources` has run."""
+def loaded(sources: str) -> tuple[list[str], list[str]]:
+    """Names of all modules, once everything under `sources` has run.
+
+    First those that figures and questions need, then what the prompt has besides.
+    """
     dataclasses.exec = run
     sys.path.insert(0, sources)
-    for name in ALSO:
-        importlib.import_module(name)
-    for folder, _, files in os.walk(sources):
-        parts = os.path.relpath(folder, sources).split("/")
-        for file in sorted(f for f in files if f.endswith(".py")):
-            with open(f"{folder}/{file}") as text:
-                for name in imported(ast.parse(text.read())):
-                    importlib.import_module(name)
-            name = ".".join([*parts, file.removesuffix(".py")])
-            importlib.import_module(name.removesuffix(".__init__"))
+    with open(f"{sources}/packs.json") as text:
+        packs = json.load(text)
+    prompt = set(packs.pop("prompt", ()))
+    meet(sources, set().union(*packs.values()), ALSO)
     for name in importlib.import_module("shardmath.figures").NAMES:
         importlib.import_module("shardmath.live").answer(name, {})
-    return sorted(sys.modules)
+    first = set(sys.modules)
+    meet(sources, prompt, TRIED)
+    return sorted(first), sorted(set(sys.modules) - first)
+
+
+def meet(sources: str, files: set[str], also: tuple[str, ...]) -> None:
+    """Import modules by their files, what they import anywhere, and others by name."""
+    for name in also:
+        importlib.import_module(name)
+    for file in sorted(name for name in files if name.endswith(".py")):
+        with open(f"{sources}/{file}") as text:
+            for name in imported(ast.parse(text.read())):
+                importlib.import_module(name)
+        name = file.removesuffix(".py").replace("/", ".")
+        importlib.import_module(name.removesuffix(".__init__"))
 
 
 def imported(tree: ast.Module) -> set[str]:

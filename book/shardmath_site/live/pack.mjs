@@ -16,8 +16,8 @@ try {
     python.FS.mount(python.FS.filesystems.NODEFS, { root: path }, path);
   }
   // Before pack.py loads what it needs itself.
-  python.runPython(`${recipe("loaded.py")}\nnames = loaded(${said(sources)})`);
-  const given = `${said(sources)}, ${said(out)}, names, MADE`;
+  python.runPython(`${recipe("loaded.py")}\nnames, tried = loaded(${said(sources)})`);
+  const given = `${said(sources)}, ${said(out)}, names, tried, MADE`;
   python.runPython(`${recipe("pack.py")}\npack(${given})`);
 } catch (error) {
   console.error(error.message);

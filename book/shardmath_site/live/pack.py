@@ -20,29 +20,26 @@ from zipimport import zipimporter
 UNCHECKED = (1).to_bytes(4, "little") + bytes(8)  # a hash that nobody compares
 
 
-def pack(sources: str, out: str, names: list[str], made: dict[str, dict]) -> None:
+def pack(
+    sources: str, out: str, names: list[str], tried: list[str], made: dict[str, dict]
+) -> None:
     """Write `out`/python.pack, of the standard modules among `names`, and our own.
 
     The first is a zip for Pyodide. Each of the others holds the files that
     `sources`/packs.json lists under its name, and in made/NAME what dataclasses in them
-    compile. First comes the size of a header, then the header in JSON, {name: bytes},
-    then the files. All are compressed as a whole, by gzip, which takes a tenth less
-    than one by one.
+    compile; that of the prompt has the standard modules `tried` too. First comes the
+    size of a header, then the header in JSON, {name: bytes}, then the files. All are
+    compressed as a whole, by gzip, which takes a tenth less than one by one.
     """
     stdlib = io.BytesIO()
     with zipfile.ZipFile(stdlib, "w") as archive:
-        for name in sorted(names):
-            loader = getattr(sys.modules[name].__spec__, "loader", None)
-            if isinstance(loader, zipimporter):
-                path = name.replace(".", "/")
-                path += "/__init__.py" if loader.is_package(name) else ".py"
-                code = compiled(loader.get_source(name), f"/lib/{path}")
-                archive.writestr(zipfile.ZipInfo(path + "c"), code)
+        for path, code in standard(names).items():
+            archive.writestr(zipfile.ZipInfo(path), code)
     write(Path(out, "python.pack"), stdlib.getvalue())
 
     packs = json.loads(Path(sources, "packs.json").read_text("utf-8"))
     for pack, files in packs.items():
-        held, methods = {}, {}
+        held, methods = standard(tried) if pack == "prompt" else {}, {}
         for name in files:
             module = name.removesuffix(".py").removesuffix("/__init__")
             methods |= made.get(module.replace("/", "."), {})
@@ -55,6 +52,18 @@ def pack(sources: str, out: str, names: list[str], made: dict[str, dict]) -> Non
         header = json.dumps({name: len(held[name]) for name in held}).encode()
         length = len(header).to_bytes(4, "little")
         write(Path(out, f"{pack}.pack"), b"".join([length, header, *held.values()]))
+
+
+def standard(names: list[str]) -> dict[str, bytes]:
+    """Those of the modules that are Python's own: path → bytecode."""
+    held = {}
+    for name in sorted(names):
+        loader = getattr(sys.modules[name].__spec__, "loader", None)
+        if isinstance(loader, zipimporter):
+            path = name.replace(".", "/")
+            path += "/__init__.py" if loader.is_package(name) else ".py"
+            held[path + "c"] = compiled(loader.get_source(name), f"/lib/{path}")
+    return held
 
 
 @cache
