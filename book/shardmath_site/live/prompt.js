@@ -134,7 +134,8 @@ function place(parent) {
 
 // ---- The drawer --------------------------------------------------------------------
 
-const status = make("p", { className: "sm-prompt-status", role: "status" });
+const status = make("span", { role: "status" });
+const share = make("span", { ariaHidden: "true" }); // not read out at each step
 const log = make("div", { className: "sm-prompt-log bd-article", role: "log", tabIndex: 0 });
 log.ariaLabel = "What was run, and its results";
 const where = make("div", { className: "sm-prompt-input" });
@@ -150,7 +151,13 @@ const shut = make("button", { type: "button", textContent: "Close", title: "Clos
 const drawer = make(
   "section",
   { className: "sm-prompt", hidden: true, ariaLabel: "Python" },
-  make("header", {}, make("strong", { textContent: "Python" }), status, shut),
+  make(
+    "header",
+    {},
+    make("strong", { textContent: "Python" }),
+    make("p", { className: "sm-prompt-status" }, status, share),
+    shut,
+  ),
   log,
   form,
 );
@@ -183,7 +190,7 @@ function inTurn(work) {
 }
 
 function say(text) {
-  status.textContent = text;
+  if (status.textContent !== text) status.textContent = text;
 }
 
 const keys = {
@@ -263,13 +270,14 @@ let used = false; // whether the reader's own lines have run in this Python
 /** Until `work` is done, say what is going on. */
 async function told(what, work) {
   const timer = setInterval(() => {
-    if (running()) say(what);
-    else say(`Starting Python in this page (4 MB, only once) … ${percent()} %`);
+    say(running() ? what : "Starting Python in this page (4 MB, only once) …");
+    share.textContent = running() ? "" : ` ${percent()} %`;
   }, 200);
   try {
     return await work;
   } finally {
     clearInterval(timer);
+    share.textContent = "";
     say("");
   }
 }
