@@ -35,9 +35,7 @@ def cells_of(document: str) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def session() -> prompt.Session:
-    session = prompt.Session()
-    session.prepare({"ready": prompt.READY})
-    return session
+    return prompt.Session()
 
 
 @pytest.mark.parametrize(
@@ -121,6 +119,17 @@ def test_names_are_completed(session):
     assert session.complete("rooflin")["options"] == ["roofline"]
     for nothing in ("", "3.", '"a".', "f(x)."):
         assert session.complete(nothing) is None
+
+
+def test_what_stands_ready_is_imported_when_it_is_named():
+    session = prompt.Session()
+    assert set(session.names) & session.ready.keys() == set()
+    session.run("chips = 3")
+    assert session.run("chips, roofline.__name__")["text"] == (
+        "(3, 'shardmath.roofline')"
+    )
+    for name in session.ready:
+        assert "error" not in session.run(name), name
 
 
 def test_only_the_book_s_objects_write_html(session):

@@ -29,7 +29,7 @@ WITHOUT = {
     "grading": "grading",
 }
 NOT_FOUND = re.compile(rf"cannot import name '(\w+)' from '{PACKAGE}'")
-# What stands ready on every page.
+# What stands ready on every page; imported when it is first named.
 READY = """
 import jax
 import jax.numpy as jnp
@@ -48,6 +48,7 @@ from shardmath.units import GiB, MiB, show
 WIDTH = 79  # letters of a line, as in a notebook
 MOST = 20_000  # letters of an output that a page shows
 STEPS = 8  # of a trace, from both of its ends
+NAME = re.compile(r"[^\W\d]\w*")
 WORD = re.compile(r"[^\W\d]\w*(\.\w*)*$")
 
 
@@ -90,6 +91,8 @@ class Session:
         self.names = self.main.__dict__
         self.cells: set[str] = set()
         self.inputs = 0
+        parts = list(_statements(READY))
+        self.ready = {name: part for part in parts for name in _bound(part)}
 
     def prepare(self, cells: dict[str, str]) -> None:
         """Run those cells that have not run, in order, and show nothing.
@@ -117,6 +120,11 @@ class Session:
                 raise
             self.names.update(dict.fromkeys(_bound(part), Absent(missing)))
 
+    def _bring(self, source: str) -> None:
+        """Import what `source` names, if it stands ready."""
+        for name in {*NAME.findall(source)} & self.ready.keys() - self.names.keys():
+            self._try(self.ready[name], "<ready>", READY)
+
     def absent_in(self, source: str) -> set[str]:
         """Names in `source` that stand for what is absent."""
         nodes = ast.walk(ast.parse(source))
@@ -135,6 +143,7 @@ class Session:
         printed, answer = StringIO(), {}
         with self._as_main(), redirect_stdout(printed), redirect_stderr(printed):
             try:
+                self._bring(source)
                 value = self._value(source, name)
                 if value is not None:
                     self.names["_"] = value
@@ -176,8 +185,10 @@ class Session:
         word = WORD.search(before)
         if word is None:
             return None
-        completer, found = Completer(self.names), []
         with self._as_main():
+            self._bring(word[0])
+            known = dict.fromkeys(self.ready) | self.names
+            completer, found = Completer(known), []
             while one := completer.complete(word[0], len(found)):
                 found.append(one)
         start = len(before) - len(word[0].rpartition(".")[2])
@@ -323,9 +334,9 @@ _session = Session()
 
 
 def prepare(cells: dict[str, str]) -> dict[str, bool]:
-    """Run what stands ready and `cells` of the page; whether this Python is fresh."""
+    """Run `cells` of the page that have not run; whether this Python was fresh."""
     fresh = not _session.cells
-    _session.prepare({"ready": READY, **cells})
+    _session.prepare({"": "", **cells})
     return {"fresh": fresh}
 
 
