@@ -1,6 +1,7 @@
 """Functions judged from what was typed: the notebook's verdicts, and its words."""
 
 import sys
+import textwrap
 
 import pytest
 
@@ -64,6 +65,18 @@ def test_what_is_printed_comes_with_the_verdict_and_is_cut():
     assert judge_function("05.10", source)["printed"].startswith("begun\n8\n")
     many = judge_function("05.10", f"{source}\nprint('many ' * 100_000)")
     assert len(many["printed"]) < 2_100
+
+
+def test_what_an_answer_binds_anew_in_a_module_is_put_back():
+    """One Python judges all answers of a page, and draws its figures."""
+    same = "from shardmath.questions import function\nfunction.same = lambda *a: True"
+    within = f"def hops(n):\n{textwrap.indent(same, ' ')}\n return n"
+    for trick in (f"{same}\ndef hops(n): return n", within):
+        judge_function("05.10", trick)
+        assert judge_function("05.10", "def hops(n): return n")["verdict"] == "wrong"
+    broken = "import random, math\nrandom.Random = math.floor = None\n"
+    right = answers.find("05.10").code
+    assert judge_function("05.10", broken + right)["verdict"] == "correct"
 
 
 def test_the_hint_comes_with_the_second_wrong_try():

@@ -3,7 +3,9 @@
 import ast
 import contextlib
 import linecache
-from types import CodeType
+import sys
+from collections.abc import Iterator
+from types import CodeType, ModuleType
 
 from .. import answers
 from ..questions import Finding, Function, Question, Traffic, prose
@@ -59,7 +61,8 @@ def _finding(record: Question, source: str) -> Finding:
         return Finding("invalid", _unreadable(error))
     names = {"__name__": "__main__", **_imported(answers.heading(record.id[:2]).setup)}
     try:
-        exec(code, names)
+        with _put_back():
+            exec(code, names)
     except ModuleNotFoundError as missing:
         return Finding("invalid", _LACKS.format(missing.name))
     except KeyboardInterrupt:
@@ -69,7 +72,26 @@ def _finding(record: Question, source: str) -> Finding:
     if record.answer not in names:
         said = f"your code defines no {record.answer}: keep the name it began with"
         return Finding("invalid", said)
-    return examine(record, names[record.answer])
+    with _put_back():
+        return examine(record, names[record.answer])
+
+
+@contextlib.contextmanager
+def _put_back() -> Iterator[None]:
+    """Names that are bound anew in modules, `math.pi = 3`, are as before afterwards.
+
+    For one Python judges all answers of a page, and draws its figures. What is changed
+    within an object stays changed: accidents do not spread, tricks may.
+    """
+    modules = [m for m in sys.modules.values() if isinstance(m, ModuleType)]
+    before = [(vars(module), dict(vars(module))) for module in modules]
+    try:
+        yield
+    finally:
+        for names, kept in before:
+            for name, value in kept.items():
+                if names.get(name) is not value:
+                    names[name] = value
 
 
 def _compiled(source: str) -> CodeType:
