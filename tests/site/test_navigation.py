@@ -76,6 +76,27 @@ def test_theme_button(page, site_url):
     assert page.evaluate(theme) == "dark"
 
 
+REFUSED = """Object.defineProperty(window, "localStorage",
+    { get() { throw new Error("refused"); } });"""
+FULL = """Storage.prototype.setItem = () => { throw new Error("full"); };"""
+
+
+@pytest.mark.parametrize("storage", [REFUSED, FULL], ids=["refused", "full"])
+def test_nothing_is_lost_where_nothing_can_be_kept(new_page, site_url, storage):
+    """Contents on a phone, search and colours, in browsers that store nothing."""
+    page = new_page(width=390)
+    page.add_init_script(storage)
+    visit(page, site_url + CHAPTERS[0])
+    page.keyboard.press("Control+k")
+    page.locator("#pst-search-dialog").wait_for()
+    page.keyboard.press("Escape")
+    before = page.evaluate("document.documentElement.dataset.mode")
+    page.locator("button.theme-switch-button").locator("visible=true").click()
+    assert page.evaluate("document.documentElement.dataset.mode") != before
+    page.locator("button.primary-toggle").click()
+    page.locator("dialog .bd-links").wait_for()
+
+
 def test_search_box_keeps_icon_and_words_apart(page, site_url):
     """In the dialog and on the page of results."""
     for name, form in ((PAGES[0], "#pst-search-dialog"), ("search.html", "main form")):
