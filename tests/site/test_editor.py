@@ -98,11 +98,14 @@ def test_it_has_its_styles_under_the_policy(page, mount):
     field = mount(doc="def f(x): return " + " + ".join(["x"] * 90))
     style = field.evaluate(
         """(e) => { const of = (e) => getComputedStyle(e);
+            const ground = (name) => of(document.querySelector(name)).backgroundColor;
             return { size: of(e).fontSize, space: of(e).whiteSpace,
+                grounds: [".cm-editor", ".cm-gutters"].map(ground),
                 word: of(e.querySelector("span")).color, text: of(e).color }; }"""
     )
     assert (style["size"], style["space"]) == ("16px", "pre")
     assert style["word"] != style["text"]
+    assert len(set(style["grounds"])) == 1  # no line is seen through its number
     wide = "document.documentElement.scrollWidth > innerWidth"
     assert not page.evaluate(wide)
 
@@ -133,6 +136,7 @@ JUDGE = """async ([url, asked]) => {
             { question, source, attempts: 0 }, `ch${question.slice(0, 2)}`));
     return judged; }"""
 ENDLESS = "def bounds(B, D, F, peak, bandwidth):\n    while True: pass\n"
+ASKS = "def bounds(B, D, F, peak, bandwidth):\n    return input('how?')\n"
 LEAVES = "import os\nos._exit(1)\n"
 KEPT = "() => Shardmath.answers.of('01.9')"
 
@@ -198,6 +202,11 @@ def test_a_function_is_written_and_judged_in_the_page(page, asked):
     page.evaluate(AXE.read_text("utf-8"))
     found = page.evaluate("axe.run('[data-question=\"01.9\"]')")
     assert found["violations"] == []
+
+    # Nobody is asked, and the browser has nothing to complain of (see `new_page`).
+    write(page, ASKS)
+    page.keyboard.press("Control+Enter")
+    asked.locator(".sm-verdict", has_text="EOFError").wait_for()
 
     # One that does not end is stopped, and the next is judged by a new Python.
     write(page, ENDLESS)

@@ -55,7 +55,7 @@ const theme = EditorView.theme({
   ".cm-content": { caretColor: "currentColor", padding: "0.4rem 0" },
   ".cm-content:focus-visible": { outline: "none !important" }, // all of it has one
   ".cm-gutters": {
-    backgroundColor: "transparent",
+    backgroundColor: "var(--sm-plate, #f3f4f5)", // long lines go below it
     border: "0",
     color: "var(--sm-muted, #59636e)",
     paddingRight: "0.4rem",

@@ -101,6 +101,7 @@ async function start() {
     indexURL: here(PYTHON),
     stdLibURL: library,
     lockFileContents: LOCK,
+    stdin: () => null, // nobody is asked: input() is at its end
   });
   const { add } = prepare(python);
   const placed = new Set();
