@@ -17,7 +17,7 @@ from shardmath.parallelism import step
 from shardmath.pipeline_schedules import Times, schedule
 from shardmath.planner import ORDER, plan
 from shardmath.planner.machines import usual
-from shardmath.planner.patterns import ENOUGH, SHARDS, strategy
+from shardmath.planner.patterns import ENOUGH, SHARDS, Job, Pipelines, strategy
 from shardmath.planner.search import divisors, factorisations
 from shardmath.transformer import DEEPSEEK_V3, LLAMA_3_8B, Experts, Model
 from shardmath.units import show
@@ -50,6 +50,8 @@ def numbers(found, trial):
         ("llama 3 70b", "v5p:4x8x8", "1M", {"fixed": {"pipeline": 4, "context": 2}}),
         ("llama 3 8b", "v5p:4x4x4*2", "64k", ULYSSES),
         (SMALL, "gb200:16", "64k", {"fixed": {"pipeline": 2}, "schedule": "zb-h1"}),
+        (SMALL, "h100:2x8", "1M", {"fixed": {"pipeline": 2}, "schedule": "dualpipe"}),
+        (SMALL, "h100:2x8", "1M", {"fixed": {"pipeline": 2}, "schedule": "zb-v"}),
         (SPARSE, "h100:4x8", "1M", {"fixed": {"expert": 8, "pipeline": 2}}),
         (SPARSE, "v5p:4x4x4", "1M", {"capacity": 1.25}),
     ],
@@ -113,6 +115,23 @@ def test_a_schedule_repeats_itself(name, stages):
         more = (many.microbatches - few.microbatches) * longest
         assert few.seconds + more == pytest.approx(many.seconds, rel=1e-9)
         assert few.in_flight == many.in_flight
+
+
+@pytest.mark.parametrize("name", ENOUGH)
+@pytest.mark.parametrize("stages", [2, 4, 6])
+def test_stages_of_any_length_are_told_to_a_percent(name, stages):
+    """61 layers are not cut evenly, and the head is as long as none, one or four."""
+    pipelines = Pipelines(Job(DEEPSEEK_V3, 64, 4096, schedule=name))
+    cut, many = pipelines.some(stages), 8 * stages
+    for head in (0, 1, 4):
+        work = [
+            sum(n for n, _ in cut.stack(at)) + head * cut.ends(at)[1]
+            for at in range(stages)
+        ]
+        passes = [(w, 1.3 * w, w) for w in work]
+        told = pipelines.seconds(stages, many, passes)
+        played = pipelines.stages(stages, many).played(passes.__getitem__)
+        assert 1 - 1e-9 < told * cut.paths / played.seconds < 1.011
 
 
 def test_every_factorisation_once():
