@@ -208,6 +208,11 @@ def test_a_function_is_written_and_judged_in_the_page(page, asked):
     page.keyboard.press("Control+Enter")
     asked.locator(".sm-verdict", has_text="EOFError").wait_for()
 
+    # Nor has it a way to the scripts that wait for it.
+    write(page, f"import js\njs.close()\n{record.code}")
+    page.keyboard.press("Control+Enter")
+    asked.locator(".sm-verdict", has_text="the page's Python has no js").wait_for()
+
     # One that does not end is stopped, and the next is judged by a new Python.
     write(page, ENDLESS)
     assert asked.locator(".sm-verdict").get_attribute("data-verdict") == "past"
