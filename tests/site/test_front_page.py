@@ -163,10 +163,29 @@ def test_ledgers_hold_what_the_front_page_counts(site, written):
     ratio, said = number(written, "ledgers")
     assert ratio == "1.000"
     assert f"in {len(same)} of {len(shown)} rows" in said
-    kept = ROOT / "book" / "shardmath" / "compilers" / "kept"
-    assert f"What {len([*kept.glob('*.json')])} programs" in said
     linked = section(site, "chapters/09_fsdp.html", "what-moves")
     assert ">1.000<" in linked
+
+
+def test_targets_are_counted_in_the_tables_of_the_pages(site, written):
+    """What compilers made for machines one does not have, the worst row included."""
+    head = r"<th[^>]*>(?:target|compiled for)</th>(?:(?!</thead>).)*</thead>"
+    ratios = []
+    for document in book_map.written(TOC).values():
+        page = (site / f"{document}.html").read_text("utf-8")
+        for found in re.finditer(head, page, re.DOTALL):
+            if ">derived<" in found[0] or ">compiled over derived<" in found[0]:
+                body = page[found.end() : page.index("</table>", found.end())]
+                cells = [
+                    re.findall(r">(\d+\.\d{3})<", row) for row in body.split("<tr>")
+                ]
+                ratios += [row[-1] for row in cells if row]
+    _, said = number(written, "ledgers")
+    same = sum(ratio == "1.000" for ratio in ratios)
+    assert f"in {same} of {len(ratios)} programs" in said
+    assert f"the worst {max(ratios, key=float)}" in said
+    linked = section(site, "chapters/09_fsdp.html", "on-a-machine-you-do-not-have")
+    assert f">{max(ratios, key=float)}<" in linked
 
 
 def test_values_are_those_of_the_hardware_page(site, written):
@@ -208,6 +227,7 @@ def test_ledgers_are_found_in_what_a_notebook_stores(tmp_path):
     outputs = [
         {"text": ["✓ no collective here, predicted or compiled\n"]},
         {"data": {"text/plain": told}},
+        {"text": ["compiled for  derived  ratio\n", "v5e:2x4  1.50 GB  1.045\n"]},
     ]
     file = tmp_path / "01_a.ipynb"
     cells = [{"cell_type": "markdown"}, {"outputs": outputs}]
@@ -216,6 +236,8 @@ def test_ledgers_are_found_in_what_a_notebook_stores(tmp_path):
     found = front.counts([file], 1.2, 3)
     said = ["ledger rows", "ledger rows as predicted", "runs", "nearest run"]
     assert [found[name] for name in said] == ["2", "1", "3", "1.200"]
+    said = ["target rows", "target rows as predicted", "target at worst"]
+    assert [found[name] for name in said] == ["1", "0", "1.045"]
 
 
 def test_the_front_page_is_counted_anew_when_something_changes(monkeypatch):
