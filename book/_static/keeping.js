@@ -54,7 +54,7 @@
   /** What cannot be in an entry, "" where all can. */
   function fault(question, entry) {
     if (!isQuestion(question)) return "has no question's number";
-    if (!kept.isEntry(entry)) return "has no text";
+    if (!isObject(entry) || typeof entry.text !== "string") return "has no text";
     const { verdict = "right", best = "right" } = entry;
     const { message = "", attempts = 0, time = 0 } = entry;
     if (!["right", "wrong"].includes(verdict) || best !== "right")

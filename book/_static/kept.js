@@ -122,7 +122,12 @@
     }
   }
 
-  const isAnswer = (entry) => isObject(entry) && typeof entry.text === "string";
+  const isOrLacks = (value, type) => value === undefined || typeof value === type;
+  const isAnswer = (entry) =>
+    isObject(entry) &&
+    typeof entry.text === "string" &&
+    isOrLacks(entry.message, "string") &&
+    isOrLacks(entry.attempts, "number");
   const isGuess = (entry) => entry === null || typeof entry === "string"; // null: skipped
   const kept = new Kept("shardmath.answers.v1", "answers", isAnswer);
   const guesses = new Kept("shardmath.guesses.v1", "guesses", isGuess);

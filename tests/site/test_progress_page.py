@@ -293,6 +293,10 @@ def test_a_damaged_store_is_set_aside_where_it_is_said(new_page, site_url):
     page.get_by_role("button", name="Erase them").click()
     expect(page.locator(".sm-keeping-said")).to_have_text("All is erased.")
     assert aside not in page.evaluate("Object.keys(localStorage)")
+    odd = json.dumps({"01.1": {"text": "2", "attempts": 1, "message": {}}})
+    page.evaluate("([key, odd]) => localStorage.setItem(key, odd)", [STORE, odd])
+    page.reload()
+    expect(page.locator(".sm-score-trouble")).to_contain_text(f"{STORE}.damaged.")
 
 
 def test_from_a_folder_progress_is_kept_too(new_page, site):
