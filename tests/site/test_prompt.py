@@ -20,7 +20,7 @@ from shardmath.tables import compare
 from shardmath_site import runtime, trying
 
 ROOT = Path(__file__).parents[2]
-CHAPTER = "chapters/02_tpus"
+CHAPTER = CHAPTERS[1].removesuffix(".html")
 START = 60_000  # ms that Python may take on a busy machine
 KEPT = json.loads(trying.KEPT.read_text("utf-8"))
 
@@ -146,7 +146,7 @@ def test_a_long_output_is_cut(session):
 
 # Cells that can be tried --------------------------------------------------------------
 
-SAMPLE = ("chapters/04_networks", "chapters/08_data_parallelism")
+SAMPLE = [page.removesuffix(".html") for page in (CHAPTERS[3], CHAPTERS[7])]
 RUN = """
 import json, sys
 sys.path[:0] = sys.argv[1:]

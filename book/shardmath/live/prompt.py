@@ -312,7 +312,7 @@ def _trace(error: BaseException) -> str:
     found, at = [], error.__traceback__
     while at is not None and not isinstance(error, SyntaxError):
         code = at.tb_frame.f_code
-        if code.co_filename in linecache.cache:
+        if code.co_filename in linecache.cache and code.co_filename.startswith("<"):
             line = linecache.getline(code.co_filename, at.tb_lineno).strip()
             within = "" if code.co_name == "<module>" else f", in {code.co_name}"
             place = code.co_filename.strip("<>")

@@ -45,12 +45,11 @@ class ShardedArray:
 
     @property
     def possible(self) -> bool:
-        """Whether all blocks are of equal size and no axis stands twice."""
+        """Whether all axes are of the mesh, each once, and all blocks of equal size."""
         used = self.axes + self.unreduced
-        whole = not any(
-            n % parts for n, parts in zip(self.sizes, self.grid, strict=True)
-        )
-        return whole and len({*used}) == len(used)
+        if len({*used}) < len(used) or not {*used} <= {*dict(self.mesh)}:
+            return False
+        return not any(n % over for n, over in zip(self.sizes, self.grid, strict=True))
 
     @property
     def axes(self) -> Names:
