@@ -85,17 +85,20 @@ def _units_left(wires, dim: int, traffic: Flows, one_way: bool):
 
     What has crossed a higher switch of the same stack does not stop at this one.
     """
-    stack, places = dim - len(_above(wires, dim)), _places(wires)
-    units = [place[stack : dim + 1] for place in places]
-    over = [place[stack:dim] for place in places]
+    stack = dim - len(_above(wires, dim))
+    inside, units = (
+        math.prod(w.size for w in some)
+        for some in (wires[dim + 1 :], wires[stack : dim + 1])
+    )
+    size = wires[dim].size
     moved: dict = defaultdict(float)
     hops = []
     for source, target, nbytes in traffic:
-        leaves = units[source] != units[target]
-        if leaves:
-            moved[1, units[source]] += nbytes
-            moved[-1, units[target]] += nbytes
-        hops.append(int(leaves and over[source] == over[target]))
+        here, there = source // inside % units, target // inside % units
+        if here != there:
+            moved[1, here] += nbytes
+            moved[-1, there] += nbytes
+        hops.append(int(here != there and here // size == there // size))
     return max(moved.values(), default=0.0), hops
 
 

@@ -207,6 +207,7 @@ def worth(amounts: Amounts, ways: Callable[[Names], int], batch: Mapping) -> flo
         ways: into how many parts mesh axes split something.
         batch: the share of one microbatch, by "", "B" and "slots".
     """
-    return sum(
-        amount / ways(axes) * batch[kind] for (axes, kind), amount in amounts.items()
-    )
+    total = 0.0
+    for (axes, kind), amount in amounts.items():
+        total += amount / ways(axes) * batch[kind]
+    return total

@@ -225,8 +225,10 @@ class Search:
                 continue
             flight = self.pipelines.in_flight(count, many)
             total = max(
-                still + (moving + saved * flight[n] / paths) / many
-                for n, (still, moving, saved) in zip(some, held, strict=True)
+                [
+                    still + (moving + saved * flight[n] / paths) / many
+                    for n, (still, moving, saved) in zip(some, held, strict=True)
+                ]
             )
             if total < self.least[0]:
                 self.least = total, sizes, many
