@@ -44,14 +44,6 @@ class ShardedArray:
         return prod(sizes[axis] for axis in axes)
 
     @property
-    def possible(self) -> bool:
-        """Whether all axes are of the mesh, each once, and all blocks of equal size."""
-        used = self.axes + self.unreduced
-        if len({*used}) < len(used) or not {*used} <= {*dict(self.mesh)}:
-            return False
-        return not any(n % over for n, over in zip(self.sizes, self.grid, strict=True))
-
-    @property
     def axes(self) -> Names:
         """The mesh axes that a dimension is split over."""
         return tuple(axis for axes in self.placed for axis in axes)
@@ -187,6 +179,13 @@ class ShardedArray:
     def divides(self) -> bool:
         """Are all blocks of one dimension equally long?"""
         return not any(s % n for s, n in zip(self.sizes, self.grid, strict=True))
+
+    @property
+    def possible(self) -> bool:
+        """Are all axes of the mesh, each in use once, and all blocks equally long?"""
+        used = self.axes + self.unreduced
+        known = {name for name, _ in self.mesh}
+        return len({*used}) == len(used) and {*used} <= known and self.divides
 
     @property
     def table(self) -> Table:
