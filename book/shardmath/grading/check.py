@@ -99,7 +99,7 @@ def check(question: str, answer: object = ...) -> Verdict:
     if finding.verdict in ("correct", "wrong"):
         right = finding.verdict == "correct"
         entry, note = progress.store().record(question, right, finding.message)
-        hint = late_hint(record, finding, entry.wrong)
+        hint = _late_hint(record, finding, entry.wrong)
     return Verdict(
         question,
         finding.verdict,
@@ -150,16 +150,20 @@ def judge_number(question: str, answer: object, attempts: int = 0) -> dict:
     record = answers.find(question)
     if not isinstance(record, Number):
         raise ValueError(f"question {question!r} wants code: answer it in the notebook")
-    finding = examine(record, answer)
+    return for_page(record, examine(record, answer), attempts)
+
+
+def for_page(record: Question, finding: Finding, attempts: int) -> dict[str, str]:
+    """What a page shows of a finding that `attempts` wrong answers came before."""
     return {
         "verdict": finding.verdict,
         "message": finding.message,
         "slip": finding.slip,
-        "hint": late_hint(record, finding, attempts + 1),
+        "hint": _late_hint(record, finding, attempts + 1),
     }
 
 
-def late_hint(record: Question, finding: Finding, wrong_tries: int) -> str:
+def _late_hint(record: Question, finding: Finding, wrong_tries: int) -> str:
     """The hint of a question from the second wrong try on, before it ""."""
     late = finding.verdict == "wrong" and wrong_tries >= _WRONG_TRIES_BEFORE_HINT
     return prose(record.hint) if late and finding.slip not in NEAR_MISSES else ""

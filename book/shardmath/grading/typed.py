@@ -10,7 +10,7 @@ from types import CodeType, ModuleType
 from .. import answers
 from ..questions import Finding, Function, Question, Traffic, prose
 from ..questions.calling import describe
-from .check import examine, late_hint
+from .check import examine, for_page
 
 _FILE = "your code"  # as warnings call it
 _MOST_PRINTED = 2_000  # letters
@@ -43,13 +43,7 @@ def judge_function(question: str, source: str, attempts: int = 0) -> dict:
     printed = _Printed()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         finding = _finding(record, source)
-    return {
-        "verdict": finding.verdict,
-        "message": finding.message,
-        "slip": finding.slip,
-        "hint": late_hint(record, finding, attempts + 1),
-        "printed": printed.text,
-    }
+    return {**for_page(record, finding, attempts), "printed": printed.text}
 
 
 def _finding(record: Question, source: str) -> Finding:
