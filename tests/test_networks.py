@@ -2,6 +2,7 @@
 
 import heapq
 import math
+import re
 from collections import Counter, defaultdict
 from itertools import combinations
 
@@ -13,6 +14,7 @@ from trees import let_through, trees
 from shardmath import chips
 from shardmath.networks import (
     LATENCY,
+    NVSWITCHES,
     Cluster,
     Network,
     NVLinkDomain,
@@ -20,6 +22,7 @@ from shardmath.networks import (
     Slices,
     Switch,
     Torus,
+    nvswitch,
 )
 from shardmath.networks.records import GRIDS
 
@@ -396,6 +399,86 @@ def test_every_value_of_a_grid_has_a_source_and_belongs_to_a_tpu():
     assert all(chips_of_pod == most for chips_of_pod, most in held.items())
 
 
+# ------------------------------------------------------------------------ NVSwitches
+
+EACH_SWITCH = pytest.mark.parametrize("switch", NVSWITCHES, ids=lambda s: s.id)
+JOINED = [chip for chip in chips.ALL if "nvlink" in chip.facts]  # to an NVLink domain
+
+
+@EACH_SWITCH
+def test_a_port_of_an_nvswitch_is_one_link_of_the_gpus_that_it_joins(switch):
+    """The switch's total over its ports, and the GPU's own record of a link."""
+    joined = [chip for chip in JOINED if nvswitch(chip) is switch]
+    assert joined
+    for chip in joined:
+        if "ports" in switch.facts and "link_bandwidth" in chip.facts:
+            assert switch.port_bandwidth == chip.link_bandwidth, chip.name
+
+
+@EACH_SWITCH
+def test_the_printed_total_of_an_nvswitch_is_both_directions(switch):
+    """As the note has it; NVIDIA's 14.4 TB/s and 144 ports are of a tray of two."""
+    fact = switch.fact("bandwidth")
+    printed = re.match(r"printed as ([\d.]+) TB/s(?: for a tray of (\w+))?", fact.note)
+    each = {None: 1, "four": 4}[printed[2]]
+    assert float(printed[1]) * 1e12 / 2 / each == fact.value
+    assert switch.nvlink != 5 or (2 * switch.ports, 4 * fact.value) == (144, 14.4e12)
+
+
+@pytest.mark.parametrize(
+    ("chip", "links"),
+    [  # NVIDIA Fabric Manager user guide: links from one GPU to each switch
+        (chips.A100_40GB, (2, 2, 2, 2, 2, 2)),
+        (chips.A100_80GB, (2, 2, 2, 2, 2, 2)),
+        (chips.H100, (4, 4, 5, 5)),
+        (chips.H200, (4, 4, 5, 5)),
+        (chips.B200, (9, 9)),
+        (chips.GB200, (1,) * 18),
+    ],
+)
+def test_the_links_of_the_gpus_are_ports_of_the_switches(chip, links):
+    """18 links of 8 GPUs are 144 of an H100 node's 256 ports, all of a B200 node's."""
+    node = NVLinkDomain(chip)
+    assert len(links) == chip.switches
+    assert sum(links) == chip.links
+    assert max(links) * node.chips <= node.nvswitch.ports
+    assert node.ports_taken == sum(links) * node.chips
+    assert node.ports == len(links) * node.nvswitch.ports
+    left = {"A100 40GB": 120, "A100 80GB": 120, "H100": 112, "H200": 112}
+    assert node.ports - node.ports_taken == left.get(chip.name, 0)
+
+
+@pytest.mark.parametrize("chip", [c for c in chips.ALL if "domain_total" in c.facts])
+def test_the_printed_total_of_a_domain_is_that_of_its_gpus_both_ways(chip):
+    """4.8, 7.2 and 14.4 TB/s for nodes of 8; 130 and 260 for racks are rounded up."""
+    node = NVLinkDomain(chip)
+    assert node.total("NVLink") == pytest.approx(chip.domain_total, rel=0.004)
+    assert node.chips > 8 or node.total("NVLink") == chip.domain_total
+    taken = node.chips * chip.scale_up_bandwidth / node.nvswitch.bandwidth
+    assert taken <= chip.switches  # what enters the switches is no more than they take
+    full = chip in (chips.B200, chips.GB200, chips.RUBIN)
+    assert (taken == chip.switches) == full  # since Blackwell no port is left
+
+
+def test_every_gpu_in_a_domain_has_its_nvswitch_and_those_since_hopper_add():
+    """What the announcement's year says: SHARP came to NVLink with Hopper, in 2022."""
+    nvidia = [c for c in chips.ALL if c.vendor == "NVIDIA" and "domain" in c.facts]
+    assert nvidia == JOINED
+    for chip in JOINED:
+        assert nvswitch(chip).adds == (chip.year >= 2022), chip.name
+    assert NVLinkDomain(chips.H800).nvswitch is nvswitch("nvswitch-3")
+    with pytest.raises(ValueError, match="H800: no source states 'switches'"):
+        _ = NVLinkDomain(chips.H800).ports
+
+
+@EACH_SWITCH
+def test_every_name_of_an_nvswitch_finds_it(switch):
+    for name in (switch.id, switch.name, *switch.aliases):
+        assert nvswitch(name.upper().replace(" ", "-")) is switch
+    assert str(switch).startswith(f"{switch.name}: ")
+    assert all(fact.source.url for fact in switch.facts.values())
+
+
 def test_in_network_reduction_is_said_not_assumed():
     assert not NVLinkDomain(chips.H100).dims[0].reduces
     assert NVLinkDomain(chips.H100, reduces=True).dims[0].reduces
@@ -458,6 +541,10 @@ NODE = NVLinkDomain(chips.H100)
         (lambda: NVLinkDomain(chips.H100, 72), r"gpus = 72.*at most 8"),
         (lambda: NVLinkDomain(chips.MI300X), r"MI300X.*NVIDIA"),
         (lambda: NVLinkDomain(chips.A100_80GB, reduces=True), r"A100.*Hopper"),
+        (lambda: nvswitch("NVSwich 3"), r"no NVSw.*'NVSwich 3'; nearest: NVSwitch 3"),
+        (lambda: nvswitch("torus"), r"'torus'; nearest: NVSwitch 2, .*NVLink 6 Switch"),
+        (lambda: nvswitch(chips.V100), r"V100: no source states 'nvlink'"),
+        (lambda: nvswitch("NVLink 6 Switch").ports, r"NVLink 6 Switch: no .*'ports'"),
         (lambda: Cluster(NODE, (2, 4, 32)), r"latency of a core"),
         (lambda: Cluster(NODE, ()), r"nodes = \(\).*1 to 3"),
         (lambda: Cluster(NODE, (2, 2, 2, 2)), r"nodes = \(2, 2, 2, 2\).*1 to 3"),

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
-from .facts import VOCABULARY, Fact, Source, Unpublished, term
+from .facts import VOCABULARY, Fact, Source, Unpublished, recorded, term
 from .units import bytes_per_value, positive, show
 
 CORES = {  # what each maker calls them
@@ -233,19 +233,16 @@ def _read() -> tuple[dict[str, Source], tuple[Chip, ...]]:
     rows = tomllib.loads(files(__package__).joinpath("chips.toml").read_text("utf-8"))
     sources = {key: Source(key, **row) for key, row in rows.pop("sources").items()}
 
-    def fact(value, source, note="", disagrees=()) -> Fact:
-        others = tuple((v, sources[key]) for v, key in disagrees)
-        return Fact(value, sources[source], note, others)
-
     def chip(key: str, row: dict) -> Chip:
         facts, about = {}, {}
         for name, entry in row.items():
             if not isinstance(entry, dict):
                 about[name] = tuple(entry) if isinstance(entry, list) else entry
             elif "value" in entry:
-                facts[name] = fact(**entry)
+                facts[name] = recorded(sources, **entry)
             else:  # by precision
-                facts |= {f"{name}.{p}": fact(**e) for p, e in entry.items()}
+                for precision, one in entry.items():
+                    facts[f"{name}.{precision}"] = recorded(sources, **one)
         return Chip(id=key, facts=facts, **about)
 
     return sources, tuple(chip(key, row) for key, row in rows.items())

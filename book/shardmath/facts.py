@@ -4,6 +4,7 @@
 unit and what it means.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -65,6 +66,18 @@ class Fact:
         return "; ".join(part for part in parts if part)
 
 
+def recorded(
+    sources: Mapping[str, Source],
+    value: float,
+    source: str,
+    note: str = "",
+    disagrees: Iterable[tuple[float, str]] = (),
+) -> Fact:
+    """The fact that one line of a record says, its sources by their keys."""
+    others = tuple((other, sources[key]) for other, key in disagrees)
+    return Fact(value, sources[source], note, others)
+
+
 class Term(NamedTuple):
     """A kind of fact: what it is called, its unit ("" counts), and what it means.
 
@@ -118,6 +131,7 @@ VOCABULARY = {
     "mxus": Term("Matrix units", "", "systolic arrays, whole chip"),
     "mxu_size": Term("Side of a matrix unit", "", "cells"),
     "clock": Term("Clock", "Hz", "that of the peak; the note says which"),
+    "nvlink": Term("NVLink generation", "", "that its links and their switches speak"),
     "links": Term("Scale-up links", "", "ICI, NVLink, Infinity Fabric"),
     "link_bandwidth": Term("One link, one-way", "bytes/s", "of scale-up"),
     "scale_up_bandwidth": Term("Scale-up, one-way", "bytes/s", "all links of a chip"),
@@ -132,6 +146,10 @@ VOCABULARY = {
     ),
     "domain": Term(
         "Chips in the largest scale-up network", "", "TPU pod, NVLink domain"
+    ),
+    "switches": Term("Switches of that network", "", "NVSwitches of an NVLink domain"),
+    "domain_total": Term(
+        "Total of that network, one-way", "bytes/s", "all links, as printed for it"
     ),
     "domain_allreduce": Term(
         "AllReduce bandwidth of that network", "bytes/s", "as printed for all of it"

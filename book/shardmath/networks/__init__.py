@@ -13,17 +13,20 @@ TPU v5e 8x16: 128 chips, line of 8 x ring of 16, bisection 800 GB/s, diameter 15
 from .gpus import Cluster, NVLinkDomain
 from .grid_figure import grid
 from .named import network
-from .records import LATENCY
+from .records import LATENCY, NVSWITCHES, nvswitch
 from .slices import Slices
+from .switches import NVSwitch
 from .torus import Torus
 from .tree_figure import domains
 from .wiring import Link, Network, Ring, Switch
 
 __all__ = [
     "LATENCY",
+    "NVSWITCHES",
     "Cluster",
     "Link",
     "NVLinkDomain",
+    "NVSwitch",
     "Network",
     "Ring",
     "Slices",
@@ -32,4 +35,5 @@ __all__ = [
     "domains",
     "grid",
     "network",
+    "nvswitch",
 ]

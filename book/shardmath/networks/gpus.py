@@ -5,7 +5,8 @@ import math
 from ..chips import Chip
 from ..drawing.picture import Picture
 from ..units import positive, whole
-from .records import LATENCY
+from .records import LATENCY, nvswitch
+from .switches import NVSwitch
 from .tree_figure import domains, tree
 from .wiring import Network, Switch
 
@@ -24,7 +25,7 @@ class NVLinkDomain(Network):
         ValueError: the domain cannot hold as many, or its switches cannot reduce.
 
     Source:
-        `chips`; How to Scale Your Model, chapter 12 (SHARP since Hopper).
+        `chips`, and the records of NVSwitches (`nvswitch`).
 
     >>> from shardmath.chips import GB200
     >>> NVLinkDomain(GB200).bisection
@@ -47,11 +48,44 @@ class NVLinkDomain(Network):
         gpus = most if gpus is None else whole(gpus=gpus)[0]
         if gpus > most:
             raise ValueError(f"gpus = {gpus}: NVLink joins at most {most} {chip.name}")
-        if reduces and chip.year < 2022:
-            raise ValueError(f"{chip.name}: must be Hopper or later for reduces=True")
+        if reduces and not nvswitch(chip).adds:
+            name = nvswitch(chip).name
+            raise ValueError(
+                f"{chip.name}: its {name} does not add; reduces=True takes one that "
+                "does, Hopper's or a later one"
+            )
         rate = chip.scale_up_bandwidth if bandwidth is None else bandwidth
         switch = Switch(gpus, rate, latency, reduces, "NVLink")
         super().__init__((switch,), f"{gpus} {chip.name} on NVLink", chip)
+
+    @property
+    def nvswitch(self) -> NVSwitch:
+        """The generation of NVSwitch that joins its GPUs."""
+        return nvswitch(self.chip)
+
+    @property
+    def ports(self) -> int:
+        """Ports of all its NVSwitches: switches · ports of one.
+
+        The switches are those of the whole domain, however few GPUs are asked for.
+
+        Raises:
+            ValueError: no source states how many switches join these GPUs.
+
+        >>> from shardmath.chips import H100
+        >>> NVLinkDomain(H100).ports, NVLinkDomain(H100).ports_taken
+        (256, 144)
+        """
+        return self.chip.switches * self.nvswitch.ports
+
+    @property
+    def ports_taken(self) -> int:
+        """Ports that its GPUs take: GPUs · links of one. Others lead out or are free.
+
+        Raises:
+            ValueError: no source states how many links the GPU has.
+        """
+        return self.chips * self.chip.links
 
     @property
     def picture(self) -> Picture:

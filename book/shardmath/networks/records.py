@@ -1,33 +1,77 @@
-"""Latencies and grids, each value with its source: what ``networks.toml`` holds.
+"""Latencies, grids and NVSwitches, each value with its source: ``networks.toml``.
 
 >>> LATENCY["leaf"].value, GRIDS["tpu_v5e"]["closes"].source.key
 (2.8e-06, 'book')
 """
 
+import difflib
+import re
 import tomllib
 from importlib.resources import files
 
-from ..chips import SOURCES
-from ..facts import Fact, Source
+from ..chips import SOURCES, Chip
+from ..facts import Fact, Source, Unpublished, recorded
+from .switches import NVSwitch
 
 
-def _read() -> tuple[dict[str, Fact], dict[str, dict[str, Fact]]]:
-    """The latencies by level, and the facts of each grid by the chip's id."""
+def nvswitch(of: str | Chip) -> NVSwitch:
+    """The NVSwitch of that name, or the one that joins GPUs of that kind.
+
+    Case, spaces and dashes of a name do not matter. A chip finds the switch that
+    speaks its generation of NVLink.
+
+    Raises:
+        ValueError: no NVSwitch is called so; lists those near it. Or the chip has no
+            NVLink, or one of a generation whose switch has no record.
+
+    >>> from shardmath.chips import A100_80GB, B200
+    >>> nvswitch(B200).ports, nvswitch(A100_80GB).adds
+    (72, False)
+    >>> nvswitch("NVSwich 3")
+    Traceback (most recent call last):
+    ValueError: no NVSwitch is called 'NVSwich 3'; nearest: NVSwitch 3, NVSwitch 4, \
+NVSwitch 2, NVLink 6 Switch
+    """
+    if isinstance(of, Chip):
+        for switch in NVSWITCHES:
+            if switch.nvlink == of.nvlink:
+                return switch
+        raise Unpublished(f"{of.name}: no record of the switches of NVLink {of.nvlink}")
+    key = _key(of)
+    if key in _BY_KEY:
+        return _BY_KEY[key]
+    near = difflib.get_close_matches(key, _BY_KEY, n=5, cutoff=0.6)
+    near = [_BY_KEY[k] for k in near] or NVSWITCHES
+    names = ", ".join(dict.fromkeys(switch.name for switch in near))
+    raise ValueError(f"no NVSwitch is called {of!r}; nearest: {names}")
+
+
+def _key(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", str(name).casefold())
+
+
+def _read() -> tuple[dict[str, Fact], dict[str, dict[str, Fact]], tuple[NVSwitch, ...]]:
+    """Latencies by level, the facts of each grid by the chip's id, and NVSwitches."""
     text = files(__package__).joinpath("networks.toml").read_text("utf-8")
     rows = tomllib.loads(text)
     sources = SOURCES | {key: Source(key, **r) for key, r in rows["sources"].items()}
 
     def facts(table: dict[str, dict]) -> dict[str, Fact]:
-        return {
-            name: Fact(
-                tuple(row["value"]) if name == "pod" else row["value"],
-                sources[row["source"]],
-                row.get("note", ""),
-            )
-            for name, row in table.items()
-        }
+        found = {}
+        for name, row in table.items():
+            value = tuple(row["value"]) if name == "pod" else row["value"]
+            found[name] = recorded(sources, **row | {"value": value})
+        return found
 
-    return facts(rows["latency"]), {k: facts(row) for k, row in rows["grid"].items()}
+    def nvswitch(key: str, row: dict) -> NVSwitch:
+        stated = {name: row.pop(name) for name in [*row] if isinstance(row[name], dict)}
+        aliases = tuple(row.pop("aliases", ()))
+        return NVSwitch(id=key, facts=facts(stated), aliases=aliases, **row)
+
+    grids = {key: facts(row) for key, row in rows["grid"].items()}
+    switches = tuple(nvswitch(key, row) for key, row in rows["nvswitch"].items())
+    return facts(rows["latency"]), grids, switches
 
 
-LATENCY, GRIDS = _read()
+LATENCY, GRIDS, NVSWITCHES = _read()
+_BY_KEY = {_key(k): s for s in NVSWITCHES for k in (s.id, s.name, *s.aliases)}
