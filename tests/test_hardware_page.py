@@ -9,15 +9,18 @@ from docutils import nodes
 
 from shardmath import chips
 from shardmath.facts import term
+from shardmath.networks import NVSWITCHES, nvswitch
+from shardmath.networks.switches import TERMS
 from shardmath.units import show
 from shardmath_site import facts, hardware
 
 PAGE = Path(__file__).parents[1] / "book" / "hardware.md"
 EVERY_CHIP = pytest.mark.parametrize("chip", chips.ALL, ids=lambda chip: chip.id)
+RECORDS = (*chips.ALL, *NVSWITCHES)
 DISPUTES = [
-    (chip, name, fact, value, source)
-    for chip in chips.ALL
-    for name, fact in chip.facts.items()
+    (record, name, fact, value, source)
+    for record in RECORDS
+    for name, fact in record.facts.items()
     for value, source in fact.disagrees
 ]
 
@@ -38,6 +41,22 @@ def section(chip) -> nodes.section:
     vendors = (found for part in hardware.records() for found in part.children)
     [found] = [s for s in vendors if f"#{(s.get('ids') or [''])[0]}" == link["href"]]
     return found
+
+
+def section_of(switch) -> nodes.section:
+    """The section of an NVSwitch; the record of each chip that it joins leads there."""
+    [group] = hardware.switches()
+    [found] = [
+        s for s in group.children if s.get("ids") == [switch.id.replace("_", "-")]
+    ]
+    return found
+
+
+def said(record, name):
+    """What the fact `name` of a chip or switch is called, its unit, its section."""
+    if record in NVSWITCHES:
+        return TERMS[name].words, TERMS[name].unit, section_of(record)
+    return record.words(name), term(name).unit, section(record)
 
 
 def number(text) -> float:
@@ -98,17 +117,43 @@ def test_facts_are_told_apart_and_have_their_unit(chip):
     assert show(chip.hbm_bandwidth, "bytes/s", digits=4) in text
 
 
+@pytest.mark.parametrize("switch", NVSWITCHES, ids=lambda switch: switch.id)
+def test_a_switch_has_its_facts_and_links_with_the_chips_that_it_joins(switch):
+    found = soup([section_of(switch)])
+    joined = [c for c in chips.ALL if "nvlink" in c.facts and nvswitch(c) is switch]
+    links = [(link.text, link["href"]) for link in found.p("a")]
+    assert links == [(c.name, "#" + c.id.replace("_", "-")) for c in joined]
+    for chip in joined:
+        [back] = soup([section(chip)]).p("a")
+        assert back["href"] == "#" + switch.id.replace("_", "-")
+        assert back.text == switch.name
+    for row, (name, fact) in zip(
+        found.select("tbody tr"), switch.facts.items(), strict=True
+    ):
+        _, value, source = row(["th", "td"])
+        if name == "adds":
+            assert value.text == {True: "yes", False: "no"}[fact.value]
+        else:
+            assert number((value.span or value).text.split()[0]) == fact.value
+        assert is_link_to(fact.source, source.a)
+        notes = [note.text for note in source(class_="sm-note")]
+        assert len(notes) == bool(fact.note) + len(fact.disagrees)
+    if "ports" in switch.facts:
+        each = show(switch.port_bandwidth, "bytes/s")
+        assert f"One port, one-way: {each}." in found.text
+
+
 def test_all_disagreements_are_listed():
     """Each other value with its source, on its own and beside the record's value."""
     listed = rows(hardware.disagreements())
     assert len(listed) == len(DISPUTES) > 60
-    for chip, name, fact, value, source in DISPUTES:
-        words, unit = chip.words(name), term(name).unit
+    for record, name, fact, value, source in DISPUTES:
+        words, unit, where = said(record, name)
         theirs = facts.printed(value, unit)
         [row] = [
             row
             for row in listed
-            if (row.th.text, row.td.text) == (chip.name, words)
+            if (row.th.text, row.td.text) == (record.name, words)
             and is_link_to(source, row("a")[2])
             and row("td")[2].text.startswith(theirs)
         ]
@@ -116,7 +161,7 @@ def test_all_disagreements_are_listed():
         assert row("td")[1].text.startswith(facts.printed(fact.value, unit))
         ratio = float(row("td")[-1].text)
         assert ratio == pytest.approx(value / fact.value, rel=1e-3)
-        beside = soup([section(chip)]).text
+        beside = soup([where]).text
         assert f"but {theirs} in {source.title}" in beside
 
 
@@ -129,14 +174,16 @@ def test_the_furthest_apart_come_first():
 
 
 def test_every_source_is_listed_with_address_kind_and_date():
-    assert len(SOURCES) == len(chips.SOURCES)
-    for source in chips.SOURCES.values():
+    facts = [fact for record in RECORDS for fact in record.facts.values()]
+    others = {fact.source for fact in facts} - {*chips.SOURCES.values()}
+    others |= {source for *_, source in DISPUTES} - {*chips.SOURCES.values()}
+    assert len(SOURCES) == len(chips.SOURCES) + len(others) > len(chips.SOURCES)
+    for source in (*chips.SOURCES.values(), *others):
         [row] = [row for row in SOURCES.values() if row.a["href"] == source.url]
         kind, read, uses = (cell.text for cell in row("td"))
         assert row.a.text == source.title
         assert kind == source.kind
         assert read == source.read
-        facts = (fact for chip in chips.ALL for fact in chip.facts.values())
         assert int(uses) == sum(fact.source is source for fact in facts)
 
 

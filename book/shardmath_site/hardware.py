@@ -1,9 +1,10 @@
-"""The hardware appendix: every record of `shardmath.chips`, written when the site is.
+"""The hardware appendix: every chip and every NVSwitch, written when the site is.
 
-The page's Markdown says ``{hardware} overview`` (or ``records``, ``disagreements``,
-``sources``); each word becomes HTML here, so nothing on the page can drift from the
-records. The overview sorts and filters by ``hardware.js`` and reads well without it.
-Vendors and records are folded; a link to one, or the browser's search, opens it.
+The page's Markdown says ``{hardware} overview`` (or ``records``, ``switches``,
+``disagreements``, ``sources``); each word becomes HTML here, so nothing on the page can
+drift from the records. The overview sorts and filters by ``hardware.js`` and reads well
+without it. Vendors and records are folded; a link to one, or the browser's search,
+opens it.
 """
 
 import math
@@ -19,7 +20,9 @@ from sphinx.util.docutils import SphinxDirective
 
 from shardmath import chips
 from shardmath.chips import Chip
-from shardmath.facts import Fact, Source, Unpublished, term
+from shardmath.facts import Fact, Source, Term, Unpublished, term
+from shardmath.networks import NVSWITCHES, NVSwitch, nvswitch
+from shardmath.networks.switches import TERMS
 from shardmath.tables import MISSING, compare
 from shardmath.units import GiB
 
@@ -46,14 +49,14 @@ def _close_fold(translator, node: fold) -> None:
     translator.body.append("</div></details>\n")
 
 
-def _anchor(what: Chip | Source) -> str:
-    if isinstance(what, Chip):
-        return nodes.make_id(what.id)
-    return nodes.make_id(f"source-{what.key}")
+def _anchor(what: Chip | NVSwitch | Source) -> str:
+    if isinstance(what, Source):
+        return nodes.make_id(f"source-{what.key}")
+    return nodes.make_id(what.id)
 
 
-def _link(to: Chip | Source) -> str:
-    text = to.name if isinstance(to, Chip) else to.title
+def _link(to: Chip | NVSwitch | Source) -> str:
+    text = to.title if isinstance(to, Source) else to.name
     return f'<a href="#{_anchor(to)}">{escape(text)}</a>'
 
 
@@ -153,44 +156,82 @@ def _record(chip: Chip) -> fold:
     about = [f"Announced in {chip.year}."]
     if chip.aliases:
         about += [f"Also called {escape(', '.join(chip.aliases))}."]
+    if "nvlink" in chip.facts:
+        about += [f"Joined by {_link(nvswitch(chip))}."]
     about += [f"In code: <code>chips.{chip.id.upper()}</code>."]
     balance = ", ".join(f"{chip.intensity(p):.4g} in {p}" for p in chip.flops)
     about += [f"Critical intensity, in FLOPs per byte: {balance}."]
+    return _facts(chip, about)
+
+
+def switches() -> list[nodes.Node]:
+    """A fold, and in it one for each generation of NVSwitch."""
+    return [_fold("nvswitch", "NVSwitch", "sm-vendor", map(_switch, NVSWITCHES))]
+
+
+def _switch(switch: NVSwitch) -> fold:
+    """Every fact of `switch` with its source, and the chips that it joins."""
+    joined = [c for c in chips.ALL if "nvlink" in c.facts and nvswitch(c) is switch]
+    about = [f"Speaks NVLink {switch.nvlink}."]
+    about += [f"Joins {', '.join(map(_link, joined))}."]
+    if "ports" in switch.facts:
+        each = printed(switch.port_bandwidth, "bytes/s")
+        about += [f"One port, one-way: {each}."]
+    if switch.aliases:
+        about += [f"Also called {escape(', '.join(switch.aliases))}."]
+    name = escape(switch.name)
+    about += [f'In code: <code>networks.nvswitch("{name}")</code>.']
+    return _facts(switch, about)
+
+
+def _facts(record: Chip | NVSwitch, about: list[str]) -> fold:
+    """A fold that says `about`, and then the facts of `record`, a row for each."""
     header = ("Fact", "Value", "Source")
-    rows = (_fact(chip, name, fact) for name, fact in chip.facts.items())
-    html = f"<p>{' '.join(about)}</p>\n{_table(chip.name, header, rows)}"
-    return _fold(_anchor(chip), chip.name, "sm-record", [_html(html)])
+    rows = (_fact(record, name, fact) for name, fact in record.facts.items())
+    html = f"<p>{' '.join(about)}</p>\n{_table(record.name, header, rows)}"
+    return _fold(_anchor(record), record.name, "sm-record", [_html(html)])
 
 
-def _fact(chip: Chip, name: str, fact: Fact) -> str:
-    words, unit = chip.words(name), term(name).unit
-    value = printed(fact.value, unit)
-    if not value.startswith(exact(fact.value)):
+def _term(record: Chip | NVSwitch, name: str) -> Term:
+    """The fact `name` of that record in words, and its unit."""
+    if isinstance(record, NVSwitch):
+        return TERMS[name]
+    return term(name)._replace(words=record.words(name))
+
+
+def _value(value: float | bool, unit: str) -> str:
+    return ("no", "yes")[value] if isinstance(value, bool) else printed(value, unit)
+
+
+def _fact(record: Chip | NVSwitch, name: str, fact: Fact) -> str:
+    words, unit, _ = _term(record, name)
+    value = _value(fact.value, unit)
+    if unit and not value.startswith(exact(fact.value)):
         value += _note(exact(fact.value))
     source = _link(fact.source)
     if fact.note:
         source += _note(escape(fact.note))
     for other, its_source in fact.disagrees:
-        source += _note(f"but {printed(other, unit)} in {_link(its_source)}")
+        source += _note(f"but {_value(other, unit)} in {_link(its_source)}")
     return _row(escape(words), value, source)
 
 
-def _disputes() -> Iterator[tuple[float, Chip, str, Fact, float, Source]]:
+def _disputes() -> Iterator[tuple[float, Chip | NVSwitch, str, Fact, float, Source]]:
     """Each value that a second source contradicts, after its ratio to ours."""
-    for chip in chips.ALL:
-        for name, fact in chip.facts.items():
+    for record in (*chips.ALL, *NVSWITCHES):
+        for name, fact in record.facts.items():
             for value, source in fact.disagrees:
-                yield value / fact.value, chip, name, fact, value, source
+                yield value / fact.value, record, name, fact, value, source
 
 
 def disagreements() -> list[nodes.Node]:
     """All of them, the furthest apart first."""
 
-    def row(ratio, chip, name, fact, value, source) -> str:
-        words, unit = chip.words(name), term(name).unit
+    def row(ratio, record, name, fact, value, source) -> str:
+        words, unit, _ = _term(record, name)
         ours = printed(fact.value, unit) + _note(_link(fact.source))
         theirs = printed(value, unit) + _note(_link(source))
-        return _row(_link(chip), escape(words), ours, theirs, f"{ratio:.4g}")
+        return _row(_link(record), escape(words), ours, theirs, f"{ratio:.4g}")
 
     header = ("Chip", "Fact", "This book takes", "Another prints", "Ratio")
     found = sorted(_disputes(), key=lambda dispute: -abs(math.log(dispute[0])))
@@ -200,7 +241,14 @@ def disagreements() -> list[nodes.Node]:
 
 def sources() -> list[nodes.Node]:
     """All sources, the makers of the chips first, and how many values each gave."""
-    uses = Counter(f.source.key for chip in chips.ALL for f in chip.facts.values())
+    of_switches = [fact for switch in NVSWITCHES for fact in switch.facts.values()]
+    facts = [fact for chip in chips.ALL for fact in chip.facts.values()] + of_switches
+    uses = Counter(fact.source.key for fact in facts)
+    cited = chips.SOURCES | {
+        source.key: source
+        for fact in of_switches
+        for source in (fact.source, *(other for _, other in fact.disagrees))
+    }
 
     def row(source: Source) -> str:
         title = f'<a href="{escape(source.url)}">{escape(source.title)}</a>'
@@ -208,14 +256,15 @@ def sources() -> list[nodes.Node]:
         cells = source.kind, source.read, str(uses[source.key])
         return _row(title, *cells, attributes=f' id="{_anchor(source)}"')
 
-    by_kind = sorted(
-        chips.SOURCES.values(), key=lambda s: (KINDS.index(s.kind), s.title)
-    )
+    by_kind = sorted(cited.values(), key=lambda s: (KINDS.index(s.kind), s.title))
     header = ("Source", "Kind", "Read on", "Values taken")
     return [_html(_table("Sources", header, map(row, by_kind)), "sm-sources")]
 
 
-PARTS = {part.__name__: part for part in (overview, records, disagreements, sources)}
+PARTS = {
+    part.__name__: part
+    for part in (overview, records, switches, disagreements, sources)
+}
 
 
 class Hardware(SphinxDirective):
@@ -228,7 +277,8 @@ class Hardware(SphinxDirective):
         if part not in PARTS:
             raise self.error(f"hardware {part!r}: must be one of {', '.join(PARTS)}")
         # A changed record writes the page anew.
-        self.env.note_dependency(str(files("shardmath") / "chips.toml"))
+        for table in ("chips.toml", "networks/networks.toml"):
+            self.env.note_dependency(str(files("shardmath") / table))
         return PARTS[part]()
 
 

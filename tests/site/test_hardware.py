@@ -9,6 +9,7 @@ from bs4 import BeautifulSoup
 from playwright.sync_api import expect
 
 from shardmath import chips
+from shardmath.networks import NVSWITCHES
 
 PAGE = "book/hardware.html"
 AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
@@ -126,7 +127,7 @@ def test_fits_a_phone(new_page, site_url):
     overflow = "boxes => boxes.filter(b => b.scrollWidth > b.clientWidth + 1).length"
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     records = page.locator(".sm-record .pst-scrollable-table-container")
-    assert records.count() == len(NAMES)
+    assert records.count() == len(NAMES) + len(NVSWITCHES)
     assert records.evaluate_all(overflow) == 0
 
 
@@ -165,6 +166,18 @@ def test_a_name_leads_to_its_record_and_a_value_to_its_source(opened):
     target = opened.locator("tr:target")
     assert target.get_by_role("link").get_attribute("href") == fact.source.url
     expect(target).to_be_in_viewport()
+
+
+def test_a_gpu_leads_to_its_switch_and_the_switch_to_its_gpus(opened):
+    """From the record of an H200 to that of its NVSwitch, and on to the H800's."""
+    opened.goto(opened.url.partition("#")[0] + "#h200")
+    opened.get_by_role("link", name="NVSwitch 3", exact=True).first.click()
+    expect(opened.get_by_role("heading", name="NVSwitch 3")).to_be_in_viewport()
+    ports = opened.get_by_role("table", name="NVSwitch 3").get_by_role("row").nth(1)
+    assert ports.locator("td").first.inner_text() == "64"
+    record = opened.locator("#nvswitch-3")
+    record.get_by_role("link", name="H800", exact=True).click()
+    expect(opened.get_by_role("heading", name="H800")).to_be_in_viewport()
 
 
 def test_a_link_from_elsewhere_opens_the_record_without_scripts(new_page, site_url):
