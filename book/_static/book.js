@@ -22,12 +22,18 @@
     }
   };
   const markAll = (found) => [...found].map(look).forEach(mark);
-  const sized = new ResizeObserver((entries) => markAll(entries.map((e) => e.target)));
+  // What a fold or a guess hides has no layout, and to look at it would make one. The
+  // observer tells of a box when it has its layout.
+  const laid = new Set();
+  const sized = new ResizeObserver((entries) => {
+    for (const { target } of entries) laid.add(target);
+    markAll(entries.map(({ target }) => target));
+  });
   for (const box of boxes) {
     sized.observe(box);
     box.addEventListener("scroll", () => markAll([box]), { passive: true });
   }
-  document.fonts.ready.then(() => markAll(boxes));
+  document.fonts.addEventListener("loadingdone", () => markAll(laid));
 
   // Not ":target": where a page comes in by a link, scripts run before there is one.
   const place = (anchor) => {

@@ -303,3 +303,48 @@ def test_the_readers_machine_is_remembered_until_forgotten(view, server):
     wait_for(page)
     assert page.locator(".sm-machine").count() == 0
     assert page.evaluate("localStorage.length") == 0
+
+
+# It does not hold up the page ---------------------------------------------------------
+
+ASKED = """() => {
+    window.asked = [];
+    const note = (element) => {
+        if (element.closest(".bd-article"))
+            asked.push(element.checkVisibility() ? "laid out" : element.outerHTML);
+    };
+    const sizes = ["clientWidth", "clientHeight", "scrollWidth", "scrollHeight"];
+    for (const [{ prototype }, names] of [
+        [Element, [...sizes, "scrollLeft", "scrollTop"]],
+        [HTMLElement, ["offsetWidth", "offsetHeight", "offsetLeft", "offsetTop"]],
+    ])
+        for (const name of names) {
+            const own = Object.getOwnPropertyDescriptor(prototype, name);
+            const get = function () { note(this); return own.get.call(this); };
+            Object.defineProperty(prototype, name, { ...own, get });
+        }
+    for (const name of ["getBoundingClientRect", "getClientRects"]) {
+        const own = Element.prototype[name];
+        Element.prototype[name] = function () { note(this); return own.call(this); };
+    }
+}"""
+FRAMES = """async () => {
+    await document.fonts.ready;
+    for (let n = 0; n < 2; n += 1) await new Promise(requestAnimationFrame);
+}"""
+
+
+def test_no_script_measures_what_is_hidden(new_page, site_url):
+    """A layout for each fold and guess would block a phone for half a second."""
+    page = new_page(width=390)
+    page.add_init_script(f"({ASKED})()")
+    page.goto(f"{site_url}chapters/05_collectives.html")
+    page.evaluate(FRAMES)
+    asked = page.evaluate("asked")
+    assert "laid out" in asked
+    assert [what[:80] for what in asked if what != "laid out"] == []
+    # What comes to light is looked at then.
+    marked = "() => document.querySelectorAll('pre[data-more]').length"
+    before = page.evaluate(marked)
+    page.locator(".sm-code-switch").evaluate("(button) => button.click()")
+    page.wait_for_function(f"(before) => ({marked})() > before", arg=before)
