@@ -22,6 +22,7 @@ from shardmath.collectives import Collective
 from shardmath.drawing.picture import MIME
 from shardmath.mesh import Mesh
 from shardmath.networks import Cluster, NVLinkDomain, Torus
+from shardmath.networks.wiring import Network, Switch
 from shardmath.sharding import plan as plan_module
 from shardmath.sharding.changes import Change, placements
 from shardmath.sharding.layout import ShardedArray
@@ -793,6 +794,25 @@ def test_collectives_on_other_links_overlap_at_best():
     assert network.seconds + network.slack == pytest.approx(sum(each))
     same = sharding.contract(text.replace("J_Y", "J_X"), mesh, I=4096, J=8192, K=4096)
     assert same.estimate.legs[-1].slack == pytest.approx(0)
+
+
+@pytest.mark.parametrize(
+    ("text", "moves"),
+    [
+        ("A[I_YX, J] · B[J_Y, K] -> C[I_Y, K_X]", "AllGather_Y B"),
+        ("A[I_X, J] · B[J_X, K] -> C[I_X, K_Y]", "nothing"),
+        ("A[I, J_XY] · B[J, K] -> C[I, K_X]", "AllGather_Y A"),
+    ],
+)
+def test_an_axis_of_one_device_moves_nothing(text, moves):
+    """Blocks are not permuted to trade its place for another's, or for none."""
+    mesh = Mesh(Network((Switch(4, 50e9, 1e-6),)), {"X": 1, "Y": 4})
+    for machine in (mesh, dict(mesh.axes)):
+        op = sharding.contract(text, machine, I=64, J=48, K=32)
+        assert op.plan.moves == moves
+        assert all(c.sent > 0 for plan in op.candidates for c in plan.collectives)
+    change = sharding.reshard("A[I_XY, J] -> A[I_Y, J_X]", mesh, I=64, J=48)
+    assert not change.collectives
 
 
 # --- sums as operands ----------------------------------------------------------------

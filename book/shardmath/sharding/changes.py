@@ -97,8 +97,12 @@ def swaps(before: Placed, after: Placed, sizes: Mapping[str, int]) -> Swaps:
 def swapped_runs(
     old: Names, new: Names, sizes: Mapping[str, int]
 ) -> list[tuple[Names, Names]]:
-    """The same for one dimension, which both split into equally many parts."""
-    found, left, right = [], list(old), list(new)
+    """The same for one dimension, which both split into equally many parts.
+
+    An axis of one device splits nothing, so that nothing stands for it.
+    """
+    left, right = ([axis for axis in axes if sizes[axis] > 1] for axes in (old, new))
+    found = []
     while left or right:
         # Of both sides take axes until they split into equally many parts.
         run, other = left[:1], right[:1]
