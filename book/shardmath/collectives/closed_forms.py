@@ -117,7 +117,8 @@ def routed(
     nbytes: float = 1.0,
 ) -> Times:
     """The bounds of (from, to, parts of `nbytes`) that all set off at the same time."""
-    found, played = cuts(wires, traffic, one_way), steps(wires, traffic, one_way)
+    pairs, parts = [flow[:2] for flow in traffic], [flow[2] for flow in traffic]
+    found, played = cuts(wires, pairs, parts, one_way), steps(wires, traffic, one_way)
     level, seconds = max(found.levels, key=lambda level: level[1])
     one_by_one = (
         nbytes * sum(busiest for _, busiest in played),
@@ -133,7 +134,7 @@ def least(wires: Wires, pairs: Pairs) -> tuple[float, float]:
     (2e-11, 1e-06)
     """
     wires = tuple(w for w, on in zip(wires, stacked(wires), strict=True) if on)
-    found = cuts(wires, tuple((*pair, 1.0) for pair in pairs))
+    found = cuts(wires, pairs)
     return max(seconds for _, seconds in found.levels), found.latency
 
 

@@ -12,9 +12,11 @@ ring are equally long, half goes each way. Two counts come back, in seconds for 
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import product
+from operator import add
 from typing import NamedTuple
 
 from ..networks.wiring import Ring, Switch
@@ -22,6 +24,7 @@ from ..networks.wiring import Ring, Switch
 Wires = tuple[Ring | Switch, ...]
 Pairs = tuple[tuple[int, int], ...]
 Flows = tuple[tuple[int, int, float], ...]  # (from, to, bytes)
+Way = tuple[int, int]  # from one unit of a dimension to another
 
 
 class Cuts(NamedTuple):
@@ -39,67 +42,92 @@ def stacked(wires: Wires) -> list[bool]:
     ]
 
 
-def cuts(wires: Wires, traffic: Flows, one_way: bool = False) -> Cuts:
-    """The `lower` count of `traffic`, triples (from, to, bytes), over `wires`.
+def cuts(
+    wires: Wires,
+    pairs: Pairs,
+    nbytes: Sequence[float] | None = None,
+    one_way: bool = False,
+) -> Cuts:
+    """The `lower` count of `pairs`, who sends to whom, over `wires`.
 
-    >>> shift = tuple((chip, (chip + 1) % 4, 1.0) for chip in range(4))
+    Args:
+        wires: the dimensions of the group, slowest-varying first.
+        pairs: (from, to).
+        nbytes: bytes of each pair; one byte each if not given.
+        one_way: use one direction of every ring only.
+
+    >>> shift = tuple((chip, (chip + 1) % 4) for chip in range(4))
     >>> cuts((Ring(4, 50e9, 1e-6),), shift)
     Cuts(levels=(('ICI', 2e-11),), latency=1e-06)
     """
-    total = math.prod(w.size for w in wires)
-    late, found = [0.0] * len(traffic), {}
+    late, found = [0.0] * len(pairs), {}
     for dim, w in enumerate(wires):
-        counted = _units_left if isinstance(w, Switch) else _planes_crossed
-        crossed, hops = counted(wires, dim, traffic, one_way)
-        for i, n in enumerate(hops):
-            late[i] += n * w.latency
+        units, at = _units(wires, dim)
+        ways = [(at[source], at[target]) for source, target in pairs]
+        between = _summed(ways, nbytes)
+        if isinstance(w, Switch):
+            crossed, hops = _units_left(w, between)
+        else:
+            crossed, hops = _planes_crossed(w, between, one_way)
+        delay = {way: n * w.latency for way, n in hops.items()}
+        late = list(map(add, late, map(delay.get, ways)))
         if crossed:
-            stack = dim - len(_above(wires, dim))
-            beside = total // math.prod(v.size for v in wires[stack : dim + 1])
-            found[dim] = crossed / (beside * w.bandwidth)
+            found[dim] = crossed / (len(at) // units * w.bandwidth)
     busiest = tuple((wires[dim].level, seconds) for dim, seconds in found.items())
     return Cuts(busiest or (("", 0.0),), max(late, default=0.0))
 
 
-def _planes_crossed(wires, dim: int, traffic: Flows, one_way: bool):
+@lru_cache(maxsize=64)
+def _units(wires: Wires, dim: int) -> tuple[int, list[int]]:
+    """How many units dimension `dim` joins, and in which of them each chip is.
+
+    A unit of a ring is what has one place along it; units of a switch are counted over
+    its whole stack.
+    """
+    stack = dim - len(_above(wires, dim))
+    inside, units, chips = (
+        math.prod(w.size for w in some)
+        for some in (wires[dim + 1 :], wires[stack : dim + 1], wires)
+    )
+    return units, [chip // inside % units for chip in range(chips)]
+
+
+def _summed(ways: list[Way], nbytes: Sequence[float] | None) -> Mapping[Way, float]:
+    """The bytes from each unit to each other."""
+    if nbytes is None:
+        return Counter(ways)
+    found: dict = defaultdict(float)
+    for way, n in zip(ways, nbytes, strict=True):
+        found[way] += n
+    return found
+
+
+def _planes_crossed(w: Ring, between: Mapping[Way, float], one_way: bool):
     """Of a ring or line: bytes over its busiest plane, and the hops of each way."""
-    w, places = wires[dim], _places(wires)
-    turns = _all_turns(w, one_way)
-    along = [place[dim] for place in places]
-    ways = [(along[source], along[target]) for source, target, _ in traffic]
-    between: dict = defaultdict(float)  # two places along the ring → bytes
-    for way, (_, _, nbytes) in zip(ways, traffic, strict=True):
-        between[way] += nbytes
-    # Both ways round are equally long where there are two.
-    far = {way: turns[way][0][1] if turns[way] else 0 for way in between}
     planes: dict = defaultdict(float)
-    for (here, goal), nbytes in between.items():
-        for sign, hops, part in turns[here, goal]:
+    far = {}
+    for way, nbytes in between.items():
+        turns = _turns(w, *way, one_way)
+        far[way] = turns[0][1] if turns else 0  # the same for both, if there are two
+        for sign, hops, part in turns:
             for hop in range(hops):
-                planes[sign, (here + sign * hop) % w.size] += part * nbytes
-    return max(planes.values(), default=0.0), [far[way] for way in ways]
+                planes[sign, (way[0] + sign * hop) % w.size] += part * nbytes
+    return max(planes.values(), default=0.0), far
 
 
-def _units_left(wires, dim: int, traffic: Flows, one_way: bool):
+def _units_left(w: Switch, between: Mapping[Way, float]):
     """Of a switch: bytes in or out of its busiest unit, and whether each way stops.
 
     What has crossed a higher switch of the same stack does not stop at this one.
     """
-    stack = dim - len(_above(wires, dim))
-    inside, units = (
-        math.prod(w.size for w in some)
-        for some in (wires[dim + 1 :], wires[stack : dim + 1])
-    )
-    size = wires[dim].size
     moved: dict = defaultdict(float)
-    hops = []
-    for source, target, nbytes in traffic:
-        here, there = source // inside % units, target // inside % units
+    stops = {}
+    for (here, there), nbytes in between.items():
+        stops[here, there] = int(here != there and here // w.size == there // w.size)
         if here != there:
             moved[1, here] += nbytes
             moved[-1, there] += nbytes
-        hops.append(int(here != there and here // size == there // size))
-    return max(moved.values(), default=0.0), hops
+    return max(moved.values(), default=0.0), stops
 
 
 @lru_cache(maxsize=64)
@@ -141,14 +169,6 @@ def steps(
         )
         for (dim, _), step in loads.items()
     ]
-
-
-@lru_cache(maxsize=64)
-def _all_turns(w: Ring, one_way: bool) -> dict[tuple[int, int], list[tuple]]:
-    return {
-        (here, goal): _turns(w, here, goal, one_way)
-        for here, goal in product(range(w.size), repeat=2)
-    }
 
 
 def _turns(w: Ring, here: int, goal: int, one_way: bool) -> list[tuple]:

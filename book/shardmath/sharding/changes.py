@@ -134,49 +134,54 @@ def pairs(found: Swaps, sizes: Mapping[str, int]) -> Pairs:
 def _pairs(found: Swaps, mesh: tuple[tuple[str, int], ...]) -> Pairs:
     sizes = dict(mesh)
     axes = axes_of_swaps(found, sizes)
-    runs, (held, wanted) = sorted(found), ([], [])
-    strides = [prod(sizes[name] for name in axes[n + 1 :]) for n in range(len(axes))]
-    for side, blocks in enumerate((held, wanted)):
-        weights = [0] * len(axes)  # of each coordinate in the number of the block
-        weight = 1
-        for run in runs:
-            for axis in reversed(run[side]):
-                weights[axes.index(axis)] = weight
-                weight *= sizes[axis]
-        blocks += _sums(axes, weights, sizes)
-        if side == 0:
-            idle = [0 if w else s for w, s in zip(weights, strides, strict=True)]
-            free = _sums(axes, idle, sizes)
-    holder = {block: device for device, block in enumerate(held)}
-    if len(holder) == len(held):  # no copies: every block has one sender
-        return tuple(sorted((holder[b], device) for device, b in enumerate(wanted)))
-    places = list(product(*(range(sizes[axis]) for axis in axes)))
-    senders = defaultdict(dict)  # of a block: its devices, in order
+    held, wanted = (
+        _blocks(axes, [run[side] for run in sorted(found)], sizes) for side in (0, 1)
+    )
+    taker = dict(zip(wanted, range(len(wanted)), strict=True))
+    if len(taker) == len(wanted):  # no copies: every block has one who takes it
+        return tuple(enumerate(map(taker.get, held)))
+    holders, copy = defaultdict(list), []  # of a block, in order; which of them each is
     for device, block in enumerate(held):
-        if block != wanted[device]:
-            senders[block][device] = None
-    first = {block: device for device, block in reversed(list(enumerate(held)))}
+        copy.append(len(holders[block]))
+        holders[block].append(device)
+    able = {  # of a block, the copies on devices that want another
+        block: dict.fromkeys(n for n, d in enumerate(devices) if wanted[d] != block)
+        for block, devices in holders.items()
+    }
+    used = {axis for run in found for axis in run[0]}
+    alike = _alike(tuple(sizes[axis] for axis in axes if axis not in used))
     chosen = []
     for device, block in enumerate(wanted):
         if held[device] == block:
             chosen.append((device, device))
             continue
-        able = senders[block]
-        near = first[block] + free[device]  # the copy that differs in no other axis
-        if near not in able:
-            near = max(able, key=lambda s: sum(map(eq, places[s], places[device])))
-        del able[near]
-        chosen.append((near, device))
+        near = copy[device]  # differs in no axis along which the copies lie
+        if near not in able[block]:
+            near = max(able[block], key=alike[near].__getitem__)
+        del able[block][near]
+        chosen.append((holders[block][near], device))
     return tuple(sorted(chosen))
 
 
-def _sums(axes: Names, weights: list[int], sizes: Mapping[str, int]) -> list[int]:
-    """Of every device, its coordinates along `axes` times `weights`, summed."""
-    parts = (
-        [n * weight for n in range(sizes[axis])]
-        for axis, weight in zip(axes, weights, strict=True)
-    )
-    return list(map(sum, product(*parts)))
+def _blocks(axes: Names, runs: list[Names], sizes: Mapping[str, int]) -> list[int]:
+    """Which block every device has where each of `runs` splits a dimension."""
+    weights, weight = {}, 1
+    for run in runs:
+        for axis in reversed(run):
+            weights[axis] = weight
+            weight *= sizes[axis]
+    found = [0]
+    for axis in axes:
+        steps = [n * weights.get(axis, 0) for n in range(sizes[axis])]
+        found = [block + step for block in found for step in steps]
+    return found
+
+
+@lru_cache(maxsize=64)
+def _alike(sizes: tuple[int, ...]) -> list[list[int]]:
+    """In how many coordinates each place of a grid is like each other."""
+    places = list(product(*map(range, sizes)))
+    return [[sum(map(eq, one, other)) for other in places] for one in places]
 
 
 def placements(

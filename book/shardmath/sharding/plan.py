@@ -22,7 +22,7 @@ from .changes import Change, placements
 from .layout import Names, Placed, ShardedArray
 from .machine import chip_of
 from .prices import Prices
-from .routes import State, routes, way
+from .routes import Routes, State, routes, way
 
 UNREDUCED = "{U}"  # where an axis is that every device holds one term along
 
@@ -363,17 +363,23 @@ def candidates(
     collective beyond the named plan's.
     """
     named = named_axes((a, b, c))
-    plain = plans(a, b, c, list(splits(a, b, c, named)), named, None)
-    by_case = (plan for plan, split in plain if split.by_case)
-    first = min(by_case, key=_bytes_first, default=None)
+    found = list(splits(a, b, c, named))
+    ways = Ways.of(a, b, c, found, named, None)
+    first = min(
+        (ways.plan(split) for split in found if split.by_case and split in ways),
+        key=_bytes_first,
+        default=None,
+    )
     if first is None:
         return ()
-    kept = {_key(first): first}
+    most = len(first.moved) + 1
+    few = ways.plans(found, most)
     if prices is not None or usable != named:
-        plain += plans(a, b, c, list(splits(a, b, c, usable)), usable, prices)
-    for plan in sorted((plan for plan, _ in plain), key=_bytes_first):
-        if len(plan.moved) <= len(first.moved) + 1:
-            kept.setdefault(_key(plan), plan)
+        found = list(splits(a, b, c, usable))
+        few += Ways.of(a, b, c, found, usable, prices).plans(found, most)
+    kept = {_key(first): first}
+    for plan in sorted(few, key=_bytes_first):
+        kept.setdefault(_key(plan), plan)
     return tuple(kept.values())
 
 
@@ -403,34 +409,54 @@ def splits(
             )
 
 
-def plans(
-    a: ShardedArray,
-    b: ShardedArray,
-    c: ShardedArray,
-    found: Sequence[Split],
-    axes: Names,
-    prices: Prices | None,
-) -> list[tuple[Plan, Split]]:
-    """The plans for some splits, each with the best ways there and back."""
-    to_a, to_b, from_c = (
-        routes(x, axes, prices, {getattr(split, name) for split in found}, name == "c")
-        for x, name in ((a, "a"), (b, "b"), (c, "c"))
-    )
-    return [
-        (
-            Plan(
-                to_a.changes(split.a) + to_b.changes(split.b),
-                a.moved(*split.a),
-                b.moved(*split.b),
-                c.moved(*split.c),
-                from_c.changes(split.c),
-            ),
-            split,
+@dataclass(frozen=True)
+class Ways:
+    """The best ways from the operands to what the product sees, and to the result."""
+
+    a: Routes
+    b: Routes
+    c: Routes
+
+    @classmethod
+    def of(
+        cls,
+        a: ShardedArray,
+        b: ShardedArray,
+        c: ShardedArray,
+        found: Sequence[Split],
+        axes: Names,
+        prices: Prices | None,
+    ) -> "Ways":
+        """Three searches, for the states of all splits that are `found`."""
+        return cls(
+            routes(a, axes, prices, {split.a for split in found}),
+            routes(b, axes, prices, {split.b for split in found}),
+            routes(c, axes, prices, {split.c for split in found}, backwards=True),
         )
-        for split in found
-        if split.a in to_a and split.b in to_b and split.c in from_c
-        if all(_divides(x, s) for x, s in ((a, split.a), (b, split.b), (c, split.c)))
-    ]
+
+    def __contains__(self, split: Split) -> bool:
+        """Whether its blocks are of equal size: to no others does a way lead."""
+        return split.a in self.a and split.b in self.b and split.c in self.c
+
+    def plan(self, split: Split) -> Plan:
+        """The plan for one split."""
+        a, b, c = self.a.array, self.b.array, self.c.array
+        return Plan(
+            self.a.changes(split.a) + self.b.changes(split.b),
+            a.moved(*split.a),
+            b.moved(*split.b),
+            c.moved(*split.c),
+            self.c.changes(split.c),
+        )
+
+    def plans(self, found: Sequence[Split], most: int) -> list[Plan]:
+        """The plans of at most so many collectives."""
+        inside = (split for split in found if split in self)
+        return [self.plan(split) for split in inside if self._count(split) <= most]
+
+    def _count(self, split: Split) -> int:
+        """How many collectives its plan has."""
+        return self.a.count(split.a) + self.b.count(split.b) + self.c.count(split.c)
 
 
 def _kept_sums(a: ShardedArray, b: ShardedArray) -> Iterator[set[str]]:

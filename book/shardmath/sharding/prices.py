@@ -58,13 +58,14 @@ class Prices:
     def permute_rate(self, found: Swaps, sizes: Mapping[str, int]) -> Rate | None:
         """What a permute takes; one that only turns axes takes as long as its inverse,
         since every link has both directions."""
-        back = frozenset((new, old) for old, new in found)
-        olds, news = ({a for run in found for a in run[side]} for side in (0, 1))
-        if back in self._permutes and olds == news:
-            return self._permutes[back]
         if found not in self._permutes:
-            axes = axes_of_swaps(found, sizes)
-            rate = self._rate("permute", axes, pairs(found, sizes))
+            back = frozenset((new, old) for old, new in found)
+            olds, news = ({a for run in found for a in run[side]} for side in (0, 1))
+            if olds == news and back in self._permutes:
+                rate = self._permutes[back]
+            else:
+                axes = axes_of_swaps(found, sizes)
+                rate = self._rate("permute", axes, pairs(found, sizes))
             self._permutes[found] = rate
         return self._permutes[found]
 

@@ -15,24 +15,26 @@ from typing import NamedTuple
 from .changes import (
     Change,
     Swaps,
-    axes_of_swaps,
     placements,
     swapped_runs,
 )
 from .layout import Names, Placed, ShardedArray
-from .prices import Prices
+from .prices import Prices, Rate
 
 State = tuple[Placed, Names]
 
 
+Cost = tuple[int, int, int]  # time, 0 where there are no prices; bytes; collectives
+
+
 class Edge(NamedTuple):
-    """A change between two states; `rank` says which of equals comes first."""
+    """A change between two states; a permute's axes and dimensions are not in it."""
 
     op: str
     axes: Names
     before: State
     after: State
-    rank: tuple
+    dims: tuple[int, ...] = ()
 
 
 @dataclass
@@ -47,17 +49,29 @@ class Routes:
     def __contains__(self, state: State) -> bool:
         return state in self.found
 
+    def count(self, state: State) -> int:
+        """How many collectives the way has."""
+        return self.found[state][0][2]
+
     def changes(self, state: State) -> tuple[Change, ...]:
         """The way from the state of the search to `state`, or backwards from it."""
         if state not in self.ways:
             edge = self.found[state][1]
             if edge is None:
                 return ()
-            ends = (self.array.moved(*end) for end in (edge.before, edge.after))
-            step = (Change(*ends, edge.op, edge.axes),)
+            step = (self._change(edge),)
             rest = self.changes(edge.after if self.backwards else edge.before)
             self.ways[state] = step + rest if self.backwards else rest + step
         return self.ways[state]
+
+    def _change(self, edge: Edge) -> Change:
+        """Axes of several dimensions, and those of a permute, as the mesh has them."""
+        ends, axes = [self.array.moved(*end) for end in edge[2:4]], edge.axes
+        if edge.op == "permute":
+            axes = Change(*ends).swapping
+        elif edge.op != "all_to_all" and len(edge.dims) > 1:
+            axes = tuple(name for name, _ in self.array.mesh if name in axes)
+        return Change(*ends, edge.op, axes)
 
 
 def routes(
@@ -269,52 +283,56 @@ class _Search:
         self.order = {name: n for n, name in enumerate(self.axes)}
         self.routes = Routes(array, backwards)
         self.blocks: dict[Placed, tuple[tuple[int, ...], float, bool]] = {}
-        self.alike: dict[tuple, list[tuple[int, Placed]]] = {}
+        self.terms: dict[tuple[str, Names], tuple[float, int, Rate | None]] = {}
+        self.number: dict[Placed, int] = {}
+        self.alike: dict[tuple, list[Placed]] = {}
         for n, placed in enumerate(placements(self.axes, len(array.dims))):
-            self.alike.setdefault(self._blocks(placed)[0], []).append((n, placed))
-        self.alike_left: dict[tuple, list[tuple[int, Placed]]] = {}
+            self.number[placed] = n
+            self.alike.setdefault(self._blocks(placed)[0], []).append(placed)
+        self.alike_left: dict[tuple, list[Placed]] = {}
         self.runs: dict[tuple[Names, Names], list[tuple[Names, Names]]] = {}
-        self.least: dict[State, tuple] = {}  # of what is in the queue
+        self.least: dict[State, Cost] = {}  # of what is in the queue
         self.queue: list = []
         self.pushed = 0
 
     def settle(self) -> Iterator[State]:
         """States in the order of their distance, each when its best way is known."""
+        found = self.routes.found
         self._push((0, 0, 0), (), self.array.state, None)
         while self.queue:
             cost, order, _, here, edge = heapq.heappop(self.queue)
             if edge == "permutes":
-                cost = self.routes.found[here][0]
-                for permute in self._permutes(here):
-                    self._extend(cost, order, permute)
+                cost = found[here][0]
+                for permute, more in self._permutes(here):
+                    self._extend(cost, order, permute, more)
                 continue
-            if here in self.routes.found:
+            if here in found:
                 continue
-            self.routes.found[here] = cost, edge
+            found[here] = cost, edge
             yield here
-            for found in self._edges(here):
-                self._extend(cost, order, found)
+            for change in self._edges(here):
+                there = change.before if self.backwards else change.after
+                if there not in found and self._blocks(there[0])[2]:
+                    self._extend(cost, order, change, self._cost(change))
             if edge is None or edge.op != "permute":
                 least = self._least_permute(here)
                 self._push(_add(cost, least), order, here, "permutes")
 
-    def _push(self, cost: tuple, order: tuple, state: State, edge) -> None:
+    def _push(self, cost: Cost, order: tuple, state: State, edge) -> None:
         entry = (cost, order, self.pushed, state, edge)
         self.pushed += 1
         heapq.heappush(self.queue, entry)
 
-    def _extend(self, cost: tuple, order: tuple, edge: Edge) -> None:
+    def _extend(self, cost: Cost, order: tuple, edge: Edge, more: Cost | None) -> None:
         """Queue the state that `edge` leads to, or comes from in a backward search."""
-        there = edge.before if self.backwards else edge.after
-        if there in self.routes.found or not self._blocks(there[0])[2]:
-            return
-        more = self._cost(edge)
         if more is None:
             return
+        there = edge.before if self.backwards else edge.after
         total = _add(cost, more)
         if total <= self.least.get(there, total):
             self.least[there] = total
-            order = (edge.rank, *order) if self.backwards else (*order, edge.rank)
+            rank = self._rank(edge, there)
+            order = (rank, *order) if self.backwards else (*order, rank)
             self._push(total, order, there, edge)
 
     def _blocks(self, placed: Placed) -> tuple[tuple[int, ...], float, bool]:
@@ -327,25 +345,26 @@ class _Search:
             self.blocks[placed] = grid, self.array.nbytes / prod(grid), divides
         return self.blocks[placed]
 
-    def _cost(self, edge: Edge) -> tuple[int, int, int] | None:
-        """Time and bytes, or bytes alone, then the number of collectives."""
-        n = prod(map(self.sizes.get, edge.axes))
-        if edge.op == "slice" or n == 1:
+    def _cost(self, edge: Edge) -> Cost | None:
+        """Of a change but a permute; None where it has no price."""
+        key = edge.op, edge.axes
+        if key not in self.terms:
+            self.terms[key] = self._terms(*key)
+        rounds, parts, rate = self.terms[key]
+        if not rounds:
             return 0, 0, 0
         nbytes = self._blocks(edge.before[0])[1]
-        rounds = {"all_gather": n - 1, "all_reduce": 2 * (n - 1) / n, "permute": 1}
-        sent = _whole_bytes(nbytes * rounds.get(edge.op, (n - 1) / n))
-        if self.prices is None:
-            return sent, 1, 0
-        if edge.op == "permute":
-            swapped = self._swaps(edge.before[0], edge.after[0])
-            rate = self.prices.permute_rate(swapped, self.sizes)
-        else:
-            rate = self.prices.rate(edge.op, edge.axes)
-        if rate is None:
-            return None
-        whole = nbytes * (n if edge.op in ("all_gather", "all_to_all") else 1)
-        return _femtoseconds(whole * rate[0] + rate[1]), sent, 1
+        return _cost(nbytes * rounds, nbytes * parts, rate)
+
+    def _terms(self, op: str, axes: Names) -> tuple[float, int, Rate | None]:
+        """Blocks that a device sends, blocks that V has, and what a byte of V takes."""
+        n = prod(map(self.sizes.get, axes))
+        if op == "slice" or n == 1:
+            return 0, 0, None
+        rounds = {"all_gather": n - 1, "all_reduce": 2 * (n - 1) / n}
+        parts = n if op in ("all_gather", "all_to_all") else 1
+        rate = self.prices.rate(op, axes) if self.prices else FREE
+        return rounds.get(op, (n - 1) / n), parts, rate
 
     def _least_permute(self, here: State) -> tuple[int, int, int]:
         """No permute from `here` costs less.
@@ -354,27 +373,33 @@ class _Search:
         """
         nbytes = self._blocks(here[0])[1]
         if self.prices is None:
-            return _whole_bytes(nbytes), 1, 0
+            return 0, _whole_bytes(nbytes), 1
         return int(nbytes / 2 / self.prices.egress * _SECOND), 0, 0
 
-    def _permutes(self, here: State) -> Iterator[Edge]:
+    def _permutes(self, here: State) -> Iterator[tuple[Edge, Cost | None]]:
         """Permutes to the states with blocks of the same shape that are not reached."""
         placed, unreduced = here
-        key = self._blocks(placed)[0], unreduced
+        grid, nbytes, _ = self._blocks(placed)
         found, taken = self.routes.found, set(unreduced)
         left = [
-            (n, other)
-            for n, other in self.alike_left.get(key, self.alike[key[0]])
+            other
+            for other in self.alike_left.get((grid, unreduced), self.alike[grid])
             if (other, unreduced) not in found
             and not any(taken.intersection(axes) for axes in other)
         ]
-        self.alike_left[key] = left
-        for n, other in left:
-            there = other, unreduced
-            ends = (there, here) if self.backwards else (here, there)
-            swapped = self._swaps(ends[0][0], ends[1][0])
-            axes = axes_of_swaps(swapped, self.sizes)
-            yield Edge("permute", axes, *ends, (3, n))
+        self.alike_left[grid, unreduced] = left
+        for other in left:
+            ends = ((other, unreduced), here)
+            before, after = ends if self.backwards else ends[::-1]
+            swapped = self._swaps(before[0], after[0])
+            edge = Edge("permute", (), before, after)
+            if not swapped:
+                yield edge, (0, 0, 0)
+            elif self.prices is None:
+                yield edge, _cost(nbytes, nbytes, FREE)
+            else:
+                rate = self.prices.permute_rate(swapped, self.sizes)
+                yield edge, _cost(nbytes, nbytes, rate)
 
     def _swaps(self, before: Placed, after: Placed) -> Swaps:
         found = []
@@ -392,11 +417,11 @@ class _Search:
         for less, axes, dims in self._shorter(placed):
             if self.backwards:
                 sums = tuple(a for a in self.sizes if a in axes or a in unreduced)
-                yield self._edge("reduce_scatter", axes, (less, sums), here, dims)
+                yield Edge("reduce_scatter", axes, (less, sums), here, dims)
                 if len(axes) == 1:
-                    yield self._edge("slice", axes, (less, unreduced), here, dims)
+                    yield Edge("slice", axes, (less, unreduced), here, dims)
             else:
-                yield self._edge("all_gather", axes, here, (less, unreduced), dims)
+                yield Edge("all_gather", axes, here, (less, unreduced), dims)
             if len(dims) == 1:
                 for other in range(len(placed)):
                     if other != dims[0]:
@@ -404,39 +429,35 @@ class _Search:
                         there = (more, unreduced)
                         ends = (there, here) if self.backwards else (here, there)
                         both = (other, *dims) if self.backwards else (*dims, other)
-                        yield self._edge("all_to_all", axes, *ends, both)
+                        yield Edge("all_to_all", axes, *ends, both)
         for more, axes, dims in self._longer(placed, free):
             if self.backwards:
-                yield self._edge("all_gather", axes, (more, unreduced), here, dims)
+                yield Edge("all_gather", axes, (more, unreduced), here, dims)
             elif len(axes) == 1:
-                yield self._edge("slice", axes, here, (more, unreduced), dims)
+                yield Edge("slice", axes, here, (more, unreduced), dims)
         if self.backwards:
             for axes in _subsets(free):
                 sums = tuple(a for a in self.sizes if a in axes or a in unreduced)
-                yield self._edge("all_reduce", axes, (placed, sums), here, ())
+                yield Edge("all_reduce", axes, (placed, sums), here)
             return
         for axes in _subsets(unreduced):
             left = tuple(axis for axis in unreduced if axis not in axes)
-            yield self._edge("all_reduce", axes, here, (placed, left), ())
+            yield Edge("all_reduce", axes, here, (placed, left))
         for more, axes, dims in self._longer(placed, unreduced):
             left = tuple(axis for axis in unreduced if axis not in axes)
-            yield self._edge("reduce_scatter", axes, here, (more, left), dims)
+            yield Edge("reduce_scatter", axes, here, (more, left), dims)
 
-    def _edge(
-        self, op: str, axes: Names, before: State, after: State, dims: tuple[int, ...]
-    ) -> Edge:
-        """An edge with its rank: gathers of the last dimension first, then the rest."""
+    def _rank(self, edge: Edge, there: State) -> tuple[int, ...]:
+        """Which of equals is first: gathers of the last dimension, then the rest."""
+        op, axes, *_, dims = edge
+        if op == "permute":
+            return 3, self.number[there[0]]
+        if op == "all_to_all" or (op == "all_gather" and len(dims) == 1):
+            return 0, -dims[0], len(axes), *dims[1:]
         at = tuple(self.order[axis] for axis in axes)
-        if len(dims) > 1 and op != "all_to_all":
-            axes = tuple(axis for axis in self.axes if axis in axes)
-            return Edge(op, axes, before, after, (4, len(at), *at, *dims))
-        if op in ("all_gather", "all_to_all"):
-            rank = (0, -dims[0], len(axes), *dims[1:])
-        elif op == "slice":
-            rank = (1, *at, *dims)
-        else:
-            rank = (2, len(at), *at, *dims)
-        return Edge(op, axes, before, after, rank)
+        if op == "slice":
+            return 1, *at, *dims
+        return 4 if len(dims) > 1 else 2, len(at), *at, *dims
 
     def _shorter(self, placed: Placed) -> Iterator[tuple[Placed, Names, tuple]]:
         """`placed` less the minor axes of a dimension, or of several where priced."""
@@ -490,12 +511,22 @@ def _put(placed: Placed, dim: int, axes: Names) -> Placed:
     return (*placed[:dim], axes, *placed[dim + 1 :])
 
 
-def _add(one: tuple, other: tuple) -> tuple:
+def _add(one: Cost, other: Cost) -> Cost:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
 # Costs are whole numbers, so that equal ways cost the same in whatever order.
 _SECOND = 10**15
+
+
+FREE = 0.0, 0.0
+
+
+def _cost(sent: float, nbytes: float, rate: Rate | None) -> Cost | None:
+    """Of one collective; None where it has no price."""
+    if rate is None:
+        return None
+    return _femtoseconds(nbytes * rate[0] + rate[1]), _whole_bytes(sent), 1
 
 
 def _femtoseconds(seconds: float) -> int:
