@@ -1170,6 +1170,12 @@ PRICED = sharding.contract("A[I]·B[I,J]->C[J]", TPU_V5P, I=8, J=8)
             r"place = {'Y': 0}: X must be from 0 to",
         ),
         (lambda: PRICED.balances("J", plan=5), "plan = 5: must be one of"),
+        (
+            lambda: sharding.contract(
+                "A[I_X, J] · B[J_XY, K] -> C[I_Y, K]", XY, I=4, J=8, K=8
+            ),
+            "XY, all of which the case puts on I, make 8 parts: 8 does not divide I",
+        ),
     ],
 )
 def test_bad_input_is_quoted(call, said):

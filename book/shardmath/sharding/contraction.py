@@ -17,7 +17,14 @@ from .growth import Growth, growth
 from .layout import ShardedArray
 from .machine import Machine, priced
 from .notation import Line, parse, subscript
-from .plan import Operands, Plan, candidates, case_of, named_plan
+from .plan import (
+    Operands,
+    Plan,
+    candidates,
+    case_of,
+    named_plan,
+    splits_by_case,
+)
 from .prices import Prices
 
 CLOSE = 0.1  # real rates are that far off, so that a smaller difference decides nothing
@@ -327,11 +334,9 @@ class Contraction:
 
     def _merits(self, plan: Plan) -> tuple[float, float, int]:
         """What plans trade against each other: network, math, number of collectives."""
-        if self.mesh is None:
-            return plan.sent, plan.flops, len(plan.moved)
-        math_, _, *network = plan.legs(self._prices, self.precision)
-        seconds = network[0].seconds if network else 0.0
-        return seconds, math_.seconds, len(plan.moved)
+        priced = self.mesh is not None
+        network = self._prices.lower(plan.collectives) if priced else plan.sent
+        return network, plan.flops, len(plan.moved)
 
 
 def _check_plan(plan: object) -> None:
@@ -375,7 +380,8 @@ def contract(
     Raises:
         ValueError: as for `array`; a dimension that is neither in the other operand nor
             in the result, operands with nothing to contract, partial sums whose product
-            would be no partial sum, a busy axis that the line names.
+            would be no partial sum, axes that do not divide the dimension that the case
+            puts them on, a busy axis that the line names.
 
     >>> op = contract("A[I, J_X] · B[J, K] -> C[I, K]", {"X": 4}, I=64, J=32, K=16)
     >>> op.case, [c.op for c in op.collectives]
@@ -386,7 +392,7 @@ def contract(
     prices = Prices(machine) if isinstance(machine, Mesh) else None
     found = candidates(a, b, c, usable_axes((a, b, c), busy), prices)
     if not found:
-        raise _impossible(line, c)
+        raise _impossible(line, (a, b, c))
     return Contraction(a, b, c, found, machine, format_of(dtype))
 
 
@@ -397,7 +403,8 @@ def case_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Plan:
         a, b, c: operands and result, on one mesh.
 
     Raises:
-        ValueError: partial sums that no plan gives or takes.
+        ValueError: partial sums that no plan gives or takes, or axes that do not divide
+            the dimension that the case puts them on.
 
     >>> op = contract("A[I, J_X] · B[J, K] -> C[I, K]", {"X": 4}, I=64, J=32, K=16)
     >>> case_plan(op.a, op.b, op.c).moves
@@ -410,8 +417,7 @@ def case_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Plan:
             raise ValueError(f"{text}: {one.notation} must be added up before")
     found = named_plan(a, b, c)
     if found is None:
-        sums = subscript(c.unreduced, dict(c.mesh))
-        raise ValueError(f"{text}: {sums} does not divide what is summed over")
+        raise ValueError(f"{text}: {_undivided(a, b, c)}")
     return found
 
 
@@ -429,11 +435,25 @@ def _read(text: str, mesh: Machine, dtype: str, sizes: dict) -> tuple[Line, Oper
     return line, (a, b, c)
 
 
-def _impossible(line: Line, c: ShardedArray) -> ValueError:
-    """Only partial sums can be impossible."""
-    sums = subscript(c.unreduced, dict(c.mesh))
-    return line.right.unreduced[0].error(
-        f"{sums} does not divide a dimension that is summed over"
+def _impossible(line: Line, arrays: Operands) -> ValueError:
+    """Why the case names no plan, at what of the result asks for it."""
+    word = (*line.right.unreduced, line.right.head)[0]
+    return word.error(_undivided(*arrays))
+
+
+def _undivided(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> str:
+    """What does not divide, where the case names no plan with blocks of equal size."""
+    mesh = dict(c.mesh)
+    if c.unreduced:
+        sums = subscript(c.unreduced, mesh)
+        return f"{sums} does not divide a dimension that is summed over"
+    return next(
+        f"{subscript(axes, mesh)}, all of which the case puts on {dim}, make "
+        f"{a.ways(axes)} parts: {a.ways(axes)} does not divide {dim} = {size}"
+        for split in splits_by_case(a, b, c)
+        for array, (placed, _) in ((a, split.a), (b, split.b), (c, split.c))
+        for dim, size, axes in zip(array.dims, array.sizes, placed, strict=True)
+        if size % a.ways(axes)
     )
 
 
