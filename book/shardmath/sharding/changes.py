@@ -141,26 +141,24 @@ def _pairs(found: Swaps, mesh: tuple[tuple[str, int], ...]) -> Pairs:
     if len(taker) == len(wanted):  # no copies: every block has one who takes it
         return tuple(enumerate(map(taker.get, held)))
     holders, copy = defaultdict(list), []  # of a block, in order; which of them each is
+    able = defaultdict(dict)  # of a block, the copies on devices that want another
     for device, block in enumerate(held):
         copy.append(len(holders[block]))
         holders[block].append(device)
-    able = {  # of a block, the copies on devices that want another
-        block: dict.fromkeys(n for n, d in enumerate(devices) if wanted[d] != block)
-        for block, devices in holders.items()
-    }
+        if wanted[device] != block:
+            able[block][copy[device]] = None
     used = {axis for run in found for axis in run[0]}
     alike = _alike(tuple(sizes[axis] for axis in axes if axis not in used))
-    chosen = []
+    takers = list(range(len(held)))  # who gets the block of each
     for device, block in enumerate(wanted):
         if held[device] == block:
-            chosen.append((device, device))
             continue
-        near = copy[device]  # differs in no axis along which the copies lie
-        if near not in able[block]:
-            near = max(able[block], key=alike[near].__getitem__)
-        del able[block][near]
-        chosen.append((holders[block][near], device))
-    return tuple(sorted(chosen))
+        near, left = copy[device], able[block]  # as near as the axes of copies allow
+        if near not in left:
+            near = max(left, key=alike[near].__getitem__)
+        del left[near]
+        takers[holders[block][near]] = device
+    return tuple(enumerate(takers))
 
 
 def _blocks(axes: Names, runs: list[Names], sizes: Mapping[str, int]) -> list[int]:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from ..collectives import Collective, Priced, price
 from ..collectives.closed_forms import least, loads
-from ..collectives.crossings import Pairs
+from ..collectives.crossings import Pairs, Wires
 from ..estimate import Leg
 from ..mesh import Mesh
 from ..networks.wiring import Switch
@@ -23,6 +23,7 @@ class Prices:
     def __init__(self, mesh: Mesh):
         self.mesh = mesh
         self._priced: dict[Collective, Priced] = {}
+        self._wires: dict[Names, Wires] = {}
         self._links: dict[Names, frozenset[int]] = {}
         self._loads: dict[tuple[str, Names], dict[int, float]] = {}
         self._rates: dict[tuple[str, Names, Pairs], Rate | None] = {}
@@ -73,7 +74,10 @@ class Prices:
         group = math.prod(self.mesh.axes[axis] for axis in axes)
         try:
             if who:  # thousands are asked for: no record, no upper bound
-                return least(tuple(p.wires for p in self.mesh.span(axes)), who)
+                if axes not in self._wires:
+                    pieces = self.mesh.span(axes)
+                    self._wires[axes] = tuple(piece.wires for piece in pieces)
+                return least(self._wires[axes], who)
             found = price(Collective(op, axes, 1.0, group), self.mesh)
         except ValueError:  # axes that share a ring without being neighbours
             return None
