@@ -5,7 +5,6 @@ the same Python can. What only a reader of the code needs, docstrings and the li
 tracebacks, stays out: a third of the bytes.
 """
 
-import gzip
 import io
 import json
 import sys
@@ -28,14 +27,13 @@ def pack(
     The first is a zip for Pyodide. Each of the others holds the files that
     `sources`/packs.json lists under its name, and in made/NAME what dataclasses in them
     compile; that of the prompt has the standard modules `tried` too. First comes the
-    size of a header, then the header in JSON, {name: bytes}, then the files. All are
-    compressed as a whole, by gzip, which takes a tenth less than one by one.
+    size of a header, then the header in JSON, {name: bytes}, then the files.
     """
     stdlib = io.BytesIO()
     with zipfile.ZipFile(stdlib, "w") as archive:
         for path, code in standard(names).items():
             archive.writestr(zipfile.ZipInfo(path), code)
-    write(Path(out, "python.pack"), stdlib.getvalue())
+    Path(out, "python.pack").write_bytes(stdlib.getvalue())
 
     packs = json.loads(Path(sources, "packs.json").read_text("utf-8"))
     for pack, files in packs.items():
@@ -51,7 +49,8 @@ def pack(
         held[f"made/{pack}"] = dumps(shorter)
         header = json.dumps({name: len(held[name]) for name in held}).encode()
         length = len(header).to_bytes(4, "little")
-        write(Path(out, f"{pack}.pack"), b"".join([length, header, *held.values()]))
+        whole = b"".join([length, header, *held.values()])
+        Path(out, f"{pack}.pack").write_bytes(whole)
 
 
 def standard(names: list[str]) -> dict[str, bytes]:
@@ -80,7 +79,3 @@ def without_lines(code: CodeType) -> CodeType:
     """`code` without the table of its lines, and so all functions in it."""
     inner = (without_lines(c) if isinstance(c, CodeType) else c for c in code.co_consts)
     return code.replace(co_linetable=b"", co_consts=tuple(inner))
-
-
-def write(path: Path, content: bytes) -> None:
-    path.write_bytes(gzip.compress(content, 9, mtime=0))
