@@ -31,6 +31,18 @@ def test_images_have_alt_text(site, name):
 
 
 @each_page
+def test_formulas_are_whole(site, name):
+    """A fraction has two parts, and so on: browsers show a message for another."""
+    assert written(site, name).broken == []
+
+
+def test_a_broken_formula_is_seen(tmp_path):
+    formula = "<math><mfrac><mn>1</mn><msub><mi>B</mi></msub></mfrac></math>"
+    (tmp_path / "a.html").write_text(f"<p>\n{formula}</p>", "utf-8")
+    assert written(tmp_path, "a.html").broken == ["line 2: <msub> of 1 parts"]
+
+
+@each_page
 def test_links_one_style_sheet(site, name):
     """Beside those for paper and for readers without scripts."""
     links = [urlsplit(link).path for link in written(site, name).links]

@@ -10,6 +10,9 @@ import yaml
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "node_modules" / "axe-core" / "axe.min.js"
 VOID = {"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
+# Elements of MathML that are wrong with more parts or fewer.
+PARTS = {"mfrac": 2, "mover": 2, "mroot": 2, "msub": 2, "msubsup": 3, "msup": 2}
+PARTS |= {"munder": 2, "munderover": 3}
 
 
 def documents(entry: dict) -> list[str]:
@@ -37,23 +40,33 @@ class Written:
     links: list[str] = field(default_factory=list)
     images: list[dict] = field(default_factory=list)
     components: set[str] = field(default_factory=set)
+    broken: list[str] = field(default_factory=list)  # formulas, by where they break
     meta: dict[str, str] = field(default_factory=dict)
     language: str = ""
     title: str = ""
+
+
+@dataclass
+class _Open:
+    tag: str
+    formula: bool  # or in one
+    parts: int = 0
 
 
 class _Reader(HTMLParser):
     def __init__(self):
         super().__init__()
         self.page = Written()
-        self.inside: list[tuple[str, bool]] = []  # open tags, and whether of a formula
+        self.inside: list[_Open] = []
 
     def handle_starttag(self, tag, attributes):
         given = {name: value or "" for name, value in attributes}
         classes = given.get("class", "").split()
-        formula = "katex" in classes or bool(self.inside and self.inside[-1][1])
+        formula = "katex" in classes or bool(self.inside and self.inside[-1].formula)
+        if self.inside:
+            self.inside[-1].parts += 1
         if tag not in VOID:
-            self.inside.append((tag, formula))
+            self.inside.append(_Open(tag, formula))
         if "id" in given:
             self.page.ids.add(given["id"])
         self.page.links += [given[k] for k in ("href", "src") if given.get(k)]
@@ -68,11 +81,16 @@ class _Reader(HTMLParser):
 
     def handle_endtag(self, tag):
         while self.inside:  # a tag that was never closed ends with its parent
-            if self.inside.pop()[0] == tag:
+            left = self.inside.pop()
+            if left.parts != PARTS.get(left.tag, left.parts):
+                line, _ = self.getpos()
+                told = f"line {line}: <{left.tag}> of {left.parts} parts"
+                self.page.broken.append(told)
+            if left.tag == tag:
                 break
 
     def handle_data(self, data):
-        if self.inside and self.inside[-1][0] == "title":
+        if self.inside and self.inside[-1].tag == "title":
             self.page.title = self.page.title or data
 
 
