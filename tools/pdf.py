@@ -26,7 +26,8 @@ NO_CHROMIUM = (
     "(`apt install chromium`, or `.venv/bin/playwright install chromium`) and run "
     "`make pdf` again."
 )
-CHROMIUMS = ("chromium", "chromium-browser", "google-chrome")
+SHELL = "chromium-headless-shell"  # the same browser without windows
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome", SHELL)
 REFERENCES = ("for", "headers", "aria-labelledby", "aria-describedby", "aria-controls")
 IN_STYLE = re.compile(r"url\(\s*(['\"]?)#(.*?)\1\s*\)")
 HEADINGS = re.compile("^h[1-5]$")

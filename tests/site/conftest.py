@@ -14,7 +14,7 @@ import pytest
 from docutils import nodes
 from filelock import FileLock
 from live_book import awake, ready, server, small, view  # noqa: F401  fixtures
-from pdf import find_chromium
+from pdf import SHELL, find_chromium
 from playwright.sync_api import Error, sync_playwright
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
@@ -29,6 +29,14 @@ PAGE_EXTENSIONS = tuple(
 NO_BROWSER = (
     "No Chromium found, and neither `playwright install chromium` nor apt could "
     "install one: install Chromium and run again."
+)
+# Each window would load pages of the browser's own besides: half of what a page costs.
+# The list replaces Playwright's, so what concerns us of it stands here again.
+LEAN = (
+    "--disable-background-networking",
+    "--disable-gpu",
+    "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup,"
+    "AimEnabled,HttpsUpgrades,OptimizationHints,PaintHolding,PreconnectToSearch",
 )
 
 
@@ -133,13 +141,17 @@ def site_url(site):
 
 @pytest.fixture(scope="session")
 def browser():
-    """Headless Chromium: the system's, Playwright's, or one that gets installed."""
+    """Headless Chromium: the system's, Playwright's, or one that gets installed.
+
+    The one without windows first, which takes a third less time over a page.
+    """
     with sync_playwright() as playwright:
-        path = find_chromium(playwright) or _install_chromium(playwright)
+        path = shutil.which(SHELL) or find_chromium(playwright)
+        path = path or _install_chromium(playwright)
         if path is None:
             pytest.fail(NO_BROWSER, pytrace=False)
         is_root = hasattr(os, "geteuid") and os.geteuid() == 0
-        args = ["--disable-background-networking", *["--no-sandbox"] * is_root]
+        args = [*LEAN, *["--no-sandbox"] * is_root]
         browser = playwright.chromium.launch(executable_path=path, args=args)
         yield browser
         browser.close()
