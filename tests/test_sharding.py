@@ -27,7 +27,7 @@ from shardmath.sharding import plan as plan_module
 from shardmath.sharding.changes import Change, placements
 from shardmath.sharding.layout import ShardedArray
 from shardmath.sharding.notation import parse, subscript
-from shardmath.sharding.plan import Plan, splits
+from shardmath.sharding.plan import Plan, splits, stays
 from shardmath.sharding.prices import Prices
 from shardmath.sharding.routes import routes
 
@@ -219,6 +219,24 @@ def test_a_plan_alone_is_the_plan_among_all_others(data):
     alone, among = sharding.case_plan(op.a, op.b, op.c), op.plan
     assert (alone.sent, alone.flops) == pytest.approx((among.sent, among.flops))
     check_plan(alone, *arrays)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A[E_X, I, J_Y] · B[E_Y, J, K_Z] -> C[E, I, K_Z]",  # copies of A along Z
+        "A[I_Z, J_X] · B[J_YX, K] -> C[I_Z, K_Y]",  # of B along Z
+        "A[E_Y, I_XZ, J] · B[E, J, K_YZ] -> C[E_Y, I_X, K]",  # of B along X
+        "A[I_YZ, J_X] · B[J_Z, K_X] -> C[I_YX, K_Z]",  # Y in another order
+    ],
+)
+def test_an_axis_that_could_stay_helps_others_to_move(text):
+    """A device sends a part of what is copied along it, or the order changes."""
+    mesh = {"X": 4 if "I_XZ" in text else 2, "Y": 2, "Z": 4 if "I_YX" in text else 2}
+    sizes = {"E": 8} if "E" in text else {}
+    op = sharding.contract(text, mesh, I=16, J=8, K=24, **sizes)
+    assert stays(op.a, op.b, op.c)
+    assert sharding.case_plan(op.a, op.b, op.c).sent == op.plan.sent
 
 
 def test_axes_that_go_alike_part_where_one_can_change_places():

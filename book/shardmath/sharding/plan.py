@@ -198,28 +198,42 @@ def named_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Plan | None
     Axes that stay where they are in any case take no part in the search.
     """
     still = stays(a, b, c)
-    found = _searched(*(without(x, still) for x in (a, b, c)))
+    less = _searched(*(without(x, still) for x in (a, b, c)))
+    found = min(less, key=_bytes_first, default=None)
     if not still or found is None:
         return found
+    if any(_detours(x, plan) for plan in less for x in (a, b, c)):
+        return min(_searched(a, b, c), key=_bytes_first)
     whole = with_axes(found, (a, b, c), still)
     # What is added up last could be added up in parts, where the result is gathered
     # behind it or lies in copies.
     summed = len(whole.after) > len(found.after)
     gathers = any(step.op != "reduce_scatter" for step in found.after)
     copies = {*named_axes((a, b, c))} - {*still, *c.axes}
-    return _searched(a, b, c) if summed and (gathers or copies) else whole
+    if summed and (gathers or copies):
+        return min(_searched(a, b, c), key=_bytes_first)
+    return whole
 
 
-def _searched(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Plan | None:
+def _searched(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> list[Plan]:
     axes = named_axes((a, b, c))
-    found = [
+    return [
         plan
         for split in splits_by_case(a, b, c)
         for plan in direct(a, b, c, split, axes)
     ]
-    if len(found) == 1:
-        return found[0]
-    return min(found, key=_bytes_first, default=None)
+
+
+def _detours(x: ShardedArray, plan: Plan) -> bool:
+    """Whether what moves of `x` is more than what the devices lack.
+
+    AllGathers, and an AllToAll alone, bring that and no more. A permute, or an AllToAll
+    among others, may bring more: then axes that could stay may be of use, by copies
+    that move a part each, or by another order.
+    """
+    steps = (*plan.before, *plan.after)
+    ops = [s.op for s in steps if (s.before.name, s.before.dims) == (x.name, x.dims)]
+    return "permute" in ops or ("all_to_all" in ops and len(ops) > 1)
 
 
 def splits_by_case(
