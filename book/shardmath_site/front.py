@@ -18,6 +18,7 @@ from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from shardmath import answers, chips
 from shardmath.live import MIME
+from shardmath.networks import NVSWITCHES
 from shardmath.published import RUNS
 from shardmath.tables import Absent
 
@@ -41,7 +42,8 @@ def counts(chapters: list[Path], least: float, runs: int) -> dict[str, str]:
     """
     same = [f" {AS_PREDICTED} " in f"{row} " for row in rows(chapters)]
     targets = [*ratios(chapters)]
-    facts = [fact for chip in chips.ALL for fact in chip.facts.values()]
+    records = (*chips.ALL, *NVSWITCHES)
+    facts = [fact for record in records for fact in record.facts.values()]
     questions = answers.questions().values()
     whole = {
         "ledger rows": len(same),
@@ -49,6 +51,7 @@ def counts(chapters: list[Path], least: float, runs: int) -> dict[str, str]:
         "target rows": len(targets),
         "target rows as predicted": targets.count(AS_PREDICTED),
         "chips": len(chips.ALL),
+        "switches": len(NVSWITCHES),
         "values": len(facts),
         "disagreements": sum(len(fact.disagrees) for fact in facts),
         "questions": len(questions),

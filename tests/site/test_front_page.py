@@ -195,7 +195,8 @@ def test_values_are_those_of_the_hardware_page(site, written):
     rows = [row for record in records for row in record.split("<tr>")[2:]]
     count, said = number(written, "accelerators")
     assert int(count) == len([row for row in rows if "#source-" in row])
-    assert f"of {len(records)} accelerators" in said
+    kinds = re.search(r"of (\d+) accelerators and (\d+) switches", said)
+    assert sum(map(int, kinds.groups())) == len(records)
     differ = rest.partition("</table>")[0].count("<tr>") - 1
     assert f"disagree, {differ} times" in said
 
