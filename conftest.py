@@ -11,7 +11,8 @@ os.environ |= {
     "PYTHONHASHSEED": "0",
     "SHARDMATH_STATIC": "1",
     "SHARDMATH_PROGRESS": "",  # in memory: a reader's own file is never touched
-    # XLA's older way to write fused loops, a quarter of the seconds to compile. What
-    # notebooks keep was made in the usual way, so both must say the same.
-    "XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false",
+    # XLA's older way to write fused loops, not optimised: a fifth of the seconds to
+    # compile. What notebooks keep was made in the usual way; both must say the same.
+    "XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false "
+    "--xla_backend_optimization_level=0",
 }

@@ -32,12 +32,6 @@ def mesh_of(sizes):
     return jax.make_mesh(tuple(sizes.values()), tuple(sizes))
 
 
-def compiled(fn, *shapes):
-    """With little optimisation, which halves the seconds it takes."""
-    quick = {"xla_backend_optimization_level": 0}
-    return fn.lower(*shapes).compile(compiler_options=quick)
-
-
 def values(shapes):
     """Weights for these shapes: small, and the scales of the norms near 1."""
     rng = np.random.default_rng(0)
@@ -71,9 +65,7 @@ def assert_close(found, wanted):
 def gradients_here():
     """Weights of TINY and their gradients on one device, nothing pinned."""
     w = values(block.shapes(TINY, "fp32"))
-    fn = jax.jit(lambda *args: jax.grad(block.loss)(*args, "full"))
-    args = (w, *text(TINY))
-    return w, compiled(fn, *args)(*args)
+    return w, jax.jit(lambda *args: jax.grad(block.loss)(*args, "full"))(w, *text(TINY))
 
 
 @each_strategy
@@ -83,7 +75,7 @@ def test_gradients_are_those_of_one_device(strategy, sizes, remat):
         strategy, TINY, mesh_of(sizes), B, S, remat, "fp32", vocabulary=True
     )
     w, wanted = gradients_here()
-    found = compiled(fn, *shapes)(*placed((w, *text(TINY)), shapes))
+    found = fn.lower(*shapes).compile()(*placed((w, *text(TINY)), shapes))
     assert_close(found, wanted)
     for one, asked in zip(*map(jax.tree.leaves, (found, shapes[0])), strict=True):
         assert one.sharding == asked.sharding
@@ -110,7 +102,7 @@ def test_a_step_with_zero_is_the_step_of_one_device(stage):
     state = jax.tree.map(lambda one: np.zeros(one.shape, one.dtype), shapes[0])
     state["weights"], gradients = gradients_here()
     wanted = jax.jit(steps.adam)(state, gradients)
-    program = compiled(fn, *shapes)
+    program = fn.lower(*shapes).compile()
     found, loss = program(*placed((state, *text(TINY)), shapes))
     assert np.log(TINY.vocab) < loss < 2 * np.log(TINY.vocab)  # it has learnt nothing
     assert_close(found, wanted)
