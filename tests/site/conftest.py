@@ -35,6 +35,7 @@ NO_BROWSER = (
 LEAN = (
     "--disable-background-networking",
     "--disable-gpu",
+    "--js-flags=--liftoff-only",  # Python of a page starts for a fifth less
     "--disable-features=WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup,"
     "AimEnabled,HttpsUpgrades,OptimizationHints,PaintHolding,PreconnectToSearch",
 )

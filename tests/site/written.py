@@ -103,16 +103,17 @@ def written(site: Path, name: str) -> Written:
 
 
 @cache
-def specimens(site: Path) -> list[tuple[str, list[str]]]:
+def specimens(site: Path) -> dict[str, list[str]]:
     """Few pages that hold every component of the site, each with what it adds.
 
-    A component is an element with a class; formulas count as one.
+    A component is an element with a class; formulas count as one. The first page is
+    looked at as a whole: no component of it is named.
     """
     left = set().union(*(written(site, name).components for name in PAGES))
-    chosen = []
+    chosen: dict[str, list[str]] = {}
     while left:
         best = max(PAGES, key=lambda name: len(written(site, name).components & left))
-        chosen.append((best, sorted(written(site, best).components & left)))
+        chosen[best] = sorted(written(site, best).components & left) if chosen else []
         left -= written(site, best).components
     return chosen
 
