@@ -32,6 +32,13 @@ def tool(name, *arguments, folder=None, **environment):
     )
 
 
+def execute_here(*arguments) -> int:
+    """tools/execute.py in this Python; the kernels that it starts have their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["execute.py", *map(str, arguments)])
+        return execute.main()
+
+
 def one_line(stderr):
     (line,) = stderr.strip().splitlines()
     assert line.startswith("shardmath: ")
@@ -252,10 +259,11 @@ def clock(path):
     return nbformat.read(path, as_version=4).cells[2].outputs[0].text
 
 
-def test_executing_twice_gives_the_same_bytes(notebook):
+def test_executing_twice_gives_the_same_bytes(notebook, capsys):
     """Also where a cell prints the time: it stays until its source changes."""
     first = notebook.read_bytes()
-    assert "unchanged" in tool("execute.py", notebook).stdout
+    assert execute_here(notebook) == 0
+    assert "unchanged" in capsys.readouterr().out
     assert notebook.read_bytes() == first
     cells = nbformat.read(notebook, as_version=4).cells
     assert [c.execution_count for c in cells[1:]] == [1, 2]
@@ -288,32 +296,32 @@ def test_measurements_of_a_notebook_are_renewed_together(notebook):
     tags = {"tags": ["nbval-ignore-output"]}
     changed.cells.append(new_code_cell("print('new')", id="new", metadata=tags))
     nbformat.write(changed, notebook)
-    tool("execute.py", notebook)
+    execute_here(notebook)
     assert clock(notebook) != before
 
 
 def test_a_measurement_is_renewed_on_demand_and_after_a_change(notebook):
     before = clock(notebook)
-    tool("execute.py", notebook, "--measure")
+    execute_here(notebook, "--measure")
     renewed = clock(notebook)
     assert renewed != before
     changed = nbformat.read(notebook, as_version=4)
     changed.cells[2].source += "  # again"
     nbformat.write(changed, notebook)
-    tool("execute.py", notebook)
+    execute_here(notebook)
     assert clock(notebook) != renewed
 
 
-def test_a_claim_that_does_not_hold_is_not_stored(tmp_path):
+def test_a_claim_that_does_not_hold_is_not_stored(tmp_path, capsys):
     """The message names notebook and cell, and repeats the claim."""
     claim = "from shardmath.checks import holds\nholds('one is two', 1 == 2)"
     cells = [new_code_cell(claim, id="claim")]
     path = tmp_path / "wrong.ipynb"
     nbformat.write(new_notebook(cells=cells), path)
     before = path.read_bytes()
-    done = tool("execute.py", path)
-    assert (done.returncode, path.read_bytes()) == (1, before)
-    assert f"{path}: not stored\n  cell claim: ✗ one is two" in done.stderr
+    assert (execute_here(path), path.read_bytes()) == (1, before)
+    told = capsys.readouterr().err
+    assert f"{path}: not stored\n  cell claim: ✗ one is two" in told
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,6 @@ def new_page(browser, site_url):
     for anything that is not the site's.
     """
     contexts, complaints = [], []
-    own = (site_url, "file:", "data:", "blob:", "about:")
 
     def new(width=1280, height=900, scheme="light", scripts=True):
         context = browser.new_context(
@@ -186,17 +185,7 @@ def new_page(browser, site_url):
             java_script_enabled=scripts,
         )
         contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(f"threw: {error}"))
-        page.on("console", lambda m: m.type == "error" and complaints.append(m.text))
-        context.on(
-            "request",
-            lambda request: (
-                request.url.startswith(own)
-                or complaints.append(f"foreign request: {request.url}")
-            ),
-        )
-        return page
+        return _watched(context, site_url, complaints)
 
     yield new
     for context in contexts:
@@ -204,11 +193,48 @@ def new_page(browser, site_url):
             context.close()
         except Error as error:
             complaints.append(str(error))
-    if complaints:
-        pytest.fail("\n".join(dict.fromkeys(complaints)), pytrace=False)
+    _fail_of(complaints)
+
+
+def _watched(context, site_url: str, complaints: list[str]):
+    """A page of the context; what it complains of is added to the list."""
+    page = context.new_page()
+    page.on("pageerror", lambda error: complaints.append(f"threw: {error}"))
+    page.on("console", lambda m: m.type == "error" and complaints.append(m.text))
+    own = (site_url, "file:", "data:", "blob:", "about:")
+    context.on(
+        "request",
+        lambda request: (
+            request.url.startswith(own)
+            or complaints.append(f"foreign request: {request.url}")
+        ),
+    )
+    return page
+
+
+def _fail_of(complaints: list[str]) -> None:
+    told = "\n".join(dict.fromkeys(complaints))
+    complaints.clear()
+    if told:
+        pytest.fail(told, pytrace=False)
 
 
 @pytest.fixture
 def page(new_page):
     """One page, 1280 wide, light, scripts on; see `new_page`."""
     return new_page()
+
+
+@pytest.fixture(scope="session")
+def _unscripted(browser, site_url):
+    with browser.new_context(java_script_enabled=False) as context:
+        complaints = []
+        yield _watched(context, site_url, complaints), complaints
+
+
+@pytest.fixture
+def unscripted(_unscripted):
+    """A page without scripts, of which nothing is left behind: one for all tests."""
+    page, complaints = _unscripted
+    yield page
+    _fail_of(complaints)

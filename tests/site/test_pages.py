@@ -119,9 +119,9 @@ def test_specimens_are_few(site):
 
 
 @each_page
-def test_reads_without_scripts(new_page, site_url, name):
+def test_reads_without_scripts(unscripted, site_url, name):
     """Text, formulas, figures and tables are there; dead buttons are not."""
-    page = new_page(scripts=False)
+    page = unscripted
     page.goto(site_url + name)
     assert page.locator("h1").first.is_visible()
     assert len(page.locator("article").inner_text()) > 200
