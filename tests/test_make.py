@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 TARGETS = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.M)[1].split()
+OPTIONS = set(re.findall(r"\$\((\w+)\)", MAKEFILE))  # this suite's own may be set
 PROGRAMS = ("python", "python3", "pytest", "jupyter", "jupyter-book", "ruff")
 NOTE = '#!/bin/sh\necho "$(basename "$0") $*" >> "$LOG"\n'
 
@@ -39,7 +40,11 @@ def make(tmp_path):
     def run(*arguments, folder=ROOT):
         log.write_text("")
         command = ["make", "-o", "node_modules/ok", *variables, *arguments]
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not (name.startswith("MAKE") or name in OPTIONS)
+        }
         done = subprocess.run(
             command,
             cwd=folder,
