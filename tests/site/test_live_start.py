@@ -161,7 +161,7 @@ def test_what_is_missing_or_refused_is_named_and_the_next_touch_tries_again(
     server.faults = {"roofline.pack": 404}
     page.reload()
     slider(page, "D").press("ArrowRight")
-    expect_failure(page, "roofline.pack")
+    expect_failure(page, "roofline.pack: HTTP 404")
     server.faults.clear()
     slider(page, "D").press("ArrowRight")
     wait_for(page, D=16384)
@@ -198,6 +198,18 @@ def test_an_answer_gets_the_graders_verdict(view):
     assert type_answer(page, right) == judge_number(QUESTION, right)["message"]
     kind = page.locator(".sm-verdict").get_attribute("data-verdict")
     assert kind == "correct"
+
+
+def test_a_figure_whose_modules_are_missing_says_so_though_python_runs(view, server):
+    """A question has started it, so what is missing is found when the figure asks."""
+    page = view(prepare=lambda page: page.add_init_script(SAVING))
+    type_answer(page, "1e30")
+    server.faults["roofline.pack"] = 404
+    slider(page, "D").press("ArrowRight")
+    expect_failure(page, "roofline.pack: HTTP 404")
+    server.faults.clear()
+    slider(page, "D").press("ArrowRight")
+    wait_for(page, D=16384)
 
 
 STORE = "shardmath.answers.v1"

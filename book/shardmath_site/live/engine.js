@@ -37,6 +37,11 @@ function stopped(limit) {
   return Object.assign(error, { stopped: true });
 }
 
+function notStarted(reason) {
+  const why = reason.replace(/\.$/, "");
+  return new Error(`Python could not start in this browser: ${why}.`);
+}
+
 function launch(pack) {
   const waiting = new Map();
   let last = 0;
@@ -48,7 +53,7 @@ function launch(pack) {
       clearTimeout(timer);
       worker?.terminate();
       if (engine === starting) engine = null;
-      reject(new Error(`Python could not start in this browser: ${reason}.`));
+      reject(notStarted(reason));
     };
     const timer = setTimeout(() => fail("no answer after two minutes"), PATIENCE);
     let worker;
@@ -79,12 +84,12 @@ function launch(pack) {
       waiting.clear();
     };
     worker.onmessage = ({ data }) => {
-      const { id, result, error, failed, up, percent, runs, broken } = data;
+      const { id, result, error, failed, missing, up, percent, runs, broken } = data;
       if (percent !== undefined) {
         starting.percent = percent;
         return;
       }
-      if (failed) return fail(failed.replace(/\.$/, ""));
+      if (failed) return fail(failed);
       if (up) {
         clearTimeout(timer);
         starting.up = true;
@@ -100,7 +105,8 @@ function launch(pack) {
       const { answer, refuse } = asked;
       clearTimeout(asked.timer);
       waiting.delete(id);
-      if (error === undefined) answer(result);
+      if (missing) refuse(notStarted(missing));
+      else if (error === undefined) answer(result);
       else refuse(new Error(error));
     };
   });

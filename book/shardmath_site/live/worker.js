@@ -2,8 +2,9 @@
 // {id, result}, or {id, error} with the last line of what Python said. Before that come
 // {percent} as files arrive, and {up: true} or {failed: reason}. With `pack` in it, the
 // modules of that pack are brought first: those of a figure, or of a chapter's questions
-// ("ch05"). One that the worker is named after comes early. What is `limited` is told
-// when it begins to run, {id, runs: true}: whoever asked stops the worker if it must.
+// ("ch05"); where they do not come, {id, missing: reason}. One that the worker is named
+// after comes early. What is `limited` is told when it begins to run, {id, runs: true}:
+// whoever asked stops the worker if it must.
 
 import { LOCK, PYTHON, SIZES } from "./runtime.js";
 import { prepare, unpack, unzipped } from "./unpack.mjs";
@@ -135,9 +136,10 @@ onmessage = async ({ data: { id, module, function: name, kwargs, pack, limited }
     postMessage({ id, result: JSON.parse(result) });
   } catch (error) {
     const last = String(error.message).trim().split("\n").pop();
+    if (!isAsked) return postMessage({ id, missing: last });
     // Python raises errors of its own. Another comes from what it runs on: too deep a
     // stack, an exit. It answers nothing that makes sense after that.
-    const broken = isAsked && error.constructor.name !== "PythonError";
+    const broken = error.constructor.name !== "PythonError";
     postMessage({ id, error: last.replace(/^\w+: /, ""), broken });
   }
 };
