@@ -27,6 +27,7 @@ OTHERS = (*HUES, INK)
 LABEL_HEIGHT = 0.085  # of the height of the axes
 BESIDE = 100  # units: a longer name stands over its line, not beside it
 POINTS = 72  # an inch, and matplotlib's unit of an SVG
+ID = re.compile(r'(?<=[#"])[mp][0-9a-f]{10}(?=[")])')  # of a marker or a clip path
 
 STYLE = {
     "axes.edgecolor": INK,
@@ -96,20 +97,30 @@ def themed(drawn: str, title: str, desc: str) -> str:
         for child in list(parent):
             if child is ground or child.tag in ("metadata", "style"):
                 parent.remove(child)
-    used = set(re.findall(r"#([\w-]+)", plain))
-    salt = hashlib.sha256(plain.encode()).hexdigest()[:6]
+    ids = set(ID.findall(plain))
     for node in root.iter():
         node.text, node.tail = (node.text or "").strip(), None
-        if (name := node.attrib.pop("id", None)) in used:
-            node.set("id", f"{name}{salt}")
+        if (name := node.attrib.pop("id", None)) in ids:
+            node.set("id", name)
         for key, value in node.attrib.items():
-            node.set(key, _themed(key, value, salt))
-    parts = (ElementTree.tostring(part, "unicode") for part in root)
-    return framed(title, desc, parts, width, height)
+            node.set(key, _themed(key, value))
+    body = "".join(ElementTree.tostring(part, "unicode") for part in root)
+    return framed(title, desc, [_renamed(body)], width, height)
 
 
-def _themed(key: str, value: str, salt: str) -> str:
-    """One attribute: a place rounded, a colour named, a reference salted."""
+def _renamed(body: str) -> str:
+    """With ids that depend on what is drawn, to a tenth, and on nothing else.
+
+    matplotlib's own are hashes of floats whose last digit differs between processors.
+    """
+    order = {name: n for n, name in enumerate(dict.fromkeys(ID.findall(body)))}
+    counted = ID.sub(lambda m: str(order[m[0]]), body)
+    salt = hashlib.sha256(counted.encode()).hexdigest()[:8]
+    return ID.sub(lambda m: f"p{salt}-{order[m[0]]}", body)
+
+
+def _themed(key: str, value: str) -> str:
+    """One attribute: a place rounded, a colour named."""
     if key in ("d", "x", "y", "points", "transform", "width", "height"):
         rounded = re.sub(
             r"-?\d+\.\d+(e-?\d+)?", lambda m: number(float(m.group())), value
@@ -120,7 +131,7 @@ def _themed(key: str, value: str, salt: str) -> str:
         value += f"; stroke: {PAPER}; stroke-width: 3; paint-order: stroke"
     for colour, name in NAMED.items():
         value = value.replace(colour, name)
-    return re.sub(r"(?<=#)([mp]\w{10})", rf"\g<1>{salt}", value)
+    return value
 
 
 def _logarithmic(axis, unit: str, fine: bool = False) -> None:
