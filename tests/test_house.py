@@ -32,6 +32,7 @@ transformer
 roofline waves systolic causal_ring
 estimate
 chips
+records
 facts
 drawing
 tables guess

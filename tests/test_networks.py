@@ -542,7 +542,11 @@ NODE = NVLinkDomain(chips.H100)
         (lambda: NVLinkDomain(chips.MI300X), r"MI300X.*NVIDIA"),
         (lambda: NVLinkDomain(chips.A100_80GB, reduces=True), r"A100.*Hopper"),
         (lambda: nvswitch("NVSwich 3"), r"no NVSw.*'NVSwich 3'; nearest: NVSwitch 3"),
-        (lambda: nvswitch("torus"), r"'torus'; nearest: NVSwitch 2, .*NVLink 6 Switch"),
+        (
+            lambda: nvswitch("torus"),
+            r"'torus', nor nearly so; known: NVSwitch 2, .*NVLink 6 Switch",
+        ),
+        (lambda: nvswitch("nvswitch"), "could be NVSwitch 2, .*4: say which"),
         (lambda: nvswitch(chips.V100), r"V100: no source states 'nvlink'"),
         (lambda: nvswitch("NVLink 6 Switch").ports, r"NVLink 6 Switch: no .*'ports'"),
         (lambda: Cluster(NODE, (2, 4, 32)), r"latency of a core"),

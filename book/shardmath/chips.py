@@ -8,14 +8,14 @@ absent, and asking for it raises a ``ValueError`` that says so.
 (197000000000000.0, 'TPU v6e (Trillium)', 3350000000000.0)
 """
 
-import difflib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 
 from .facts import VOCABULARY, Fact, Source, Unpublished, recorded, term
+from .records import HasFacts, named, plain
 from .units import bytes_per_value, positive, show
 
 CORES = {  # what each maker calls them
@@ -39,7 +39,7 @@ class ByPrecision(dict[str, float]):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Chip:
+class Chip(HasFacts):
     """One accelerator. Rates are per chip, dense, in base units; links are one-way.
 
     `facts` holds every value by name ("hbm_bytes", "flops.bf16"), and each that has no
@@ -58,20 +58,6 @@ class Chip:
     facts: Mapping[str, Fact]
     onchip: str = ""
     aliases: tuple[str, ...] = ()
-
-    def fact(self, name: str) -> Fact:
-        """The value called `name` with its source, note and disagreements.
-
-        Raises:
-            Unpublished: a ValueError; no source states it. Lists what is published.
-
-        >>> TPU_V5E.fact("hbm_bandwidth").source.key
-        'gcp_v5e'
-        """
-        if name not in self.facts:
-            known = ", ".join(self.facts)
-            raise Unpublished(f"{self.name}: no source states {name!r}; known: {known}")
-        return self.facts[name]
 
     @property
     def flops(self) -> ByPrecision:
@@ -177,20 +163,9 @@ def find(name: str) -> Chip:
     Traceback (most recent call last):
     ValueError: chip 'v5' could be TPU v5e, TPU v5p: say which
     """
-    key = _key(name)
-    begun = [chip for k, chip in _BY_KEY.items() if key and k.startswith(key)]
-    if key in _BY_KEY or len(set(begun)) == 1:
-        return _BY_KEY.get(key) or begun[0]
-    if begun:
-        raise ValueError(f"chip {name!r} could be {_names(begun)}: say which")
-    near = difflib.get_close_matches(key, _BY_KEY, n=5, cutoff=0.6)
-    if near:
-        chips = _names(_BY_KEY[k] for k in near)
-        raise ValueError(f"no chip is called {name!r}; nearest: {chips}")
-    some = _names((TPU_V5E, H100, MI300X, TRAINIUM2))
-    raise ValueError(
-        f"no chip is called {name!r}, nor nearly so; chips.ALL has {len(ALL)}, "
-        f"such as {some}"
+    some = ", ".join(chip.name for chip in (TPU_V5E, H100, MI300X, TRAINIUM2))
+    return named(
+        "chip", name, _BY_KEY, f"chips.ALL has {len(ALL)}, such as {some}", _key
     )
 
 
@@ -218,14 +193,10 @@ def measured(name: str, flops: Mapping[str, float], hbm_bandwidth: float) -> Chi
 
 
 def _key(name: str) -> str:
-    """`name` in lower case, without punctuation and the words that say nothing."""
-    bare = re.sub(r"[^a-z0-9]", "", str(name).casefold())
-    bare = re.sub(r"^(google|cloud|nvidia|tesla|amd|instinct|intel|aws)+", "", bare)
+    """What is left of `name` without the words that say nothing."""
+    maker = r"^(google|cloud|nvidia|tesla|amd|instinct|intel|aws)+"
+    bare = re.sub(maker, "", plain(name))
     return re.sub(r"^tpu(?=.)", "", bare)
-
-
-def _names(chips: Iterable[Chip]) -> str:
-    return ", ".join(dict.fromkeys(chip.name for chip in chips))
 
 
 def _read() -> tuple[dict[str, Source], tuple[Chip, ...]]:

@@ -4,13 +4,12 @@
 (2.8e-06, 'book')
 """
 
-import difflib
-import re
 import tomllib
 from importlib.resources import files
 
 from ..chips import SOURCES, Chip
 from ..facts import Fact, Source, Unpublished, recorded
+from ..records import named, plain
 from .switches import NVSwitch
 
 
@@ -21,8 +20,8 @@ def nvswitch(of: str | Chip) -> NVSwitch:
     speaks its generation of NVLink.
 
     Raises:
-        ValueError: no NVSwitch is called so; lists those near it. Or the chip has no
-            NVLink, or one of a generation whose switch has no record.
+        ValueError: no NVSwitch is called so, or several begin so; lists those near.
+            Or the chip has no NVLink, or one whose switch has no record.
 
     >>> from shardmath.chips import A100_80GB, B200
     >>> nvswitch(B200).ports, nvswitch(A100_80GB).adds
@@ -37,17 +36,8 @@ NVSwitch 2, NVLink 6 Switch
             if switch.nvlink == of.nvlink:
                 return switch
         raise Unpublished(f"{of.name}: no record of the switches of NVLink {of.nvlink}")
-    key = _key(of)
-    if key in _BY_KEY:
-        return _BY_KEY[key]
-    near = difflib.get_close_matches(key, _BY_KEY, n=5, cutoff=0.6)
-    near = [_BY_KEY[k] for k in near] or NVSWITCHES
-    names = ", ".join(dict.fromkeys(switch.name for switch in near))
-    raise ValueError(f"no NVSwitch is called {of!r}; nearest: {names}")
-
-
-def _key(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", str(name).casefold())
+    some = ", ".join(switch.name for switch in NVSWITCHES)
+    return named("NVSwitch", of, _BY_KEY, f"known: {some}")
 
 
 def _read() -> tuple[dict[str, Fact], dict[str, dict[str, Fact]], tuple[NVSwitch, ...]]:
@@ -74,4 +64,4 @@ def _read() -> tuple[dict[str, Fact], dict[str, dict[str, Fact]], tuple[NVSwitch
 
 
 LATENCY, GRIDS, NVSWITCHES = _read()
-_BY_KEY = {_key(k): s for s in NVSWITCHES for k in (s.id, s.name, *s.aliases)}
+_BY_KEY = {plain(k): s for s in NVSWITCHES for k in (s.id, s.name, *s.aliases)}

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..facts import Fact, Term, Unpublished
+from ..facts import Fact, Term
+from ..records import HasFacts
 from ..units import show
 
 TERMS = {
@@ -14,7 +15,7 @@ TERMS = {
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class NVSwitch:
+class NVSwitch(HasFacts):
     """One generation of NVSwitch, a single chip of it.
 
         port_bandwidth = bandwidth / ports
@@ -36,17 +37,6 @@ class NVSwitch:
     nvlink: int
     facts: Mapping[str, Fact]
     aliases: tuple[str, ...] = ()
-
-    def fact(self, name: str) -> Fact:
-        """The value called `name` with its source, note and disagreements.
-
-        Raises:
-            Unpublished: a ValueError; no source states it. Lists what is stated.
-        """
-        if name not in self.facts:
-            known = ", ".join(self.facts)
-            raise Unpublished(f"{self.name}: no source states {name!r}; known: {known}")
-        return self.facts[name]
 
     @property
     def ports(self) -> int:

@@ -4,12 +4,11 @@
 (8030261248, 80)
 """
 
-import difflib
-import re
 import tomllib
 from importlib.resources import files
 
-from ..facts import Fact, Source
+from ..facts import Fact, Source, recorded
+from ..records import named, plain
 from .model import Experts, Latent, Model
 
 
@@ -26,23 +25,8 @@ def model(name: str) -> Model:
     ValueError: model 'llama 3' could be Llama 3.1 8B, Llama 3.1 70B, Llama 3.1 405B: \
 say which
     """
-    key = _key(name)
-    begun = [found for k, found in _BY_KEY.items() if key and k.startswith(key)]
-    if key in _BY_KEY:
-        return _BY_KEY[key]
-    names = ", ".join(dict.fromkeys(found.name for found in begun))
-    if begun and "," not in names:
-        return begun[0]
-    if begun:
-        raise ValueError(f"model {name!r} could be {names}: say which")
-    near = difflib.get_close_matches(key, _BY_KEY, n=5, cutoff=0.5)
-    near = [_BY_KEY[k] for k in near] or ALL
-    names = ", ".join(dict.fromkeys(found.name for found in near))
-    raise ValueError(f"no model is called {name!r}; nearest: {names}")
-
-
-def _key(name: str) -> str:
-    return re.sub(r"[^a-z0-9]", "", str(name).casefold())
+    some = ", ".join(one.name for one in ALL)
+    return named("model", name, _BY_KEY, f"known: {some}")
 
 
 def _read() -> tuple[dict[str, Source], dict[str, Model], dict[str, Model]]:
@@ -50,15 +34,11 @@ def _read() -> tuple[dict[str, Source], dict[str, Model], dict[str, Model]]:
     rows = tomllib.loads(files(__package__).joinpath("models.toml").read_text("utf-8"))
     sources = {key: Source(key, **row) for key, row in rows.pop("sources").items()}
 
-    def fact(value, source, note="", disagrees=()) -> Fact:
-        others = tuple((v, sources[key]) for v, key in disagrees)
-        return Fact(value, sources[source], note, others)
-
     def facts(entries: dict) -> dict[str, Fact]:
         found = {}
         for name, entry in entries.items():
             if "value" in entry:
-                found[name] = fact(**entry)
+                found[name] = recorded(sources, **entry)
             else:  # by convention
                 found |= {f"{name}.{k}": one for k, one in facts(entry).items()}
         return found
@@ -72,8 +52,8 @@ def _read() -> tuple[dict[str, Source], dict[str, Model], dict[str, Model]]:
             if part in row:
                 row[part] = kind(**row[part])
         models[key] = Model(**row)
-        for named in (key, row["name"], *aliases):
-            by_key[_key(named)] = models[key]
+        for called in (key, row["name"], *aliases):
+            by_key[plain(called)] = models[key]
     return sources, models, by_key
 
 

@@ -1,0 +1,80 @@
+"""Records: things that have a name and stated facts, and how one is found by name."""
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from .facts import Fact, Unpublished
+
+Named = TypeVar("Named")  # any record with a `name`
+
+
+class HasFacts:
+    """What states facts by name: `facts`, under the `name` of whatever states them."""
+
+    name: str
+    facts: Mapping[str, Fact]
+
+    def fact(self, name: str) -> Fact:
+        """The value called `name` with its source, note and disagreements.
+
+        Raises:
+            Unpublished: a ValueError; no source states it. Lists what is stated.
+
+        >>> from shardmath.chips import TPU_V5E
+        >>> TPU_V5E.fact("hbm_bandwidth").source.key
+        'gcp_v5e'
+        """
+        if name not in self.facts:
+            known = ", ".join(self.facts)
+            raise Unpublished(f"{self.name}: no source states {name!r}; known: {known}")
+        return self.facts[name]
+
+
+def plain(name: str) -> str:
+    """What is left of a name when case, spaces and punctuation do not matter.
+
+    >>> plain("Llama-3.1 8B")
+    'llama318b'
+    """
+    return re.sub(r"[^a-z0-9]", "", str(name).casefold())
+
+
+def named(
+    kind: str,
+    name: str,
+    by_key: Mapping[str, Named],
+    some: str,
+    bare: Callable[[str], str] = plain,
+) -> Named:
+    """The record that `name` means; the beginning of one alone will do.
+
+    Args:
+        kind: what it is one of, for the message: "chip".
+        name: as somebody wrote it.
+        by_key: all records, by each name that they have, as `bare` leaves it.
+        some: what the message says where no name is near.
+        bare: the part of a name that matters.
+
+    Raises:
+        ValueError: no record is called so, or several begin so; lists at most five
+            that are near.
+    """
+    asked = bare(name)
+    if asked in by_key:
+        return by_key[asked]
+    begun = _by_name(by_key[k] for k in by_key if asked and k.startswith(asked))
+    if len(begun) == 1:
+        return next(iter(begun.values()))
+    if begun:
+        raise ValueError(f"{kind} {name!r} could be {', '.join(begun)}: say which")
+    near = difflib.get_close_matches(asked, by_key, n=5, cutoff=0.6)
+    if near:
+        nearest = ", ".join(_by_name(by_key[k] for k in near))
+        raise ValueError(f"no {kind} is called {name!r}; nearest: {nearest}")
+    raise ValueError(f"no {kind} is called {name!r}, nor nearly so; {some}")
+
+
+def _by_name(records: Iterable[Named]) -> dict[str, Named]:
+    return {record.name: record for record in records}
