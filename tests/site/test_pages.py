@@ -53,6 +53,8 @@ ONCE = """axe.configure({ rules: [
     { id: "color-contrast", selector: "[data-contrast]" }] })"""
 HEADER = """document.querySelector(".bd-header-article")
     ?.style.setProperty("position", "static", "important")"""
+# Hidden from those whom axe speaks for, and a quarter of its work in a chapter.
+BARE = "document.querySelectorAll('.katex-html').forEach((e) => e.replaceChildren())"
 OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
 
 
@@ -100,6 +102,7 @@ def test_accessible_and_fits_a_phone(new_page, site, site_url, name):
     show(page, 390, "light")
     page.wait_for_timeout(200)  # the theme looks once more which boxes scroll
     assert page.evaluate(OVERFLOW) <= 0
+    page.evaluate(BARE)
     assert not complaints(page)
 
 
