@@ -27,7 +27,7 @@ from shardmath.sharding import plan as plan_module
 from shardmath.sharding.changes import Change, placements
 from shardmath.sharding.layout import ShardedArray
 from shardmath.sharding.notation import parse, subscript
-from shardmath.sharding.plan import Plan, splits, stays
+from shardmath.sharding.plan import Plan, splits
 from shardmath.sharding.prices import Prices
 from shardmath.sharding.routes import routes
 
@@ -208,8 +208,8 @@ def test_all_plans_give_the_product(data):
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_a_plan_alone_is_the_plan_among_all_others(data):
-    """`case_plan` leaves out of its search the axes that stay: same bytes and FLOPs,
-    and right values."""
+    """`case_plan` looks at few places for each axis: same bytes and FLOPs, and right
+    values."""
     mesh = data.draw(st.sampled_from([XY, XYZ]))
     matmuls = [("IJ", "JK", "IK"), ("EIJ", "EJK", "EIK"), ("IJL", "JLK", "KI")]
     dims = zip("ABC", data.draw(st.sampled_from(matmuls)), strict=True)
@@ -235,7 +235,6 @@ def test_an_axis_that_could_stay_helps_others_to_move(text):
     mesh = {"X": 4 if "I_XZ" in text else 2, "Y": 2, "Z": 4 if "I_YX" in text else 2}
     sizes = {"E": 8} if "E" in text else {}
     op = sharding.contract(text, mesh, I=16, J=8, K=24, **sizes)
-    assert stays(op.a, op.b, op.c)
     assert sharding.case_plan(op.a, op.b, op.c).sent == op.plan.sent
 
 

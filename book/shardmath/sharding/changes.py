@@ -130,7 +130,7 @@ def pairs(found: Swaps, sizes: Mapping[str, int]) -> Pairs:
     return _pairs(found, tuple(sizes.items()))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def _pairs(found: Swaps, mesh: tuple[tuple[str, int], ...]) -> Pairs:
     sizes = dict(mesh)
     axes = axes_of_swaps(found, sizes)

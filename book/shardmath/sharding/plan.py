@@ -193,47 +193,14 @@ class Split:
 
 
 def named_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Plan | None:
-    """The first of `candidates`, without the search for others.
-
-    Axes that stay where they are in any case take no part in the search.
-    """
-    still = stays(a, b, c)
-    less = _searched(*(without(x, still) for x in (a, b, c)))
-    found = min(less, key=_bytes_first, default=None)
-    if not still or found is None:
-        return found
-    if any(_detours(x, plan) for plan in less for x in (a, b, c)):
-        return min(_searched(a, b, c), key=_bytes_first)
-    whole = with_axes(found, (a, b, c), still)
-    # What is added up last could be added up in parts, where the result is gathered
-    # behind it or lies in copies.
-    summed = len(whole.after) > len(found.after)
-    gathers = any(step.op != "reduce_scatter" for step in found.after)
-    copies = {*named_axes((a, b, c))} - {*still, *c.axes}
-    if summed and (gathers or copies):
-        return min(_searched(a, b, c), key=_bytes_first)
-    return whole
-
-
-def _searched(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> list[Plan]:
+    """The first of `candidates`, without the search for others."""
     axes = named_axes((a, b, c))
-    return [
+    found = (
         plan
         for split in splits_by_case(a, b, c)
         for plan in direct(a, b, c, split, axes)
-    ]
-
-
-def _detours(x: ShardedArray, plan: Plan) -> bool:
-    """Whether what moves of `x` is more than what the devices lack.
-
-    AllGathers, and an AllToAll alone, bring that and no more. A permute, or an AllToAll
-    among others, may bring more: then axes that could stay may be of use, by copies
-    that move a part each, or by another order.
-    """
-    steps = (*plan.before, *plan.after)
-    ops = [s.op for s in steps if (s.before.name, s.before.dims) == (x.name, x.dims)]
-    return "permute" in ops or ("all_to_all" in ops and len(ops) > 1)
+    )
+    return min(found, key=_bytes_first, default=None)
 
 
 def splits_by_case(
@@ -286,84 +253,6 @@ def direct(
             c.moved(*split.c),
             way(c, split.c, axes, backwards=True),
         )
-
-
-def stays(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Names:
-    """Axes of a matmul that no plan by case moves.
-
-    Each splits one dimension, the same of every array that has it: one of the result,
-    and nothing has to be known of it; or one that is summed over, so that its terms are
-    left to be added up. Wherever it stands, the same axes stand before it.
-    """
-    arrays, found = (a, b, c), []
-    at = [
-        {axis: dim for dim, axes in zip(x.dims, x.placed, strict=True) for axis in axes}
-        for x in arrays
-    ]
-    for axis in named_axes(arrays):
-        dims = {where[axis] for where in at if axis in where}
-        if len(dims) != 1 or axis in a.unreduced + b.unreduced:
-            continue
-        (dim,) = dims
-        has = [dim in x.dims for x in arrays]
-        if [axis in where for where in at] == has and sum(has) > 1:
-            found.append(axis)
-
-    def leads(axis: str) -> bool:
-        """Do the same axes come before it, wherever it is?"""
-        rows = [axes for x in arrays for axes in x.placed if axis in axes]
-        return len({row[: row.index(axis)] for row in rows}) == 1
-
-    return tuple(filter(leads, found))
-
-
-def without(x: ShardedArray, still: Names) -> ShardedArray:
-    """One device's part of `x` along the axes `still`, on the mesh of the others."""
-    ways = [x.ways([axis for axis in axes if axis in still]) for axes in x.placed]
-    return replace(
-        x,
-        sizes=tuple(size // n for size, n in zip(x.sizes, ways, strict=True)),
-        placed=tuple(tuple(a for a in axes if a not in still) for axes in x.placed),
-        unreduced=tuple(axis for axis in x.unreduced if axis not in still),
-    )
-
-
-def with_axes(
-    plan: Plan, whole: tuple[ShardedArray, ShardedArray, ShardedArray], still: Names
-) -> Plan:
-    """`plan` with the axes that were taken out, and the sums along them."""
-    a, b, c = whole
-    terms = tuple(axis for axis in still if axis not in c.axes and axis in a.axes)
-
-    def put(x: ShardedArray, of: ShardedArray, sums: Names = ()) -> ShardedArray:
-        placed = []
-        for axes, full in zip(x.placed, of.placed, strict=True):
-            row = list(axes)
-            for n, axis in enumerate(full):
-                if axis in still:  # behind what stands before it
-                    ahead = [row.index(one) for one in full[:n] if one in row]
-                    row.insert(max(ahead, default=-1) + 1, axis)
-            placed.append(tuple(row))
-        return of.moved(tuple(placed), _in_order(of, {*x.unreduced, *sums}))
-
-    def step(one: Change, of: ShardedArray, sums: Names = ()) -> Change:
-        ends = (put(x, of, sums) for x in (one.before, one.after))
-        return Change(*ends, one.op, one.axes)
-
-    def operand(one: Change) -> ShardedArray:
-        ours = one.before.name, one.before.dims
-        return a if ours == (a.name, a.dims) else b
-
-    first = tuple(step(one, operand(one)) for one in plan.before)
-    product = put(plan.c, c, terms)
-    after = tuple(step(one, c, terms) for one in plan.after)
-    added = tuple(axis for axis in terms if axis not in c.unreduced)
-    if added:
-        here = after[-1].after if after else product
-        left = tuple(axis for axis in here.unreduced if axis not in added)
-        there = here.moved(here.placed, left)
-        after += (Change(here, there, "all_reduce", added),)
-    return Plan(first, put(plan.a, a), put(plan.b, b), product, after)
 
 
 def candidates(
