@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from trees import let_through, trees
 
 from shardmath import chips
+from shardmath.collectives import all_reduce
+from shardmath.mesh import Mesh
 from shardmath.networks import (
     LATENCY,
     NVSWITCHES,
@@ -265,6 +267,13 @@ def test_published_bisection_of_a_v3_pod_needs_100_gigabytes_a_link():
     assert Torus(chips.TPU_V3, (32, 32)).bisection == pytest.approx(0.7 * printed)
 
 
+def test_published_bisection_of_a_v4_pod_is_less_than_its_links_make():
+    """The note says by how much: 512 links of 50 GB/s; the page has 24 TB/s."""
+    assert Torus(chips.TPU_V4, (16, 16, 16)).bisection == 512 * 50e9 == 25.6e12
+    assert "512 links x 50 GB/s" in chips.TPU_V4.fact("domain_bisection").note
+    assert "25.6 TB/s" in chips.TPU_V4.fact("domain_bisection").note
+
+
 def test_published_hosts_of_whole_pods():
     """How to Scale Your Model, ch. 2, question 2: 32 and 2,240 hosts."""
     assert Torus(chips.TPU_V5E, (16, 16)).hosts == 32
@@ -416,23 +425,36 @@ def test_a_port_of_an_nvswitch_is_one_link_of_the_gpus_that_it_joins(switch):
 
 
 @EACH_SWITCH
-def test_the_printed_total_of_an_nvswitch_is_both_directions(switch):
+def test_the_total_of_an_nvswitch_is_what_was_printed_one_way(switch):
     """As the note has it; NVIDIA's 14.4 TB/s and 144 ports are of a tray of two."""
     fact = switch.fact("bandwidth")
-    printed = re.match(r"printed as ([\d.]+) TB/s(?: for a tray of (\w+))?", fact.note)
-    each = {None: 1, "four": 4}[printed[2]]
-    assert float(printed[1]) * 1e12 / 2 / each == fact.value
+    said = (
+        r"printed as ([\d.]+) (GB|TB|Tb)/s( for a tray of four)?[,;] (both )?direction"
+    )
+    printed, unit, tray, both = re.match(said, fact.note).groups()
+    rate = float(printed) * {"GB": 1e9, "TB": 1e12, "Tb": 1e12 / 8}[unit]
+    assert rate / (4 if tray else 1) / (2 if both else 1) == pytest.approx(fact.value)
     assert switch.nvlink != 5 or (2 * switch.ports, 4 * fact.value) == (144, 14.4e12)
+
+
+def test_another_total_of_nvswitch_3_is_above_its_links_as_its_note_says():
+    """13.6 Tb/s of the white paper, 1.7 TB/s, against 64 links of 25 GB/s."""
+    fact = nvswitch("NVSwitch 3").fact("bandwidth")
+    assert fact.said("h100_wp") == 13.6e12 / 8
+    assert fact.said("h100_wp") / (64 * 25e9) == pytest.approx(1.06, abs=0.005)
+    assert "13.6 Tb/s, direction not stated, 6 % above" in fact.note
 
 
 @pytest.mark.parametrize(
     ("chip", "links"),
     [  # NVIDIA Fabric Manager user guide: links from one GPU to each switch
+        (chips.V100, (1,) * 6 + (0,) * 6),  # those of its board
         (chips.A100_40GB, (2, 2, 2, 2, 2, 2)),
         (chips.A100_80GB, (2, 2, 2, 2, 2, 2)),
         (chips.H100, (4, 4, 5, 5)),
         (chips.H200, (4, 4, 5, 5)),
         (chips.B200, (9, 9)),
+        (chips.B300, (9, 9)),
         (chips.GB200, (1,) * 18),
     ],
 )
@@ -444,8 +466,17 @@ def test_the_links_of_the_gpus_are_ports_of_the_switches(chip, links):
     assert max(links) * node.chips <= node.nvswitch.ports
     assert node.ports_taken == sum(links) * node.chips
     assert node.ports == len(links) * node.nvswitch.ports
-    left = {"A100 40GB": 120, "A100 80GB": 120, "H100": 112, "H200": 112}
+    left = {"V100": 120, "H100": 112, "H200": 112}
+    left |= {"A100 40GB": 120, "A100 80GB": 120}
     assert node.ports - node.ports_taken == left.get(chip.name, 0)
+
+
+def test_the_boards_of_a_dgx_2_are_joined_as_widely_as_their_gpus_send():
+    """NVIDIA Fabric Manager user guide: 8 links from each switch to the other board."""
+    node, switch = NVLinkDomain(chips.V100), nvswitch("NVSwitch 1")
+    assert 6 * 8 * switch.port_bandwidth == node.bisection
+    assert switch.ports >= 8 + 8  # its GPUs, and the other board
+    assert node.ports - node.ports_taken - 12 * 8 == 12 * 2  # two of each are free
 
 
 @pytest.mark.parametrize("chip", [c for c in chips.ALL if "domain_total" in c.facts])
@@ -456,8 +487,37 @@ def test_the_printed_total_of_a_domain_is_that_of_its_gpus_both_ways(chip):
     assert node.chips > 8 or node.total("NVLink") == chip.domain_total
     taken = node.chips * chip.scale_up_bandwidth / node.nvswitch.bandwidth
     assert taken <= chip.switches  # what enters the switches is no more than they take
-    full = chip in (chips.B200, chips.GB200, chips.RUBIN)
-    assert (taken == chip.switches) == full  # since Blackwell no port is left
+    full = chip.year >= 2024  # since Blackwell no port is left
+    assert (taken == chip.switches) == full
+
+
+NODES = {  # GB/s as NVIDIA prints them for 8 GPUs: bisection, Reduce
+    "A100 40GB": (2400, 150),
+    "A100 80GB": (2400, 150),
+    "H100": (3600, 450),
+}
+
+
+def test_printed_bisections_and_reductions_of_nodes_have_their_record():
+    stated = [c for c in chips.ALL if "domain_reduce" in c.facts]
+    assert {c.name for c in stated} == {*NODES}
+    assert all("domain_allreduce" not in c.facts for c in stated)  # all links of a pod
+    for name in NODES:
+        assert chips.find(name).domain_reduce == NODES[name][1] * 1e9
+
+
+@pytest.mark.parametrize("chip", [*map(chips.find, NODES)], ids=lambda chip: chip.id)
+def test_printed_bisections_and_reductions_follow_from_the_node(chip):
+    """Bisection both ways. Reduce is an array over its time: V over the links where the
+    switch adds, 2 V where it does not; of that 8 GPUs need not send an eighth."""
+    bisection, reduction = (1e9 * printed for printed in NODES[chip.name])
+    adds = nvswitch(chip).adds
+    node, large = NVLinkDomain(chip, reduces=adds), 1e15
+    assert node.bisection_bidirectional == bisection
+    assert node.bisection == chip.domain_bisection
+    reached = large / all_reduce(large, Mesh(node, {"X": 8}), "X").seconds
+    assert reached == pytest.approx(reduction * (1 if adds else 8 / 7))
+    assert adds or f"{reached / 1e9:.0f}" in chip.fact("domain_reduce").note
 
 
 def test_every_gpu_in_a_domain_has_its_nvswitch_and_those_since_hopper_add():
@@ -544,10 +604,9 @@ NODE = NVLinkDomain(chips.H100)
         (lambda: nvswitch("NVSwich 3"), r"no NVSw.*'NVSwich 3'; nearest: NVSwitch 3"),
         (
             lambda: nvswitch("torus"),
-            r"'torus', nor nearly so; known: NVSwitch 2, .*NVLink 6 Switch",
+            r"'torus', nor nearly so; known: NVSwitch 1, .*NVLink 6 Switch",
         ),
-        (lambda: nvswitch("nvswitch"), "could be NVSwitch 2, .*4: say which"),
-        (lambda: nvswitch(chips.V100), r"V100: no source states 'nvlink'"),
+        (lambda: nvswitch("nvswitch"), "could be NVSwitch 1, .*4: say which"),
         (lambda: nvswitch("NVLink 6 Switch").ports, r"NVLink 6 Switch: no .*'ports'"),
         (lambda: Cluster(NODE, (2, 4, 32)), r"latency of a core"),
         (lambda: Cluster(NODE, ()), r"nodes = \(\).*1 to 3"),

@@ -152,10 +152,19 @@ VOCABULARY = {
         "Total of that network, one-way", "bytes/s", "all links, as printed for it"
     ),
     "domain_allreduce": Term(
-        "AllReduce bandwidth of that network", "bytes/s", "as printed for all of it"
+        "AllReduce bandwidth of that network, one-way",
+        "bytes/s",
+        "all links of a TPU pod, as printed for it",
+    ),
+    "domain_reduce": Term(
+        "AllReduce of one array in that network",
+        "bytes/s",
+        "the array over the time, as printed for it",
     ),
     "domain_bisection": Term(
-        "Bisection bandwidth of that network", "bytes/s", "as printed for all of it"
+        "Bisection bandwidth of that network, one-way",
+        "bytes/s",
+        "between its halves, as printed for it",
     ),
     "power": Term("Power", "W", "TDP or board power; a measured maximum says so"),
 }

@@ -29,7 +29,7 @@ def nvswitch(of: str | Chip) -> NVSwitch:
     >>> nvswitch("NVSwich 3")
     Traceback (most recent call last):
     ValueError: no NVSwitch is called 'NVSwich 3'; nearest: NVSwitch 3, NVSwitch 4, \
-NVSwitch 2, NVLink 6 Switch
+NVSwitch 2, NVSwitch 1
     """
     if isinstance(of, Chip):
         for switch in NVSWITCHES:
