@@ -436,6 +436,9 @@ def test_every_name_of_a_chip_finds_it(chip):
         ("H100 PCIe", r"^no chip is called 'H100 PCIe'; nearest: H100"),
         ("", r"^no chip is called '', nor nearly so; .* H100, MI300X, Trainium2$"),
         (None, r"^no chip is called None, nor nearly so"),
+        (["h100"], r"^no chip is called \['h100'\], nor nearly so"),
+        (b"h100", r"^no chip is called b'h100', nor nearly so"),
+        ("h100" * 2500, r"^no chip is called '(h100){19}h1…, nor nearly so"),
         ("rtx 4090", r"'rtx 4090', nor nearly so; chips.ALL has 30, such as TPU v5e, "),
     ],
 )

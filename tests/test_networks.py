@@ -4,6 +4,7 @@ import heapq
 import math
 import re
 from collections import Counter, defaultdict
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -607,6 +608,21 @@ NODE = NVLinkDomain(chips.H100)
             r"'torus', nor nearly so; known: NVSwitch 1, .*NVLink 6 Switch",
         ),
         (lambda: nvswitch("nvswitch"), "could be NVSwitch 1, .*4: say which"),
+        (
+            lambda: nvswitch(["NVSwitch 3"]),
+            r"called \['NVSwitch 3'\], nor .*known: NVS",
+        ),
+        (lambda: nvswitch(3), r"no NVSwitch is called 3, nor nearly so; known: NVS"),
+        (lambda: nvswitch("x" * 10_000), r"called 'x{78}…, nor nearly so; known: NVS"),
+        (
+            lambda: nvswitch(chips.MI300X),
+            r"^MI300X: must be an NVIDIA GPU to have NVLi",
+        ),
+        (lambda: nvswitch(chips.TPU_V5E), r"^TPU v5e: must be an NVIDIA GPU to have N"),
+        (
+            lambda: nvswitch(replace(chips.H100, facts={})),
+            r"H100: no source states 'nvlink'",
+        ),
         (lambda: nvswitch("NVLink 6 Switch").ports, r"NVLink 6 Switch: no .*'ports'"),
         (lambda: Cluster(NODE, (2, 4, 32)), r"latency of a core"),
         (lambda: Cluster(NODE, ()), r"nodes = \(\).*1 to 3"),

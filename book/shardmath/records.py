@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from .facts import Fact, Unpublished
+from .units import quoted
 
 Named = TypeVar("Named")  # any record with a `name`
 
@@ -43,7 +44,7 @@ def plain(name: str) -> str:
 
 def named(
     kind: str,
-    name: str,
+    name: object,
     by_key: Mapping[str, Named],
     some: str,
     bare: Callable[[str], str] = plain,
@@ -52,7 +53,7 @@ def named(
 
     Args:
         kind: what it is one of, for the message: "chip".
-        name: as somebody wrote it.
+        name: as somebody wrote it; what is no string names nothing.
         by_key: all records, by each name that they have, as `bare` leaves it.
         some: what the message says where no name is near.
         bare: the part of a name that matters.
@@ -61,19 +62,20 @@ def named(
         ValueError: no record is called so, or several begin so; lists at most five
             that are near.
     """
-    asked = bare(name)
+    asked = bare(name) if isinstance(name, str) else ""
     if asked in by_key:
         return by_key[asked]
+    given = quoted(name)
     begun = _by_name(by_key[k] for k in by_key if asked and k.startswith(asked))
     if len(begun) == 1:
         return next(iter(begun.values()))
     if begun:
-        raise ValueError(f"{kind} {name!r} could be {', '.join(begun)}: say which")
+        raise ValueError(f"{kind} {given} could be {', '.join(begun)}: say which")
     near = difflib.get_close_matches(asked, by_key, n=5, cutoff=0.6)
     if near:
         nearest = ", ".join(_by_name(by_key[k] for k in near))
-        raise ValueError(f"no {kind} is called {name!r}; nearest: {nearest}")
-    raise ValueError(f"no {kind} is called {name!r}, nor nearly so; {some}")
+        raise ValueError(f"no {kind} is called {given}; nearest: {nearest}")
+    raise ValueError(f"no {kind} is called {given}, nor nearly so; {some}")
 
 
 def _by_name(records: Iterable[Named]) -> dict[str, Named]:

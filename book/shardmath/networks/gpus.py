@@ -5,7 +5,7 @@ import math
 from ..chips import Chip
 from ..drawing.picture import Picture
 from ..units import positive, whole
-from .records import LATENCY, nvswitch
+from .records import LATENCY, must_have_nvlink, nvswitch
 from .switches import NVSwitch
 from .tree_figure import domains, tree
 from .wiring import Network, Switch
@@ -42,8 +42,7 @@ class NVLinkDomain(Network):
     ):
         if not isinstance(chip, Chip):
             raise ValueError(f"chip = {chip!r}: must be a Chip, such as chips.H100")
-        if chip.vendor != "NVIDIA":
-            raise ValueError(f"{chip.name}: must be an NVIDIA GPU to have NVLink")
+        must_have_nvlink(chip)
         most = chip.fact("domain").value
         gpus = most if gpus is None else whole(gpus=gpus)[0]
         if gpus > most:
@@ -80,7 +79,9 @@ class NVLinkDomain(Network):
 
     @property
     def ports_taken(self) -> int:
-        """Ports that its GPUs take: GPUs · links of one. Others lead out or are free.
+        """Ports that its GPUs take: GPUs · links of one.
+
+        Others are free, or lead to more switches.
 
         Raises:
             ValueError: no source states how many links the GPU has.

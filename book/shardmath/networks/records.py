@@ -10,6 +10,7 @@ from importlib.resources import files
 from ..chips import SOURCES, Chip
 from ..facts import Fact, Source, Unpublished, recorded
 from ..records import named, plain
+from ..tables import Absent
 from .switches import NVSwitch
 
 
@@ -32,12 +33,19 @@ def nvswitch(of: str | Chip) -> NVSwitch:
 NVSwitch 2, NVSwitch 1
     """
     if isinstance(of, Chip):
+        must_have_nvlink(of)
         for switch in NVSWITCHES:
             if switch.nvlink == of.nvlink:
                 return switch
         raise Unpublished(f"{of.name}: no record of the switches of NVLink {of.nvlink}")
     some = ", ".join(switch.name for switch in NVSWITCHES)
     return named("NVSwitch", of, _BY_KEY, f"known: {some}")
+
+
+def must_have_nvlink(chip: Chip) -> None:
+    """Raise unless `chip` is of the maker whose GPUs alone have NVLink."""
+    if chip.vendor != "NVIDIA":
+        raise Absent(f"{chip.name}: must be an NVIDIA GPU to have NVLink")
 
 
 def _read() -> tuple[dict[str, Fact], dict[str, dict[str, Fact]], tuple[NVSwitch, ...]]:
