@@ -45,9 +45,8 @@ def section(chip) -> nodes.section:
 
 def section_of(switch) -> nodes.section:
     """The section of an NVSwitch; the record of each chip that it joins leads there."""
-    [group] = hardware.switches()
     [found] = [
-        s for s in group.children if s.get("ids") == [switch.id.replace("_", "-")]
+        s for s in hardware.switches() if s["ids"] == [switch.id.replace("_", "-")]
     ]
     return found
 
@@ -100,6 +99,16 @@ def test_records_are_folded_under_their_vendor():
         assert isinstance(record.parent, hardware.fold)
         assert record.parent[0].astext() == chip.vendor
         assert record[1].astext() == f'</summary><div id="{record["ids"][0]}">'
+
+
+def test_records_of_switches_are_folded_once():
+    """One click shows a value; chips, which are many, lie under their vendor."""
+    found = hardware.switches()
+    assert [s.next_node(nodes.title).astext() for s in found] == [
+        switch.name for switch in NVSWITCHES
+    ]
+    for record in found:
+        assert [*record.findall(hardware.fold)] == [record]
 
 
 @EVERY_CHIP

@@ -3,8 +3,8 @@
 The page's Markdown says ``{hardware} overview`` (or ``records``, ``switches``,
 ``disagreements``, ``sources``); each word becomes HTML here, so nothing on the page can
 drift from the records. The overview sorts and filters by ``hardware.js`` and reads well
-without it. Vendors and records are folded; a link to one, or the browser's search,
-opens it.
+without it. Vendors and records are folded, chips under their vendor; a link to one, or
+the browser's search, opens it.
 """
 
 import math
@@ -165,8 +165,8 @@ def _record(chip: Chip) -> fold:
 
 
 def switches() -> list[nodes.Node]:
-    """A fold, and in it one for each generation of NVSwitch."""
-    return [_fold("nvswitch", "NVSwitch", "sm-vendor", map(_switch, NVSWITCHES))]
+    """A fold for each generation of NVSwitch."""
+    return [*map(_switch, NVSWITCHES)]
 
 
 def _switch(switch: NVSwitch) -> fold:

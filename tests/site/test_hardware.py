@@ -180,6 +180,14 @@ def test_a_gpu_leads_to_its_switch_and_the_switch_to_its_gpus(opened):
     expect(opened.get_by_role("heading", name="H800")).to_be_in_viewport()
 
 
+def test_one_click_shows_the_values_of_a_switch(opened):
+    assert opened.get_by_role("table", name="NVSwitch 1").count() == 0
+    opened.get_by_role("heading", name="NVSwitch 1").click()
+    ports = opened.get_by_role("table", name="NVSwitch 1").get_by_role("row").nth(1)
+    assert ports.locator("td").first.inner_text() == "18"
+    assert opened.locator("article details[open]").count() == 1
+
+
 def test_a_link_from_elsewhere_opens_the_record_without_scripts(new_page, site_url):
     page = new_page(scripts=False)
     page.goto(f"{site_url}{PAGE}#h100")
