@@ -26,6 +26,12 @@ def test_the_least_time_on_any_tree_is_the_bound_of_the_package():
     assert bound_by == {"NVLink", "leaf", "spine"}  # every way out is asked for
 
 
+def test_the_printed_total_of_a_task_is_that_of_the_record():
+    question, printed = QUESTIONS["04.18"], 2 * chips.B200.domain_total
+    assert f"{printed / 1e12:g} TB/s" in question.task
+    assert question.expected() == printed / 4
+
+
 def test_the_bisection_of_any_slice_is_that_of_the_package():
     question, draw = QUESTIONS["04.11"], random.Random(4)
     shapes = [((16, 16), 50e9), ((8, 16), 50e9), ((4, 8), 50e9)]

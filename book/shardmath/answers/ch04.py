@@ -263,6 +263,7 @@ UNIT = Number(
         ),
         slips.bits_for_bytes(8),
         slips.scaled("all four units", 4, "One unit is asked for, not all of them."),
+        slips.scaled("one node", 1 / 32, "One node sends that. A unit has 32."),
     ),
     hint="32 nodes, 8 cards a node, 400 Gb/s a card.",
     solution="""
@@ -303,6 +304,17 @@ CROSSING = Number(
             "NVLink alone",
             lambda right: 2 * REDUCED * 31 / 32 / chips.B200.scale_up_bandwidth,
             "That is the pace inside the nodes. Which level is slower?",
+        ),
+        Slip(
+            "one node alone",
+            lambda right: 2 * REDUCED * 7 / 8 / chips.B200.scale_up_bandwidth,
+            "Each node needs that by NVLink for its own sum. What crosses to the other "
+            "nodes, and over what?",
+        ),
+        slips.scaled(
+            "GPUs for nodes",
+            (7 / 8) / (3 / 4),
+            "7/8 is the share that crosses between eight GPUs. Between four nodes?",
         ),
         slips.scaled("one pass", 1 / 2, "That gathers or scatters. An AllReduce does?"),
         Slip(
@@ -349,9 +361,9 @@ SHARP = Number(
     title="How far busbw can exceed the wire",
     task="""
         **Given** an AllReduce over *six* H200 of one node, large, with switches that
-        add.
+        add. By (4.8) a GPU sends its array of $V$ bytes once, and no more.
 
-        **Wanted** the highest `busbw` that can be reported.
+        **Wanted** the highest `busbw` that (4.8) allows.
     """,
     given=stated(chips.H200, "scale_up_bandwidth"),
     stub="limit = ...",
@@ -382,6 +394,12 @@ SHARP = Number(
             "as NCCL does it",
             lambda right: right * 6 / 7,
             "NCCL's algorithm sends one part more. What if a GPU sends V and no more?",
+        ),
+        Slip(
+            "as NCCL does it, over eight",
+            lambda right: 7 / 4 * 8 / 9 * _h200(reduces=False),
+            "That is the limit of NCCL's algorithm on eight GPUs. Here six take part, "
+            "and each sends V and no more.",
         ),
     ),
     hint="busbw counts 2 V (n - 1)/n bytes; a GPU really sends V.",
@@ -959,6 +977,12 @@ GRADIENTS = Number(
             1 / 7,
             "Between the pods a GPU's share of the uplinks is a seventh of its card.",
         ),
+        Slip(
+            "taper forgotten, two digits",
+            lambda right: float(f"{right / 7:.1e}"),
+            "Between the pods a GPU's share of the uplinks is a seventh of its card. "
+            "And two digits are too few.",
+        ),
         slips.scaled("one pass", 1 / 2, "That gathers or scatters. An AllReduce does?"),
         slips.scaled(
             "own part counted",
@@ -1003,4 +1027,50 @@ GRADIENTS = Number(
         the gradients are a small part of the step, since the whole pod shares them.
     """,
     points=2,
+)
+
+TOTAL = Number(
+    id="04.18",
+    title="What a printed total says about a cut",
+    task="""
+        **Given** a DGX B200, whose page prints 14.4 TB/s of NVLink bandwidth for its 8
+        GPUs: all their links, both directions.
+
+        **Wanted** the bisection bandwidth of these GPUs, one-way.
+    """,
+    stub="cut = ...",
+    unit="bytes/s",
+    expected=lambda: NVLinkDomain(chips.B200).bisection,
+    slips=(
+        slips.scaled(
+            "the printed figure",
+            4,
+            "That adds up both directions, and the links of both halves.",
+        ),
+        slips.scaled(
+            "half of it",
+            2,
+            "That is one direction of all links, or both directions across the cut. "
+            "Whose links lead across it, one-way?",
+        ),
+        slips.scaled(
+            "an eighth",
+            1 / 2,
+            "That is one GPU, both directions. How many GPUs send across the cut?",
+        ),
+        slips.scaled(
+            "one GPU", 1 / 4, "One GPU sends that. How many are on one side of the cut?"
+        ),
+    ),
+    hint="Across the cut, one-way, goes what the GPUs on one side of it send.",
+    solution="""
+        Half for one direction. Half of that for the four GPUs on one side of the cut:
+        all that they send can go across.
+
+        ```python
+        cut = 14.4e12 / 2 / 2
+        ```
+
+        (4.2) gives as much: 900 GB/s a GPU, times 8 / 2.
+    """,
 )
