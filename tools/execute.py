@@ -55,6 +55,7 @@ def execute(notebook, folder: Path):
         fresh,
         timeout=300,
         kernel_name="python3",
+        extra_arguments=["--log-level=ERROR"],  # it warns of any TCP, local too
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": str(folder)}},
