@@ -98,6 +98,21 @@ class Run:
         return " × ".join(dict.fromkeys(kinds)) or "not published"
 
     @property
+    def layout(self) -> str:
+        """Its mesh in words, such as "data 4 × FSDP 64"; "" where nobody says.
+
+        >>> from shardmath.published import RUNS
+        >>> RUNS[0].layout
+        'FSDP 64'
+        """
+        sizes: dict[str, int] = {}
+        for axis, size in self.mesh.items():
+            kind = AXES[axis][0]
+            sizes[kind] = sizes.get(kind, 1) * size
+        shared = [f"{kind} {size}" for kind, size in sizes.items() if size > 1]
+        return " × ".join(shared)
+
+    @property
     def covered(self) -> bool:
         """Whether its mesh is published, so that there is a `strategy`."""
         return bool(self.mesh)
@@ -134,6 +149,14 @@ class Run:
         if not (self.flops_per_second and self.counts):
             raise Absent(f"{self}: what is published does not tell the time of a step")
         return self.tokens * self.counted / (self.chips * self.flops_per_second)
+
+    @property
+    def timed(self) -> bool:
+        """Whether the time of its step is known, and so how far its bound is off."""
+        try:
+            return self.seconds > 0
+        except Absent:
+            return False
 
     @property
     def counted(self) -> float:
