@@ -101,15 +101,17 @@ class Run:
     def layout(self) -> str:
         """Its mesh in words, such as "data 4 × FSDP 64"; "" where nobody says.
 
+        A name and its size stay on one line.
+
         >>> from shardmath.published import RUNS
-        >>> RUNS[0].layout
-        'FSDP 64'
+        >>> print(RUNS[1].layout.replace("\N{NO-BREAK SPACE}", " "))
+        data 2 × FSDP 64
         """
         sizes: dict[str, int] = {}
         for axis, size in self.mesh.items():
             kind = AXES[axis][0]
             sizes[kind] = sizes.get(kind, 1) * size
-        shared = [f"{kind} {size}" for kind, size in sizes.items() if size > 1]
+        shared = [f"{kind}\N{NO-BREAK SPACE}{size}" for kind, size in sizes.items() if size > 1]
         return " × ".join(shared)
 
     @property
