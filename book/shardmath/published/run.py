@@ -111,7 +111,11 @@ class Run:
         for axis, size in self.mesh.items():
             kind = AXES[axis][0]
             sizes[kind] = sizes.get(kind, 1) * size
-        shared = [f"{kind}\N{NO-BREAK SPACE}{size}" for kind, size in sizes.items() if size > 1]
+        shared = [
+            f"{kind}\N{NO-BREAK SPACE}{size}"
+            for kind, size in sizes.items()
+            if size > 1
+        ]
         return " × ".join(shared)
 
     @property
