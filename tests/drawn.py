@@ -29,10 +29,13 @@ def texts(panel: str) -> list[tuple[str, tuple[float, float, float, float]]]:
     """Every text, and the box that it needs."""
     found = []
     for node in elements(panel, "text"):
-        words, size = "".join(node.itertext()), float(node.get("font-size", FONT))
+        style = dict(re.findall(r"([\w-]+): ([^;]+)", node.get("style", "")))
+        style |= node.attrib  # ours are attributes, matplotlib's a style
+        words = "".join(node.itertext()).strip()
+        size = float(style.get("font-size", FONT))
         wide = text_width(words) * size / FONT
         x, y = float(node.get("x")), float(node.get("y"))
-        x -= {"middle": 0.5, "end": 1}.get(node.get("text-anchor"), 0) * wide
+        x -= {"middle": 0.5, "end": 1}.get(style.get("text-anchor"), 0) * wide
         found.append((words, (x, y - 0.72 * size, x + wide, y + 0.16 * size)))
     return found
 

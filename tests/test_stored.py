@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 
+import drawn
 import execute
 import nbformat
 import pytest
@@ -18,7 +19,9 @@ from shardmath.checks import HOLDS
 
 ROOT = Path(__file__).parent.parent
 CHAPTERS = sorted(ROOT.glob("chapters/*.ipynb"))
-NOTEBOOKS = CHAPTERS + sorted(ROOT.glob("exercises/*.ipynb"))
+PAGES = sorted(ROOT.glob("book/*.ipynb"))
+NOTEBOOKS = CHAPTERS + sorted(ROOT.glob("exercises/*.ipynb")) + PAGES
+MEASURED = 7  # units by which words may be narrower than reckoned
 PICTURE = "application/vnd.shardmath.picture+json"
 FORBIDDEN = {
     "an install command": r"^\s*[%!]\s*pip\b|^\s*!",
@@ -69,6 +72,18 @@ def test_pictures_say_what_they_show(path):
                 given = cell.metadata.get("mystnb", {}).get("image", {}).get("alt")
                 alt = given or re.search("<desc>(.*?)</desc>", picture["panels"][0])[1]
                 assert len(alt.split()) >= 12, cell.source
+
+
+@each_notebook
+def test_no_words_of_a_picture_are_cut_off(path):
+    """Where a long label of an axis leaves its panel, a reader misses the end of it."""
+    for cell in code_cells(path):
+        for output in cell.outputs:
+            for panel in output.get("data", {}).get(PICTURE, {}).get("panels", ()):
+                wide = float(re.search(r'viewBox="0 0 ([\d.]+)', panel)[1])
+                for said, (left, _, right, _) in drawn.texts(panel):
+                    inside = left >= -MEASURED and right <= wide + MEASURED
+                    assert inside, f"{said!r} from {left:.0f} to {right:.0f}"
 
 
 @each_notebook
