@@ -356,6 +356,18 @@ def test_axe_finds_nothing_in_the_open_drawer(tried):
     tried.set_viewport_size({"width": 1280, "height": 900})
 
 
+def test_keys_are_told_where_there_are_some(tried, browser, site_url):
+    """Not on a phone, which has none of them."""
+    assert tried.locator(".sm-prompt-keys").is_visible()
+    context = browser.new_context(has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(f"{site_url}book/notation.html")
+    page.locator(".sm-prompt-open").click()
+    page.get_by_text("Names last as long as this page").wait_for()
+    assert not page.locator(".sm-prompt-keys").is_visible()
+    context.close()
+
+
 def test_what_does_not_end_is_stopped_and_inputs_are_kept(browser, site_url):
     """Over pages; and where what the browser kept is damaged, it begins anew."""
     context = browser.new_context()

@@ -162,14 +162,19 @@ const drawer = make(
   form,
 );
 log.append(
-  make("p", {
-    className: "sm-prompt-hint",
-    textContent:
-      "The book’s package is imported: try chips.H100, or " +
-      "roofline.matmul(B=240, D=8192, F=8192, chip=chips.TPU_V5E). " +
-      "Enter runs, Shift+Enter begins a line, Tab completes a name, " +
-      "↑ brings back what was typed. Names last as long as this page.",
-  }),
+  make(
+    "p",
+    { className: "sm-prompt-hint" },
+    "The book’s package is imported: try chips.H100, or " +
+      "roofline.matmul(B=240, D=8192, F=8192, chip=chips.TPU_V5E). ",
+    make("span", {
+      className: "sm-prompt-keys", // not on a phone
+      textContent:
+        "Enter runs, Shift+Enter begins a line, Tab completes a name, " +
+        "↑ brings back what was typed. ",
+    }),
+    "Names last as long as this page.",
+  ),
 );
 
 const inputs = new Inputs();
