@@ -204,7 +204,19 @@ def test_what_is_needed_is_what_a_derived_step_computes(remat):
             remat=remat,
         )
         whole = sum(step.flops.values()) * run.chips / run.tokens
+        if run.model.parallel and remat == "full":  # a step does y again, for nothing
+            whole -= run.model.L * 2 * run.model.N * run.model.H * run.model.D
         assert run.needed == pytest.approx(whole, rel=1e-12), run
+
+
+def test_what_is_last_in_a_layer_is_not_computed_again():
+    """Beside each other, attention and MLP both end in the stream, which is kept."""
+    (run, *_) = of("maxtext_v4", remat="full")
+    assert run.model.parallel
+    behind = replace(run, model=replace(run.model, parallel=False))
+    y = run.model.L * 2 * run.model.D**2  # o[N, H, D], N · H = D
+    assert run.model.N * run.model.H == run.model.D
+    assert behind.needed - run.needed == pytest.approx(y, rel=1e-12)
 
 
 def test_what_is_kept_is_not_computed_again():

@@ -127,6 +127,8 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("04.18", 7.2e12, "half of it"),
         ("04.18", 1.8e12, "an eighth"),
         ("04.18", 900e9, "one GPU"),
+        ("04.18", 450e9, "half a GPU"),
+        ("04.18", 28.8e12, "doubled"),
         ("05.3", SENT / (8 * H100.scale_up_bandwidth), "all eight at once"),
         ("05.2", 2**27 * 15 / 16 / (2 * V5P.link_bandwidth) + 8e-6, "latency too"),
         ("05.3", "3.889 ms", None),

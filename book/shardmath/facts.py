@@ -157,9 +157,9 @@ VOCABULARY = {
         "all links of a TPU pod, as printed for it",
     ),
     "domain_reduce": Term(
-        "AllReduce of one array in that network",
+        "AllReduce in that network, array over time",
         "bytes/s",
-        "the array over the time, as printed for it",
+        "of one array, as printed for it",
     ),
     "domain_bisection": Term(
         "Bisection bandwidth of that network, one-way",

@@ -1061,6 +1061,17 @@ TOTAL = Number(
         slips.scaled(
             "one GPU", 1 / 4, "One GPU sends that. How many are on one side of the cut?"
         ),
+        slips.scaled(
+            "half a GPU",
+            1 / 8,
+            "That is half of what one GPU sends: both halvings are in its 900 GB/s.",
+        ),
+        slips.scaled(
+            "doubled",
+            8,
+            "The printed figure has both directions already. What of it is one-way and "
+            "leads across the cut?",
+        ),
     ),
     hint="Across the cut, one-way, goes what the GPUs on one side of it send.",
     solution="""

@@ -158,7 +158,7 @@ class Run:
 
     @property
     def timed(self) -> bool:
-        """Whether the time of its step is known, and so how far its bound is off."""
+        """Whether the time of its step is known, and so how far off its bound is."""
         try:
             return self.seconds > 0
         except Absent:
@@ -196,15 +196,16 @@ class Run:
         """FLOPs of a token that no implementation can leave out.
 
         Forward and backward with the keys that a query sees, and what is not kept of a
-        layer computed again. The last result of a layer is never needed again.
+        layer computed again, but for what is last in it: nothing reads that again.
         """
         once = flops(self.model, self.seq, "causal")
         kept = KEPT.get(self.remat, self.remat.split())
         again = 0.0 if "A" in kept else once.attention
+        last = {"m", "ms"} | ({"y"} if self.model.parallel else set())
         sizes = self.model.sizes(1, self.seq)
         for count, lines in self.model.stack:
             for line in lines:
-                if line.result.name not in (*kept, "m", "ms"):
+                if line.result.name not in {*kept} | last:
                     again += count * line.flops(sizes) / self.seq
         return once.training + again
 
