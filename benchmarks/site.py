@@ -151,7 +151,7 @@ def build_times() -> dict:
         toc = yaml.safe_load((tree / "_toc.yml").read_text("utf-8"))
         chapters = sorted((ROOT / "chapters").glob("*.ipynb"))
         for k in range(MANY - 2 * len(chapters)):
-            name = f"chapters/copy_{k:02}"
+            name = f"chapters/{len(chapters) + 1 + k:02}_copy"
             shutil.copy(chapters[k % len(chapters)], tree / f"{name}.ipynb")
             toc["parts"][0]["chapters"].append({"file": name})
         (tree / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf-8")
