@@ -111,6 +111,7 @@
         if (entry.inTerms.includes(together)) score += 8;
         if (entry.inText.includes(together)) score += 4;
       }
+      if (entry.inTitle === `${together} `) score += 20; // it is called so
       if (entry.numbers[number] || entry.aliases?.includes(number)) score += 30;
       found.push({ entry, score: score * entry.weight });
     }
