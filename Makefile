@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-NB     ?= chapters/*.ipynb exercises/*.ipynb
+NB     ?= chapters/*.ipynb exercises/*.ipynb book/*.ipynb
 PORT   ?= 8000
 WITH   := PATH="$(CURDIR)/$(BIN):$$PATH"
 SETUP   = GOAL="$(firstword $(MAKECMDGOALS) book)" $(PYTHON) tools/setup.py
