@@ -4,6 +4,8 @@ import math
 from collections import Counter
 from dataclasses import replace
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 from shardmath import chips
@@ -75,6 +77,31 @@ def test_bytes_are_those_of_the_closed_forms(n, remat):
         )
     found = steps(fsdp("X"), {"X": n}, remat)
     assert found.sent == pytest.approx(sent(3, weights, n))
+
+
+def products(parallel, remat):
+    """How many products JAX's gradient of two layers has, before any compiler."""
+
+    def layer(x, w):
+        q, k, v = (x @ w for w in w[:3])
+        y = jax.nn.softmax(q @ k.T) @ v @ w[3]
+        z = x if parallel else x + y
+        return x + y + jax.nn.silu(z @ w[4]) * (z @ w[5]) @ w[6]
+
+    run = jax.checkpoint(layer) if remat else layer
+    grad = jax.grad(lambda w, x: jnp.sin(run(run(x, w), w)).sum(), (0, 1))
+    x, square = jnp.ones((3, 4)), jnp.ones((4, 4))
+    return jax.jit(grad).lower([square] * 7, x).as_text().count("dot_general")
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_jax_computes_again_what_a_step_does(parallel):
+    """Not what is last in the stream; where attention and MLP stand beside each other
+    that is the last product of both."""
+    work = steps(data("X"), {"X": 2}, model=replace(TOY, parallel=parallel)).works[0]
+    of_attention = 2
+    again = len(work.plans["recompute"]) + of_attention
+    assert products(parallel, True) - products(parallel, False) == 2 * again
 
 
 @pytest.mark.parametrize("n", [2, 4, 16])

@@ -8,7 +8,6 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from importlib.resources import files
 from itertools import takewhile
 from pathlib import Path
@@ -20,7 +19,6 @@ from shardmath import answers, chips
 from shardmath.live import MIME
 from shardmath.networks import NVSWITCHES
 from shardmath.published import RUNS
-from shardmath.tables import Absent
 
 from .render import live_block
 
@@ -88,10 +86,7 @@ def _texts(chapters: list[Path]) -> Iterator[list[str]]:
 
 def bounds() -> tuple[float, int]:
     """The least of published steps over their bounds, and how many steps there are."""
-    found = []
-    for run in RUNS:
-        with suppress(Absent):  # too little is published
-            found.append(run.over_bound)
+    found = [run.over_bound for run in RUNS if run.timed]
     return min(found), len(found)
 
 

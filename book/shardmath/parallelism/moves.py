@@ -315,12 +315,13 @@ def layers(lines: Lines, matmuls: Iterable[Matmul], remat: str, times: int) -> W
     """Forward, recompute and backward of `times` layers of the same matmuls."""
     matmuls = tuple(matmuls)
     ahead = [lines.forward(line) for line in matmuls]
-    # The last result of a layer is in the stream: nothing behind it is needed again.
-    last = matmuls[-1].result
+    # What is added to the stream is not needed again, unless the layer reads the sum.
+    reads = {line.reads.name for line in matmuls}
+    added = {matmuls[-1].result.name} | (set() if "z" in reads else {"y"})
     again = [
         plan
         for line, plan in zip(matmuls, ahead, strict=True)
-        if remat == "full" and line.result != last
+        if remat == "full" and line.result.name not in added
     ]
     back = [plan for line in reversed(matmuls) for plan in lines.backward(line)]
     weights = {line.weight.name for line in matmuls}
