@@ -61,6 +61,11 @@ def _number(cell: str, unit: float = 1) -> float | None:
     return float(cell) * unit if cell else None
 
 
+def _note(cell: str) -> str:
+    """What the parts say that a cell names, "compiled; async_tp"."""
+    return "; ".join(_TABLES["notes"][key] for key in cell.split("; ") if key)
+
+
 def _run(system, name, chip, count, axes, seqs, seq, precision, remat, *rest) -> Run:
     """A row of the table as a record."""
     tokens, tflops, step, mfu, hfu, counts, key, note = rest
@@ -82,7 +87,7 @@ def _run(system, name, chip, count, axes, seqs, seq, precision, remat, *rest) ->
         hfu=_number(hfu),
         counts=COUNTS[counts],
         source=SOURCES[key],
-        note=_TABLES["notes"].get(note, ""),
+        note=_note(note),
     )
     if not run.covered or note == "uneven":
         return run
