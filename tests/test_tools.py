@@ -330,7 +330,7 @@ def test_a_claim_that_does_not_hold_is_not_stored(tmp_path, capsys):
         (["exercises"], "python tools/exercises.py"),
         (["exercises", "NB=exercises/01_x.ipynb"], "exercises.py exercises/01_x.ipynb"),
         (["execute", "NB=chapters/01_x.ipynb"], "execute.py chapters/01_x.ipynb"),
-        (["execute"], "execute.py chapters/*.ipynb exercises/*.ipynb"),
+        (["execute"], "execute.py chapters/*.ipynb exercises/*.ipynb book/*.ipynb"),
     ],
 )
 def test_make_calls_the_tools_as_they_want_to_be_called(arguments, said):
