@@ -190,6 +190,23 @@ def test_a_wrong_precision_is_found_out():
     assert replace(run, precision="bf16").over_math < 1 < run.over_math / 1.5
 
 
+@pytest.mark.parametrize(("remat", "passes"), [("none", 3), ("full", 4)])
+def test_where_only_layers_are_narrow_the_rest_is_at_the_peak_of_bf16(remat, passes):
+    """Llama 3.1 8B counted by hand: scores, their values and the head in bf16."""
+    run = replace(of("titan_h200")[0], remat=remat)
+    keys, heads, head, layers, width, vocab = (8192 + 1) / 2, 32, 128, 32, 4096, 128256
+    wide = passes * 4 * keys * heads * head * layers + 3 * 2 * width * vocab
+    slower = 1 / run.chip.flops["bf16"] - 1 / run.chip.flops["fp8"]
+    more = run.tokens * wide * slower / run.chips
+    assert run.math_of_layers == pytest.approx(run.math + more, rel=1e-12)
+
+
+def test_where_nothing_is_narrow_all_is_at_one_peak():
+    for run in RUNS:
+        if run.precision in ("bf16", "fp16") and run.seqs:
+            assert run.math_of_layers == pytest.approx(run.math, rel=1e-12), run
+
+
 @pytest.mark.parametrize("remat", ["none", "dots", "full"])
 def test_what_is_needed_is_what_a_derived_step_computes(remat):
     for source in ("recipes_v6e", "llm_foundry", "maxtext_v5p"):

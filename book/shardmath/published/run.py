@@ -1,6 +1,6 @@
 """One training run that was published, and what can be told from it again."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -199,7 +199,7 @@ class Run:
         layer computed again, but for what is last in it: nothing reads that again.
         """
         once = flops(self.model, self.seq, "causal")
-        kept = KEPT.get(self.remat, self.remat.split())
+        kept = self._kept
         again = 0.0 if "A" in kept else once.attention
         last = {"m", "ms"} | ({"y"} if self.model.parallel else set())
         sizes = self.model.sizes(1, self.seq)
@@ -210,10 +210,28 @@ class Run:
         return once.training + again
 
     @property
+    def _kept(self) -> Sequence[str]:
+        return KEPT.get(self.remat, self.remat.split())
+
+    @property
     def math(self) -> float:
         """Seconds of a step at the dense peak: tokens · `needed` / (chips · peak)."""
         peak = self.chip.flops[self.precision]
         return self.tokens * self.needed / (self.chips * peak)
+
+    @property
+    def math_of_layers(self) -> float:
+        """Seconds of a step where `precision` is that of the layers' weights alone.
+
+        Attention and the head are at the peak of bf16: what `math` is too low by, if it
+        was so. Where all is in 16 bits it is `math`.
+        """
+        once = flops(self.model, self.seq, "causal")
+        attention = (3 if "A" in self._kept else 4) * once.attention
+        wide = attention + 3 * once.head
+        peaks = self.chip.flops
+        of_token = wide / peaks["bf16"] + (self.needed - wide) / peaks[self.precision]
+        return self.tokens * of_token / self.chips
 
     @cached_property
     def bound(self) -> Estimate:
