@@ -25,7 +25,7 @@ from .units import show
 MATH, HBM, NETWORK = COLOURS.values()
 OTHERS = (*HUES, INK)
 LABEL_HEIGHT = 0.085  # of the height of the axes
-BESIDE = 100  # units: a longer name stands over its line, not beside it
+BESIDE = 110  # units: a longer name stands over its line, not beside it
 POINTS = 72  # an inch, and matplotlib's unit of an SVG
 ID = re.compile(r'(?<=[#"])[mp][0-9a-f]{10}(?=[")])')  # of a marker or a clip path
 
