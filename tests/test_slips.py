@@ -15,6 +15,12 @@ CLOCK_1980 = H100.fact("clock").said("book_gpu")
 WAVE = 2 * 128 * 256 * 8192 * 132 / H100.flops["bf16"]  # of tiles 128 x 256
 MIXED = V5P.flops["bf16"] / V6E.hbm_bandwidth
 LAYER_IN_INT8 = MIXED / (2 - MIXED * (1 / 8192 + 1 / 28672))
+EXCHANGED = 4 * 2 * 32 * 128 * 4096 * 16 / 8 / V5P.link_bandwidth
+STEP_405B = 6 * 405_853_388_800 * 512 * 8192 / 1024 / H100.flops["bf16"]
+P_70B = 70_553_706_496
+MATH_70B = 6 * P_70B * 4096 / H100.flops["bf16"]
+SUMS_70B = 8 * 2 * 8192 * 80 * 4096 * 7 / H100.scale_up_bandwidth
+ONCE_70B = 2 * 2 * P_70B / 64 * 3 / 4 / H100.scale_out_bandwidth
 EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
 
 
@@ -164,6 +170,36 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("06.16", "20,625", None),
         ("06.16", 16_500, "bytes of X alone"),
         ("06.16", 20_625 / 4, "columns of all chips"),
+        ("11.5", 3 * 2 * 64 * 128 * 8192 * 7 / 8, "keys and values left out"),
+        ("11.14", 2, "twice, and attention alone"),
+        ("11.14", 1.72 * 7 / 8 / 3.11, "how much faster"),
+        ("11.15", EXCHANGED * 15 / 16, "own part left out"),
+        ("12.2", 23 / 0.04, "without chunks and rounds"),
+        ("12.12", STEP_405B * (1 + 15 / 128), None),
+        ("12.12", STEP_405B * (1 + 16 / 128), "all stages wait"),
+        ("12.12", STEP_405B / (1 - 15 / 128), "a share of the step"),
+        ("12.13", 1.32, None),
+        (
+            "12.13",
+            7 * (14 / 97 + 1.99 / 23 - 3 * 0.48 / 23),
+            "gradients of inputs for a backward pass",
+        ),
+        ("12.13", 7 * (14 / 97 + 1.99 / 23 - 2 * 0.48 / 15), "weights apart alone"),
+        ("14.1", 4 * P_70B / 32 + 8 * P_70B / 256, "two moments for the state"),
+        ("14.11", "4 stages", None),
+        ("14.13", MATH_70B * (1 + 7 / 64) + SUMS_70B + ONCE_70B, None),
+        (
+            "14.13",
+            MATH_70B / (1 - 7 / 64) + SUMS_70B + ONCE_70B,
+            "the bubble as a share of the step",
+        ),
+        (
+            "14.13",
+            MATH_70B * (1 + 7 / 64) + SUMS_70B + ONCE_70B / 2,
+            "one pass of the data axis",
+        ),
+        ("14.13", MATH_70B * (1 + 7 / 64) + ONCE_70B, "no sums"),
+        ("14.13", MATH_70B * (1 + 7 / 64), "all of it hidden"),
     ],
 )
 def test_what_a_reader_answers_is_named(question, answer, slip):

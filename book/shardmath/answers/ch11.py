@@ -291,6 +291,11 @@ ULYSSES_BYTES = Number(
             "An AllToAll before attention for queries, keys and values each, one after "
             "it for the result.",
         ),
+        scaled(
+            "keys and values left out",
+            64 / 80,
+            "The keys and values of all tokens are needed, too.",
+        ),
         scaled("all of it", 8 / 7, "A chip keeps the heads that it computes itself."),
         scaled(
             "to each other chip",
@@ -851,6 +856,17 @@ ORDER_GAIN = Number(
             "The busiest of 8 chips has 15/8 of the mean, not twice.",
         ),
         Slip(
+            "twice, and attention alone",
+            lambda right: 2,
+            "The busiest of 8 chips has 15/8 of the mean, and the matmuls with weights "
+            "are even in either order.",
+        ),
+        Slip(
+            "how much faster",
+            lambda right: right - 1,
+            "That is what is gained. How many times as fast is it?",
+        ),
+        Slip(
             "shares swapped",
             lambda right: _SHARE + (1 - _SHARE) * 15 / 8,
             "Which part of the math is uneven?",
@@ -923,6 +939,11 @@ EXCHANGE = Number(
             "a chip's part for the whole",
             1 / 16,
             "An AllToAll of the array of all 16 chips: all of it has to move.",
+        ),
+        scaled(
+            "own part left out",
+            15 / 16,
+            "What a chip keeps crosses no link: V/8W has left it out already.",
         ),
         scaled(
             "as an AllGather",

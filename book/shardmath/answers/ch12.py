@@ -106,6 +106,12 @@ MICROBATCHES = Number(
             "Each of three chunks fills in a third of the time.",
         ),
         Slip(
+            "without chunks and rounds",
+            lambda right: 575,
+            "Each of three chunks fills in a third of the time, and microbatches come "
+            "in multiples of the stages.",
+        ),
+        Slip(
             "one round of stages fewer",
             lambda right: 168,
             "That is 4.6 %.",
@@ -627,9 +633,20 @@ STEP = Number(
     given=stated(chips.H100, "flops.bf16"),
     stub="seconds = ...",
     unit="s",
+    rtol=0.002,
     expected=lambda: _WORK * (1 + idle("interleaved", 16, 64, 2) / (3 * 64)),
     slips=(
         Slip("without the bubble", lambda right: _WORK, "The stages wait, too."),
+        Slip(
+            "all stages wait",
+            lambda right: _WORK * (1 + 16 / (2 * 64)),
+            "A stage does not wait for itself.",
+        ),
+        Slip(
+            "a share of the step",
+            lambda right: _WORK / (1 - 15 / (2 * 64)),
+            "(p − 1)/(vM) is idle over busy time, not over the whole step.",
+        ),
         Slip(
             "without chunks",
             lambda right: _WORK * (1 + 15 / 64),
@@ -687,8 +704,14 @@ PUBLISHED = Number(
     """,
     stub="seconds = ...",
     unit="s",
+    rtol=0.004,
     expected=_published,
     slips=(
+        Slip(
+            "gradients of inputs for a backward pass",
+            lambda right: 7 * (14.00 / 97 + 1.99 / 23 - 3 * 0.48 / 23),
+            "The B of the closed form is a whole backward pass, of inputs and weights.",
+        ),
         Slip(
             "weights apart alone",
             lambda right: 7 * (14.00 / 97 + 1.99 / 23 - 2 * 0.48 / 15),

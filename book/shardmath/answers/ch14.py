@@ -91,6 +91,11 @@ HELD = Number(
             "That is ZeRO-2.",
         ),
         Slip(
+            "two moments for the state",
+            lambda right: 4 * _P70 / 32 + 8 * _P70 / 256,
+            "Beside its two moments, Adam keeps the weights in f32.",
+        ),
+        Slip(
             "state alone",
             lambda right: 12 * _P70 / 256,
             "Weights and gradients in bf16 are there as well.",
@@ -630,7 +635,7 @@ BY_HAND = Number(
     """,
     given=stated(chips.H100, "flops.bf16", "hbm_bytes", "scale_out_bandwidth"),
     stub="stages = ...",
-    unit="",
+    unit="stages",
     expected=_by_hand,
     slips=(
         Slip(
@@ -763,12 +768,18 @@ BUDGET = Number(
     given=stated(chips.H100, "flops.bf16", "scale_up_bandwidth", "scale_out_bandwidth"),
     stub="seconds = ...",
     unit="s",
+    rtol=0.004,
     expected=_budget,
     slips=(
         Slip(
             "no bubble",
             lambda right: _budget(bubble=0),
             "Seven microbatches pass before the last stage starts.",
+        ),
+        Slip(
+            "the bubble as a share of the step",
+            lambda right: _budget(bubble=7 / (64 - 7)),
+            "(p − 1)/M is idle over busy time, not over the whole step.",
         ),
         Slip(
             "gathered again",
@@ -779,6 +790,21 @@ BUDGET = Number(
             "no data axis",
             lambda right: _budget(data_share=0),
             "Gradients are scattered and weights gathered, over the cards.",
+        ),
+        Slip(
+            "one pass of the data axis",
+            lambda right: _budget(data_share=1 / 2),
+            "Gradients are scattered, and then the new weights gathered.",
+        ),
+        Slip(
+            "no sums",
+            lambda right: _budget(tensor_share=0),
+            "Tensor parallelism gathers and scatters in every layer.",
+        ),
+        Slip(
+            "all of it hidden",
+            lambda right: _budget(tensor_share=0, data_share=0),
+            "That is the longest part alone. Here nothing is hidden: parts add up.",
         ),
         Slip(
             "sums of one chip's tokens",
