@@ -169,6 +169,29 @@ def test_experts_under_tensor_parallelism_are_dealt_in_parts():
     )
 
 
+@pytest.mark.parametrize(
+    ("strategy", "mesh", "of", "whole"),
+    [
+        (expert("X"), {"X": 4}, SPARSE, ("dq", "do", "drouter")),
+        (combine(fsdp("F"), expert("X")), {"F": 2, "X": 4}, SPARSE, ("dq", "drouter")),
+        (tensor(("Y", "Z"), kv="Y"), {"Y": 2, "Z": 2}, TOY, ("dk", "dv")),
+    ],
+)
+def test_gradients_that_are_kept_whole_are_added_up_once(strategy, mesh, of, whole):
+    """Whatever else is in parts: dq over the experts' axis, dk over that of copies."""
+    one, four = (steps(strategy, mesh, of, 32, 64, microbatches=M) for M in (1, 4))
+    often = [
+        {(m.array, m.change.op): m.times / step.model.layers for m in step.moves}
+        for step in (one, four)
+    ]
+    assert often[0].keys() == often[1].keys()
+    for array in whole:
+        assert often[1][array, "all_reduce"] == 1
+    for (array, op), times in often[1].items():
+        if op == "reduce_scatter" and (array, "all_reduce") in often[1]:
+            assert times == 4  # of a piece of it
+
+
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_a_pipeline_waits_as_long_as_its_schedule_says(name):
     """Equal stages, without recompute: F, I and W of lines alone are alike."""

@@ -140,13 +140,13 @@ class Step:
 
     def repeats(self, move: Move) -> bool:
         """Whether a move is made for every microbatch. Gradients are added up on the
-        chip and reduced once, but where less than all of them is kept."""
+        chip and reduced once, but where a chip keeps less than all of them."""
         if move.when == "update":
             return False
         matrices = {one.name for _, one in self.weights}
         gradient = not move.scales and move.array not in matrices
-        kept = {axis for axes in self.strategy.gradients.values() for axis in axes}
-        return not gradient or bool(kept & set(move.change.axes))
+        kept = {axis for axes in move.change.after.placed for axis in axes}
+        return not gradient or bool(kept & {*move.change.axes})
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
