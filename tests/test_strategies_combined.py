@@ -294,6 +294,19 @@ def test_times_of_a_pipeline_count_what_its_chips_wait():
     )
 
 
+def test_the_network_of_a_pipeline_is_that_of_the_stage_that_moves_most():
+    """A stage between the ends has more layers to gather for; the last has the head."""
+    mesh = Mesh(Torus(chips.TPU_V5P, (4, 4, 4)), {"P": 4, "X": 16})
+    TALL = replace(TOY, layers=6, vocab=40_960)  # 1, 2, 2 and 1 layers
+    one = step(combine(pipeline("P"), fsdp("X")), TALL, mesh, 64, 512,
+               attention="causal", microbatches=4)  # fmt: skip
+    lower = [one._prices.lower(one.at(stage).collectives) for stage in range(4)]
+    assert one.stage == 3
+    assert one.estimate.seconds["network"] == pytest.approx(max(lower), rel=1e-12)
+    assert lower[1] == lower[2] > lower[3] * 1.05
+    assert one.at(1).critical_tokens == one.critical_tokens > one.tokens_per_chip
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [

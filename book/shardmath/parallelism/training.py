@@ -348,7 +348,8 @@ class Step:
 
         The lower bound lets all of them work at once, at peak rates; the upper one adds
         them up. HBM traffic is the least there can be: state and gradients once there
-        and back, weights once for each use, saved activations written and read.
+        and back, weights once for each use, saved activations written and read. The
+        network of a pipeline is that of the stage whose links are busy for longest.
         """
         chip = chip_of(self._prices.mesh)
         peak = chip.flops[self.precision] * self.working
@@ -356,9 +357,21 @@ class Step:
             Leg("math", sum(self.flops.values()), peak),
             Leg("HBM", self._hbm_bytes, chip.hbm_bandwidth),
         ]
-        if self.collectives:
-            legs.append(self._prices.leg(self.collectives))
+        if moved := self._most_moved.collectives:
+            legs.append(self._prices.leg(moved))
         return Estimate(self.title, tuple(legs))
+
+    @cached_property
+    def _most_moved(self) -> "Step":
+        """The step of the stage whose links are busy for longest; of several of this
+        one, or of the first."""
+        at, kinds = self.stages, {}
+        for n in (self.stage, *range(at.count)):
+            kinds.setdefault((at.stack(n), at.ends(n), tuple(at.hops(n).items())), n)
+        some = [self if n == self.stage else self.at(n) for n in kinds.values()]
+        if len(some) == 1:
+            return self
+        return max(some, key=lambda one: self._prices.lower(one.collectives))
 
     @cached_property
     def played(self) -> Schedule:
@@ -404,9 +417,9 @@ class Step:
         and gradients stays too, and what moves activations grows with the tokens, so
         that both times are lines over the tokens.
         """
-        prices = self._prices
-        grows = [move.collective for move in self.moves if move.scales]
-        stays = [move.collective for move in self.moves if not move.scales]
+        prices, moves = self._prices, self._most_moved.moves
+        grows = [move.collective for move in moves if move.scales]
+        stays = [move.collective for move in moves if not move.scales]
         math_ = self.estimate.seconds["math"]
 
         def longer(scale: float) -> bool:

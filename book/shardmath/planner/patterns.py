@@ -239,6 +239,16 @@ def _different(some: tuple[Amounts, ...]) -> tuple[Amounts, ...]:
     return tuple(found)
 
 
+def _within(one: Mapping[Wire, Traffic], other: Mapping[Wire, Traffic]) -> bool:
+    """Whether all that one stage moves, another moves too, on meshes of any size."""
+    return one is other or all(
+        wire in other
+        and all(n <= other[wire].nbytes.get(key, 0) for key, n in some.nbytes.items())
+        and all(n <= other[wire].runs.get(key, 0) for key, n in some.runs.items())
+        for wire, some in one.items()
+    )
+
+
 class Pipelines:
     """The stages of a job, for any number of them and of microbatches.
 
@@ -251,6 +261,7 @@ class Pipelines:
         self.job = job
         self._cut: dict[tuple[int, int], Stages] = {}
         self._shares: dict[tuple[Pattern, int], list[Share]] = {}
+        self._moving: dict[tuple[Pattern, int], list[Share]] = {}
         self._have: dict[int, list[Has]] = {}
         self._possible: dict[tuple[int, int], bool] = {}
         self._flight: dict[tuple[int, int], tuple[float, ...]] = {}
@@ -282,6 +293,18 @@ class Pipelines:
         if (pattern, count) not in self._shares:
             self._shares[pattern, count] = list(map(pattern.share, self.have(count)))
         return self._shares[pattern, count]
+
+    def moving(self, pattern: Pattern, count: int) -> list[Share]:
+        """Those of the shares that may move most: each once, and none of which another
+        one moves all and more."""
+        if (pattern, count) not in self._moving:
+            found: list[Share] = []
+            for one in self.shares(pattern, count):
+                if not any(_within(one.traffic, other.traffic) for other in found):
+                    found = [x for x in found if not _within(x.traffic, one.traffic)]
+                    found.append(one)
+            self._moving[pattern, count] = found
+        return self._moving[pattern, count]
 
     def sends(self, count: int) -> list[int]:
         """How often each stage sends a microbatch of each path, forward and back."""

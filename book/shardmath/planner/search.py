@@ -23,7 +23,8 @@ class Trial:
     Args:
         shards, sizes, microbatches: what it is, sizes of all axes of `ORDER`.
         math: FLOPs at the peak, waiting for other stages of a pipeline included.
-        hbm, network: as in `Step.estimate`.
+        hbm: as in `Step.estimate`, of the busiest stage.
+        network: likewise, of the stage that it takes longest for.
         waiting: share of the step in which the busiest stage waits for others.
         uneven: FLOPs of the busiest stage over those of a mean one.
         memory: bytes by part, of the stage that holds most.
@@ -326,9 +327,12 @@ class Search:
         hbm = (read + 2 * both + own["weights"]) / self.bandwidth
         if hbm > worst:
             return None
-        network = self._network(share, sizes, ways, batch, int(rounds), worst)
-        if network is None:
-            return None
+        network = 0.0
+        for one in self.pipelines.moving(pattern, count):
+            found = self._network(one, sizes, ways, batch, int(rounds), worst)
+            if found is None or found > worst:
+                return None
+            network = max(network, found)
         busy = math = sum(passes[stage]) * rounds / self.peak
         if count > 1:
             math = self.pipelines.seconds(count, many, passes) / self.peak
