@@ -6,17 +6,20 @@ from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from shardmath import chips
+from shardmath import chips, programs
 from shardmath.mesh import Mesh
 from shardmath.networks import NVLinkDomain, Torus
 from shardmath.parallelism import (
     Strategy,
     combine,
+    context,
     data,
     fsdp,
     hybrid,
+    pipeline,
     step,
     tensor,
     zero,
@@ -102,6 +105,165 @@ def test_jax_computes_again_what_a_step_does(parallel):
     of_attention = 2
     again = len(work.plans["recompute"]) + of_attention
     assert products(parallel, True) - products(parallel, False) == 2 * again
+
+
+# A table that is embedding and head: one gradient, whoever adds to it.
+
+TIED = Model("tied", 2, 64, 256, 8, 4, 8, 512, tied=True)
+TABLES = [
+    (data("X"), {"X": 8}),
+    *[(zero(stage, "X"), {"X": 8}) for stage in (1, 2, 3)],
+    (fsdp("X"), {"X": 8}),
+    (hybrid("Z", "X"), {"Z": 2, "X": 4}),
+    (combine(data("X"), context("C")), {"X": 4, "C": 2}),
+    (combine(fsdp("X"), context("C", weights="shards")), {"X": 4, "C": 2}),
+    *[
+        (combine(kind("X"), tensor("Y", sequence)), {"X": 2, "Y": 4})
+        for kind in (data, fsdp)
+        for sequence in (True, False)
+    ],
+]
+
+
+def lookup_and_head(at, table, again, words):
+    """Words looked up, scored, and the table updated: on one chip, collectives by hand.
+
+    It stands for the ends of a model: between them is nothing, the loss is the sum of
+    sin(score), and the new table is its gradient. The table comes in twice, `again` for
+    the head: a step forgets what it gathered, and XLA would keep it.
+    """
+    vocab, tokens = at.weights.get("V", ()), at.inner["B"] + at.inner.get("S", ())
+    kept, state = at.weights.get("D", ()), at.state.get("D", ())
+    sequence = vocab and vocab[0] in at.stream.get("S", ())
+
+    def gathered(x, axes, dim):
+        return jax.lax.all_gather(x, axes, axis=dim, tiled=True) if axes else x
+
+    def added(x, axes, dim=None):
+        if axes and dim is not None:
+            return jax.lax.psum_scatter(x, axes, scatter_dimension=dim, tiled=True)
+        return jax.lax.psum(x, axes) if axes else x
+
+    def into_stream(x):
+        return added(x, vocab, 1 if sequence else None)
+
+    def into_block(x):
+        return gathered(x, vocab if sequence else (), 1)
+
+    whole = gathered(table, kept, 1)
+    row = words - (jax.lax.axis_index(vocab) * len(whole) if vocab else 0)
+    mine = (row >= 0) & (row < len(whole))
+    x = into_stream(jnp.where(mine[..., None], whole[row], 0))
+    whole, x = gathered(again, kept, 1), into_block(x)
+    slopes = jnp.cos(x @ whole.T)
+    dx = into_block(into_stream(slopes @ whole))
+    d = jnp.einsum("bsv,bsd->vd", slopes, x)
+    d = d.at[jnp.where(mine, row, len(d))].add(dx, mode="drop")
+    d = added(d, state, 1)
+    d = added(d, tuple(axis for axis in tokens if axis not in state))
+    return gathered(d, tuple(axis for axis in state if axis not in kept), 1)
+
+
+def by_operation(collectives):
+    found = Counter()
+    for one in collectives:
+        found[one.op] += one.total_sent
+    return +found
+
+
+@pytest.mark.parametrize(
+    ("at", "sizes"), TABLES, ids=lambda one: getattr(one, "name", "")
+)
+def test_a_tied_table_moves_what_a_program_by_hand_does(at, sizes):
+    """Byte for byte, by operation: what a step has more with its vocabulary.
+
+    Left to itself, XLA reduces the sums of lookup and head each by itself under plain
+    data parallelism, so that what it makes of annotations is no measure here.
+    """
+    mesh = jax.make_mesh(tuple(sizes.values()), tuple(sizes))
+    over = jax.P(at.weights.get("V"), at.weights.get("D"))
+    rng = np.random.default_rng(0)
+    words = rng.integers(0, 512, (8, 16)).astype("int32")
+    table = rng.standard_normal((512, 64)).astype("float32")
+    operands = (
+        *[programs.place(table, mesh, over)] * 2,
+        programs.place(words, mesh, jax.P(at.inner["B"], at.inner.get("S"))),
+    )
+    fn = jax.shard_map(
+        lambda *args: lookup_and_head(at, *args),
+        mesh=mesh,
+        in_specs=tuple(one.sharding.spec for one in operands),
+        out_specs=over,
+        check_vma=False,
+    )
+    program = programs.compiled(fn, *operands)
+    wanted = jax.grad(lambda w: jnp.sin(w[words] @ w.T).sum())(table)
+    np.testing.assert_allclose(program.result, wanted, rtol=1e-3, atol=1e-3)
+
+    with_ends, without = (
+        steps(at, sizes, model=TIED, seqs=8, seq=16, precision="fp32", vocabulary=ends)
+        for ends in (True, False)
+    )
+    derived = by_operation(with_ends.collectives)
+    derived.subtract(by_operation(without.collectives))
+    assert +derived == by_operation(program.collectives)
+
+
+@pytest.mark.parametrize("n", [2, 8])
+def test_a_tied_table_is_one_matrix_in_the_closed_forms(n):
+    """As often as every other matrix, where two tables are gathered once each."""
+    apart = replace(TIED, tied=False)
+    layers = 2 * (TIED.matmul_params - 512 * 64)
+    table = 2 * 512 * 64
+    for strategy, factor, ends in (
+        (data("X"), 2, 2),
+        (zero(1, "X"), 2, 2),
+        (zero(2, "X"), 2, 2),
+        (fsdp("X"), 3, 2),
+    ):
+        one, two = (
+            steps(strategy, {"X": n}, model=m, vocabulary=True) for m in (TIED, apart)
+        )
+        assert one.sent == sent(factor, layers + table, n)
+        assert two.sent == sent(factor, layers, n) + 2 * sent(ends, table, n)
+
+
+def test_the_ends_of_a_pipeline_add_up_the_gradient_of_their_one_table():
+    """Both stages have a copy of it, and each a part of its gradient: as much is sent
+    as by an AllReduce of two, once a step, and nothing where one stage has both ends.
+
+    Megatron reduces the whole gradient over its "embedding group" of the two. Where the
+    optimizer's state is shared, a chip needs its own part alone.
+    """
+
+    def swapped(strategy, sizes, model=TIED, **more):
+        one = steps(strategy, sizes, model=model, seqs=16, seq=16, vocabulary=True,
+                    microbatches=8, **more)  # fmt: skip
+        stages = [one.at(n) for n in range(one.stages.count)]
+        return [
+            [c for c in at.collectives if c.op == "permute" and c.when == "update"]
+            for at in stages
+        ]
+
+    four = replace(TIED, layers=4)
+    table = 2 * 512 * 64
+    (first,), *between, (last,) = swapped(pipeline("P"), {"P": 4}, four)
+    assert first == last
+    assert between == [[], []]
+    assert first.total_sent == table == sent(2, table, 2)
+    (shared,), _ = swapped(
+        combine(pipeline("P"), zero(1, "X"), tensor("Y")), {"P": 2, "X": 2, "Y": 4}
+    )
+    assert shared.total_sent == table / 8
+    assert swapped(pipeline("P"), {"P": 2}, four, schedule="zb-v") == [[], []]
+    assert not any(swapped(pipeline("P"), {"P": 4}, replace(four, tied=False)))
+
+    mesh = jax.make_mesh((4,), ("P",))
+    parts = programs.place(np.array([1.0, 10, 100, 1000]), mesh, "d[I_P]")
+    run = programs.by_hand(
+        lambda d: d + jax.lax.ppermute(d, "P", first.pairs), mesh, ["d[I_P]"], "d[I_P]"
+    )
+    assert run(parts).tolist() == [1001, 10, 100, 1001]
 
 
 @pytest.mark.parametrize("n", [2, 4, 16])

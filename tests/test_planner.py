@@ -3,6 +3,7 @@
 import math
 import re
 import shlex
+from dataclasses import replace
 from itertools import product
 
 import drawn
@@ -24,6 +25,7 @@ from shardmath.units import show
 
 ULYSSES = {"remat": "none", "keys": "ulysses", "seq": 2048}
 SMALL = Model("small", 6, 512, 2048, 8, 4, 64, 32_000)
+TIED = replace(SMALL, tied=True)
 EXPERTS = Experts(16, 2, 1, 1, 64)
 SPARSE = Model("sparse", 5, 512, 256, 8, 8, 64, 32_000, experts=EXPERTS)
 
@@ -52,6 +54,10 @@ def numbers(found, trial):
         (SMALL, "gb200:16", "64k", {"fixed": {"pipeline": 2}, "schedule": "zb-h1"}),
         (SMALL, "h100:2x8", "1M", {"fixed": {"pipeline": 2}, "schedule": "dualpipe"}),
         (SMALL, "h100:2x8", "1M", {"fixed": {"pipeline": 2}, "schedule": "zb-v"}),
+        (TIED, "h100:4x8", "64k", {"fixed": {"pipeline": 2}}),
+        (TIED, "v5p:4x4x4", "64k", {"fixed": {"pipeline": 4, "tensor": 2}}),
+        (TIED, "h100:2x8", "1M", {"fixed": {"pipeline": 2}, "schedule": "zb-v"}),
+        (TIED, "h100:4x8", "64k", {}),
         (SPARSE, "h100:4x8", "1M", {"fixed": {"expert": 8, "pipeline": 2}}),
         (SPARSE, "v5p:4x4x4", "1M", {"capacity": 1.25}),
     ],

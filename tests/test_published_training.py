@@ -169,6 +169,17 @@ def test_no_run_is_faster_than_its_math():
     assert told > 350
 
 
+def test_a_bound_gathers_a_tied_table_once():
+    """By FSDP that holds it from lookup to head: one gather and one ReduceScatter less
+    than of two tables."""
+    (run, *_) = of("llm_foundry", parallelism="FSDP")
+    assert run.model.tied
+    two = replace(run, model=replace(run.model, tied=False))
+    less = two.bound.legs[1].amount - run.bound.legs[1].amount
+    table = run.model.vocab * run.model.d_model * 2 * (1 - 1 / run.chips)
+    assert less == pytest.approx(2 * table, rel=1e-9)
+
+
 def test_no_run_is_faster_than_its_bound():
     """With the network in the bound, where it is known; every strategy."""
     told, kinds = 0, set()

@@ -10,12 +10,16 @@ moves. Two rules join the lines of one pass:
 
 So within a pass a change of an array happens once.
 
+Embedding and head are a pass each. Where they are one table (tied), its gradient is one
+array, and rule 2 joins the two. In a pipeline they may be on two stages, each with a
+copy of the table: these send one another their gradients, once a step, and add them up.
+
 Queries, keys and values may attend elsewhere than they rest, and tokens go to the chips
 of their experts: these are changes of one array, by `sharding.reshard`, or hops.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -65,6 +69,28 @@ class Hop(Change):
     def __str__(self) -> str:
         sent = show(self.collective.sent, "bytes") if self.collective else "nothing"
         return f"{self.title}: {self.before.notation} to the next chip, {sent} sent"
+
+
+@dataclass(frozen=True, repr=False)
+class Swap(Change):
+    """Partial sums that the first and the last chip of a row send one another, so that
+    both have the sum: an AllReduce of two, which sends as much.
+
+    Args:
+        before, after, op, axes: as of a Change.
+    """
+
+    op: str = "permute"
+
+    @property
+    def pairs(self) -> Pairs:
+        last = self.before.ways(self.axes) - 1
+        return (0, last), (last, 0)
+
+    def __str__(self) -> str:
+        sent = show(self.collective.sent, "bytes") if self.collective else "nothing"
+        ends = "between the first and the last chip"
+        return f"{self.title}: {self.before.notation} {ends}, {sent} sent"
 
 
 @dataclass(frozen=True)
@@ -199,7 +225,7 @@ class Lines:
         lines = tuple(matmuls)
         made = [line.result for line in lines if line.result.name in HEADS]
         for one in made + [line.reads for line in lines if line.reads.name == "A"]:
-            there, d = self._attends(one), Array(f"d{one.name}", one.dims)
+            there, d = self._attends(one), d_of(one)
             rests, attends = self.array(one, at.inner), self.array(one, there)
             back_to = self.array(d, at.inner)
             whole = self.array(d, there, self._terms(one))
@@ -247,7 +273,7 @@ class Lines:
                     dealt |= {one: home}
         for one, home in dealt.items():
             ahead += self._dealt(one, home)
-            back += self._dealt(Array(f"d{one.name}", one.dims), not home)
+            back += self._dealt(d_of(one), not home)
         return ahead, back
 
     def _dealt(self, one: Array, home: bool) -> Changes:
@@ -265,12 +291,28 @@ class Lines:
             self._changes[ends] = [step for step in steps if step.collective]
         return self._changes[ends]
 
-    def update(self, weight: Array) -> list[Change]:
-        """The gradient to where the state is, and the new weight to where it rests."""
-        state = self.strategy.state
-        d = Array(f"d{weight.name}", weight.dims)
-        summed = self.change(self.gradient(d), self.array(d, state))
-        return summed + self.change(self.array(weight, state), self.weight(weight))
+    def update(self, weight: Array, both: bool = False) -> Changes:
+        """The gradient to where the state is, and the new weight to where it rests.
+
+        Args:
+            weight: what is updated.
+            both: whether the first and the last stage of a pipeline have it, and each a
+                part of its gradient.
+        """
+        summed = self.change(self.gradient(d_of(weight)), self.state(d_of(weight)))
+        if both:
+            summed = [*summed, self.swap(weight)]
+        return [*summed, *self.change(self.state(weight), self.weight(weight))]
+
+    def swap(self, weight: Array) -> Swap:
+        """What the first and the last stage send one another of a gradient: once it is
+        added up, what the state of a chip needs of it, which is the least."""
+        found = self.state(d_of(weight))
+        return Swap(found, found, axes=self.strategy.layers)
+
+    def state(self, one: Array) -> ShardedArray:
+        """A weight or its gradient, where the optimizer's state is."""
+        return self.array(one, self.strategy.state)
 
     def rest(self, one: Array) -> ShardedArray:
         """An activation between its uses."""
@@ -349,14 +391,17 @@ def layers(lines: Lines, matmuls: Iterable[Matmul], remat: str, times: int) -> W
     )
 
 
-def ends(lines: Lines, matmuls: Iterable[Matmul]) -> Work:
-    """Matmuls whose backward follows their forward at once: all is one pass."""
-    matmuls = tuple(matmuls)
-    ahead = [lines.forward(line) for line in matmuls]
-    back = [plan for line in reversed(matmuls) for plan in lines.backward(line)]
-    found = _once([("forward", ahead), ("backward", back)]).values()
-    moves = tuple(Move(change.before.name, change, when) for when, change in found)
-    return Work(moves, {"forward": tuple(ahead), "backward": tuple(back)})
+def ends(lines: Lines, matmuls: Iterable[Matmul]) -> Iterator[Work]:
+    """Head and embedding, as far as a stage has them: each forward and backward in one
+    pass. The gradient of a table that both have is reduced in the first of them."""
+    summed: set[Move] = set()
+    for line in matmuls:
+        ahead, back = (lines.forward(line),), lines.backward(line)
+        found = _once([("forward", ahead), ("backward", back)]).values()
+        moves = [Move(change.before.name, change, when) for when, change in found]
+        mine = tuple(move for move in moves if move not in summed)
+        summed |= {move for move in moves if move.array == d_of(line.weight).name}
+        yield Work(mine, {"forward": ahead, "backward": back})
 
 
 def sends(lines: Lines, ways: Mapping[tuple[str, bool, bool], int]) -> list[Move]:
@@ -369,6 +414,11 @@ def sends(lines: Lines, ways: Mapping[tuple[str, bool, bool], int]) -> list[Move
         hop = Hop(here, here, axes=over, closed=closed, back=back)
         found.append(Move(name, hop, when, times))
     return found
+
+
+def d_of(one: Array) -> Array:
+    """The gradient of an array."""
+    return Array(f"d{one.name}", one.dims)
 
 
 def placed(one: Array, layout: Layout) -> Placed:

@@ -33,6 +33,7 @@ from .strategy import Layout, Strategy
 
 WHEN = ("forward", "recompute", "backward", "update")
 SCORES = Array("P", ("B", "N", "S", "T"))
+ONE_END = (True, False), (False, True)  # embedding or head, not both
 EMBEDDING = matmul("onehot[B, S, V] · embed[V, D] -> x[B, S, D]")
 
 
@@ -99,7 +100,7 @@ class Step:
             layers(self.lines, matmuls, self.remat, count)
             for count, matmuls in self.stack
         ]
-        return (*works, *(ends(self.lines, [line]) for line in self._ends))
+        return (*works, *ends(self.lines, self._ends))
 
     @cached_property
     def _ends(self) -> tuple[Matmul, ...]:
@@ -109,6 +110,11 @@ class Step:
             return ()
         first, last = self.stages.ends(self.stage)
         return (self.model.head_line,) * last + (EMBEDDING,) * first
+
+    @property
+    def _shares_table(self) -> bool:
+        """Whether this stage has one end of a model whose one table serves both."""
+        return self.model.tied and self.stages.ends(self.stage) in ONE_END
 
     @property
     def weights(self) -> tuple[tuple[int, Array], ...]:
@@ -127,9 +133,10 @@ class Step:
         found += sends(self.lines, self.stages.hops(self.stage))
         found = [replace(move, times=self._times(move)) for move in found]
         for count, weight in self.weights:
+            both = weight == EMBEDDING.weight and self._shares_table
             found += [
                 Move(change.before.name, change, "update", count)
-                for change in self.lines.update(weight)
+                for change in self.lines.update(weight, both)
             ]
         return tuple(sorted(found, key=lambda move: WHEN.index(move.when)))
 

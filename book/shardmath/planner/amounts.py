@@ -23,7 +23,7 @@ Names = tuple[str, ...]
 Sizes = Mapping[str, int]
 Of = tuple[Names, str]  # axes that divide an amount; "B" or "slots" if the batch does
 Amounts = Mapping[Of, float]
-Wire = tuple[str, Names, str]  # operation, mesh axes, and of a hop its way
+Wire = tuple[str, Names, str]  # operation, mesh axes, and the way of a hop or a swap
 QUERIES = Array("A", ("B", "S", "N"))
 
 

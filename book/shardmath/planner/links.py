@@ -69,7 +69,7 @@ class Links:
         latency of a run; None where axes share a ring without being neighbours on it.
 
         Args:
-            wire: operation, axes, and the way of a hop.
+            wire: operation, axes, and the way of a hop or a swap.
             sizes: of all axes.
             inside: chips inside each axis.
         """
@@ -97,5 +97,7 @@ class Links:
 
 
 def _pairs(way: str, n: int) -> tuple[tuple[int, int], ...]:
-    """Who sends to whom in a hop, as `parallelism.moves.Hop` has it."""
+    """Who sends to whom, as `parallelism.moves.Hop` and `Swap` have it."""
+    if way == "swap":
+        return (0, n - 1), (n - 1, 0)
     return tuple((i, (i + 1) % n) for i in range(n if way == "ring" else n - 1))

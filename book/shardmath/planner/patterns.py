@@ -19,7 +19,7 @@ from ..parallelism import (
     zero,
 )
 from ..parallelism.stages import Stack, Stages, cut
-from ..parallelism.training import EMBEDDING
+from ..parallelism.training import EMBEDDING, ONE_END
 from ..pipeline_schedules.named import chunks_of
 from ..transformer import Model
 from .amounts import Amounts, Names, Traffic, Wire, block, of, summed, way
@@ -154,6 +154,7 @@ class Pattern:
         if job.model.tied:  # one table serves both
             self.ends[True, True] = (block(whole, (), (head_line, EMBEDDING)),)
         self.stream = whole.lines.rest(head_line.reads)
+        self.table = whole.lines.swap(EMBEDDING.weight).before
         self._shares: dict[tuple, Share] = {}
 
     @property
@@ -209,13 +210,13 @@ class Pattern:
             sums,
             {part: _different(some) for part, some in largest.items()},
             summed((n, one.read) for n, one in parts),
-            self._traffic(parts, dict(hops)),
+            self._traffic(parts, dict(hops), self.job.model.tied and ends in ONE_END),
         )
 
     def _passes(self, parts):
         return [(n, (one.forward, one.inputs, one.weights)) for n, one in parts]
 
-    def _traffic(self, parts, hops) -> dict[Wire, Traffic]:
+    def _traffic(self, parts, hops, shares_table: bool) -> dict[Wire, Traffic]:
         found: dict[Wire, Traffic] = defaultdict(Traffic)
         for times, one in parts:
             for wire, traffic in one.traffic.items():
@@ -227,6 +228,10 @@ class Pattern:
             wire = "permute", ("pipeline",), way(closed, back)
             found[wire].nbytes[of(self.stream), "M"] += times * self.stream.nbytes
             found[wire].runs["M"] += times
+        if shares_table:
+            wire = "permute", ("pipeline",), "swap"
+            found[wire].nbytes[of(self.table), ""] += self.table.nbytes
+            found[wire].runs[""] += 1
         return dict(found)
 
 

@@ -21,6 +21,7 @@ from ..parallelism import (
     tensor,
     zero,
 )
+from ..parallelism.training import EMBEDDING
 from ..sharding.prices import Prices
 from ..tables import Absent
 from ..transformer import REMAT, Model, conventions, flops
@@ -240,8 +241,9 @@ class Run:
         The collectives are those that `parallelism.step` derives, of one microbatch and
         on a mesh whose inner axes are tensor, then context parallelism. How many
         microbatches there were, and in which schedule, is seldom published: the bubble
-        of a pipeline is left out, and so is what is gathered more than once. HBM is
-        left out, too: what has to cross it takes less time than either.
+        of a pipeline is left out, and so is what is gathered more than once: for each
+        microbatch, or a tied table for lookup and head. HBM is left out, too: what has
+        to cross it takes less time than either.
 
         Raises:
             Absent: a ValueError; it is not `covered`.
@@ -261,7 +263,11 @@ class Run:
                 remat=self.remat if self.remat in REMAT else "none",
                 precision=self.precision,
             )
-            legs.append(Prices(mesh).leg(derived.collectives))
+            table = EMBEDDING.weight.name
+            moves = [move for move in derived.moves if move.array != table]
+            # Equal moves of a tied table are one: PyTorch's FSDP keeps it gathered.
+            moves += dict.fromkeys(m for m in derived.moves if m.array == table)
+            legs.append(Prices(mesh).leg([move.collective for move in moves]))
         return Estimate(f"{self.model.name}, {self.parallelism}", tuple(legs))
 
     @property

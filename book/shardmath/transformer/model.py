@@ -320,8 +320,10 @@ class Model:
 
     @property
     def head_line(self) -> Matmul:
-        """The last matmul, from the normed stream to a score for every token."""
-        return matmul("x[B, S, D] · unembed[D, V] -> logits[B, S, V]")
+        """The last matmul, from the normed stream to a score for every token; where it
+        is tied, with the table that tokens are looked up in."""
+        table = "embed[V, D]" if self.tied else "unembed[D, V]"
+        return matmul(f"x[B, S, D] · {table} -> logits[B, S, V]")
 
     @property
     def _projections(self) -> tuple[Matmul, ...]:
