@@ -341,6 +341,20 @@ def test_a_damaged_store_is_set_aside_and_a_refused_one_is_told(opened):
     assert waits(page) == [True] * 4
 
 
+SHOWS_HIDDEN = """() => {
+    const rules = (list) =>
+        [...list].flatMap((rule) => [rule, ...rules(rule.cssRules ?? [])]);
+    return [...document.styleSheets].flatMap((sheet) => rules(sheet.cssRules))
+        .filter((rule) => rule.selectorText?.includes("until-found"))
+        .map((rule) => rule.parentRule?.conditionText ?? "always"); }"""
+
+
+def test_only_where_content_can_be_hidden_is_a_hidden_block_displayed(opened):
+    """Safari before 18 cannot: there the results would stand open beside the form."""
+    where = {"(content-visibility: hidden)", "print"}
+    assert set(opened().evaluate(SHOWS_HIDDEN)) == where
+
+
 def test_is_legible_on_a_phone_in_the_dark(opened):
     page = opened(width=390, scheme="dark")
     page.get_by_role("button", name="ten times").click()

@@ -55,6 +55,12 @@ HEADER = """document.querySelector(".bd-header-article")
     ?.style.setProperty("position", "static", "important")"""
 # Hidden from those whom axe speaks for, and a quarter of its work in a chapter.
 BARE = "document.querySelectorAll('.katex-html').forEach((e) => e.replaceChildren())"
+# Names of controls that reach into the values beside them.
+ON_VALUES = """() => [...document.querySelectorAll(".sm-control:has(.sm-value)")]
+    .filter((e) => {
+        const box = (part) => e.querySelector(part).getBoundingClientRect();
+        return box("label > span").right > box(".sm-value").left; })
+    .map((e) => e.innerText)"""
 OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
 
 
@@ -102,6 +108,7 @@ def test_accessible_and_fits_a_phone(new_page, site, site_url, name):
     show(page, 390, "light")
     page.wait_for_timeout(200)  # the theme looks once more which boxes scroll
     assert page.evaluate(OVERFLOW) <= 0
+    assert page.evaluate(ON_VALUES) == []
     page.evaluate(BARE)
     assert not complaints(page)
 
