@@ -28,6 +28,7 @@ SMALL = Model("small", 6, 512, 2048, 8, 4, 64, 32_000)
 TIED = replace(SMALL, tied=True)
 EXPERTS = Experts(16, 2, 1, 1, 64)
 SPARSE = Model("sparse", 5, 512, 256, 8, 8, 64, 32_000, experts=EXPERTS)
+TWELVE = replace(SPARSE, experts=Experts(12, 2, 1, 1, 64))  # slots are rounded up
 
 
 def numbers(found, trial):
@@ -60,6 +61,8 @@ def numbers(found, trial):
         (TIED, "h100:4x8", "64k", {}),
         (SPARSE, "h100:4x8", "1M", {"fixed": {"expert": 8, "pipeline": 2}}),
         (SPARSE, "v5p:4x4x4", "1M", {"capacity": 1.25}),
+        (TWELVE, "h100:4x8", "1M", {"fixed": {"expert": 4, "pipeline": 2}}),
+        (TWELVE, "h100:4x8", "1M", {"fixed": {"expert": 2, "tensor": 2, "context": 2}}),
     ],
 )
 def test_numbers_are_those_of_the_derivation(model, machine, tokens, options):
@@ -148,6 +151,14 @@ def test_every_factorisation_once():
         powers = {1: 0, 64: 6}
         if n in powers:
             assert len(found) == math.comb(powers[n] + slots - 1, slots - 1)
+
+
+def test_experts_of_any_number_admit_what_they_divide():
+    """A power of two of tokens, of which 12 experts get no whole number."""
+    found, even = (plan(one, "h100:4x8", 2**15, 512) for one in (TWELVE, SPARSE))
+    assert found.why_not(expert=8) == "expert 8 does not divide 12 experts"
+    assert not any("dimension" in why or "tokens" in why for why in found.limits)
+    assert found.search.counts["admitted"] > 0.8 * even.search.counts["admitted"]
 
 
 def test_why_not():

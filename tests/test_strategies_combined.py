@@ -1,5 +1,6 @@
 """Context, expert and pipeline parallelism: what moves, what is held, what waits."""
 
+import math
 from collections import Counter
 from dataclasses import replace
 
@@ -190,6 +191,37 @@ def test_gradients_that_are_kept_whole_are_added_up_once(strategy, mesh, of, who
     for (array, op), times in often[1].items():
         if op == "reduce_scatter" and (array, "all_reduce") in often[1]:
             assert times == 4  # of a piece of it
+
+
+@pytest.mark.parametrize(
+    ("strategy", "mesh", "name", "seq", "each"),
+    [
+        (fsdp("X"), {"X": 64}, "kimi k2", 4096, 86),  # 8 · 4,096 / 384 = 85.3
+        (expert("X"), {"X": 64}, "kimi k2", 4096, 86),
+        (expert("X"), {"X": 8}, "qwen3 30b a3b", 1000, 63),  # 8 · 1,000 / 128 = 62.5
+        (combine(context("C"), expert("X")), {"C": 2, "X": 8}, "qwen3 30b a3b", 1000,
+         32),
+        (combine(expert("X"), tensor("Y")), {"X": 8, "Y": 2}, "qwen3 30b a3b", 1000,
+         32),
+    ],
+)  # fmt: skip
+def test_a_chip_has_whole_slots_of_its_own(strategy, mesh, name, seq, each):
+    """(13.3) of the tokens of a chip, whether all slots are a round number or not."""
+    of, seqs = model(name), mesh["X"]
+    one = step(strategy, of, mesh, seqs, seq, attention="causal")
+    chips = math.prod(mesh.values())
+    assert one.lines.sizes["slots"] == chips * each
+    assert each == math.ceil(8 * seqs * seq / chips / of.experts.count)
+    dealt = [m for m in one.moves if (m.array, m.change.op) == ("t", "all_to_all")]
+    sent = 2 * of.experts.count * each * of.D * (mesh["X"] - 1) / mesh["X"]
+    if "E" in strategy.stream:
+        assert [m.collective.sent for m in dealt] == pytest.approx(2 * [sent])
+
+
+def test_a_capacity_is_meant_to_the_digit():
+    """1.1 of 10 are 11 slots, though 1.1 · 10 in floats is a little more."""
+    one = steps(data("X"), {"X": 2}, SPARSE, 2, 40, capacity=1.1)
+    assert one.lines.sizes["slots"] == 2 * 11
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

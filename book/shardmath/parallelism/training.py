@@ -27,13 +27,14 @@ from ..transformer import (
 )
 from ..units import PRECISION_BYTES, positive, quoted, show, whole
 from .memory import Held, Memory
-from .moves import Lines, Move, Work, ends, layers, sends
+from .moves import Lines, Move, Work, ends, layers, placed, sends
 from .stages import Stack, Stages, cut
 from .strategy import Layout, Strategy
 
 WHEN = ("forward", "recompute", "backward", "update")
 SCORES = Array("P", ("B", "N", "S", "T"))
 ONE_END = (True, False), (False, True)  # embedding or head, not both
+DEALT = Array("t", ("slots", "D"))
 EMBEDDING = matmul("onehot[B, S, V] · embed[V, D] -> x[B, S, D]")
 
 
@@ -79,7 +80,9 @@ class Step:
         """The lines of the model on the mesh, for one microbatch."""
         sizes = self.model.sizes(self.seqs // self.microbatches, self.seq)
         if self.model.experts:
-            sizes["slots"] = math.ceil(self.capacity * sizes["slots"])
+            ways = math.prod(axes_of(self.mesh)[a] for a in dealt_over(self.strategy))
+            tokens = self.tokens // self.microbatches
+            sizes["slots"] = slots(self.model, tokens, ways, self.capacity)
         return Lines(self.strategy, axes_of(self.mesh), sizes, self.precision)
 
     @cached_property
@@ -477,6 +480,24 @@ class Step:
         printer.text(f"{self}\n\n{self.table}" if self.moves else str(self))
 
 
+def dealt_over(strategy: Strategy) -> tuple[str, ...]:
+    """The mesh axes over which tokens lie that are dealt to experts."""
+    return placed(DEALT, strategy.stream)[0]
+
+
+def slots(model: Model, tokens: int, ways: int, capacity: float) -> int:
+    """The slots of an expert on all chips that share so many tokens in as many ways.
+
+    Each of them lines up its own, a whole number for every expert (13.3).
+
+    >>> from shardmath.transformer import KIMI_K2
+    >>> slots(KIMI_K2, 64 * 4096, 64, 1.0) // 64
+    86
+    """
+    each = capacity * model.experts.per_token * tokens / ways / model.experts.count
+    return ways * math.ceil(round(each, 6))  # 1.1 · 10 is above 11 in floats
+
+
 def step(
     strategy: Strategy,
     model: Model,
@@ -511,7 +532,8 @@ def step(
             gradients are added up.
         vocabulary: whether embedding and head take part.
         schedule, chunks: of a pipeline; see `pipeline_schedules.schedule`.
-        capacity: slots of an expert, over its tokens where all get the same.
+        capacity: slots of an expert, over its tokens where all get the same; a chip
+            has a whole number of them for its own tokens.
 
     Returns:
         A Step: `collectives`, `flops`, `memory`, `estimate`, `critical_tokens`; of a

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import ceil, gcd
+from math import gcd
 
 from ..parallelism import (
     Step,
@@ -19,7 +19,7 @@ from ..parallelism import (
     zero,
 )
 from ..parallelism.stages import Stack, Stages, cut
-from ..parallelism.training import EMBEDDING, ONE_END
+from ..parallelism.training import EMBEDDING, ONE_END, dealt_over, slots
 from ..pipeline_schedules.named import chunks_of
 from ..transformer import Model
 from .amounts import Amounts, Names, Traffic, Wire, block, of, summed, way
@@ -66,17 +66,10 @@ class Job:
             "capacity": self.capacity,
         }
 
-    def batch(self, microbatches: int) -> dict[str, float]:
-        """The share of one microbatch in an amount, by what divides it."""
-        share = {"": 1.0, "B": 1 / microbatches}
-        if self.model.experts:
-            share["slots"] = self.slots(microbatches) / self.slots(1)
-        return share
-
-    def slots(self, microbatches: int) -> int:
-        """Tokens that an expert takes of one microbatch."""
-        sizes = self.model.sizes(max(1, self.seqs // microbatches), self.seq)
-        return ceil(self.capacity * sizes["slots"])
+    def slots(self, microbatches: int, ways: int) -> int:
+        """Slots of an expert for one microbatch, which lies in so many ways."""
+        tokens = max(1, self.seqs // microbatches) * self.seq
+        return slots(self.model, tokens, ways, self.capacity)
 
 
 def strategy(shards: str, axes: Names, ring: str) -> Strategy:
@@ -155,7 +148,21 @@ class Pattern:
             self.ends[True, True] = (block(whole, (), (head_line, EMBEDDING)),)
         self.stream = whole.lines.rest(head_line.reads)
         self.table = whole.lines.swap(EMBEDDING.weight).before
+        self.slots = whole.lines.sizes.get("slots")  # of all amounts
+        self.dealt_over = dealt_over(self.strategy)
         self._shares: dict[tuple, Share] = {}
+
+    def batch(self, microbatches: int, ways: int) -> dict[str, float]:
+        """The share of one microbatch in an amount, by what divides it.
+
+        Args:
+            microbatches: parts of the batch.
+            ways: into how many parts `dealt_over` splits the tokens of one.
+        """
+        share = {"": 1.0, "B": 1 / microbatches}
+        if self.slots:
+            share["slots"] = self.job.slots(microbatches, ways) / self.slots
+        return share
 
     @property
     def batch_axes(self) -> Names:
@@ -164,19 +171,14 @@ class Pattern:
 
     @cached_property
     def limits(self) -> dict[Names, list[tuple[str, int]]]:
-        """What axes must divide: a dimension and its size; see `Block`."""
+        """What axes must divide: a dimension and its size; see `Block`. Slots there are
+        as many on every chip."""
         found: dict[Names, list[tuple[str, int]]] = defaultdict(list)
         every = (*self.layers, *self.ends[True, True])
         for dim, size, axes in sorted(frozenset().union(*(b.limits for b in every))):
-            found[axes].append((dim, size))
+            if dim != "slots":
+                found[axes].append((dim, size))
         return dict(found)
-
-    @cached_property
-    def slots_axes(self) -> list[Names]:
-        """Axes that must divide the tokens of an expert, however few there are."""
-        return [
-            a for a, some in self.limits.items() for dim, _ in some if dim == "slots"
-        ]
 
     @cached_property
     def strictest(self) -> dict[Names, int]:

@@ -106,8 +106,7 @@ class Search:
         self.links = Links(network, ORDER)
         self.pipelines = Pipelines(job)
         self.patterns: dict[tuple[str, Names], Pattern | str] = {}
-        self.batches: dict[int, dict[str, float]] = {}
-        self.whole = self.batch(1)
+        self.batches: dict[tuple, dict[str, float]] = {}
         self.failed: dict[tuple, str] = {}
         self.counts: Counter[str] = Counter()  # of meshes: tried, admitted, fitting …
         self.obstacles: Counter[str] = Counter()  # why meshes are not admitted
@@ -212,7 +211,8 @@ class Search:
         gain nothing. In a pipeline each number, as more parts shorten the bubble.
         """
         pattern, count = self.pattern(shards, sizes), sizes["pipeline"]
-        ways, whole = Ways(sizes), self.whole
+        ways = Ways(sizes)
+        whole = self.batch(pattern, 1, ways)
         shares = self.pipelines.shares(pattern, count)
         some = sorted({0, min(1, count - 1), count - 1})
         held = [self._held(shares[n], ways, whole) for n in some]
@@ -222,7 +222,7 @@ class Search:
             return  # no number makes it fit, nor come nearest to it
         bounds, paths = None, self.pipelines.some(count).paths
         for many in divisors(self.job.seqs // ways(pattern.batch_axes)):
-            if not self._possible(pattern, count, many, ways):
+            if not self.pipelines.possible(count, many):
                 continue
             flight = self.pipelines.in_flight(count, many)
             total = max(
@@ -239,17 +239,12 @@ class Search:
                 if count == 1:
                     return
 
-    def _possible(self, pattern: Pattern, count: int, many: int, ways) -> bool:
-        """Whether there is a schedule of so many, and experts get whole tokens."""
-        if not self.pipelines.possible(count, many):
-            return False
-        return not any(self.job.slots(many) % ways(axes) for axes in pattern.slots_axes)
-
-    def batch(self, microbatches: int) -> dict[str, float]:
+    def batch(self, pattern: Pattern, microbatches: int, ways) -> dict[str, float]:
         """The share of one microbatch in an amount, by what divides it."""
-        if microbatches not in self.batches:
-            self.batches[microbatches] = self.job.batch(microbatches)
-        return self.batches[microbatches]
+        key = microbatches, ways(pattern.dealt_over), pattern.slots
+        if key not in self.batches:
+            self.batches[key] = pattern.batch(*key[:2])
+        return self.batches[key]
 
     def _bounds(self, passes: list[tuple[float, ...]]) -> list[tuple[float, float]]:
         """Seconds that no order of the passes undercuts: the first microbatch has to
@@ -312,7 +307,7 @@ class Search:
             sizes["pipeline"],
             Ways(sizes),
         )
-        batch, paths = self.batch(many), self.pipelines.some(count).paths
+        batch, paths = self.batch(pattern, many, ways), self.pipelines.some(count).paths
         shares, sends = (
             self.pipelines.shares(pattern, count),
             self.pipelines.sends(count),
@@ -396,7 +391,6 @@ WORDS = {
     "K": "KV heads",
     "E": "experts",
     "V": "words of the vocabulary",
-    "slots": "tokens of an expert",
 }
 
 
