@@ -15,6 +15,7 @@ from shardmath.collectives import NAMES, Collective, permute, price
 from shardmath.mesh import Mesh
 from shardmath.networks import Cluster, NVLinkDomain, Slices, Torus
 from shardmath.networks.wiring import Network, Ring, Switch
+from shardmath.simulator import simulate
 
 W, ALPHA = 50e9, 1e-6
 SIZES = st.floats(1, 1e12)
@@ -220,6 +221,33 @@ def test_published_outer_product():
     assert ratio == pytest.approx(M / K)
 
 
+@pytest.mark.parametrize("n", [4, 6, 8, 12, 16])
+@pytest.mark.parametrize("one_way", [False, True])
+@pytest.mark.parametrize(
+    ("op", "part"), [("all_gather", 1 / 2), ("all_to_all", 1 / 4), ("permute", 1)]
+)
+def test_opposite_chips_of_a_ring_load_the_links_that_are_there(n, one_way, op, part):
+    """Each sends `part` of V to the other, n/2 links on: one way round, or half each.
+
+    The bytes of all n/2 pairs are laid on the links of the network, one by one.
+    """
+    network = Network((Ring(n, W, ALPHA),))
+    rates = {link[:2]: link.bandwidth for link in network.links()}
+    loads = dict.fromkeys(rates, 0.0)
+    for chip in range(n):
+        for sign, share in [(1, 1.0)] if one_way else [(1, 0.5), (-1, 0.5)]:
+            for hop in range(n // 2):
+                here = (chip + sign * hop) % n
+                loads[here, (here + sign) % n] += share * part * 1e9
+    busiest = max(loads[link] / rates[link] for link in rates)
+    opposite = Mesh(network, {"X": 2, "Y": n // 2})
+    found = run(op, 1e9, opposite, one_way=one_way)
+    assert found.bandwidth_seconds == pytest.approx(busiest)
+    assert found.latency_seconds == pytest.approx(n // 2 * ALPHA)
+    played = simulate(op, 1e9, opposite, "X", one_way=one_way)
+    assert played.seconds == pytest.approx(found.seconds)
+
+
 def test_published_ratios_of_all_to_all():
     """Ch. 3, question 10, on a long ring: one-way 1/2, both ways 2x, 4x and 1/4."""
     mesh = mesh_of(ring(1024))
@@ -307,6 +335,20 @@ def test_published_bandwidths_of_a_superpod():
             "mesh = None: must be a Mesh",
         ),
         (lambda: run("all_gather", 1, mesh_of(ring(4)), "Q"), "'Q'.*X"),
+        (
+            lambda: run("all_gather", 1, mesh_of(ring(4)), one_way="no"),
+            "one_way = 'no': must be True or False",
+        ),
+        (
+            lambda: permute(1, mesh_of(ring(4)), "X", ((0, 2), (2, 0))),
+            r"one_way = \(\(0, 2\), \(2, 0\)\): must be True or False",
+        ),
+        (
+            lambda: collectives.ragged_all_to_all(
+                [[0, 1], [1, 0]], mesh_of(ring(2)), "X", 1
+            ),
+            "one_way = 1: must be True or False",
+        ),
         (lambda: run("all_gather", math.nan, mesh_of(ring(4))), "nbytes = nan"),
         (
             lambda: price(Collective("permute", ("X",), 1, 8), mesh_of(ring(4))),

@@ -212,3 +212,11 @@ def test_the_table_is_narrow_enough_for_a_page():
 def test_only_records_are_compared():
     with pytest.raises(ValueError, match=r"'HloModule'.*Collective.*collectives_in"):
         compare([], ["HloModule"])
+
+
+@pytest.mark.parametrize("given", [Collective("all_gather", "X", 1e6, 8), None, "text"])
+def test_a_list_is_compared(given):
+    with pytest.raises(ValueError, match=r"^predicted = .*: must be a list of coll"):
+        compare(given, [])
+    with pytest.raises(ValueError, match=r"^compiled = .*: must be a list of coll"):
+        compare([], given)

@@ -245,6 +245,7 @@ SPLIT = Mesh(Network((ring(16),), "loop"), {"X": 2, "Y": 2, "Z": 4})
         (lambda: Mesh(V5E, {"X": "32"}), r"X = '32'"),
         (lambda: SPLIT.size(None), r"axes = None: must be a name or a tuple"),
         (lambda: SPLIT.size(3), r"axes = 3"),
+        (lambda: SPLIT.size([["X"]]), r"axis \['X'\]: must be one of X, Y, Z"),
         (
             lambda: Mesh(ODD, {"X": 6, "Y": 4}),
             r"4 does not divide the 6.*nor 6 divide 4",

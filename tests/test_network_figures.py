@@ -158,7 +158,9 @@ def test_pictures_stand_beside_each_other():
     [
         (lambda: net.grid(node()), "must be a grid of two rings or lines"),
         (lambda: net.Torus(TPU_V4, (2, 2, 4)).picture, "whole 4 × 4 × 4 cubes"),
+        (lambda: net.grid("x"), "network = 'x': must be a Network"),
         (lambda: net.domains(), "must be given NVLink domains"),
+        (lambda: net.domains("x"), "domains: 'x': must be an NVLinkDomain"),
         (lambda: net.domains(net.Cluster(node(), 2)), "must be given NVLink domains"),
         (lambda: tree(net.Torus(TPU_V5E, (4, 4))), "must be a tree of switches"),
         (lambda: groups("t", {}, "bytes/s"), "must hold values above 0"),

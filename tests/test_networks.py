@@ -587,7 +587,10 @@ NODE = NVLinkDomain(chips.H100)
         (lambda: Slices(Torus(chips.TPU_V5E, (4, 4)), "2", 1e-5), r"count = '2'"),
         (lambda: Network((Switch(9, 1.0, 1.0),)).bisection, r"\(9,\).*even"),
         (lambda: NODE.egress("ICI"), r"'ICI'.*NVLink"),
-        (lambda: Torus(chips.TPU_V5P, (4, 4, 4)).egress("ICI"), r"'ICI'.*one of"),
+        (
+            lambda: Torus(chips.TPU_V5P, (4, 4, 4)).egress("ICI"),
+            r"'ICI': must be the name of one dim",
+        ),
         (lambda: Torus(chips.H100, (4, 4)), r"H100.*TPU"),
         (lambda: Torus(chips.TPU_8I, (4, 4)), r"TPU 8i.*published"),
         (lambda: Torus(chips.TPU_V5E, (4, 4, 4)), r"TPU v5e 4x4x4.*2 sides"),
@@ -628,6 +631,16 @@ NODE = NVLinkDomain(chips.H100)
         (lambda: Cluster(NODE, ()), r"nodes = \(\).*1 to 3"),
         (lambda: Cluster(NODE, (2, 2, 2, 2)), r"nodes = \(2, 2, 2, 2\).*1 to 3"),
         (lambda: Cluster(NODE, (4, 32), taper=(0, 1)), r"taper = 0"),
+        (lambda: Cluster(NODE, 4, taper=(0.5,)), r"taper = \(0.5,\): .*1 or more"),
+        (lambda: Cluster(NODE, (4, 32), taper=(2, 0.9)), r"taper = \(2, 0.9\): .*leaf"),
+        (
+            lambda: Network((Ring(4, 1.0, 0.0), Ring(3, 1.0, 0.0))).egress("ICI"),
+            r"must be the name of one dimension; ring of 4 and ring of 3 have it",
+        ),
+        (
+            lambda: Network((Ring(4, 1.0, 0.0), Ring(3, 1.0, 0.0))).total("leaf"),
+            r"'leaf': must be the name of one of ICI$",
+        ),
         (lambda: Cluster(NODE, (4, 32), taper=(7,)), r"taper = \(7,\).*\(4, 32\)"),
         (lambda: Cluster(NODE, 0), r"nodes = 0"),
         (lambda: Slices(Torus(chips.TPU_V5E, (4, 4)), -1, 0.0), r"count = -1"),

@@ -466,7 +466,10 @@ def test_a_picture_without_a_clock_gives_no_time_away():
             "on line of 4, line of 4",
         ),
         (ring("all_gather", 4, False), (3,), "step 3: must be from 0 to 2"),
-        (ring("all_gather", 4, False), (), "must name a state to show"),
+        (ring("all_gather", 4, False), (), r"steps = \(\): must name states to show"),
+        (ring("all_gather", 4, False), 2, "steps = 2: must name states to show"),
+        (ring("all_gather", 4, False), 0, "steps = 0: must name states to show"),
+        (None, (0,), "trace = None: must be a Trace; `simulate`"),
     ],
 )
 def test_what_no_circle_can_show_is_refused(trace, steps, message):

@@ -1176,6 +1176,10 @@ PRICED = sharding.contract("A[I]·B[I,J]->C[J]", TPU_V5P, I=8, J=8)
             lambda: sharding.contract("A[I]·B[I,J]->C[J]", XY, busy=5, I=8, J=8),
             "busy = 5: must be True, False or some of X, Y",
         ),
+        (
+            lambda: sharding.reshard("A[I_X] -> A[I]", XY, busy=np.int32(4), I=8),
+            r"busy = .*4.*: must be True, False or some of X, Y",
+        ),
         (lambda: PRODUCT.crossings("J", ["gather"]), "plan = 'gather': must be one of"),
         (lambda: PRODUCT.crossings("J", 5), "plans = 5: must be some of"),
         (lambda: PRODUCT.crossings("J", low=8, high=8), "low = 8: must be below"),
@@ -1198,6 +1202,14 @@ PRICED = sharding.contract("A[I]·B[I,J]->C[J]", TPU_V5P, I=8, J=8)
 def test_bad_input_is_quoted(call, said):
     with pytest.raises(ValueError, match=said):
         call()
+
+
+def test_busy_takes_the_flags_of_other_libraries():
+    line, sizes = "A[I, J] · B[J, K] -> C[I, K]", dict.fromkeys("IJK", 8)
+    plain, numpys = (
+        sharding.contract(line, XY, busy=flag, **sizes) for flag in (True, np.True_)
+    )
+    assert plain == numpys != sharding.contract(line, XY, busy=np.False_, **sizes)
 
 
 def test_collectives_over_levels_share_what_each_of_them_crosses():

@@ -7,7 +7,7 @@ from shardmath.chips import H100, TPU_V5P
 from shardmath.collectives import Hierarchy, price_of
 from shardmath.mesh import Mesh
 from shardmath.networks import Cluster, NVLinkDomain, Torus
-from shardmath.sharding import Overlap, cases, contract
+from shardmath.sharding import Overlap, cases, contract, layouts
 
 FOUR = {
     1: "A[I_X, J] · B[J, K] -> C[I_X, K]",
@@ -136,6 +136,11 @@ def test_blocks_darken_as_their_sums_become_complete():
     ("make", "said"),
     [
         (lambda: cases(), "must be given a matmul"),
+        (lambda: cases(FOUR[3]), "cases: 'A.*': must be a Contraction; `contract`"),
+        (lambda: Overlap(FOUR[3]), "op = 'A.*': must be a Contraction; `contract`"),
+        (lambda: layouts("A[I_X]"), "layouts: 'A.*': must be a ShardedArray; `array`"),
+        (lambda: layouts([op_of(FOUR[3]).a]), r"layouts: \[<A.*one by one"),
+        (lambda: layouts(None), "layouts: None: must be a ShardedArray"),
         (lambda: Overlap(op_of(FOUR[3])), "AllReduce_X C: must be one AllGather"),
         (lambda: Overlap(op_of(FOUR[2])), "mesh = None: must be a `Mesh`"),
         (

@@ -404,6 +404,11 @@ def test_large_groups_say_what_they_leave_out():
         ("all_reduce", {"mesh": 8}, "mesh = 8: must be a Mesh"),
         ("all_gather", {"at_most": 1}, "at_most = 1: is for all_to_all"),
         ("all_to_all", {"at_most": 0}, "at_most = 0"),
+        (
+            "permute",
+            {"one_way": ((0, 1),)},
+            r"one_way = \(\(0, 1\),\): must be True or",
+        ),
         ("all_gather", {"mesh": mesh_of(Switch(300, 1.0, 0.0))}, "300.*256"),
     ],
 )

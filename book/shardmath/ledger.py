@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .collectives import NAMES, Collective
 from .hlo import CompiledCollective
 from .tables import Table, table
-from .units import show
+from .units import quoted, show
 
 _HEADER = ("collective", "axes", "devices", "runs", "predicted", "compiled")
 Key = tuple[str, frozenset[str], int]  # op, axes in any order, devices of a group
@@ -223,6 +223,9 @@ def compare(
         predicted: what was derived, from `sharding` or by hand.
         compiled: what `hlo.collectives_in` read, or `hlo.read`, which knows the dtypes.
 
+    Raises:
+        ValueError: no lists, or something else than collectives in them.
+
     >>> gather = Collective("all_gather", ("X",), 1e6, group=4, times=2)
     >>> twice = [Collective("all_gather", ("X",), 1e6, group=4)] * 2
     >>> print(compare([gather], twice).ratio, compare([gather], twice).exact)
@@ -232,7 +235,7 @@ def compare(
     >>> print(found.exact, found.same_bytes, found.same_runs)
     False True False
     """
-    compiled = list(compiled)
+    predicted, compiled = _listed("predicted", predicted), _listed("compiled", compiled)
     bare = [c.collective if isinstance(c, CompiledCollective) else c for c in compiled]
     left, right = _grouped(predicted), _grouped(bare)
     dtypes: dict[Key, set[str]] = {}
@@ -247,6 +250,14 @@ def compare(
         types = tuple(sorted(dtypes.get(key, ())))
         rows.append(Row(op, tuple(sorted(axes)), group, *pair, types))
     return Ledger(tuple(rows))
+
+
+def _listed(name: str, records: object) -> list:
+    if isinstance(records, str) or not isinstance(records, Iterable):
+        raise ValueError(
+            f"{name} = {quoted(records)}: must be a list of collectives, as in [{name}]"
+        )
+    return list(records)
 
 
 def _key(one: Collective) -> Key:

@@ -15,7 +15,7 @@ from itertools import groupby
 from types import MappingProxyType
 
 from .networks.wiring import Network, Ring, Switch
-from .units import show, whole
+from .units import quoted, show, whole
 
 
 @dataclass(frozen=True)
@@ -147,11 +147,14 @@ class Mesh:
         """Chips in one group over `axes`, which is a name or a tuple of names."""
         return math.prod(self.axes[name] for name in self._names(axes))
 
-    def span(self, axes: str | tuple[str, ...]) -> tuple[Piece, ...]:
+    def span(
+        self, axes: str | tuple[str, ...], one_way: bool = False
+    ) -> tuple[Piece, ...]:
         """The parts of the network that `axes` lie on, outermost dimension first.
 
         Neighbouring parts of one dimension are merged, so that all axes together see
-        the network as it is. A single chip spans nothing.
+        the network as it is. A single chip spans nothing. Two opposite chips of a ring
+        reach each other both ways round; with `one_way` over one of the two alone.
 
         Raises:
             ValueError: an unknown axis, or two axes on one ring that are not neighbours
@@ -176,7 +179,9 @@ class Mesh:
             below = range(dim, self.network.stack(dim)[-1] + 1)
             sizes = dict.fromkeys(below, (1, 1)) | sizes
         return tuple(
-            Piece(dim, *sizes[dim], _wires(self.network.dims[dim], *sizes[dim]))
+            Piece(
+                dim, *sizes[dim], _wires(self.network.dims[dim], *sizes[dim], one_way)
+            )
             for dim in sorted(sizes)
         )
 
@@ -220,9 +225,9 @@ class Mesh:
             raise ValueError(f"axes = {axes!r}: must be a name or a tuple of names")
         names = (axes,) if isinstance(axes, str) else tuple(axes)
         for name in names:
-            if name not in self.axes:
+            if not isinstance(name, str) or name not in self.axes:
                 known = ", ".join(self.axes)
-                raise ValueError(f"axis {name!r}: must be one of {known}")
+                raise ValueError(f"axis {quoted(name)}: must be one of {known}")
         if len(set(names)) < len(names):
             raise ValueError(f"axes {names}: must name each axis once")
         return names
@@ -262,12 +267,13 @@ def _axes(given: object) -> dict[str, int]:
     return {name: whole(**{name: size})[0] for name, size in given.items()}
 
 
-def _wires(dim: Ring | Switch, size: int, stride: int) -> Ring | Switch:
+def _wires(dim: Ring | Switch, size: int, stride: int, one_way: bool) -> Ring | Switch:
     """What one group of `size` chips, `stride` apart on `dim`, sees of it."""
     if isinstance(dim, Switch):
         return replace(dim, size=size)
     closed = dim.wrap and size * stride == dim.size
-    ways = 2 if closed and size == 2 else 1  # opposite chips reach each other both ways
+    opposite = closed and size == 2  # such chips reach each other both ways round
+    ways = 2 if opposite and not one_way else 1
     return replace(
         dim,
         size=size,

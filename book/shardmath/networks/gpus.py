@@ -4,7 +4,7 @@ import math
 
 from ..chips import Chip
 from ..drawing.picture import Picture
-from ..units import positive, whole
+from ..units import positive, quoted, whole
 from .records import LATENCY, must_have_nvlink, nvswitch
 from .switches import NVSwitch
 from .tree_figure import domains, tree
@@ -110,15 +110,16 @@ class Cluster(Network):
         egress: one-way bytes/s of one node; GPUs · `chip.scale_out_bandwidth` if not
             given.
         taper: level by level as in `nodes`, how many times thinner it is than a full
-            fat tree: (7, 1) for a spine oversubscribed 7 to 1. All 1 if not given.
+            fat tree: (7, 1) for a spine oversubscribed 7 to 1. Below 1 it is thicker,
+            which a leaf cannot be. All 1 if not given.
         latency: seconds of one crossing, level by level, switches below it included;
             of `LATENCY` if not given.
         reduces: the levels whose switches add up what passes and hand the sum to all,
             such as ("spine", "leaf") for InfiniBand with SHARP; none if not given.
 
     Raises:
-        ValueError: no NVLink domain, levels that do not match, or no latency is known
-            for a third one.
+        ValueError: no NVLink domain, levels that do not match, a leaf above the
+            rate of its cards, or no latency is known for a third one.
 
     Source:
         Levels of a DGX H100 SuperPOD (32 nodes to a unit, 4 units): How to Scale Your
@@ -161,6 +162,11 @@ class Cluster(Network):
             rate = chip.scale_out_bandwidth
         else:
             rate = positive(egress=egress)[0] / node.chips
+        if positive(taper=thinner[-1])[0] < 1:
+            raise ValueError(
+                f"taper = {quoted(taper)}: must be 1 or more for the leaf: a card "
+                "carries no more than its rate"
+            )
         levels = tuple(
             Switch(
                 n,

@@ -10,7 +10,7 @@ from math import hypot
 from ..drawing.labels import Point, text_width
 from ..drawing.picture import WIDEST, Picture, picture
 from ..drawing.shapes import arc, circle, framed, line, written
-from ..units import show
+from ..units import quoted, show
 from .wiring import Network, Ring
 
 MOST = 16  # chips along a side that are all drawn; of a longer one its two ends
@@ -30,6 +30,8 @@ def grid(network: Network) -> Picture:
     Raises:
         ValueError: not two dimensions of rings or lines.
     """
+    if not isinstance(network, Network):
+        raise ValueError(f"network = {quoted(network)}: must be a Network")
     dims = network.dims
     if len(dims) != 2 or not all(isinstance(dim, Ring) for dim in dims):
         raise ValueError(f"{network}: must be a grid of two rings or lines")

@@ -7,7 +7,7 @@ from math import ceil, prod
 from ..drawing.labels import text_width
 from ..drawing.picture import WIDEST, Picture, picture
 from ..drawing.shapes import box, framed, label, line, written
-from ..units import show
+from ..units import quoted, show
 from .wiring import Network, Switch
 
 EDGE, HEAD = 12, 30
@@ -85,6 +85,9 @@ def domains(*networks: Network) -> Picture:
     Raises:
         ValueError: no domain, or one of more than a switch.
     """
+    for network in networks:
+        if not isinstance(network, Network):
+            raise ValueError(f"domains: {quoted(network)}: must be an NVLinkDomain")
     if not networks or any(len(network.dims) != 1 for network in networks):
         raise ValueError(f"domains{networks!r}: must be given NVLink domains")
     most = max(network.dims[0].bandwidth for network in networks)

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ..chips import Chip
-from ..units import number, positive, show, whole
+from ..units import number, positive, quoted, show, whole
 
 
 @dataclass(frozen=True)
@@ -265,8 +265,12 @@ class Network:
     def _at(self, level: str) -> int:
         at = [i for i, dim in enumerate(self.dims) if dim.level == level]
         if len(at) != 1:
-            known = ", ".join(dim.level for dim in self.dims)
-            raise ValueError(f"level {level!r}: must be the name of one of {known}")
+            known = ", ".join(dict.fromkeys(dim.level for dim in self.dims))
+            why = f"must be the name of one of {known}"
+            if at:
+                dims = " and ".join(str(self.dims[i]) for i in at)
+                why = f"must be the name of one dimension; {dims} have it"
+            raise ValueError(f"level {quoted(level)}: {why}")
         return at[0]
 
     def links(self) -> tuple[Link, ...]:
@@ -346,14 +350,18 @@ def _check(wires: Ring | Switch) -> None:
     latency = not_negative("latency", wires.latency)
     found = {"size": size, "bandwidth": rate, "latency": latency}
     for name in ("wrap", "reduces", "uplinks"):
-        given = getattr(wires, name, False)
-        flag = given.item() if getattr(given, "shape", None) == () else given
-        if not isinstance(flag, bool):
-            raise ValueError(f"{name} = {given!r}: must be True or False")
         if hasattr(wires, name):
-            found[name] = flag
+            found[name] = flag(name, getattr(wires, name))
     for name, value in found.items():
         object.__setattr__(wires, name, value)
+
+
+def flag(name: str, value: object) -> bool:
+    """`value` as Python's bool, also one of NumPy's; raises a ValueError otherwise."""
+    found = value.item() if getattr(value, "shape", None) == () else value
+    if not isinstance(found, bool):
+        raise ValueError(f"{name} = {quoted(value)}: must be True or False")
+    return found
 
 
 def not_negative(name: str, value: object) -> int | float:

@@ -1,11 +1,13 @@
 """A line of the notation and a mesh made into arrays; faults shown at their place."""
 
+import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from math import prod
 
-from ..units import PRECISION_BYTES, whole
+from ..networks.wiring import flag
+from ..units import PRECISION_BYTES, quoted, whole
 from .layout import Names, ShardedArray
 from .machine import Machine, axes_of
 from .notation import Line, Term, Word, once
@@ -85,11 +87,15 @@ def usable_axes(
         ValueError: a busy axis that the mesh lacks or that an array names.
     """
     mesh, named = dict(arrays[0].mesh), named_axes(arrays)
+    with contextlib.suppress(ValueError):
+        busy = flag("busy", busy)
     if isinstance(busy, bool):
         busy = [axis for axis in mesh if axis not in named] if busy else ()
-    if not isinstance(busy, Iterable):
+    if not isinstance(busy, Iterable) or getattr(busy, "shape", None) == ():
         known = ", ".join(mesh)
-        raise ValueError(f"busy = {busy!r}: must be True, False or some of {known}")
+        raise ValueError(
+            f"busy = {quoted(busy)}: must be True, False or some of {known}"
+        )
     # One name, or several; "XY" is X and Y.
     busy = (busy,) if isinstance(busy, str) and busy in mesh else tuple(busy)
     for axis in busy:

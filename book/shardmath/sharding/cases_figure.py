@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from ..drawing.labels import text_width
 from ..drawing.picture import WIDEST, Picture
 from ..drawing.shapes import framed, line, written
+from ..units import quoted
 from .changes import Change
 from .contraction import CASES, Contraction
 from .layout_figure import blocks, rows
@@ -23,10 +24,16 @@ def cases(*ops: Contraction) -> Picture:
     from an operand, up to the result.
 
     Raises:
-        ValueError: no matmul.
+        ValueError: no matmul, or something else among them.
     """
     if not ops:
         raise ValueError("cases(): must be given a matmul or more")
+    for op in ops:
+        if not isinstance(op, Contraction):
+            raise ValueError(
+                f"cases: {quoted(op)}: must be a Contraction; `contract` makes one, "
+                "and several are given one by one"
+            )
     lines = [f"{op.a.notation} · {op.b.notation} → {op.c.notation}" for op in ops]
     desc = " ".join(
         f"{text}, case {op.case}: {CASES[op.case]}; moved: {op.plan.moves}."

@@ -15,6 +15,7 @@ from ..drawing.picture import Picture, picture
 from ..drawing.shapes import box, framed, label, written
 from ..drawing.theme import HUES, hue
 from ..tables import Table, table
+from ..units import quoted
 
 MANY = 8  # blocks along one dimension, or devices in one block, that are all written
 WIDE, HIGH, FLAT = 264, 176, 84  # of an array, and the height of one with one row
@@ -71,10 +72,18 @@ def layouts(*arrays) -> Picture:
     'A[I_XY, J], A[I_YX, J]'
 
     Raises:
-        ValueError: no array.
+        ValueError: no array, or something else among them.
     """
+    from .layout import ShardedArray  # draws itself, so it imports this module
+
     if not arrays:
         raise ValueError("layouts(): must be given an array or more")
+    for given in arrays:
+        if not isinstance(given, ShardedArray):
+            raise ValueError(
+                f"layouts: {quoted(given)}: must be a ShardedArray; `array` makes one, "
+                "and several are given one by one"
+            )
     return Picture(
         ", ".join(array.notation for array in arrays),
         " ".join(map(describe, arrays)),

@@ -7,7 +7,7 @@ from ..collectives import price_of
 from ..drawing.labels import text_width
 from ..drawing.picture import WIDEST, Picture, picture
 from ..drawing.shapes import box, framed, label, line, written
-from ..units import show
+from ..units import quoted, show
 from .contraction import Contraction
 
 EDGE, LANE = 12, 26
@@ -27,12 +27,16 @@ class Overlap:
         op: its plan must be one AllGather, over one axis, before the product.
 
     Raises:
-        ValueError: another plan, or no mesh to price it on.
+        ValueError: no contraction, another plan, or no mesh to price it on.
     """
 
     op: Contraction
 
     def __post_init__(self) -> None:
+        if not isinstance(self.op, Contraction):
+            raise ValueError(
+                f"op = {quoted(self.op)}: must be a Contraction; `contract` makes one"
+            )
         moved = [record.op for record in self.op.collectives]
         if moved != ["all_gather"] or self.op.plan.after:
             raise ValueError(f"moved: {self.op.plan.moves}: must be one AllGather")

@@ -19,7 +19,7 @@ from ..drawing.picture import WIDEST, Picture
 from ..drawing.shapes import arc, box, framed, label, number, written
 from ..drawing.theme import hue
 from ..networks.wiring import Ring
-from ..units import show
+from ..units import quoted, show
 from .terms import (
     SUMS,
     Halves,
@@ -64,8 +64,14 @@ def circle(trace: Trace, steps: Sequence[int], clock: bool = True) -> Picture:
     >>> circle(played, (0, 3)).title
     'AllGather, one way'
     """
-    if not steps:
-        raise ValueError("steps = (): must name a state to show, such as (0, 1)")
+    if not isinstance(trace, Trace):
+        raise ValueError(
+            f"trace = {quoted(trace)}: must be a Trace; `simulate` returns one"
+        )
+    if not isinstance(steps, Sequence) or not steps:
+        raise ValueError(
+            f"steps = {quoted(steps)}: must name states to show, such as (0, 1)"
+        )
     panels = tuple(panel(trace, step, clock=clock) for step in steps)
     return Picture(titled(trace), " ".join(said(trace, step) for step in steps), panels)
 
