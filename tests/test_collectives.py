@@ -221,6 +221,51 @@ def test_published_outer_product():
     assert ratio == pytest.approx(M / K)
 
 
+ONE_SHOT = {  # bytes at which one pass is as fast as two, over W·α
+    "ring": lambda n: 2 * n * (n // 2) / ((n - 1) * (n - 2)),
+    "switch": lambda n: n / ((n - 1) * (n - 2)),
+}
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 8, 16])
+@pytest.mark.parametrize("kind", ONE_SHOT)
+def test_an_all_reduce_in_one_shot_beats_that_of_two_passes_below_its_crossing(kind, n):
+    """Played: every chip's whole array goes to all, and each of them adds."""
+    mesh = mesh_of(ring(n) if kind == "ring" else Switch(n, W, ALPHA))
+    terms = [[3**chip] for chip in range(n)]
+    even = W * ALPHA * ONE_SHOT[kind](n)
+    for V in (1e3, even * (1 - 1e-6), even * (1 + 1e-6), 1e9):
+        played = simulate("all_gather", n * V, mesh, "X", data=terms)
+        assert {sum(held) for held in played.result} == {sum(3**c for c in range(n))}
+        assert played.seconds == pytest.approx(run("all_gather", n * V, mesh).seconds)
+        two = run("all_reduce", V, mesh)
+        assert two.exact
+        assert (played.seconds < two.lower) == (even > V)
+
+
+def test_where_one_shot_is_faster():
+    """8 v5p on a ring up to 152 kB, 8 H200 up to 285 kB; nowhere if a switch adds."""
+    v5p = mesh_of(Ring(8, 100e9, 1e-6))
+    small = [
+        run(op, V, v5p).seconds for op, V in (("all_reduce", 1e3), ("all_gather", 8e3))
+    ]
+    assert small == pytest.approx([8.00875e-6, 4.035e-6])
+    assert 100e9 * 1e-6 * ONE_SHOT["ring"](8) == pytest.approx(152.4e3, rel=1e-3)
+    node, adding = (
+        Mesh(NVLinkDomain(chips.H200, reduces=adds), {"X": 8}) for adds in (False, True)
+    )
+    for V, faster in ((284e3, True), (286e3, False)):
+        one = run("all_gather", 8 * V, node).seconds
+        assert (one < run("all_reduce", V, node).seconds) == faster
+        assert one > run("all_reduce", V, adding).seconds
+    for V in (1e3, 1e9):  # two chips save a hop, and send no more
+        two, one = (
+            run(op, nbytes, mesh_of(ring(2)))
+            for op, nbytes in (("all_reduce", V), ("all_gather", 2 * V))
+        )
+        assert one.seconds == pytest.approx(two.seconds - ALPHA)
+
+
 @pytest.mark.parametrize("n", [4, 6, 8, 12, 16])
 @pytest.mark.parametrize("one_way", [False, True])
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """AllReduce on GPUs as NCCL runs it: ring, tree and NVLS, with their steps.
 
-The bounds of `price` count the fewest hops that a network allows. A library's algorithm
-takes more of them, and more as the group grows. For k nodes of g GPUs, n = g·k, hops
-α_g in a node and α_k between nodes:
+`price` counts the hops of a ReduceScatter and an AllGather that take the shortest ways.
+A library's algorithm takes more of them, and more as the group grows. For k nodes of g
+GPUs, n = g·k, hops α_g in a node and α_k between nodes:
 
     algorithm  sent in the node    over each card         hops
     ring       2V·(n−1)/n          2V·(n−1)/n / g         2(n−k)·α_g + 2(k−1)·α_k

@@ -11,9 +11,9 @@ one-way bandwidth of a link, α its latency. Over one dimension of n chips:
     line       V/W · (n−1)/n              V/W · ⌊n²/4⌋/n²  (bound)      n−1
     switch     V/W · (n−1)/n              V/(nW) · (n−1)/n              1
 
-AllReduce is ReduceScatter, then AllGather: twice the bandwidth term and twice the hops;
-a switch that adds does it in V/W and one hop. A permute loads the links that its pairs
-cross, see `crossings`.
+AllReduce is ReduceScatter, then AllGather, which sends the fewest bytes: twice the
+bandwidth term and twice the hops; a switch that adds does it in V/W and one hop. A
+permute loads the links that its pairs cross, see `crossings`.
 
 Several dimensions. Rings and lines that meet in a chip form one level and work at
 once: AllGather adds their rates up, AllToAll waits for the slowest. Each switch is a
@@ -24,7 +24,7 @@ leaf, so a unit of the leaf is one of all n/g.
 
     lower   all levels work at once, on different parts: the slowest sets the time. No
             schedule is faster, since each level's time is a cut around its units; an
-            AllReduce on a line is the exception, see `all_reduce`.
+            AllReduce is the exception, see below.
     upper   one dimension after the other: the sum. On switches `simulator` plays just
             that; over unequal sides of a torus its schedule lies between the bounds.
 
@@ -34,6 +34,16 @@ Where both are equal a schedule is known that takes just as long:
                                           several rings or lines if they are equal
     AllToAll                              every ring and switch; several equal rings
     Permute                               shifts by one on a ring; every switch
+
+An AllReduce of few bytes has a faster schedule, with half the hops and more bytes: in a
+one-shot AllReduce each chip sends its whole array to all others, and each adds. That is
+an AllGather of n·V bytes, and as fast as the form above at
+
+    ring    V = W·α · 2n·⌊n/2⌋ / ((n−1)(n−2))
+    switch  V = W·α · n / ((n−1)(n−2))              one that does not add
+
+Two chips are better off with it at any V. On a line a schedule exists that is faster
+for many bytes, see `all_reduce`.
 """
 
 import math
