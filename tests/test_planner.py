@@ -26,6 +26,7 @@ from shardmath.units import show
 ULYSSES = {"remat": "none", "keys": "ulysses", "seq": 2048}
 SMALL = Model("small", 6, 512, 2048, 8, 4, 64, 32_000)
 TIED = replace(SMALL, tied=True)
+LONG = replace(SMALL, layers=8, tied=True)
 EXPERTS = Experts(16, 2, 1, 1, 64)
 SPARSE = Model("sparse", 5, 512, 256, 8, 8, 64, 32_000, experts=EXPERTS)
 TWELVE = replace(SPARSE, experts=Experts(12, 2, 1, 1, 64))  # slots are rounded up
@@ -59,6 +60,8 @@ def numbers(found, trial):
         (TIED, "v5p:4x4x4", "64k", {"fixed": {"pipeline": 4, "tensor": 2}}),
         (TIED, "h100:2x8", "1M", {"fixed": {"pipeline": 2}, "schedule": "zb-v"}),
         (TIED, "h100:4x8", "64k", {}),
+        (LONG, "h100:4x8", "1M", {"fixed": {"pipeline": 4}, "schedule": "dualpipe"}),
+        (LONG, "v5p:4x4x4", "1M", {"fixed": {"pipeline": 8}, "schedule": "dualpipe"}),
         (SPARSE, "h100:4x8", "1M", {"fixed": {"expert": 8, "pipeline": 2}}),
         (SPARSE, "v5p:4x4x4", "1M", {"capacity": 1.25}),
         (TWELVE, "h100:4x8", "1M", {"fixed": {"expert": 4, "pipeline": 2}}),

@@ -242,6 +242,32 @@ def eight_layers():
     return Model("toy", 8, 256, 512, 8, 8, 32, 512)
 
 
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_copies_of_a_stage_add_up_their_gradients(name, copies):
+    """DualPipe has every layer twice, and each copy sees half of the microbatches: what
+    a stage holds of gradients its mirror image gets, once a step. Others have one."""
+    p, n = 4, copies
+    strategy = combine(pipeline("P"), zero(1, "X"))
+    one = steps(strategy, {"P": p, "X": n}, eight_layers(), 16, 64, microbatches=8,
+                schedule=name, vocabulary=True)  # fmt: skip
+    for stage in range(p):
+        here = one.at(stage)
+        moves = [
+            m for m in here.moves if m.when == "update" and "permute" in m.change.op
+        ]
+        if name != "dualpipe":
+            assert not moves
+            continue
+        assert {m.change.pairs for m in moves} == {((0, 3), (1, 2), (2, 1), (3, 0))}
+        ends = 2 if stage in (0, 3) else 0
+        matrices = sum(times * weight.count(eight_layers().dims)
+                       for times, weight in here.weights)  # fmt: skip
+        assert sum(m.collective.total_sent for m in moves) == 2 * matrices / n
+        assert sum(m.times for m in moves) == 4 * 7 + ends
+        assert {m.array for m in moves} <= {f"d{w.name}" for _, w in here.weights}
+
+
 @pytest.mark.parametrize("name", ["gpipe", "1f1b"])
 def test_a_pipeline_sends_a_boundary_for_each_microbatch(name):
     M, p = 8, 4

@@ -13,6 +13,7 @@ So within a pass a change of an array happens once.
 Embedding and head are a pass each. Where they are one table (tied), its gradient is one
 array, and rule 2 joins the two. In a pipeline they may be on two stages, each with a
 copy of the table: these send one another their gradients, once a step, and add them up.
+So do stages that hold the same layers for microbatches from both ends (DualPipe).
 
 Queries, keys and values may attend elsewhere than they rest, and tokens go to the chips
 of their experts: these are changes of one array, by `sharding.reshard`, or hops.
@@ -73,24 +74,27 @@ class Hop(Change):
 
 @dataclass(frozen=True, repr=False)
 class Swap(Change):
-    """Partial sums that the first and the last chip of a row send one another, so that
-    both have the sum: an AllReduce of two, which sends as much.
+    """Partial sums that two chips of a row send one another, so that both have the sum:
+    an AllReduce of two, which sends as much.
 
     Args:
         before, after, op, axes: as of a Change.
+        every: whether each chip has its partner, the first the last, the second the one
+            before the last; else the first and the last alone.
     """
 
     op: str = "permute"
+    every: bool = False
 
     @property
     def pairs(self) -> Pairs:
-        last = self.before.ways(self.axes) - 1
-        return (0, last), (last, 0)
+        n = self.before.ways(self.axes)
+        return tuple((i, n - 1 - i) for i in (range(n) if self.every else (0, n - 1)))
 
     def __str__(self) -> str:
         sent = show(self.collective.sent, "bytes") if self.collective else "nothing"
-        ends = "between the first and the last chip"
-        return f"{self.title}: {self.before.notation} {ends}, {sent} sent"
+        ends = "with the mirrored" if self.every else "between the first and the last"
+        return f"{self.title}: {self.before.notation} {ends} chip, {sent} sent"
 
 
 @dataclass(frozen=True)
@@ -291,24 +295,23 @@ class Lines:
             self._changes[ends] = [step for step in steps if step.collective]
         return self._changes[ends]
 
-    def update(self, weight: Array, both: bool = False) -> Changes:
+    def update(self, weight: Array, swaps: Iterable[Swap] = ()) -> Changes:
         """The gradient to where the state is, and the new weight to where it rests.
 
         Args:
             weight: what is updated.
-            both: whether the first and the last stage of a pipeline have it, and each a
-                part of its gradient.
+            swaps: of two stages of a pipeline that both have it, and each a part of its
+                gradient.
         """
         summed = self.change(self.gradient(d_of(weight)), self.state(d_of(weight)))
-        if both:
-            summed = [*summed, self.swap(weight)]
-        return [*summed, *self.change(self.state(weight), self.weight(weight))]
+        back = self.change(self.state(weight), self.weight(weight))
+        return [*summed, *swaps, *back]
 
-    def swap(self, weight: Array) -> Swap:
-        """What the first and the last stage send one another of a gradient: once it is
-        added up, what the state of a chip needs of it, which is the least."""
+    def swap(self, weight: Array, every: bool = False) -> Swap:
+        """What two stages send one another of a gradient: once it is added up, what the
+        state of a chip needs of it, which is the least."""
         found = self.state(d_of(weight))
-        return Swap(found, found, axes=self.strategy.layers)
+        return Swap(found, found, axes=self.strategy.layers, every=every)
 
     def state(self, one: Array) -> ShardedArray:
         """A weight or its gradient, where the optimizer's state is."""

@@ -27,7 +27,7 @@ from ..transformer import (
 )
 from ..units import PRECISION_BYTES, positive, quoted, show, whole
 from .memory import Held, Memory
-from .moves import Lines, Move, Work, ends, layers, placed, sends
+from .moves import Lines, Move, Swap, Work, ends, layers, placed, sends
 from .stages import Stack, Stages, cut
 from .strategy import Layout, Strategy
 
@@ -119,6 +119,16 @@ class Step:
         """Whether this stage has one end of a model whose one table serves both."""
         return self.model.tied and self.stages.ends(self.stage) in ONE_END
 
+    def _swaps(self, weight: Array) -> list[Swap]:
+        """What stages that have the same weight send one another of its gradient: each
+        and its mirror image where microbatches come from both ends (DualPipe: so does
+        github.com/deepseek-ai/DualPipe, 7cb1e5e, examples/example_dualpipe.py), else
+        the ends that share a table."""
+        if self.stages.paths > 1:
+            return [self.lines.swap(weight, every=True)]
+        shared = weight == EMBEDDING.weight and self._shares_table
+        return [self.lines.swap(weight)] * shared
+
     @property
     def weights(self) -> tuple[tuple[int, Array], ...]:
         """Every matrix and how often it is there; embedding and head once if tied."""
@@ -136,10 +146,9 @@ class Step:
         found += sends(self.lines, self.stages.hops(self.stage))
         found = [replace(move, times=self._times(move)) for move in found]
         for count, weight in self.weights:
-            both = weight == EMBEDDING.weight and self._shares_table
             found += [
                 Move(change.before.name, change, "update", count)
-                for change in self.lines.update(weight, both)
+                for change in self.lines.update(weight, self._swaps(weight))
             ]
         return tuple(sorted(found, key=lambda move: WHEN.index(move.when)))
 

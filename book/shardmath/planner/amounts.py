@@ -50,6 +50,8 @@ class Block:
         saved, once: of the part "saved", what each layer adds, and what all share.
         read: bytes of the matrices that one pass reads.
         traffic: what moves, by operation and axes.
+        copied: what a stage and another one that has the same layers send one another
+            of their gradients, each.
         limits: what must divide what: a dimension, its size, and axes.
     """
 
@@ -61,6 +63,7 @@ class Block:
     once: Amounts
     read: Amounts
     traffic: Mapping[Wire, Traffic]
+    copied: Traffic
     limits: frozenset[tuple[str, int, Names]]
 
 
@@ -90,6 +93,7 @@ def block(whole: Step, stack: Stack, ends: tuple[Matmul, ...] = ()) -> Block:
         once,
         _held(step.read),
         _traffic(step),
+        _copied(step),
         frozenset(_limits(arrays)),
     )
 
@@ -168,6 +172,16 @@ def _traffic(step: Step) -> dict[Wire, Traffic]:
         found[wire].nbytes[(axes, batch), often] += times * total
         found[wire].runs[often] += times
     return dict(found)
+
+
+def _copied(step: Step) -> Traffic:
+    """The gradients of all matrices, where the state is."""
+    found = Traffic()
+    for count, weight in step.weights:
+        gradient = step.lines.swap(weight).before
+        found.nbytes[of(gradient), ""] += count * gradient.nbytes
+        found.runs[""] += count
+    return found
 
 
 def way(closed: bool, back: bool) -> str:

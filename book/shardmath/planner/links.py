@@ -100,4 +100,6 @@ def _pairs(way: str, n: int) -> tuple[tuple[int, int], ...]:
     """Who sends to whom, as `parallelism.moves.Hop` and `Swap` have it."""
     if way == "swap":
         return (0, n - 1), (n - 1, 0)
+    if way == "mirror":
+        return tuple((i, n - 1 - i) for i in range(n))
     return tuple((i, (i + 1) % n) for i in range(n if way == "ring" else n - 1))

@@ -234,6 +234,12 @@ class Pattern:
             wire = "permute", ("pipeline",), "swap"
             found[wire].nbytes[of(self.table), ""] += self.table.nbytes
             found[wire].runs[""] += 1
+        if hops and self.job.schedule == "dualpipe":  # its stages have copies
+            wire = "permute", ("pipeline",), "mirror"
+            for times, one in parts:
+                for key, nbytes in one.copied.nbytes.items():
+                    found[wire].nbytes[key] += times * nbytes
+                found[wire].runs[""] += times * one.copied.runs[""]
         return dict(found)
 
 
