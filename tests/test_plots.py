@@ -133,6 +133,14 @@ def test_an_axis_of_few_decades_may_have_finer_ticks():
     assert fine == rough | {"5"}
 
 
+def test_ticks_of_an_axis_are_all_written_in_digits():
+    """A million stands beside 100,000: no power of ten beside plain numbers."""
+    drawn = plots.curves([1e4, 1e7], {"a": [1e-3, 1e6]}, "x", "y").panels[0]
+    ticks = set(re.findall(">([0-9][^<]*)<", drawn))
+    assert {"10,000", "1,000,000", "10,000,000", "0.01", "1"} <= ticks
+    assert not [tick for tick in ticks if "e" in tick]
+
+
 def test_labels_at_the_right_end_keep_their_distance():
     """H100 and H200 share a peak; their names must not lie on each other."""
     places = sorted(plots._apart([9.9e14, 9.9e14, 1e15], factor=1.2))

@@ -144,7 +144,7 @@ def _logarithmic(axis, unit: str, fine: bool = False) -> None:
     if fine and floor(high) - ceil(low) < 1:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axis.set_major_formatter(
-        FuncFormatter(lambda value, _: show(value, unit) if unit else f"{value:,g}")
+        FuncFormatter(lambda value, _: show(value, unit) if unit else f"{value:,.12g}")
     )
 
 
