@@ -43,3 +43,31 @@ def test_every_rate_and_time_of_a_formula_stands_in_the_table(path):
 def test_words_that_chapters_use_are_defined(word):
     terms = re.findall(r"^\*\*.*\*\*.*\n: ", PAGE, re.M)
     assert any(f"**{word}**" in term for term in terms)
+
+
+ELSEWHERE = {"x", "y", "z", "e", "h", "i"}  # arrays; Euler's number, indices
+
+
+def letters(formula):
+    """Latin and Greek letters, without what is below them and without words."""
+    words = (
+        r"\\(?:text|tag|begin|end|operatorname|mathcal)\{?[^}]*\}?|_\{[^}]*\}|_\\?\w+"
+    )
+    greek = r"\\(?:alpha|gamma|lambda|ell)\b"
+    plain = re.sub(words, " ", formula)
+    return {
+        *re.findall(greek, plain),
+        *re.findall(r"[A-Za-z]", re.sub(r"\\\w+", " ", plain)),
+    }
+
+
+@pytest.mark.parametrize("path", CHAPTERS[10:], ids=lambda path: path.stem)
+def test_every_letter_of_a_formula_stands_in_the_table(path):
+    assert letters(" ".join(formulas(path))) <= letters(" ".join(SYMBOLS)) | ELSEWHERE
+
+
+@pytest.mark.parametrize("path", CHAPTERS[9:], ids=lambda path: path.stem)
+def test_no_bandwidth_of_a_formula_stands_bare(path):
+    """A bare W is a time of a schedule, in its two formulas alone."""
+    bare = [one for one in formulas(path) if re.search(r"\bW(?![_\[A-Za-z])", one)]
+    assert [one for one in bare if r"\tag{12.7}" not in one and "3W)" not in one] == []

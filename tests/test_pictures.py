@@ -256,6 +256,12 @@ def test_an_estimate_is_drawn_in_the_colours_of_its_resources():
     assert order == ["hbm", "math", "network"] * 2
 
 
+def test_bars_say_a_published_number_in_all_of_its_digits():
+    """13.95 of a float is a little less, and became 13.9."""
+    said = pictures.bars("A step", {"pairs": 13.95}, "s", digits=4).desc
+    assert "pairs: 13.95 s" in said
+
+
 def test_bars_are_to_scale_and_what_is_unknown_is_empty():
     (panel,) = pictures.bars("A headline", HEADLINE, "FLOPs/s").panels
     (small, _), (large, _), (whole, _) = sides(panel)

@@ -451,7 +451,7 @@ HIDES = Function(
     ),
     hint="A step: 4 N H t²/2 FLOPs. A hop: K and V of t tokens, 2 bytes a value.",
     solution="""
-        $2NHt^2/C = 4KHt/W$.
+        $2NHt^2/C = 4KHt/W_\\text{link}$.
 
         ```python
         def tokens(N, K, peak, bandwidth):
@@ -943,7 +943,7 @@ EXCHANGE = Number(
         scaled(
             "own part left out",
             15 / 16,
-            "What a chip keeps crosses no link: V/8W has left it out already.",
+            "What a chip keeps crosses no link: the formula has left it out already.",
         ),
         scaled(
             "as an AllGather",
@@ -951,7 +951,7 @@ EXCHANGE = Number(
             "That gathers all of it on every chip. To each chip goes its part alone.",
         ),
     ),
-    hint="A closed ring takes V / 8W for an AllToAll of V bytes in all, W one way.",
+    hint="A closed ring takes V / 8W_link for an AllToAll of V bytes in all, W_link one way.",
     solution="""
         Four arrays as large as the queries of all 16 chips.
 

@@ -396,7 +396,7 @@ WIDTH = Number(
     ),
     hint="18 k D F FLOPs a token, four times k copies of 2 D bytes.",
     solution="""
-        $18\\,kDF/C = 4\\,k\\cdot2D/W$, so $F = \\frac49\\,\\frac CW$.
+        $18\\,kDF/C = 4\\,k\\cdot2D/W_\\text{AllToAll}$, so $F = \\frac49\\,C/W_\\text{AllToAll}$.
 
         ```python
         from shardmath import chips
@@ -854,7 +854,7 @@ FSDP_TOKENS = Number(
     hint="Three times two bytes of every weight; six FLOPs of every active one and "
     "token.",
     solution="""
-        $3\\cdot2P/W = 6P_\\text{active}\\,t/C$.
+        $3\\cdot2P/W_X = 6P_\\text{active}\\,t/C$.
 
         ```python
         from shardmath import chips
@@ -862,8 +862,8 @@ FSDP_TOKENS = Number(
         weights = 2_487_746_560
         routed = 128 * 3 * 4096 * 1536
         active = weights - routed * (1 - 8 / 128)
-        W = 6 * chips.TPU_V5P.link_bandwidth
-        tokens = weights / active * chips.TPU_V5P.flops["bf16"] / W
+        W_X = 6 * chips.TPU_V5P.link_bandwidth
+        tokens = weights / active * chips.TPU_V5P.flops["bf16"] / W_X
         ```
     """,
 )

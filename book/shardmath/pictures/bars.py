@@ -12,14 +12,16 @@ WIDTH, LEFT = 416, 6
 HEAD, ROW, THICK = 26, 44, 16  # of the title, of a bar with its words, of a bar
 
 
-def bars(title: str, values: Mapping[str, float | None], unit: str) -> Picture:
+def bars(
+    title: str, values: Mapping[str, float | None], unit: str, digits: int = 3
+) -> Picture:
     """A bar for each value, all from zero and to one scale.
 
     Args:
         title: what they are values of.
         values: by name; None is what the reader does not know yet, an empty bar with a
             question mark. Names of a resource (math, HBM, network) have its colour.
-        unit: as for `units.show`.
+        unit, digits: as for `units.show`.
 
     Raises:
         ValueError: no value to draw, one that is not above 0, or too long a name.
@@ -31,7 +33,7 @@ def bars(title: str, values: Mapping[str, float | None], unit: str) -> Picture:
     if not known:
         raise ValueError(f"values = {dict(values)!r}: must hold a number to draw")
     longest = max(positive(**known))
-    said = {name: _said(name, value, unit) for name, value in values.items()}
+    said = {name: _said(name, value, unit, digits) for name, value in values.items()}
     for line in (title, *said.values()):
         if text_width(line) > WIDTH - 2 * LEFT:
             raise ValueError(f"{line!r}: is wider than the picture")
@@ -55,8 +57,8 @@ def _bar(top: float, words: str, share: float | None, colour: str) -> Iterator[s
         yield shapes.box(*ends, colour, fill=1, edge=0, round=0)
 
 
-def _said(name: str, value: float | None, unit: str) -> str:
-    return f"{name}?" if value is None else f"{name}: {show(value, unit)}"
+def _said(name: str, value: float | None, unit: str, digits: int) -> str:
+    return f"{name}?" if value is None else f"{name}: {show(value, unit, digits)}"
 
 
 def _colour(name: str) -> str:
