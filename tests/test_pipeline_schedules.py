@@ -19,7 +19,10 @@ from shardmath.pipeline_schedules import (
 )
 
 # Each within the closed forms' domains of some schedules; `idle` refuses the others.
-TIMES = (Times(), Times(1, 1.5, 0.5), Times(1, 1, 0.5), Times(1, 1, 1, both=2.5))
+TIMES = (
+    *(Times(), Times(1, 1.5, 0.5), Times(1, 1, 0.5)),
+    *(Times(1, 1, 1, both=pair) for pair in (2, 2.5, 3)),
+)
 
 
 def exists(name: str, p: int, M: int) -> bool:
@@ -74,9 +77,14 @@ def test_outside_its_domain_a_closed_form_would_be_wrong():
     assert max(schedule("zb-h1", 4, 8, times=late).idle) > 3 * (1 + 1 - 1.5)
     slow = Times(1, 1.5, 0.5)
     assert max(schedule("dualpipe", 4, 8, times=slow).idle) < 1 * (3 + 2 - 1.5)
-    for name, times in (("zb-h1", late), ("dualpipe", slow), ("zb-v", slow)):
+    apart = Times(1, 1, 1, both=3.3)  # a pair that is longer than its passes
+    assert max(schedule("dualpipe", 8, 16, times=apart).idle) > 3 * (3.3 + 2 - 3) + 0.5
+    refused = ("zb-h1", late), ("dualpipe", slow), ("dualpipe", apart), ("zb-v", slow)
+    for name, times in refused:
         with pytest.raises(ValueError, match="has a closed form for"):
-            idle(name, 4, 8, times=times)
+            idle(name, 8, 16, times=times)
+    with pytest.raises(ValueError, match=r"F&B = 3\.3"):
+        idle("dualpipe", 8, 16, times=apart)
     with pytest.raises(ValueError, match="sends that take no time"):
         idle("1f1b", 4, 8, times=Times(send=1))
 

@@ -173,6 +173,7 @@ def test_why_not():
     assert "times as long: " in found.why_not(fsdp=2, pipeline=64)
     with pytest.raises(ValueError, match="such as tensor=16"):
         found.why_not()
+    assert found.why_not(expert=2) == "expert 2: Llama 3.1 70B has no experts"
     small = plan(LLAMA_3_8B, "h100:2x8", "1M")  # the last stage has the head
     assert "the longest has 1.74 times its share" in small.why_not(pipeline=16)
 
@@ -217,11 +218,20 @@ def test_where_nothing_fits_the_nearest_is_said():
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": {"tensor": 3}}, "64 chips"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"top": 0}, "top = 0"),
         (DEEPSEEK_V3, "h100:8x8", "1M", {"remat": "dots"}, "'full' alone"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"capacity": 2}, "8B has no experts"),
     ],
 )
 def test_bad_input_is_quoted(model, machine, tokens, options, said):
     with pytest.raises(ValueError, match=re.escape(said)):
         plan(model, machine, tokens, **options)
+
+
+def test_a_dense_model_has_no_experts_to_split():
+    found = plan(LLAMA_3_8B, "h100:2x8", "1M", fixed={"expert": 2})
+    assert found.verdict.startswith(
+        "no mesh is admitted: expert 2: Llama 3.1 8B has no"
+    )
+    assert plan(LLAMA_3_8B, "h100:2x8", "1M", fixed={"expert": 1}).ranking
 
 
 @pytest.mark.parametrize("name", figures.find("planner").presets)

@@ -9,13 +9,15 @@ With p stages, M microbatches, v chunks, and F, I, W seconds of a stage for a mi
     interleaved  (p−1)(F+B)/v                      M a multiple of p   p + (p−1)/v
     zb-h1        (p−1)(F+B−2W) = (p−1)(F+I−W)      W ≤ F, W ≤ I        min(M, p)
     zb-v         (p−1)F/2, or none: see `idle`     F = I = W           min(M, p)
-    dualpipe     (p/2−1)(F&B+B−3W)                 I = F, W ≤ F        p + 1
+    dualpipe     (p/2−1)(F&B+B−3W)                 I = F, W ≤ F,       p + 1
+                                                   B ≤ F&B ≤ F+B
 
 "Held" counts microbatches of a stage's share of layers, on the stage that holds most.
 Where M is small, zb-h1 and zb-v have longer forms, below. Sources: Narayanan et al.,
 2021 (arXiv:2104.04473), section 2.2; Qi et al., 2024 (arXiv:2401.10241), table 2, whose
 "B" is our I, and section 6; DeepSeek-AI, 2024 (arXiv:2412.19437), table 2, whose "B" is
-our B. That zb-h1 needs W ≤ min(F, I), and dualpipe I = F, is what playing them shows.
+our B. That zb-h1 needs W ≤ min(F, I), and dualpipe I = F and pairs no longer than their
+two passes one after the other, is what playing them shows.
 """
 
 from .named import chunks_of
@@ -86,11 +88,12 @@ def _within(name: str, times: Times) -> None:
     allowed = {
         "zb-h1": ("W ≤ F and W ≤ I", W <= F and W <= I),
         "zb-v": ("F = I = W", F == I == W),
-        "dualpipe": ("I = F, W ≤ F and F&B ≥ B",
-                     I == F and W <= F and times.together >= times.B),
+        "dualpipe": ("I = F, W ≤ F and B ≤ F&B ≤ F + B", I == F and W <= F
+                     and times.B <= times.together <= times.total * (1 + 1e-12)),
     }  # fmt: skip
     said, holds = allowed.get(name, ("", True))
     given = f"F = {F:g}, I = {I:g}, W = {W:g}"
+    given += f", F&B = {times.together:g}" if name == "dualpipe" else ""
     if not holds:
         raise ValueError(f"{name} has a closed form for {said}, not for {given}")
     if times.send or times.work:

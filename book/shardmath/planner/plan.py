@@ -244,7 +244,7 @@ def plan(
     Raises:
         ValueError: an unknown model or machine, tokens that are no whole number of
             sequences, a word or size that is none of those above, chunks that the
-            schedule does not have.
+            schedule does not have, a capacity of a model without experts.
 
     >>> print(plan("llama 3 8b", "v5p:4x4x4", "1M"))
     Llama 3.1 8B, 128 sequences of 8,192 tokens on TPU v5p 4x4x4 (64 chips), remat full
@@ -270,6 +270,8 @@ def plan(
     saved(model, remat)  # says of which models this is known
     orders(schedule, 2, 4, chunks)  # says which chunks it has
     (seq, top), (capacity,) = whole(seq=seq, top=top), positive(capacity=capacity)
+    if capacity != 1 and not model.experts:
+        raise ValueError(f"capacity = {capacity:g}: {model.name} has no experts")
     if hbm is not None:
         positive(hbm=hbm)
     job = Job(

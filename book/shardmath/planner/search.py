@@ -186,6 +186,8 @@ class Search:
 
     def obstacle(self, shards: str, sizes: Sizes) -> str:
         """Why the model does not admit a mesh; "" where it does."""
+        if sizes["expert"] > 1 and not self.job.model.experts:
+            return f"expert {sizes['expert']}: {self.job.model.name} has no experts"
         if sizes["pipeline"] > self.job.model.layers:
             return f"pipeline {sizes['pipeline']}: {self.job.model.layers} layers"
         try:
