@@ -46,6 +46,42 @@ def test_names_of_learning_platforms_are_read(first, file, student, when):
     assert student in whose.known_as
 
 
+@pytest.mark.parametrize(
+    ("first", "student"),
+    [
+        ("mallory_12345_67890_x_12399_assignsubmission_", "mallory 12345"),
+        ("mallory_LATE_12345_67890_x_12399_attempt_2023-10-05", "mallory 12345"),
+        ("mallory_12345_67890_1-2 - Alice - Oct 5, 2023 230 PM", "mallory 12345"),
+        ("Mal Lory_12345_assignsubmission_file_x_12399_678_y", "Mal Lory 12345"),
+        (
+            "Mal Lory_12345_assignsubmission_x_12399_attempt_2023-10-05",
+            "Mal Lory 12345",
+        ),
+        ("HW_mal_attempt_2023-10-05-14-30-00_x_12399_assignsubmission_", "mal"),
+        ("HW_mal_attempt_2023-10-05-14-30-00_x_12399_678_y", "mal"),
+        ("HW_mal_attempt_2023-10-05-14-30-00_12399_attempt_2024-10-05", "mal"),
+        ("1-2 - Mal Lory - Oct 5, 2023 230 PM - x_12399_678_y", "Mal Lory 1-2"),
+        ("1-2 - Mal Lory - Oct 5, 2023 230 PM - 3-4 - Al - Oct 6", "Mal Lory 1-2"),
+        (
+            "1-2 - Mal Lory - Oct 5, 2023 230 PM - x_12399_assignsubmission_",
+            "Mal Lory 1-2",
+        ),
+        (
+            "1-2 - Mal Lory - Oct 5, 2023 230 PM - x_12399_attempt_2023-10-05",
+            "Mal Lory 1-2",
+        ),
+    ],
+)
+def test_the_part_of_a_name_that_a_student_chooses_decides_nothing(first, student):
+    roster = {"12399": "Alice Doe", "3-4": "Al", "Al": "", "Alice": ""}
+    assert enrolled(owner(first, f"{first}.ipynb"), roster).student == student
+
+
+def test_the_date_of_a_flat_brightspace_name_is_read():
+    first = "12-34 - Jane Doe - Oct 5, 2024 105 PM - 01_x - 2"
+    assert owner(first, f"{first}.ipynb").when == "2024-10-05T13:05:00"
+
+
 def attempt(verdicts, when, student="ann"):
     one = submission({}, f"{student}{when}")
     whose = Owner(student, frozenset({student}), when)

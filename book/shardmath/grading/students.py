@@ -12,13 +12,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+# A student may choose what follows the platform's own part, so each pattern reads from
+# the start, and none that could reach further is tried before one that could not.
 _PLATFORMS = tuple(
     re.compile(pattern)
     for pattern in (
-        r"(?P<name>.+?)_(?P<id>\d+)_assignsubmission_",  # Moodle
+        r"(?P<id>\d+-\d+) - (?P<name>.+?) - (?P<date>.+?)(?: - |$)",  # Brightspace
         r"(?P<name>[^_]+)_(?:LATE_)?(?P<id>\d{2,})_\d{3,}_",  # Canvas
+        r"(?P<name>[^_]+)_(?P<id>\d+)_assignsubmission_",  # Moodle
         r".+?_(?P<name>[^_]+)_attempt_(?P<when>\d{4}(?:-\d\d){2,5})",  # Blackboard
-        r"(?P<id>\d+-\d+) - (?P<name>.+?) - (?P<date>.+)",  # Brightspace
     )
 )
 _CANVAS_ATTEMPT = re.compile(r"_\d{3,}_.*-(\d+)\.ipynb$", re.I)
