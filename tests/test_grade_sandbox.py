@@ -1,5 +1,6 @@
 """Walls and limits: what an answer reaches, and what it costs the others."""
 
+import errno
 import os
 import re
 import socket
@@ -76,7 +77,19 @@ def fill():
             for _ in range(4):
                 file.write(bytes(2**18))
 
+def number(x86_64, aarch64):
+    return {"x86_64": x86_64, "aarch64": aarch64}[os.uname().machine]
+
+def many_files():
+    kept = [os.dup(0) for _ in range(300)]
+
 tries = {
+    "keys": lambda: call("syscall", number(248, 217), b"user", b"x", b"hello", 5, -4),
+    "keys of others": lambda: call("syscall", number(250, 219), 0, -4, 1),
+    "key request": lambda: call("syscall", number(249, 218), b"user", b"x", None, -4),
+    "messages": lambda: call("msgget", 0, 0o1600),
+    "semaphores": lambda: call("semget", 0, 9, 0o1600),
+    "open files": many_files,
     "remount": lambda: call("mount", None, b"/", None, 32 | 4096, None),
     "own namespace": lambda: call("unshare", 0x10000000 | 0x20000),
     "other file": lambda: open(host["file"]).read(),
@@ -123,7 +136,10 @@ WALLED = (
     "devices",
     "disk in all",
 )
-ALONE = ("fork", "program", "unix", "network", "hidden memory", "memory")
+ALONE = (
+    *("fork", "program", "unix", "network", "hidden memory", "memory"),
+    *("keys", "keys of others", "key request", "messages", "semaphores", "open files"),
+)
 
 
 def reached(host, rung, names):
@@ -164,6 +180,31 @@ def test_without_walls_there_is_still_one_process_without_network(host):
     assert bare.said.startswith("UNSAFE")
     assert not bare.closed
     assert reached(host, bare, (*ALONE, "one large file")) == "[]"
+
+
+def test_each_way_to_run_says_what_has_no_limit():
+    assert all("the kernel holds" in rung.said for rung in walls._ladder())
+
+
+@LINUX
+def test_calls_that_could_win_privileges_are_refused_before_they_are_looked_at():
+    """Without the filter the same calls end with an error of their own."""
+    table = {"x86_64": (272, 308, 321), "aarch64": (97, 268, 280)}
+    told = f"""
+import ctypes
+from shardmath.grading import syscalls
+libc = ctypes.CDLL(None, use_errno=True)
+for limited in range(2):
+    for number in {table[os.uname().machine]}:  # unshare, setns, bpf
+        libc.syscall(number, -1, None, 0)
+        print(ctypes.get_errno())
+    if not limited:
+        syscalls.forbid()
+"""
+    ran = subprocess.run([sys.executable, "-c", told], capture_output=True, check=True)
+    *before, unshare, setns, bpf = map(int, ran.stdout.split())
+    assert before[:2] == [errno.EINVAL, errno.EBADF]
+    assert unshare == setns == bpf == errno.EPERM
 
 
 def test_what_lies_in_the_systems_tmp_is_seen(closed, monkeypatch):

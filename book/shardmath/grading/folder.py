@@ -4,8 +4,8 @@ Each submission runs by itself, and its result is written as soon as it is there
 that was ended goes on where it stopped, and what has changed is graded again.
 
 Inside the walls an answer reads Python and this package, and so the worked values and
-solutions: the exercises are open book. It reads no other submission and nothing of the
-grader's machine.
+solutions: the exercises are open book. It reads no other submission, and of the
+grader's machine no file but Python's and the system's libraries and programs.
 """
 
 import argparse

@@ -23,6 +23,7 @@ from .walls import PYTHON, Room, Walls, environment, walls
 _TO_START = 120  # seconds until the first question: only our own code runs
 _RETURNED = 2**25  # bytes that may come back
 _THREADS = 1024
+_FILES = 256  # open at a time: each socket and pipe holds memory of the kernel
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Limits:
             ("RLIMIT_AS", self.memory),
             ("RLIMIT_FSIZE", self.disk),
             ("RLIMIT_NPROC", _THREADS),
+            ("RLIMIT_NOFILE", _FILES),
             ("RLIMIT_CORE", 0),
         ):
             with contextlib.suppress(ValueError, OSError, AttributeError):

@@ -1,4 +1,4 @@
-"""One process, no sockets: what no answer has a use for, refused by Linux.
+"""One process, no sockets, no keys: what no answer has a use for, refused by Linux.
 
 A process that cannot start another is the whole tree of its processes, so a limit of
 its memory is the limit of all of it. The filter (seccomp) needs no privileges and
@@ -28,6 +28,15 @@ _NUMBERS = {  # architecture as the kernel names it, clone, clone3, and what is 
             "memfd_create": 319,  # memory that no limit of this process counts
             "memfd_secret": 447,
             "shmget": 29,
+            "msgget": 68,
+            "semget": 64,
+            "bpf": 321,
+            "add_key": 248,  # a keyring outlives the process that filled it
+            "request_key": 249,
+            "keyctl": 250,
+            "unshare": 272,  # a namespace of its own would give privileges in it
+            "setns": 308,
+            "mount": 165,
             "sched_setaffinity": 203,
         },
     ),
@@ -43,6 +52,15 @@ _NUMBERS = {  # architecture as the kernel names it, clone, clone3, and what is 
             "memfd_create": 279,
             "memfd_secret": 447,
             "shmget": 194,
+            "msgget": 186,
+            "semget": 190,
+            "bpf": 280,
+            "add_key": 217,
+            "request_key": 218,
+            "keyctl": 219,
+            "unshare": 97,
+            "setns": 268,
+            "mount": 40,
             "sched_setaffinity": 122,
         },
     ),

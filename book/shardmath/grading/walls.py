@@ -155,13 +155,14 @@ def nothing(room: Room) -> list[str]:
 def _ladder() -> list[Walls]:
     """From the safest down."""
     users = (True, False) if os.name == "posix" and os.geteuid() == 0 else (False,)
-    tree = "" if syscalls.known() else " Memory is limited per process only."
+    limits = "" if syscalls.known() else " Memory is limited per process only."
+    limits += " What the kernel holds for them, such as names of files, has no limit."
     rungs = [
         Walls(
             name,
             functools.partial(tool, as_root=as_root),
             f"Answers run {how}: no network, no files but Python's and this "
-            f"package's.{tree}",
+            f"package's.{limits}",
         )
         for name, tool, how in (
             ("bubblewrap", bubblewrap, "in bubblewrap"),
@@ -177,7 +178,7 @@ def _ladder() -> list[Walls]:
             nothing,
             "UNSAFE: this system grants no namespaces, so answers can read and write "
             f"what you can{network}. Grade only people you trust, or grade on Linux "
-            f"with bubblewrap.{tree}",
+            f"with bubblewrap.{limits}",
         ),
     ]
 
