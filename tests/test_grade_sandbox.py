@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -252,7 +253,9 @@ def listen(script, asked, limits, granted=99):
     process = subprocess.Popen([sys.executable, "-uc", script], stdout=subprocess.PIPE)
     try:
         with process.stdout:
-            return sandbox._listen(process, frozenset(asked), limits, granted)
+            return sandbox._listen(
+                process, frozenset(asked), limits, granted, sandbox.RETURNED
+            )
     finally:
         process.kill()
         process.wait()
@@ -293,7 +296,7 @@ def test_all_questions_together_have_an_end():
 def test_endless_answers_share_one_grant(monkeypatch):
     granted = []
 
-    def hang(module, job, asked, limits, slot, rung, seconds):
+    def hang(module, job, asked, limits, slot, rung, seconds, returned):
         granted.append(seconds)
         at = next(q for q in asked if q not in job["skip"])
         return sandbox.Ran({}, at, "stopped", min(limits.seconds * 2, seconds))
@@ -305,6 +308,77 @@ def test_endless_answers_share_one_grant(monkeypatch):
     assert granted == [130, 110, 90, 70, 50, 30, 10]
     assert not results
     assert list(stopped) == questions
+
+
+def test_a_result_too_large_is_not_looked_at():
+    large = """
+print('{"at": "a"}\\n{"question": "a", "result": [' + "[]," * 2**19 + '0]}')
+print('{"question": "b", "result": 1}\\n{"end": true}')
+"""
+    ran = listen(large, "ab", sandbox.Limits(seconds=5))
+    assert (ran.results, ran.ended) == ({"b": 1}, "")
+    assert ran.size > 2**20
+
+
+def stopping(monkeypatch, size=0, slow=0):
+    """How many rounds there are when each question ends its own after so much."""
+    rounds = []
+
+    def stop(module, job, asked, limits, slot, rung, seconds, returned):
+        rounds.append(returned)
+        time.sleep(slow)
+        at = next((q for q in asked if q not in job["skip"]), "")
+        return sandbox.Ran({}, at or asked[-1], "stopped" if at else "", 0, size)
+
+    monkeypatch.setattr(sandbox, "run", stop)
+    limits, questions = sandbox.Limits(seconds=0.02), [f"01.{n}" for n in range(10)]
+    _, stopped = grading._rounds({}, questions, limits, sandbox.ANYWHERE, None)
+    assert list(stopped) == questions
+    return len(rounds), stopped["01.9"]
+
+
+def test_all_rounds_share_what_may_come_back(monkeypatch):
+    assert stopping(monkeypatch) == (11, "stopped")
+    late = "the questions before it left no room"
+    assert stopping(monkeypatch, size=sandbox.RETURNED // 3) == (4, late)
+
+
+def test_every_start_but_the_first_takes_of_the_grant(monkeypatch):
+    late = "the questions before it left no time"
+    assert stopping(monkeypatch, slow=0.11) == (3, late)
+
+
+@pytest.mark.parametrize(("lists", "at"), [(1, NUMBER.id), (2**22, "")])
+def test_limits_bind_before_evidence_of_any_shape_is_read(lists, at):
+    """As a value it takes up to 50 times as much memory as the line that brought it."""
+    job = {"evidence": {NUMBER.id: [[]] * lists}, "tasks": {}, "skip": [], "have": []}
+    ran = sandbox.run(
+        *("shardmath.grading.sandboxed", job, [NUMBER.id]),
+        sandbox.Limits(memory=2**28),
+        rung=walls.walls("none"),
+    )
+    assert ran.at == at
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        None,
+        [],
+        {"verdict": "correct"},
+        {"verdict": "perfect", "message": "", "slip": ""},
+        {"verdict": "correct", "message": [[]], "slip": ""},
+    ],
+)
+def test_what_is_no_finding_is_no_verdict(said):
+    found = grading._finding("01.1", True, {"01.1": said}, {})
+    assert (found.verdict, found.slip) == ("invalid", "")
+
+
+def test_long_words_are_cut():
+    said = {"verdict": "wrong", "message": "x" * 2**20, "slip": ""}
+    found = grading._finding("01.1", True, {"01.1": said}, {})
+    assert (found.verdict, len(found.message)) == ("wrong", 2000)
 
 
 def test_a_sandbox_that_does_not_start_is_no_verdict(monkeypatch):

@@ -6,16 +6,19 @@ ran.
 """
 
 import json
+import time
 from pathlib import Path
 
 from .. import answers
 from ..questions import Finding
 from . import sandbox
+from .check import MARKS
 from .notebook import checked, role, source
 from .results import Graded, Row
 from .submissions import Submission
 from .walls import Walls
 
+_LONGEST = 2000  # characters of what a page says of one answer
 _INSIDE = "shardmath.grading.sandboxed"
 
 
@@ -99,7 +102,8 @@ def _rounds(job, questions, limits, slot, rung) -> tuple[dict, dict[str, str]]:
     """Results by question; a question that ends a run is left out of the next one.
 
     Each round but the last leaves out one question more, so there are at most as many
-    as there are questions, and one. All rounds share one grant of time.
+    as there are questions, and one. All rounds share one grant of time and of bytes:
+    what is caused by the submission counts, and so does every start but the first.
 
     Returns:
         Question → result, and question → why it has none.
@@ -109,19 +113,21 @@ def _rounds(job, questions, limits, slot, rung) -> tuple[dict, dict[str, str]]:
     """
     results: dict = {}
     stopped: dict[str, str] = {}
-    left = limits.seconds * len(questions)
+    left, returned = limits.seconds * len(questions), sandbox.RETURNED
     while True:
         told = {**job, "skip": sorted(stopped), "have": sorted(results)}
-        ran = sandbox.run(_INSIDE, told, questions, limits, slot, rung, left)
+        began = time.monotonic()
+        ran = sandbox.run(_INSIDE, told, questions, limits, slot, rung, left, returned)
         results.update(ran.results)
-        left -= ran.seconds
+        left -= max(ran.seconds, time.monotonic() - began if stopped else 0)
+        returned -= ran.size
         if ran.ended and not ran.at:  # before anything of the submission
             raise RuntimeError(f"the sandbox did not start: {ran.ended}")
         if not ran.ended or ran.at in stopped:
             return results, stopped
         stopped[ran.at] = ran.ended
-        if left <= 0:
-            late = "the questions before it left no time"
+        if left <= 0 or returned <= 0:
+            late = f"the questions before it left no {'time' if left <= 0 else 'room'}"
             return results, dict.fromkeys(questions, late) | stopped
 
 
@@ -130,7 +136,10 @@ def _finding(
 ) -> Finding:
     if not given:
         return Finding("todo", "its answer cell is missing")
-    if question in judged:
-        return Finding(**judged[question])
-    why = stopped.get(question, "it never came to this question")
+    match judged.get(question):
+        case {"verdict": str(verdict), "message": str(said), "slip": str(slip)} if (
+            verdict in MARKS
+        ):
+            return Finding(verdict, said[:_LONGEST], slip[:_LONGEST])
+    why = stopped.get(question, "no result of it came back")
     return Finding("invalid", f"not judged: {why}")

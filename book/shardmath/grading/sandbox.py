@@ -21,7 +21,8 @@ from . import syscalls
 from .walls import PYTHON, Room, Walls, environment, walls
 
 _TO_START = 120  # seconds until the first question: only our own code runs
-_RETURNED = 2**25  # bytes that may come back
+RETURNED = 2**22  # bytes that may come back of a submission; right answers: 2**19
+_LINE = 2**20  # bytes of a result; as a value it takes up to 50 times as much
 _THREADS = 1024
 _FILES = 256  # open at a time: each socket and pipe holds memory of the kernel
 
@@ -84,16 +85,19 @@ class Ran:
     """What came back.
 
     Attributes:
-        results: question → result, JSON values, of the questions asked.
+        results: question → result, JSON values, of the questions asked. One larger than
+            1 MiB is left out.
         at: the question that the program came to last, or "".
         ended: why it ended before its end, or "".
         seconds: that the questions took.
+        size: bytes that came back.
     """
 
     results: dict
     at: str
     ended: str
     seconds: float
+    size: int = 0
 
 
 def run(
@@ -104,24 +108,27 @@ def run(
     slot: Slot = ANYWHERE,
     rung: Walls | None = None,
     seconds: float = math.inf,
+    returned: int = RETURNED,
 ) -> Ran:
     """`python -m module` on `job` in the sandbox.
 
     Args:
-        module: reads its job as JSON from standard input. It writes a line of JSON
-            before a question, ``{"at": …}``, and after it, ``{"question": …,
-            "result": …}``, and ``{"end": true}`` at last. Other lines are ignored.
-        job: its job; "limits" and "cpus" are added to it.
+        module: reads two lines of JSON from standard input: "limits" and "cpus" to
+            bind itself to, and its job. It writes a line of JSON before a question,
+            ``{"at": …}``, and after it, ``{"question": …, "result": …}``, and
+            ``{"end": true}`` at last. Other lines are ignored.
+        job: its job.
         asked: the questions that it may name.
         rung: the walls; the safest there are if not given.
         seconds: that all questions together may take.
+        returned: bytes that may come back.
     """
     rung = rung or walls()
-    told = json.dumps({**job, "limits": asdict(limits), "cpus": slot.cpus})
+    bounds = json.dumps({"limits": asdict(limits), "cpus": slot.cpus})
     folder = tempfile.mkdtemp()
     try:
         with tempfile.TemporaryFile() as given:
-            given.write(told.encode())
+            given.write(f"{bounds}\n{json.dumps(job)}\n".encode())
             given.seek(0)
             room = Room(os.path.realpath(folder), limits.disk, slot.number)
             process = subprocess.Popen(
@@ -138,21 +145,23 @@ def run(
             )
         try:
             with process.stdout:
-                return _listen(process, frozenset(asked), limits, seconds)
+                return _listen(process, frozenset(asked), limits, seconds, returned)
         finally:
             _end(process)
     finally:  # not shutil: it recurses, and folders may be nested without end
         subprocess.run(["rm", "-rf", folder], stderr=subprocess.DEVNULL)
 
 
-def _listen(process, asked: frozenset[str], limits: Limits, granted: float) -> Ran:
+def _listen(
+    process, asked: frozenset[str], limits: Limits, granted: float, returned: int
+) -> Ran:
     """Read until the end, or until a clock runs out."""
     results, seen, at, rest, size, began = {}, set(), "", bytearray(), 0, math.inf
     now = time.monotonic()
     until = now + _TO_START
 
     def ran(ended: str) -> Ran:
-        return Ran(results, at, ended, max(0, time.monotonic() - began))
+        return Ran(results, at, ended, max(0, time.monotonic() - began), size)
 
     with selectors.DefaultSelector() as ready:
         ready.register(process.stdout, selectors.EVENT_READ)
@@ -169,8 +178,8 @@ def _listen(process, asked: frozenset[str], limits: Limits, granted: float) -> R
             if not block:
                 return ran(_status(process, until))
             size += len(block)
-            if size > _RETURNED:
-                return ran(f"it returned more than {_RETURNED >> 20} MiB")
+            if size > returned:
+                return ran(f"it returned more than {RETURNED >> 20} MiB")
             rest += block
             if b"\n" not in block:
                 continue
@@ -206,7 +215,9 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def _object(line: bytearray) -> dict:
-    """A line as a JSON object; empty where it is none."""
+    """A line as a JSON object; empty where it is none, or too large to look."""
+    if len(line) > _LINE:
+        return {}
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,7 +1,8 @@
 """The inside of the sandbox: collects evidence from answers, or judges evidence.
 
-``python -m shardmath.grading.sandboxed`` reads a job from standard input. It writes a
-line of JSON before and after each question: what came before a crash is not lost.
+``python -m shardmath.grading.sandboxed`` reads limits and a job from standard input. It
+writes a line of JSON before and after each question: what came before a crash is not
+lost.
 Collecting runs what somebody wrote, so nothing it says is believed; judging runs in
 a second process that has never seen the submission's code, only its evidence.
 """
@@ -17,15 +18,16 @@ from .sandbox import Limits
 
 
 def main() -> None:
-    job = json.load(sys.stdin)
+    bounds = json.loads(sys.stdin.readline())
+    if bounds["cpus"]:  # also sizes XLA's pools of threads, and so their memory
+        os.sched_setaffinity(0, bounds["cpus"])
+    Limits(**bounds["limits"]).apply()
+    job = json.loads(sys.stdin.readline())  # it may hold evidence of any shape
     channel = os.fdopen(os.dup(1), "w")
     silence = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1):
         os.dup2(silence, descriptor)
     os.chdir(os.environ["HOME"])
-    if job["cpus"]:  # also sizes XLA's pools of threads, and so their memory
-        os.sched_setaffinity(0, job["cpus"])
-    Limits(**job["limits"]).apply()
 
     def say(**line) -> None:
         channel.write(json.dumps(line) + "\n")
