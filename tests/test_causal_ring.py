@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import drawn
+import numpy as np
 import pytest
 
 from shardmath import figures, pictures
@@ -128,3 +129,11 @@ def test_the_figure_says_what_the_ring_counts(order, chips, machine):
         assert found.data["hop_seconds"] == hop_seconds(1024, bandwidth)
     assert found.last == chips - 1
     assert FIGURE.draw(step=7, **given).svg == found.svg
+
+
+def test_numbers_of_a_fixed_width_are_taken_as_pythons():
+    """131,072 squared is beyond 32 bits."""
+    narrow = CausalRing("contiguous", np.int32(8), np.int32(131_072))
+    assert narrow == CausalRing("contiguous", 8, 131_072)
+    assert narrow.imbalance == Fraction(245_761, 131_073)
+    assert {type(narrow.chips), type(narrow.seq)} == {int}

@@ -1,10 +1,12 @@
 """Pipeline schedules: bubbles as published, and nothing impossible accepted."""
 
 import random
+import re
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from shardmath.pipeline_schedules import (
@@ -16,6 +18,7 @@ from shardmath.pipeline_schedules import (
     idle,
     peak,
     schedule,
+    timeline,
 )
 
 # Each within the closed forms' domains of some schedules; `idle` refuses the others.
@@ -177,6 +180,44 @@ def test_pairs_begin_and_end_together():
         assert (first.op.kind, second.op.kind) == ("F", "B")
         assert first[1:] == second[1:]
         assert first.end - first.start == 2.5
+
+
+def test_numbers_of_a_fixed_width_are_taken_as_pythons():
+    """100 + 100 is −56 in NumPy's int8."""
+    hundred, p, M = np.int8(100), np.int8(8), np.int8(16)
+    times = Times(hundred, hundred, hundred, both=hundred, work=(hundred,) * 2)
+    assert (times.B, times.total, times.together) == (200, 300, 100)
+    assert {type(n) for n in (times.F, times.both, *times.work)} == {int}
+    even = Times(hundred, hundred, hundred)
+    assert idle("1f1b", p, M, times=even) == 7 * 300
+    one = schedule("1f1b", p, M, times=even)
+    assert {type(n) for n in (one.stages, one.microbatches)} == {int}
+    assert type(peak("1f1b", p, M)) is int
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: idle("1f1b", 4, 8, times=3), "times = 3: must be `Times"),
+        (lambda: idle("1f1b", 4, 8, times=None), "times = None: must be `Times"),
+        (lambda: schedule("1f1b", 4, 8, times=3), "times = 3: must be `Times"),
+        (lambda: replace(schedule("1f1b", 4, 8), times=3), "times = 3: must be `Ti"),
+        (lambda: check(None), "schedule = None: must be a `Schedule`"),
+        (lambda: timeline(None), "schedule = None: must be a `Schedule`"),
+        (lambda: schedule("1f1b", 4, 8).path(9), "microbatch = 9: microbatches are 0 "),
+        (lambda: schedule("1f1b", 4, 8).path(-1), "microbatch = -1: microbatches are"),
+        (lambda: Times(work=3), "work = 3: must be numbers in a row"),
+        (lambda: Times(work="34"), "work = '34': must be numbers in a row"),
+        (lambda: Times(work=(1, "x")), "work[1] = 'x'"),
+        (lambda: schedule("1f1b", 4, 8, chunks="x"), "chunks = 'x': must be a whole"),
+        (lambda: schedule("1f1b", 4, 8, chunks=True), "chunks = True: must be a whole"),
+        (lambda: schedule("zb-v", 4, 8, chunks=2.0), "chunks = 2.0: must be a whole"),
+        (lambda: schedule("interleaved", 4, 8, chunks=2.0), "chunks = 2.0: must be a"),
+    ],
+)
+def test_what_is_no_argument_is_quoted(call, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        call()
 
 
 def rejected(one: Schedule) -> bool:

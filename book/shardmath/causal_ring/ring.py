@@ -50,6 +50,8 @@ class CausalRing:
                 f"seq = {seq}: must be a multiple of {parts}, the chunks of "
                 f"{self.order} order on {chips} chips"
             )
+        object.__setattr__(self, "chips", chips)
+        object.__setattr__(self, "seq", seq)
 
     def tokens(self, chip: int) -> tuple[range, ...]:
         """The positions that a chip holds, in order.

@@ -20,8 +20,9 @@ our B. That zb-h1 needs W ≤ min(F, I), and dualpipe I = F and pairs no longer 
 two passes one after the other, is what playing them shows.
 """
 
+from ..units import whole
 from .named import chunks_of
-from .schedule import EVEN, Times
+from .schedule import EVEN, Times, checked
 
 
 def idle(
@@ -52,7 +53,8 @@ def idle(
     ValueError: zb-h1 has a closed form for W ≤ F and W ≤ I, not for F = 1, I = 1, W = 2
     """
     v = chunks_of(name, stages, microbatches, chunks)
-    p, M, F, I, W = stages, microbatches, times.F, times.I, times.W
+    p, M = whole(stages=stages, microbatches=microbatches)
+    F, I, W = checked(times).F, times.I, times.W
     _within(name, times)
     if name in ("gpipe", "1f1b"):
         return (p - 1) * times.total
@@ -76,6 +78,7 @@ def peak(name: str, stages: int, microbatches: int, chunks: int | None = None) -
     (32, 8, 11.5)
     """
     v = chunks_of(name, stages, microbatches, chunks)
+    stages, microbatches = whole(stages=stages, microbatches=microbatches)
     if name == "gpipe":
         return microbatches
     if name == "interleaved" and v > 1:

@@ -2,7 +2,7 @@
 
 from ..units import quoted, whole
 from .orders import dualpipe, gpipe, interleaved, one_f_one_b, zb_h1, zb_v
-from .schedule import EVEN, Schedule, Times
+from .schedule import EVEN, Schedule, Times, checked
 
 NAMES = {
     "gpipe": gpipe,
@@ -45,8 +45,8 @@ def schedule(
     ValueError: interleaved needs a multiple of 4 microbatches for 4 stages, not 6
     """
     chunks = chunks_of(name, stages, microbatches, chunks)
-    if not isinstance(times, Times):
-        raise ValueError(f"times = {quoted(times)}: must be `Times(F=…, I=…, W=…)`")
+    stages, microbatches = whole(stages=stages, microbatches=microbatches)
+    times = checked(times)
     if name == "interleaved":
         orders, paths = interleaved(stages, microbatches, chunks)
     else:
@@ -68,7 +68,8 @@ def chunks_of(name: str, stages: int, microbatches: int, chunks: int | None) -> 
             )
         return chunks
     own = CHUNKS.get(name, 1)
-    if chunks not in (None, own):
+    (chunks,) = whole(chunks=own if chunks is None else chunks)
+    if chunks != own:
         raise ValueError(f"{name} has {own} chunks on a stage, not {chunks}")
     if name == "dualpipe" and (p % 2 or M % 2 or 2 * p > M):
         raise ValueError(

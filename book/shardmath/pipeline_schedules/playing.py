@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from ..units import quoted
 from .schedule import KINDS, Op, Place, Schedule, Span
 
 Work = tuple[str, Place]  # "F", "B" (also for "I") or "W", at a place
@@ -75,6 +76,8 @@ def check(schedule: Schedule) -> None:
     Traceback (most recent call last):
     ValueError: gpipe cannot run: stage 0 waits at B0 for its own F0, which comes later
     """
+    if not isinstance(schedule, Schedule):
+        raise ValueError(f"schedule = {quoted(schedule)}: must be a `Schedule`")
     if len(schedule.orders) != schedule.stages:
         raise ValueError(
             f"{schedule.name} has {schedule.stages} stages, "

@@ -1,13 +1,13 @@
 """A pipeline schedule as data: what every stage computes, in which order."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from math import inf
 from typing import NamedTuple
 
-from ..units import number, positive
+from ..units import number, positive, quoted, whole
 
 KINDS = {
     "F": "forward pass",
@@ -74,15 +74,19 @@ class Times:
     work: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        positive(F=self.F, I=self.I)
+        found = dict(zip("FI", positive(F=self.F, I=self.I), strict=True))
         for name in ("W", "send"):
-            given = getattr(self, name)
-            if not 0 <= number(name, given) < inf:
+            found[name] = number(name, given := getattr(self, name))
+            if not 0 <= found[name] < inf:
                 raise ValueError(f"{name} must be finite and 0 or more, not {given}")
         if self.both is not None:
-            positive(both=self.both)
-        object.__setattr__(self, "work", tuple(self.work))
-        positive(**{f"work[{i}]": share for i, share in enumerate(self.work)})
+            (found["both"],) = positive(both=self.both)
+        if isinstance(self.work, str) or not isinstance(self.work, Iterable):
+            raise ValueError(f"work = {quoted(self.work)}: must be numbers in a row")
+        work = {f"work[{i}]": share for i, share in enumerate(self.work)}
+        found["work"] = tuple(positive(**work))
+        for name, value in found.items():
+            object.__setattr__(self, name, value)
 
     @property
     def B(self) -> float:
@@ -101,6 +105,13 @@ class Times:
 
 
 EVEN = Times()  # all ops of a unit
+
+
+def checked(times: object) -> Times:
+    """Times as they are; raise where it is anything else."""
+    if not isinstance(times, Times):
+        raise ValueError(f"times = {quoted(times)}: must be `Times(F=…, I=…, W=…)`")
+    return times
 
 
 class Span(NamedTuple):
@@ -132,6 +143,12 @@ class Schedule:
     paths: tuple[tuple[Place, ...], ...]
     times: Times = EVEN
 
+    def __post_init__(self) -> None:
+        found = whole(stages=self.stages, microbatches=self.microbatches)
+        for name, value in zip(("stages", "microbatches"), found, strict=True):
+            object.__setattr__(self, name, value)
+        checked(self.times)
+
     @property
     def chunks(self) -> int:
         """Chunks of layers that a stage holds."""
@@ -146,7 +163,16 @@ class Schedule:
         return self.stages / len(self.paths[0])
 
     def path(self, microbatch: int) -> tuple[Place, ...]:
-        """The places that `microbatch` passes forward, in order."""
+        """The places that `microbatch` passes forward, in order.
+
+        Raises:
+            ValueError: there is no such microbatch.
+        """
+        if microbatch not in range(self.microbatches):
+            raise ValueError(
+                f"microbatch = {quoted(microbatch)}: microbatches are 0 to "
+                f"{self.microbatches - 1}"
+            )
         return self.paths[microbatch * len(self.paths) // self.microbatches]
 
     @cached_property

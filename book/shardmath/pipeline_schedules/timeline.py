@@ -7,6 +7,7 @@ from ..drawing import shapes
 from ..drawing.labels import FONT, text_width
 from ..drawing.picture import WIDEST, Picture, picture
 from ..drawing.theme import paint
+from ..units import quoted
 from .schedule import Schedule, Span
 
 LEFT, RIGHT, TOP = 26.0, 372.0, 30.0  # where the time begins and ends, and the rows
@@ -29,10 +30,15 @@ def timeline(
             of them, and the most that each stage holds, if not given.
         seconds: that the width shows, to compare schedules; all of this one by default.
 
+    Raises:
+        ValueError: no `Schedule`.
+
     >>> from shardmath.pipeline_schedules.named import schedule
     >>> timeline(schedule("gpipe", 2, 2)).desc[:58]
     'Idle over busy 50.0%. Stage 0: F0 F1 B1 B0, holds 2. Stage'
     """
+    if not isinstance(schedule, Schedule):
+        raise ValueError(f"schedule = {quoted(schedule)}: must be a `Schedule`")
     title = f"{schedule.name}, {schedule.stages} stages, "
     title += f"{schedule.microbatches} microbatches"
     pitch = TALL if schedule.stages <= 8 else FLAT

@@ -272,8 +272,7 @@ def plan(
     (seq, top), (capacity,) = whole(seq=seq, top=top), positive(capacity=capacity)
     if capacity != 1 and not model.experts:
         raise ValueError(f"capacity = {capacity:g}: {model.name} has no experts")
-    if hbm is not None:
-        positive(hbm=hbm)
+    (space,) = positive(hbm=found.chip.hbm_bytes if hbm is None else hbm)
     job = Job(
         model,
         _sequences(tokens, seq),
@@ -286,8 +285,7 @@ def plan(
         capacity,
         keys,
     )
-    space = found.chip.hbm_bytes if hbm is None else hbm
-    search = Search(job, found, _fixed(fixed or {}, found), space)
+    search = Search(job, found, _fixed({} if fixed is None else fixed, found), space)
     with _uncollected():
         best = tuple(search.best(top))
     return Plan(job, found, best, search, () if best else nearest(search))
@@ -362,6 +360,8 @@ def _sequences(tokens: int | str, seq: int) -> int:
 
 
 def _fixed(sizes: Mapping[str, int], network: Network) -> dict[str, int]:
+    if not isinstance(sizes, Mapping):
+        raise ValueError(f"fixed = {quoted(sizes)}: must be sizes, as {{'tensor': 8}}")
     for axis in sizes:
         if axis not in ORDER:
             raise ValueError(f"axis {axis!r}: must be one of {', '.join(ORDER)}")
