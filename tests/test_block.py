@@ -1,5 +1,6 @@
 """The reference Transformer: the same values however its arrays lie."""
 
+from dataclasses import replace
 from functools import cache
 
 import jax
@@ -156,6 +157,8 @@ def test_it_lowers_for_devices_that_are_not_here(shape):
         ({"dtype": "int8"}, "dtype = 'int8': must be one of"),
         ({"strategy": pipeline("X")}, "pipeline over X: the layers .* are not cut"),
         ({"model": model("mixtral 8x7b")}, "has experts: this program has dense"),
+        ({"model": replace(TINY, norms=4)}, "has 4 norms a layer: this program"),
+        ({"model": replace(TINY, norm_after=True)}, "has norm_after: this program has"),
     ],
 )
 def test_what_cannot_be_is_refused(change, said):

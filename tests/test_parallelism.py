@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -82,29 +83,90 @@ def test_bytes_are_those_of_the_closed_forms(n, remat):
     assert found.sent == pytest.approx(sent(3, weights, n))
 
 
-def products(parallel, remat):
+BLOCKS = {
+    "usual": {},
+    "parallel": {"parallel": True},
+    "four norms": {"norms": 4},
+    "norms behind": {"norm_after": True},
+}
+each_block = pytest.mark.parametrize("block", BLOCKS.values(), ids=BLOCKS)
+
+
+def same(x):
+    return x
+
+
+def a_layer(x, w, read=same, added=same, parallel=False, norms=2, norm_after=False):
+    """A layer in JAX; under tensor parallelism that of one chip, which has a head:
+    `read` is what the blocks do with the stream, `added` with what they give."""
+
+    def norm(x):
+        return x / jnp.sqrt(jnp.mean(x**2, -1, keepdims=True) + 1)
+
+    before = same if norm_after else norm
+    behind = norm if norm_after or norms == 4 else same
+    stream, x = x, read(before(x))
+    q, k, v = (x @ w for w in w[:3])
+    y = behind(added(jax.nn.softmax(q @ k.T) @ v @ w[3]))
+    z = x if parallel else read(before(stream + y))
+    return stream + y + behind(added(jax.nn.silu(z @ w[4]) * (z @ w[5]) @ w[6]))
+
+
+def products(remat, **block):
     """How many products JAX's gradient of two layers has, before any compiler."""
-
-    def layer(x, w):
-        q, k, v = (x @ w for w in w[:3])
-        y = jax.nn.softmax(q @ k.T) @ v @ w[3]
-        z = x if parallel else x + y
-        return x + y + jax.nn.silu(z @ w[4]) * (z @ w[5]) @ w[6]
-
+    layer = partial(a_layer, **block)
     run = jax.checkpoint(layer) if remat else layer
     grad = jax.grad(lambda w, x: jnp.sin(run(run(x, w), w)).sum(), (0, 1))
     x, square = jnp.ones((3, 4)), jnp.ones((4, 4))
     return jax.jit(grad).lower([square] * 7, x).as_text().count("dot_general")
 
 
-@pytest.mark.parametrize("parallel", [False, True])
-def test_jax_computes_again_what_a_step_does(parallel):
-    """Not what is last in the stream; where attention and MLP stand beside each other
-    that is the last product of both."""
-    work = steps(data("X"), {"X": 2}, model=replace(TOY, parallel=parallel)).works[0]
+@each_block
+def test_jax_computes_again_what_a_step_does(block):
+    """Not what is last in the stream, unless a norm stands behind it; where attention
+    and MLP stand beside each other that is the last product of both."""
+    work = steps(data("X"), {"X": 2}, model=replace(TOY, **block)).works[0]
     of_attention = 2
     again = len(work.plans["recompute"]) + of_attention
-    assert products(parallel, True) - products(parallel, False) == 2 * again
+    assert products(True, **block) - products(False, **block) == 2 * again
+
+
+@pytest.mark.parametrize("block", [{}, {"norms": 4}, {"norm_after": True}])
+@pytest.mark.parametrize("remat", ["none", "full"])
+def test_tensor_parallelism_adds_up_again_what_a_norm_behind_reads(remat, block):
+    """A layer by hand: an AllReduce less where nothing reads the last sum."""
+    L, B, D, n = 2, 16, 64, 8
+    mesh = jax.make_mesh((n,), ("Y",))
+    layer = partial(
+        a_layer,
+        read=lambda x: jax.lax.pcast(x, "Y", to="varying"),  # its gradient: added up
+        added=lambda x: jax.lax.psum(x, "Y"),
+        **block,
+    )
+    layer = jax.checkpoint(layer, prevent_cse=False) if remat == "full" else layer
+
+    def gradients(x, *w):
+        def run(x, w):
+            return jnp.sin(jax.lax.scan(lambda x, w: (layer(x, w), None), x, w)[0])
+
+        return jax.grad(lambda *args: run(*args).sum(), (0, 1))(x, w)
+
+    columns, rows = jax.P(None, None, "Y"), jax.P(None, "Y", None)
+    specs = [rows if i in (3, 6) else columns for i in range(7)]
+    fn = jax.shard_map(
+        gradients, mesh=mesh, in_specs=(jax.P(), *specs), out_specs=(jax.P(), (*specs,))
+    )
+    ones = [np.ones((L, D, D), "float32")] * 7
+    x = programs.place(np.ones((B, D), "float32"), mesh, jax.P())
+    w = [programs.place(one, mesh, at) for one, at in zip(ones, specs, strict=True)]
+    program = programs.compiled(fn, x, *w)
+
+    model = Model("a block", L, D, D, n, n, D // n, 64, **block)
+    at = tensor("Y", sequence=False)
+    derived = steps(at, {"Y": n}, remat, model, seqs=1, seq=B, precision="fp32")
+    assert program.sent == derived.sent
+    again = {"none": 4, "full": 6 if block else 5}
+    assert counted(derived) == {("all_reduce", "Y"): again[remat]}
 
 
 # A table that is embedding and head: one gradient, whoever adds to it.

@@ -18,6 +18,7 @@ from shardmath.transformer import (
     korthikanti,
     kv_cache,
     logits_bytes,
+    model,
     saved,
     saved_bytes,
     saved_once,
@@ -92,6 +93,7 @@ def test_each_policy_keeps_less_than_the_one_before():
     [
         (DEEPSEEK_V3, "dots", "DeepSeek-V3 has experts, latent; of such a layer"),
         (GEMMA_3_27B, "none", "Gemma 3 27B has qk_norm, 4 norms a layer"),
+        (model("olmo 2 32b"), "dots", "OLMo 2 32B has norm_after; of such a layer"),
         (LLAMA_3_8B, "all", "remat = 'all': must be one of none, dots, full"),
     ],
 )

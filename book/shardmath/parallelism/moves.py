@@ -356,13 +356,28 @@ class Lines:
         return self._plans[lie]
 
 
-def layers(lines: Lines, matmuls: Iterable[Matmul], remat: str, times: int) -> Work:
-    """Forward, recompute and backward of `times` layers of the same matmuls."""
+def layers(
+    lines: Lines,
+    matmuls: Iterable[Matmul],
+    remat: str,
+    times: int,
+    norms_behind: bool = False,
+) -> Work:
+    """Forward, recompute and backward of `times` layers of the same matmuls.
+
+    Args:
+        lines, matmuls, remat: under which strategy, of one layer, what is kept.
+        times: how many layers there are.
+        norms_behind: whether a norm reads what attention and MLP give.
+    """
     matmuls = tuple(matmuls)
     ahead = [lines.forward(line) for line in matmuls]
-    # What is added to the stream is not needed again, unless the layer reads the sum.
+    # What is added to the stream is not needed again, unless a norm or the layer's own
+    # MLP reads it.
     reads = {line.reads.name for line in matmuls}
     added = {matmuls[-1].result.name} | (set() if "z" in reads else {"y"})
+    if norms_behind:
+        added = set()
     again = [
         plan
         for line, plan in zip(matmuls, ahead, strict=True)

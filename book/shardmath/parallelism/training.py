@@ -100,7 +100,7 @@ class Step:
     def works(self) -> tuple[Work, ...]:
         """Forward and backward of one microbatch: layers, then head and embedding."""
         works = [
-            layers(self.lines, matmuls, self.remat, count)
+            layers(self.lines, matmuls, self.remat, count, self.model.norms_behind)
             for count, matmuls in self.stack
         ]
         return (*works, *ends(self.lines, self._ends))

@@ -20,7 +20,7 @@ Array = jax.Array
 Weights = Mapping[str, Any]  # arrays by name; those of the layers under "layers"
 NOT_HERE = (
     "experts", "latent", "parallel", "biases", "norm_biases", "qk_norm", "sinks",
-    "positions", "window",
+    "positions", "window", "norm_after",
 )  # fmt: skip
 
 POLICIES = {
@@ -33,7 +33,7 @@ def dims(model: Model) -> dict[str, Any]:
     """The dimensions of every weight, by name; those of the layers under "layers".
 
     Raises:
-        ValueError: a model that is more than a dense block with two norms.
+        ValueError: a model that is more than a dense block with a norm before each half.
 
     >>> from shardmath.transformer import LLAMA_3_8B
     >>> dims(LLAMA_3_8B)["layers"]["q"], dims(LLAMA_3_8B)["unembed"]
@@ -43,7 +43,8 @@ def dims(model: Model) -> dict[str, Any]:
     if found or model.norms != 2:
         what = ", ".join(found) or f"{model.norms} norms a layer"
         raise ValueError(
-            f"{model.name} has {what}: this program has dense layers of two norms"
+            f"{model.name} has {what}: this program has dense layers, a norm before "
+            "attention and one before the MLP"
         )
     norms = {"norm_x": ("D",), "norm_z": ("D",)}
     layer = norms | {line.weight.name: line.weight.dims for line in model.layer}

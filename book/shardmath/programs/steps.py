@@ -33,7 +33,7 @@ def gradients(
 
     Args:
         strategy: where the arrays lie.
-        model: dense, with two norms a layer.
+        model: dense, with a norm before attention and one before the MLP.
         mesh: of devices, real ones or a target's; without them an `AbstractMesh`, or
             sizes by axis name, to lower for or to give to `compilers.compile_for`.
         seqs, seq: B and S, on all devices.

@@ -197,12 +197,15 @@ class Run:
         """FLOPs of a token that no implementation can leave out.
 
         Forward and backward with the keys that a query sees, and what is not kept of a
-        layer computed again, but for what is last in it: nothing reads that again.
+        layer computed again, but for what is last in it: nothing reads that again,
+        unless a norm stands behind it.
         """
         once = flops(self.model, self.seq, "causal")
         kept = self._kept
         again = 0.0 if "A" in kept else once.attention
         last = {"m", "ms"} | ({"y"} if self.model.parallel else set())
+        if self.model.norms_behind:
+            last = set()
         sizes = self.model.sizes(1, self.seq)
         for count, lines in self.model.stack:
             for line in lines:

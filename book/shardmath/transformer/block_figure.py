@@ -128,7 +128,7 @@ def _stream(
         yield line((INNER, bottom), (INNER, out), (STREAM, out), heads="end")
     shape = f"[B, S, {model.d_model}]"
     before = "" if model.norm_after else "norm of "
-    added = "norm of " if model.norm_after or model.norms == 4 else ""
+    added = "norm of " if model.norms_behind else ""
     yield written(INNER, first - 8, f"x = {before}the stream {shape}")
     z = "" if model.parallel else f"; z = {before}the sum"
     yield written(INNER + 8, middle + 18, f"+ {added}y{shape}{z}")

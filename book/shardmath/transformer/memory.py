@@ -134,7 +134,7 @@ def _arrays(kept: Mapping[str, tuple[tuple[str, ...], str]]) -> tuple[Saved, ...
 
 def _refuse(model: Model, remat: str) -> None:
     """Raise for a layer that is not the program's, as far as it matters here."""
-    unlike = ["experts", "latent", "parallel"]
+    unlike = ["experts", "latent", "parallel", "norm_after"]
     unlike += ["qk_norm", "sinks"] * (remat == "none")
     found = [name for name in unlike if getattr(model, name)]
     found += [f"{model.norms} norms a layer"] * (model.norms != 2)

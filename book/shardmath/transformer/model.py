@@ -298,6 +298,11 @@ class Model:
         return tuple((count, lines) for count, lines in kinds if count)
 
     @property
+    def norms_behind(self) -> bool:
+        """Whether norms stand behind attention and MLP: they read what those give."""
+        return self.norms == 4 or self.norm_after
+
+    @property
     def global_layers(self) -> int:
         """Layers whose queries see every key before them."""
         if not self.window:
