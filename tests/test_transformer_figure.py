@@ -78,5 +78,7 @@ def test_parallel_attention_and_mlp_read_the_stream_at_one_place():
         """Heights at which a line leaves the stream to the right."""
         return set(re.findall(r'd="M18 ([\d.]+)L38', panel))
 
+    said = block(model("palm"), 2048, "causal").desc
+    assert "Both read it at once and add their results. FLOPs" in said
     assert len(reads(palm)) == 1
     assert len(reads(llama)) == 2

@@ -161,9 +161,11 @@ def _said(model: Model, parts: dict[str, list[Row]], lines: list[str]) -> str:
         f"{name}: " + ", ".join(f"{row.text} {show(row.flops)}" for row in rows)
         for name, rows in every.items()
     )
-    reads = "Both read it at once" if model.parallel else "Each reads it"
+    reads = "Each reads it and adds its result"
+    if model.parallel:
+        reads = "Both read it at once and add their results"
     return (
         f"A residual stream of {model.d_model} values a token runs past attention and "
-        f"what follows it. {reads} and adds its result. FLOPs of a token: {rows}. "
+        f"what follows it. {reads}. FLOPs of a token: {rows}. "
         f"{' '.join(lines)}"
     )

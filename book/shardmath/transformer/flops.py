@@ -45,8 +45,9 @@ class Flops:
 
         Assumes:
             A layer is done again as a whole, as hardware FLOPs are usually counted. JAX
-            leaves out its last matmul, whose result no gradient reads: for Llama 3.1 8B
-            5 % of all FLOPs under "full".
+            leaves out its last matmul, whose result no gradient reads unless a norm
+            stands behind it: for Llama 3.1 8B and 8,192 tokens 5.6 % of all FLOPs under
+            "full" with causal attention, 4.9 % with full attention.
 
         Raises:
             ValueError: another policy.
