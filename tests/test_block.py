@@ -155,6 +155,14 @@ def test_it_lowers_for_devices_that_are_not_here(shape):
         ({"strategy": fsdp("Z")}, "mesh axis Z is not in the mesh"),
         ({"remat": "some"}, "remat = 'some': must be one of none, dots, full"),
         ({"dtype": "int8"}, "dtype = 'int8': must be one of"),
+        ({"dtype": []}, r"dtype = \[\]: must be one of fp64, fp32, fp16, bf16"),
+        ({"remat": []}, r"remat = \[\]: must be one of none, dots, full"),
+        ({"strategy": "X"}, "strategy = 'X': must be as fsdp"),
+        ({"model": None}, "model = None: must be a Model"),
+        ({"mesh": 8}, "mesh = 8: must be one of JAX, or sizes as in {'X': 4}"),
+        ({"mesh": {"X": "8"}}, "X = '8': must be a whole number from 1"),
+        ({"vocabulary": "no"}, "vocabulary = 'no': must be True or False"),
+        ({"pinned": None}, "pinned = None: must be True or False"),
         ({"strategy": pipeline("X")}, "pipeline over X: the layers .* are not cut"),
         ({"model": model("mixtral 8x7b")}, "has experts: this program has dense"),
         ({"model": replace(TINY, norms=4)}, "has 4 norms a layer: this program"),
@@ -165,3 +173,17 @@ def test_what_cannot_be_is_refused(change, said):
     asked = {"strategy": data("X"), "model": TINY, "mesh": {"X": 16}}
     with pytest.raises(ValueError, match=said):
         steps.gradients(**asked | {"seqs": B, "seq": S} | change)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: block.dims(None), "model = None: must be a Model"),
+        (lambda: block.shapes(None), "model = None: must be a Model"),
+        (lambda: block.shapes(TINY, "x"), "dtype = 'x': must be one of fp64, fp32"),
+        (lambda: block.shapes(TINY, []), r"dtype = \[\]: must be one of fp64, fp32"),
+    ],
+)
+def test_what_has_no_weights_is_refused(call, said):
+    with pytest.raises(ValueError, match=said):
+        call()

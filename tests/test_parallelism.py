@@ -476,6 +476,9 @@ def test_bounds_enclose_and_name_what_binds():
             "must be one of causal, half, full",
         ),
         (data("X"), {"X": 2}, {"microbatches": 3}, "3 does not divide seqs = 16"),
+        (data("X"), {"X": 2}, {"chunks": -1}, "chunks = -1: must be a whole number"),
+        (data("X"), {"X": 2}, {"chunks": "8"}, "chunks = '8': must be a whole number"),
+        (data("X"), {"X": 2}, {"vocabulary": "no"}, "vocabulary = 'no': must be True"),
     ],
 )
 def test_what_cannot_be_is_said(strategy, mesh, change, said):
@@ -488,12 +491,20 @@ def test_what_cannot_be_is_said(strategy, mesh, change, said):
     [
         (lambda: data(3), "axes = 3: must be names of mesh axes"),
         (lambda: zero(True, "X"), "stage = True: must be 1, 2 or 3"),
+        (lambda: zero(1.0, "X"), "stage = 1.0: must be 1, 2 or 3"),
+        (lambda: tensor("Y", kv=0), "kv = 0: must be names of mesh axes"),
+        (lambda: tensor("Y", sequence="8"), "sequence = '8': must be True or False"),
         (combine, "must be given strategies"),
     ],
 )
 def test_what_is_no_strategy_is_refused(make, said):
     with pytest.raises(ValueError, match=said):
         make()
+
+
+def test_a_stage_of_numpy_is_pythons():
+    assert zero(np.int64(3), "X") == zero(3, "X")
+    assert zero(np.int64(3), "X").name == "zero-3 over X"
 
 
 def test_a_dimension_or_an_axis_is_not_taken_twice():

@@ -80,6 +80,15 @@ def test_where_math_is_longer_one_layer_ahead_hides_all_but_both_ends():
     assert prefetched(layer, 10, ahead=2).seconds == found.seconds
 
 
+def test_of_two_that_may_start_at_once_the_scatter_goes_first():
+    found = prefetched(Layer(1, 1, 1, 1, 1), 2, ahead=0)
+    backward = [s.end for s in found.spans if s.what == "backward"]
+    scatter = next(s for s in found.spans if s.what == "scatter")
+    last = [s for s in found.spans if s.what == "gather"][-1]
+    assert scatter.start == backward[0]
+    assert last.start == scatter.end
+
+
 @pytest.mark.parametrize("ahead", [0, 1, 2])
 def test_a_chip_holds_one_layer_more_than_it_fetches_ahead(ahead):
     assert prefetched(Layer(1, 1, 2, 4, 1), 10, ahead).most_held == ahead + 1
@@ -108,6 +117,9 @@ def test_the_layers_of_a_step_take_its_time(strategy, mesh):
     [
         (lambda: prefetched(Layer(1, 1, 1, 1, 1), 0), "layers = 0"),
         (lambda: prefetched(Layer(1, 1, 1, 1, 1), 4, -1), "ahead = -1"),
+        (lambda: prefetched(Layer(1, 1, 1, 1, 1), 4, 1.0), "ahead = 1.0: must be a wh"),
+        (lambda: prefetched(None, 2), "layer = None: must be a Layer"),
+        (lambda: layer_of(None), "step = None: must be a Step"),
         (
             lambda: layer_of(
                 step(fsdp("X"), LLAMA_3_8B, SLICE, 64, 64, attention="full")

@@ -14,6 +14,7 @@ from shardmath import transformer
 from shardmath.sharding import contract
 from shardmath.transformer import (
     ATTENTION,
+    DEEPSEEK_V3,
     LLAMA_3_8B,
     LLAMA_3_70B,
     PALM_540B,
@@ -57,6 +58,10 @@ def test_each_line_is_one_that_the_notation_reads_with_the_same_flops(model):
         ({"qk_norm": "rms"}, "qk_norm = 'rms': must be one of"),
         ({"global_every": 2}, "global_every = 2: must come with a window"),
         ({"positions": -1}, "positions = -1: must be a whole number from 0"),
+        ({"window": 2.0}, "window = 2.0: must be a whole number from 0"),
+        ({"gated": "8"}, "gated = '8': must be True or False"),
+        ({"tied": 1}, "tied = 1: must be True or False"),
+        ({"norm_after": None}, "norm_after = None: must be True or False"),
         ({"latent": Latent(1, 1, 1, 1, 1)}, "head = 16: with a latent"),
         ({"experts": 8}, "experts = 8: must be Experts"),
         ({"experts": Experts(4, 1, 0, 2, 8)}, "must be fewer than the 2 layers"),
@@ -74,6 +79,26 @@ def test_sizes_of_numpy_become_pythons():
     m = replace(LLAMA_3_70B, layers=np.int32(80), d_ff=np.int32(28_672))
     assert type(m.layers) is int
     assert m.params == LLAMA_3_70B.params
+    long = replace(m, positions=np.int64(8), tied=np.bool_(True))
+    assert (type(long.positions), long.tied) == (int, True)
+    assert long.params == m.params + (8 - m.vocab) * m.D
+
+
+def test_sizes_of_numpy_become_pythons_in_experts_and_latents():
+    """In 32 bits the parameters of 256 experts would come out below 0."""
+
+    def narrow(part):
+        sizes = {name: n for name, n in vars(part).items() if type(n) is int}
+        return replace(part, **{name: np.int32(n) for name, n in sizes.items()})
+
+    v3 = DEEPSEEK_V3
+    m = replace(v3, experts=narrow(v3.experts), latent=narrow(v3.latent))
+    assert m.params == v3.params
+    assert flops(m, 4096, "causal").training == flops(v3, 4096, "causal").training
+    for part in (m.experts, m.latent):
+        assert {*map(type, vars(part).values())} <= {int, bool}
+    with pytest.raises(ValueError, match="router_bias = 'no': must be True or False"):
+        Experts(4, 1, router_bias="no")
 
 
 def test_experts_share_the_tokens_rounded_up():
@@ -160,6 +185,13 @@ def test_recompute():
     assert found.recomputed("full") == found.weights + found.attention
     with pytest.raises(ValueError, match="remat = 'some': must be one of none, dots"):
         found.recomputed("some")
+
+
+@pytest.mark.parametrize(("attention", "share"), [("causal", "5.6%"), ("full", "4.9%")])
+def test_the_last_matmul_is_the_share_of_all_flops_that_is_said(attention, share):
+    found = flops(LLAMA_3_8B, 8192, attention)
+    last = 2 * LLAMA_3_8B.L * LLAMA_3_8B.F * LLAMA_3_8B.D
+    assert f"{last / (found.training + found.recomputed('full')):.1%}" == share
 
 
 def test_attention_must_be_named():

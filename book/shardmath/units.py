@@ -214,6 +214,42 @@ def whole(**counts: object) -> list[int]:
     return found
 
 
+def counts(**given: object) -> list[int]:
+    """The counts as Python's ints; raise unless each is a whole number from 0.
+
+    Raises:
+        ValueError: names the argument, quotes what was given, says what is valid.
+
+    >>> counts(shared=0)
+    [0]
+    """
+    found = []
+    for name, count in given.items():
+        with contextlib.suppress(ValueError):
+            found.append(number(name, count))
+            if isinstance(found[-1], int) and found[-1] >= 0:
+                continue
+        raise ValueError(f"{name} = {quoted(count)}: must be a whole number from 0")
+    return found
+
+
+def flags(**given: object) -> list[bool]:
+    """The flags as Python's bools; raise unless each is true or false, of NumPy too.
+
+    Raises:
+        ValueError: names the argument, quotes what was given, says what is valid.
+
+    >>> flags(gated=True)
+    [True]
+    """
+    found = []
+    for name, flag in given.items():
+        found.append(flag.item() if getattr(flag, "shape", None) == () else flag)
+        if not isinstance(found[-1], bool):
+            raise ValueError(f"{name} = {quoted(flag)}: must be True or False")
+    return found
+
+
 def bytes_per_value(precision: str) -> float:
     """Bytes that one value of `precision` takes in memory (fp4: 0.5, no scales).
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ..networks.wiring import not_negative
 from ..sharding.machine import chip_of
 from ..sharding.prices import Prices
-from ..units import whole
+from ..units import counts, quoted, whole
 from .training import Step
 
 
@@ -96,19 +96,19 @@ def prefetched(layer: Layer, layers: int, ahead: int = 1) -> Schedule:
             starts; 0 waits until the use before it has ended.
 
     Assumes:
-        One collective at a time, in the order in which they may start; one use at a
-        time, in order. A gather that waits goes before a scatter.
+        One collective at a time, in the order in which they may start; of two that may
+        start at once a scatter goes before a gather. One use at a time, in order.
 
     Raises:
-        ValueError: layers below 1, ahead below 0.
+        ValueError: what is no Layer, layers below 1, ahead below 0.
 
     >>> even = Layer(1, 1, 1, 1, 0)
     >>> prefetched(even, 4, ahead=0).seconds, prefetched(even, 4, ahead=1).seconds
     (16.0, 9.0)
     """
-    (layers,) = whole(layers=layers)
-    if type(ahead) is not int or ahead < 0:
-        raise ValueError(f"ahead = {ahead!r}: must be a whole number from 0")
+    if not isinstance(layer, Layer):
+        raise ValueError(f"layer = {quoted(layer)}: must be a Layer, as layer_of(step)")
+    (layers,), (ahead,) = whole(layers=layers), counts(ahead=ahead)
     forward = [("forward", n, layer.gather, layer.forward) for n in range(layers)]
     backward = [
         ("backward", n, layer.gather_again, layer.backward)
@@ -168,6 +168,8 @@ def layer_of(step: Step) -> Layer:
     >>> found.gather == found.gather_again == found.scatter < found.forward
     True
     """
+    if not isinstance(step, Step):
+        raise ValueError(f"step = {quoted(step)}: must be a Step, as step(…) makes one")
     if step.vocabulary or step.microbatches > 1:
         raise ValueError(
             f"vocabulary = {step.vocabulary}, microbatches = {step.microbatches}: must "

@@ -1,11 +1,13 @@
 """Strategies: which dimension of which arrays lies over which mesh axis, no more."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ..sharding.notation import subscript
 from ..transformer.flops import one_of
+from ..units import flags, quoted, whole
 
 Names = tuple[str, ...]
 Layout = Mapping[str, Names]  # mesh axes by the name of a dimension, major first
@@ -112,14 +114,17 @@ def zero(stage: int, axes: str | Iterable[str]) -> Strategy:
     Raises:
         ValueError: another stage than 1, 2 or 3.
     """
-    if type(stage) is not int or stage not in (1, 2, 3):
-        raise ValueError(f"stage = {stage!r}: must be 1, 2 or 3")
+    found = 0
+    with suppress(ValueError):
+        (found,) = whole(stage=stage)
+    if found not in (1, 2, 3):
+        raise ValueError(f"stage = {quoted(stage)}: must be 1, 2 or 3")
     axes = _names(axes)
     batch, split = {"B": axes}, {"D": axes}
     return Strategy(
-        f"zero-{stage} over {_over(axes)}",
-        weights=split if stage == 3 else {},
-        gradients=split if stage >= 2 else {},
+        f"zero-{found} over {_over(axes)}",
+        weights=split if found == 3 else {},
+        gradients=split if found >= 2 else {},
         state=split,
         stream=batch,
         inner=batch,
@@ -157,7 +162,8 @@ def tensor(
             axes if not given.
 
     Raises:
-        ValueError: `kv` names other axes, or not the first of them.
+        ValueError: `kv` names other axes, or not the first of them; `sequence` is
+            neither True nor False.
 
     >>> print(tensor("Y", sequence=False))
     tensor over Y: weights {N,K,F,V}_Y, gradients {N,K,F,V}_Y, \
@@ -166,6 +172,7 @@ optimizer state {N,K,F,V}_Y, inside the blocks {N,K,F,V}_Y
     ('Y',)
     """
     axes = _names(axes)
+    (sequence,) = flags(sequence=sequence)
     heads = _first(axes, kv)
     split = dict.fromkeys(HEADS, axes) | {"K": heads}
     stream = {"S": axes} if sequence else {}
@@ -319,21 +326,21 @@ def _layout(place: str, given: object) -> dict[str, Names]:
     return {dim: axes for dim, axes in found.items() if axes}
 
 
-def _names(axes: object) -> Names:
-    """Names of mesh axes as a tuple, one of them for a string."""
+def _names(axes: object, what: str = "axes") -> Names:
+    """Names of mesh axes as a tuple, one of them for a string; `what` they are for."""
     if not isinstance(axes, Iterable):
-        raise ValueError(f"axes = {axes!r}: must be names of mesh axes")
+        raise ValueError(f"{what} = {quoted(axes)}: must be names of mesh axes")
     found = (axes,) if isinstance(axes, str) else tuple(axes)
     if not all(isinstance(axis, str) and axis for axis in found):
-        raise ValueError(f"axes = {axes!r}: must be names of mesh axes")
+        raise ValueError(f"{what} = {quoted(axes)}: must be names of mesh axes")
     if len(set(found)) < len(found):
-        raise ValueError(f"axes = {axes!r}: must not name one twice")
+        raise ValueError(f"{what} = {quoted(axes)}: must not name one twice")
     return found
 
 
 def _first(axes: Names, kv: str | Iterable[str] | None) -> Names:
     """Those of `axes` that split the KV heads."""
-    heads = axes if kv is None else _names(kv)
+    heads = axes if kv is None else _names(kv, "kv")
     if axes[: len(heads)] != heads:
         raise ValueError(f"kv = {kv!r}: must be the first of the axes {_over(axes)}")
     return heads

@@ -25,7 +25,7 @@ from ..transformer import (
     saved,
     saved_once,
 )
-from ..units import PRECISION_BYTES, positive, quoted, show, whole
+from ..units import PRECISION_BYTES, flags, positive, quoted, show, whole
 from .memory import Held, Memory
 from .moves import Lines, Move, Swap, Work, ends, layers, placed, sends
 from .stages import Stack, Stages, cut
@@ -581,7 +581,12 @@ def step(
         if value not in known:
             raise ValueError(f"{what} = {value!r}: must be one of {', '.join(known)}")
     seqs, seq, microbatches = whole(seqs=seqs, seq=seq, microbatches=microbatches)
-    (capacity,) = positive(capacity=capacity)
+    (capacity,), (vocabulary,) = (
+        positive(capacity=capacity),
+        flags(vocabulary=vocabulary),
+    )
+    if chunks is not None:  # also where there is no pipeline
+        (chunks,) = whole(chunks=chunks)
     if not model.experts and ("E" in strategy.stream or capacity != 1):
         raise ValueError(
             f"{model.name} has no experts: neither a strategy over them ("

@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 
 from ..transformer import Model
+from ..transformer.flops import one_of
+from ..transformer.model import checked
 from .pins import NOWHERE, Pins
 from .running import DTYPES
 
@@ -33,13 +35,13 @@ def dims(model: Model) -> dict[str, Any]:
     """The dimensions of every weight, by name; those of the layers under "layers".
 
     Raises:
-        ValueError: a model that is more than a dense block with a norm before each half.
+        ValueError: what is no Model, or one whose layers are not this program's.
 
     >>> from shardmath.transformer import LLAMA_3_8B
     >>> dims(LLAMA_3_8B)["layers"]["q"], dims(LLAMA_3_8B)["unembed"]
     (('L', 'D', 'N', 'H'), ('D', 'V'))
     """
-    found = [name for name in NOT_HERE if getattr(model, name)]
+    found = [name for name in NOT_HERE if getattr(checked(model), name)]
     if found or model.norms != 2:
         what = ", ".join(found) or f"{model.norms} norms a layer"
         raise ValueError(
@@ -56,16 +58,21 @@ def dims(model: Model) -> dict[str, Any]:
 def shapes(model: Model, dtype: str = "bf16") -> dict[str, Any]:
     """The weights as `jax.ShapeDtypeStruct`: those of the layers are stacked over L.
 
+    Raises:
+        ValueError: a model as for `dims`, or a format that is not known here.
+
     >>> from math import prod
     >>> from shardmath.transformer import LLAMA_3_8B
     >>> found = jax.tree.leaves(shapes(LLAMA_3_8B))
     >>> sum(prod(one.shape) for one in found) == LLAMA_3_8B.params
     True
     """
+    found = dims(model)
+    one_of(tuple(DTYPES), dtype=dtype)
     sizes = {"L": model.layers, **model.dims}
     return jax.tree.map(
         lambda d: jax.ShapeDtypeStruct([sizes[dim] for dim in d], DTYPES[dtype]),
-        dims(model),
+        found,
         is_leaf=lambda d: isinstance(d, tuple),
     )
 

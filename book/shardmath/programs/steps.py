@@ -9,7 +9,10 @@ import jax.numpy as jnp
 from ..parallelism import Strategy
 from ..parallelism.moves import Lines
 from ..parallelism.strategy import Layout
+from ..sharding.machine import axes_of
 from ..transformer import REMAT, Model
+from ..transformer.flops import one_of
+from ..units import flags, quoted
 from . import block
 from .pins import AnyMesh, Pins
 from .running import DTYPES
@@ -58,6 +61,7 @@ def gradients(
     >>> weights["q"].shape, weights["q"].sharding.spec
     ((2, 64, 8, 8), P(None, 'X', None, None))
     """
+    (vocabulary,) = flags(vocabulary=vocabulary)
     pins = _pins(strategy, model, mesh, seqs, seq, remat, dtype, pinned)
     weights = _weights(pins, model, dtype, strategy.weights)
     ends = _weights(pins, model, dtype, strategy.gradients)
@@ -147,9 +151,11 @@ def _pins(
     pinned: bool = True,
 ) -> Pins:
     """The pins of a program whose arguments have been checked."""
-    for what, value, known in (("remat", remat, REMAT), ("dtype", dtype, DTYPES)):
-        if value not in known:
-            raise ValueError(f"{what} = {value!r}: must be one of {', '.join(known)}")
+    if not isinstance(strategy, Strategy):
+        raise ValueError(f"strategy = {quoted(strategy)}: must be as fsdp('X')")
+    one_of(REMAT, remat=remat)
+    one_of(tuple(DTYPES), dtype=dtype)
+    (pinned,) = flags(pinned=pinned)
     if strategy.layers:
         raise ValueError(
             f"{strategy.name}: the layers of this program are not cut into stages"
@@ -175,7 +181,12 @@ def _automatic(mesh: AnyMesh | Mapping[str, int]) -> AnyMesh:
     """The mesh, its axes left to the compiler: `jax.make_mesh` makes explicit ones."""
     if isinstance(mesh, jax.sharding.Mesh):
         return jax.sharding.Mesh(mesh.devices, mesh.axis_names)
-    sizes = getattr(mesh, "shape", mesh)
+    sizes = mesh.shape if isinstance(mesh, jax.sharding.AbstractMesh) else mesh
+    if not isinstance(sizes, Mapping):
+        raise ValueError(
+            f"mesh = {quoted(mesh)}: must be one of JAX, or sizes as in {{'X': 4}}"
+        )
+    sizes = axes_of(sizes)
     return jax.sharding.AbstractMesh(tuple(sizes.values()), tuple(sizes))
 
 

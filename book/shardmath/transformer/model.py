@@ -1,14 +1,18 @@
 """The shape of a Transformer: its sizes, its matmuls, its exact parameter counts."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 
 from ..facts import Fact, Source
-from ..units import quoted, whole
+from ..units import counts, flags, quoted, whole
 from .lines import Array, Matmul, matmul
 
 SIZES = (
     "layers", "d_model", "d_ff", "heads", "kv_heads", "head", "vocab", "norms",
+)  # fmt: skip
+COUNTS = ("positions", "window", "global_every")
+FLAGS = (
+    "gated", "tied", "parallel", "biases", "norm_biases", "norm_after", "sinks",
 )  # fmt: skip
 QK_NORMS = ("", "head", "width")
 ACTIVE = ("all", "without input embedding", "without embeddings")
@@ -35,12 +39,9 @@ class Experts:
     router_bias: bool = False
 
     def __post_init__(self) -> None:
-        whole(count=self.count, per_token=self.per_token)
-        _counts(
-            shared=self.shared,
-            dense_layers=self.dense_layers,
-            dense_d_ff=self.dense_d_ff,
-        )
+        _kept(self, whole, "count", "per_token")
+        _kept(self, counts, "shared", "dense_layers", "dense_d_ff")
+        _kept(self, flags, "router_bias")
         if self.per_token > self.count:
             raise ValueError(
                 f"per_token = {self.per_token}: must be at most {self.count}"
@@ -74,7 +75,7 @@ class Latent:
     value: int
 
     def __post_init__(self) -> None:
-        whole(**vars(self))
+        _kept(self, whole, *vars(self))
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,14 +143,9 @@ class Model:
     published: Mapping[str, Fact] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        sizes = {name: getattr(self, name) for name in SIZES}
-        for name, size in zip(SIZES, whole(**sizes), strict=True):
-            object.__setattr__(self, name, size)  # Python's int: NumPy's overflow
-        _counts(
-            positions=self.positions,
-            window=self.window,
-            global_every=self.global_every,
-        )
+        _kept(self, whole, *SIZES)
+        _kept(self, counts, *COUNTS)
+        _kept(self, flags, *FLAGS)
         for name, kind in (("experts", Experts), ("latent", Latent)):
             if not isinstance(part := getattr(self, name), kind | None):
                 raise ValueError(
@@ -492,11 +488,11 @@ class Model:
         )
 
 
-def _counts(**counts: object) -> None:
-    """Raise unless each is a whole number from 0."""
-    for name, count in counts.items():
-        if type(count) is not int or count < 0:
-            raise ValueError(f"{name} = {quoted(count)}: must be a whole number from 0")
+def _kept(of: object, check: Callable[..., list], *names: str) -> None:
+    """Keep what `check` returns of arguments: Python's own, since NumPy's overflow."""
+    found = check(**{name: getattr(of, name) for name in names})
+    for name, value in zip(names, found, strict=True):
+        object.__setattr__(of, name, value)
 
 
 def _said(params: int) -> str:
