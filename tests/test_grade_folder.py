@@ -24,6 +24,7 @@ from grading_material import (
 
 from shardmath import answers
 from shardmath.grading import folder, walls
+from shardmath.grading import grade as grading
 from shardmath.grading.results import Graded, Row
 from shardmath.questions import Finding
 
@@ -176,7 +177,7 @@ def test_what_is_no_exercise_is_said_not_to_be_graded(graded):
     for student in ("broken", "'=formula", "'\tformula"):
         assert rows[student][""]["verdict"] == "not graded"
     said = [next(out.glob(f"feedback/broken-{x}-*.html")).read_text() for x in "abc"]
-    assert all("could not be graded" in page for page in said)
+    assert all("was not graded" in page for page in said)
     assert "none of its cells" in said[1]
 
 
@@ -334,9 +335,88 @@ def test_no_error_of_the_grader_passes_to_another_submission(
     assert found["a"]["verdict"] == "correct"
 
 
+@pytest.fixture
+def run_order(monkeypatch):
+    """(notebook, chapters of the exercises) as they are graded; each is right."""
+    seen = []
+
+    def grade(one, reference, **rest):
+        seen.append((one.notebook, sorted(reference)))
+        asked = [q for q in grading.questions(reference) if q[:2] in one.chapters]
+        return Graded(one, tuple(Row(q, Finding("correct", "")) for q in asked))
+
+    monkeypatch.setattr(folder, "grade", grade)
+    return seen
+
+
+def two_chapters(tmp_path, content):
+    told = small(tmp_path, content)
+    put(tmp_path / "reference", {"09_y.ipynb": OTHER})
+    return told
+
+
+def totals(tmp_path):
+    rows = table(out(tmp_path, "totals"))
+    return {row["student"]: (row["points"], row["maximum"]) for row in rows}
+
+
+ONE = notebook({NUMBER.id: RIGHT[NUMBER.id]})
+OTHER = notebook({NUMBER.id: RIGHT[NUMBER.id]}).replace(NUMBER.id, "09.1")
+BOTH = json.dumps({"cells": [c for n in (ONE, OTHER) for c in json.loads(n)["cells"]]})
+
+
+def test_a_chapter_that_one_student_brought_is_said_and_does_not_count(
+    tmp_path, capsys, run_order
+):
+    told = two_chapters(tmp_path, {"a.ipynb": ONE, "b.ipynb": ONE, "c.ipynb": BOTH})
+    assert folder.main(told) == 0
+    points = str(NUMBER.points)
+    assert totals(tmp_path) == dict.fromkeys("abc", (points, points))
+    line = "Chapter 09 does not count: 1 of 3 students brought it."
+    assert line in capsys.readouterr().err
+    assert line in (tmp_path / "in-graded" / "index.html").read_text("utf-8")
+
+
+def test_the_chapters_named_are_run_and_count_and_no_other(tmp_path, capsys, run_order):
+    told = two_chapters(tmp_path, {"a.ipynb": ONE, "b.ipynb": BOTH, "c.ipynb": OTHER})
+    other = str(answers.find("09.1").points)
+    assert folder.main([*told, "--chapters", "9"]) == 0
+    assert run_order == [(f"{name}.ipynb", ["09"]) for name in "abc"]
+    assert totals(tmp_path) == {"a": ("0", other), "b": (other,) * 2, "c": (other,) * 2}
+    assert folder.main([*told, "--chapters", "01,09"]) == 0
+    assert "c.ipynb: graded before" in capsys.readouterr().err  # it answers 09 alone
+    assert {most for _, most in totals(tmp_path).values()} == {
+        str(NUMBER.points + answers.find("09.1").points)
+    }
+
+
+@pytest.mark.parametrize(
+    ("attempts", "order"),
+    [
+        ("latest", ["many/4", "one/1", "many/2"]),
+        ("best", ["many/4", "one/1", "many/3", "many/2", "many/1"]),
+    ],
+)
+def test_nobodys_many_notebooks_hold_up_the_class(
+    tmp_path, capsys, run_order, attempts, order
+):
+    content = {"many/1": BOTH, "many/2": BOTH, "many/3": ONE, "many/4": ONE}
+    content["one/1"] = ONE
+    told = two_chapters(tmp_path, {f"{n}.ipynb": text for n, text in content.items()})
+    for n in content:
+        os.utime(tmp_path / "in" / f"{n}.ipynb", (int(n[-1]),) * 2)
+    assert folder.main([*told, "--attempts", attempts]) == 0
+    assert [name for name, _ in run_order] == [f"{name}.ipynb" for name in order]
+    said = [row["notebook"] for row in table(out(tmp_path, "answers"))]
+    assert said == sorted(said)
+    assert len(set(said)) == 5
+    assert len(table(out(tmp_path, "totals"))) == 2
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
+        (["--chapters", "99,1"], "--chapters 99: there are 01"),
         (["--jobs", "0"], "'0': must be a whole number, at least 1"),
         (["--memory", "nan"], "'nan': must be a number, at least 2"),
         (["--memory", "0.3"], "'0.3': must be a number, at least 2"),

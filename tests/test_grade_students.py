@@ -121,6 +121,24 @@ def test_a_roster_names_the_present_and_lists_the_absent():
     assert not standing(graded, roster={"bo": ""}).students[0].on_roster
 
 
+def test_one_students_question_changes_nobodys_maximum():
+    right = [(NUMBER.id, "correct", "")]
+    more = [*right, ("09.1", "correct", "")]
+    for roster in (None, {"s0": "", "s1": "", "absent": ""}):
+        graded = [attempt(right, "", f"s{n}") for n in range(2)]
+        before = standing(graded, roster=roster)
+        for extra in range(3):  # names that a student makes up are on no roster
+            graded.append(attempt(more, "", f"x{extra}"))
+            if roster or extra == 0:
+                group = standing(graded, roster=roster)
+                assert group.maximum() == before.maximum() == NUMBER.points
+                assert {s.points() for s in group.students} <= {0, NUMBER.points}
+                assert "Chapter 09 does not count" in group.left_out[0]
+    named = standing(graded, asked={"09.1"})
+    assert named.chapters == ["09"]
+    assert not named.students[0].points()
+
+
 @pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
 def test_no_text_is_a_formula(start):
     assert sheets.cell(f"{start}1") == f"'{start}1"

@@ -23,9 +23,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from . import feedback, sandbox, sheets
-from .grade import grade, references
+from .grade import grade, questions, references
 from .results import Graded, Store, write
-from .standing import ATTEMPTS, standing
+from .standing import ATTEMPTS, standing, turns
 from .students import enrolled, roster
 from .submissions import Submission, found, printable
 from .walls import PACKAGE, walls
@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     told = parser.parse_args(arguments)
     try:
-        reference = references(told.reference)
+        reference = _chosen(references(told.reference), told.chapters)
         students = roster(told.roster) if told.roster else {}
         out = _place(told.folder, told.out)
         seed = _seed(out, told.seed)
@@ -59,15 +59,28 @@ def main(arguments: list[str] | None = None) -> int:
         _say(short)
 
     limits = sandbox.Limits(told.seconds, int(told.memory * 2**30))
-    context = f"{seed} {limits} {_digest(reference)}"
+    context = f"{seed} {limits} {_digest()}"
+
+    def key(one: Submission) -> str:
+        asked = {c: reference[c] for c in sorted(one.chapters & reference.keys())}
+        about = f"{context} {json.dumps(asked)} {one.digest}"
+        return hashlib.sha256(about.encode()).hexdigest()
+
+    run, replaced = turns(submissions, told.attempts, reference)
     graded = _graded(
-        submissions,
+        run,
         functools.partial(grade, reference=reference, seed=seed, limits=limits),
-        lambda one: hashlib.sha256(f"{context} {one.digest}".encode()).hexdigest(),
+        key,
         store,
         told.jobs,
     )
-    group = standing(graded, told.attempts, students)
+    late = "a later notebook of the same student counts"
+    graded += [Graded(one, problem=late) for one in replaced]
+    graded.sort(key=lambda one: one.notebook)
+    asked = questions(reference) if told.chapters else ()
+    group = standing(graded, told.attempts, students, asked)
+    for line in group.left_out:
+        _say(line)
     try:
         sheets.answers_csv(out / "answers.csv", graded)
         sheets.totals_csv(out / "totals.csv", group)
@@ -77,8 +90,9 @@ def main(arguments: list[str] | None = None) -> int:
         _say(f"{error.filename}: {error.strerror}: the results are kept, run again")
         return 1
     where = ", ".join(str(out / f) for f in ("totals.csv", "answers.csv", "index.html"))
-    more = f", {len(left_out)} things left out" if left_out else ""
-    print(printable(f"{len(graded)} notebooks graded{more}: {where}"))
+    more = f", {len(replaced)} replaced by a later one" if replaced else ""
+    more += f", {len(left_out)} things left out" if left_out else ""
+    print(printable(f"{len(run)} notebooks graded{more}: {where}"))
     return 0
 
 
@@ -174,9 +188,21 @@ def _seed(out: Path, told: str) -> str:
     return seed
 
 
-def _digest(reference: dict) -> str:
-    """The same as long as neither exercises nor package change."""
-    told = hashlib.sha256(json.dumps(reference).encode())
+def _chosen(reference: dict, chapters: list[str]) -> dict:
+    """The exercises of these chapters; of all if none is named.
+
+    Raises:
+        ValueError: there are no exercises of one.
+    """
+    if unknown := sorted(set(chapters) - reference.keys()):
+        there = ", ".join(reference)
+        raise ValueError(f"--chapters {','.join(unknown)}: there are {there}")
+    return {c: cells for c, cells in reference.items() if c in chapters or not chapters}
+
+
+def _digest() -> str:
+    """The same as long as the package does not change."""
+    told = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
         told.update(path.read_bytes())
     return told.hexdigest()
@@ -212,6 +238,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--jobs", type=_least(int, 1), default=2, help="notebooks at a time (2)")
     add("--seed", default="", help="draws the same cases again")
     add("--attempts", choices=ATTEMPTS, default="latest", help="which one counts")
+    add(
+        "--chapters",
+        type=lambda text: [number.strip().zfill(2) for number in text.split(",")],
+        default=[],
+        help="those that count, such as 01,02: no other runs (default: all run, and "
+        "those count that more than half of the students brought)",
+    )
     add("--roster", type=Path, help='CSV with a column "student", perhaps a "name"')
     return parser
 

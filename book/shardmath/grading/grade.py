@@ -56,16 +56,16 @@ def grade(
         RuntimeError: the sandbox did not start, which is no fault of the submission.
     """
     given = submission.given
-    asked = {question.partition(".")[0] for question in given} & reference.keys()
+    asked = submission.chapters & reference.keys()
     if submission.problem or not asked:
-        why = submission.problem or "none of its cells answers a question of the book"
+        why = submission.problem or "none of its cells answers a question asked"
         return Graded(submission, problem=why)
     cells = [cell for chapter in sorted(asked) for cell in reference[chapter]]
-    steps, questions = _steps(cells, given)
-    tasks = {question: answers.find(question).draw(seed) for question in questions}
+    steps, asks = _steps(cells, given)
+    tasks = {question: answers.find(question).draw(seed) for question in asks}
 
     def rounds(job: dict) -> tuple[dict, dict[str, str]]:
-        return _rounds({**job, "tasks": tasks}, questions, limits, slot, rung)
+        return _rounds({**job, "tasks": tasks}, asks, limits, slot, rung)
 
     evidence, stopped = rounds({"cells": steps})
     judged, unjudged = rounds({"evidence": evidence})
@@ -73,10 +73,14 @@ def grade(
     return Graded(
         submission,
         tuple(
-            Row(q, _finding(q, q in given, judged, why), given.get(q, ""))
-            for q in questions
+            Row(q, _finding(q, q in given, judged, why), given.get(q, "")) for q in asks
         ),
     )
+
+
+def questions(reference: dict[str, list[dict]]) -> list[str]:
+    """All that these exercise notebooks ask."""
+    return [q for cells in reference.values() for q in _steps(cells, {})[1]]
 
 
 def _steps(cells: list[dict], given: dict[str, str]) -> tuple[list[dict], list[str]]:

@@ -48,12 +48,6 @@ class Graded:
     def notebook(self) -> str:
         return self.submission.notebook
 
-    @property
-    def order(self) -> tuple:
-        """Sorts a student's attempts, the latest last."""
-        one = self.submission
-        return one.owner.when, one.changed, one.notebook
-
     def in_chapter(self, chapter: str) -> list[Row]:
         return [row for row in self.rows if row.chapter == chapter]
 

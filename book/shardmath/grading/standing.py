@@ -1,12 +1,19 @@
-"""Where a class stands: the attempt of each student that counts, totals and slips."""
+"""Where a class stands: the attempt of each student that counts, totals and slips.
+
+What counts is the same for all. No student can change the maximum of the others by
+bringing a question that nobody asked for: a chapter counts where it is named, or where
+most of the class brought it.
+"""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import zip_longest
 
 from .. import answers
 from .results import Graded, Row
+from .submissions import Submission
 
 ATTEMPTS = ("latest", "best")
 
@@ -18,7 +25,7 @@ class Student:
     Attributes:
         student: as the submissions or the roster call her.
         name: from the roster, or "".
-        rows: of the attempts that count.
+        rows: of the attempts and chapters that count.
         submitted: how many notebooks there are.
         on_roster: False where there is a roster without this student.
     """
@@ -50,10 +57,11 @@ class Summary:
 
 @dataclass(frozen=True)
 class Class:
-    """All students, and the questions that any of them was asked."""
+    """All students, the questions that count, and a line on each chapter without."""
 
     students: tuple[Student, ...]
     questions: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def chapters(self) -> list[str]:
@@ -82,7 +90,10 @@ class Class:
 
 
 def standing(
-    graded: Iterable[Graded], attempts: str = "latest", roster: dict | None = None
+    graded: Iterable[Graded],
+    attempts: str = "latest",
+    roster: dict | None = None,
+    asked: Collection[str] = (),
 ) -> Class:
     """The class as it stands.
 
@@ -92,30 +103,79 @@ def standing(
             "best".
         roster: student → name. Who is on it and handed in nothing is there, too.
             Owners are called as there (`students.enrolled`).
+        asked: the questions that count; if not given, those of each chapter that more
+            than half of the students brought, of those on the roster if there is one.
     """
     by_student: dict[str, list[Graded]] = {student: [] for student in roster or {}}
     for one in graded:
         by_student.setdefault(one.student, []).append(one)
+    rows = {who: _counted(theirs, attempts) for who, theirs in by_student.items()}
+    brought_some = [who for who in rows if rows[who]]
+    enrolled = [who for who in brought_some if who in (roster or rows)]
+    told = [rows[who] for who in enrolled or brought_some]
+    brought = Counter(
+        c for theirs in told for c in {q.chapter for q in theirs.values()}
+    )
+    asked = asked or {
+        question
+        for theirs in told
+        for question, row in theirs.items()
+        if brought[row.chapter] > len(told) / 2
+    }
     students = [
         Student(
             student,
             (roster or {}).get(student, ""),
-            _counted(theirs, attempts),
+            {
+                question: row
+                for question, row in rows[student].items()
+                if question in asked
+            },
             len(theirs),
             not roster or student in roster,
         )
         for student, theirs in by_student.items()
     ]
-    asked = {question for student in students for question in student.rows}
-    order = [question for question in answers.questions() if question in asked]
+    chapters = {row.chapter for theirs in rows.values() for row in theirs.values()}
+    left_out = [
+        f"Chapter {chapter} does not count: {brought[chapter]} of {len(told)} students "
+        "brought it. --chapters says which count."
+        for chapter in sorted(chapters - {q.partition(".")[0] for q in asked})
+    ]
     return Class(
-        tuple(sorted(students, key=lambda s: s.student.casefold())), tuple(order)
+        tuple(sorted(students, key=lambda s: s.student.casefold())),
+        tuple(question for question in answers.questions() if question in asked),
+        tuple(left_out),
     )
+
+
+def turns(
+    submissions: Iterable[Submission], attempts: str, chapters: Collection[str]
+) -> tuple[list[Submission], list[Submission]]:
+    """In what order to run them, and those that need not run.
+
+    Students take turns, each with the latest first: nobody's many notebooks hold up the
+    class. Where the latest counts, a notebook is left out if later ones of the student
+    answer all of its chapters.
+    """
+    by_student: dict[str, list[Submission]] = {}
+    replaced = []
+    seen: dict[str, set[str]] = {}
+    for one in sorted(submissions, key=lambda one: one.order, reverse=True):
+        answered = one.chapters & set(chapters)
+        later = seen.setdefault(one.owner.student, set())
+        if attempts == "latest" and answered and answered <= later:
+            replaced.append(one)
+            continue
+        later |= answered
+        by_student.setdefault(one.owner.student, []).append(one)
+    rounds = zip_longest(*(by_student[student] for student in sorted(by_student)))
+    return [one for turn in rounds for one in turn if one], replaced
 
 
 def _merit(chapter: str, attempts: str, one: Graded) -> tuple:
     points = sum(row.points for row in one.in_chapter(chapter))
-    return ((points,) if attempts == "best" else ()) + one.order
+    return ((points,) if attempts == "best" else ()) + one.submission.order
 
 
 def _counted(graded: list[Graded], attempts: str) -> dict[str, Row]:

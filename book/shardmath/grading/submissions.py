@@ -36,6 +36,16 @@ class Submission:
     changed: float = 0
 
     @property
+    def chapters(self) -> set[str]:
+        """Those that it says to answer; the book may have others."""
+        return {question.partition(".")[0] for question in self.given}
+
+    @property
+    def order(self) -> tuple:
+        """Sorts a student's attempts, the latest last."""
+        return self.owner.when, self.changed, self.notebook
+
+    @property
     def digest(self) -> str:
         """The same for the same answers in the same place."""
         told = [self.notebook, self.given, self.problem]
