@@ -8,7 +8,9 @@ import re
 import numpy as np
 import pytest
 
-from shardmath import chips
+from shardmath import chips, roofline
+from shardmath.networks import nvswitch
+from shardmath.tables import Absent, compare
 
 EVERY_CHIP = pytest.mark.parametrize("chip", chips.ALL, ids=lambda chip: chip.id)
 FACTS = [(chip, name, fact) for chip in chips.ALL for name, fact in chip.facts.items()]
@@ -462,6 +464,60 @@ def test_asking_for_what_nobody_published_says_what_is_published():
     assert "fp8" in chips.H100.flops
 
 
+@pytest.mark.parametrize(
+    ("read", "message"),
+    [
+        (lambda c: c.fact("hbm_bandwith").value, "H100: no fact is called 'hbm_bandwi"),
+        (lambda c: c.fact("flops.bf61"), "no fact is called 'flops.bf61'; known: year"),
+        (lambda c: c.fact("flops"), "no fact is called 'flops'"),
+        (lambda c: c.fact(None), "no fact is called None"),
+        (lambda c: c.flops["bf61"], "precision 'bf61': must be one of fp64"),
+        (lambda c: c.achieved[["bf16"]], r"precision \['bf16'\]: must be one of"),
+        (lambda c: c.intensity(["bf16"]), r"precision \['bf16'\]: must be one of"),
+        (lambda c: roofline.roof(c, "BF16").peak, "precision 'BF16': must be one of"),
+    ],
+)
+def test_a_misspelt_name_is_a_mistake_and_no_dash(read, message):
+    """Only what is known and unpublished is a dash in a table."""
+    with pytest.raises(ValueError, match=message) as caught:
+        read(chips.H100)
+    assert not isinstance(caught.value, Absent)
+    with pytest.raises(ValueError, match=message):
+        compare([chips.H100], {"x": read})
+    switch = nvswitch(chips.H100)
+    with pytest.raises(ValueError, match="no fact is called 'hbm_bytes'") as caught:
+        switch.fact("hbm_bytes")  # of a chip
+    assert not isinstance(caught.value, Absent)
+
+
+def test_smem_is_less_than_the_l1_that_it_is_a_part_of():
+    """228 of 256 KiB an SM since Hopper; the B200's had the sum as SMEM."""
+    with_both = [c for c in chips.ALL if "l1_bytes" in c.facts]
+    assert {"H100", "H200", "B200"} <= {c.name for c in with_both}
+    for chip in with_both:
+        assert chip.onchip_bytes < chip.l1_bytes, chip.name
+    for chip in (chips.H100, chips.H200, chips.B200):
+        assert chip.onchip_bytes == 228 * 1024 * chip.cores
+
+
+def test_every_year_has_its_source_and_announcements_say_so():
+    announced = {c.name for c in chips.ALL if "announce" in c.fact("year").note}
+    assert announced == {"TPU 8t", "TPU 8i", "Rubin"}
+    later = {"TPU v4": 2021, "H200": 2024, "GB200": 2025, "Trainium1": 2022}
+    assert {name: chips.find(name).year for name in later} == later
+
+
+def test_the_dense_fp4_rate_of_a_b300_is_that_of_the_board_and_of_its_clock():
+    """NVIDIA prints 144 sparse and 108 dense for 8; and 1080 for 72 on a GB300, whose
+    bf16 rate is as much higher."""
+    fp4 = chips.B300.fact("flops.fp4")
+    assert 8 * fp4.value == 108e15
+    assert 8 * chips.B300.fact("sparse.fp4").value == 144e15
+    clocks = chips.GB300.flops["bf16"] / chips.B300.flops["bf16"]
+    assert chips.GB300.flops["fp4"] / fp4.value == pytest.approx(clocks)
+    assert fp4.said("hgx_b300") == 13.125e15
+
+
 def test_records_print_as_sentences():
     assert str(chips.H100) == (
         "H100: 989 TFLOPs/s in bf16, 3.35 TB/s from memory, 295 FLOPs per byte."
@@ -489,3 +545,5 @@ def test_a_measured_chip_works_like_any_other_and_bad_input_is_named():
         chips.measured("x", {"fp31": 1.0}, 1.0)
     with pytest.raises(ValueError, match="at least one precision"):
         chips.measured("x", {}, 1.0)
+    with pytest.raises(TypeError, match="flops = 5: must map precisions to rates"):
+        chips.measured("x", 5, 1.0)

@@ -152,6 +152,13 @@ def test_a_switch_has_its_facts_and_links_with_the_chips_that_it_joins(switch):
         assert f"One port, one-way: {each}." in found.text
 
 
+def test_a_year_is_printed_as_one_with_its_source():
+    fact, fact_words = chips.H100.fact("year"), "Year of release"
+    [row] = [row for row in rows([section(chips.H100)]) if row.th.text == fact_words]
+    assert row.td.text == "2022"
+    assert is_link_to(fact.source, row.a)
+
+
 def test_all_disagreements_are_listed():
     """Each other value with its source, on its own and beside the record's value."""
     listed = rows(hardware.disagreements())

@@ -15,7 +15,12 @@ def column(shown, heading):
 
 def test_a_fact_brings_its_unit_and_a_list_of_names_its_words():
     shown = compare([TPU_V5E, H100], ["name", "year", "clock", "onchip_bytes"])
-    assert shown.header == ("name", "year", "Clock", "VMEM capacity / SMEM capacity")
+    assert shown.header == (
+        "name",
+        "Year of release",
+        "Clock",
+        "VMEM capacity / SMEM capacity",
+    )
     assert shown.rows[0] == ("TPU v5e", "2023", "1.5 GHz", "128 MiB")
 
 
@@ -43,6 +48,11 @@ def test_labels_stand_in_front_and_tuples_are_several_arguments():
 def test_labels_need_a_heading_each(of):
     with pytest.raises(ValueError, match="must head 2 columns of labels"):
         compare({("a", 1): 2}, {"x": lambda x: x}, of=of)
+
+
+def test_labels_of_unequal_parts_are_refused():
+    with pytest.raises(ValueError, match=r"\('a', 1\) and \('b',\) must have as many"):
+        compare({("a", 1): 2, "b": 3}, {"x": lambda x: x}, of=("name", "size"))
 
 
 def test_a_value_that_nobody_published_is_a_dash_in_its_ratios_too():

@@ -16,7 +16,7 @@ from importlib.resources import files
 
 from .facts import VOCABULARY, Fact, Source, Unpublished, recorded, term
 from .records import HasFacts, named, plain
-from .units import bytes_per_value, positive, show
+from .units import bytes_per_value, positive, quoted, show
 
 CORES = {  # what each maker calls them
     "Google": "TensorCores",
@@ -33,6 +33,10 @@ class ByPrecision(dict[str, float]):
         super().__init__(rates)
         self._chip, self._what = chip, what
 
+    def __getitem__(self, precision: str) -> float:
+        bytes_per_value(precision)  # raises for what is none: it is not unpublished
+        return super().__getitem__(precision)
+
     def __missing__(self, precision: str) -> float:
         what = f"{self._chip}: no {self._what} is published for {precision!r}"
         raise Unpublished(f"{what}; published: {', '.join(self) or 'none'}")
@@ -45,7 +49,7 @@ class Chip(HasFacts):
     `facts` holds every value by name ("hbm_bytes", "flops.bf16"), and each that has no
     precision is an attribute too; `facts.VOCABULARY` says what they mean. `onchip`
     names the software-managed memory next to the matrix units (VMEM, SMEM, …), if
-    known; `year` is the announcement's.
+    known.
 
     >>> TPU_V5E
     TPU v5e: 197 TFLOPs/s in bf16, 819 GB/s from memory, 241 FLOPs per byte.
@@ -54,7 +58,6 @@ class Chip(HasFacts):
     id: str
     name: str
     vendor: str
-    year: int
     facts: Mapping[str, Fact]
     onchip: str = ""
     aliases: tuple[str, ...] = ()
@@ -84,7 +87,7 @@ class Chip(HasFacts):
         >>> TPU_V5E.words("onchip_bytes"), TPU_V5E.words("flops.int8")
         ('VMEM capacity', 'int8 peak')
         """
-        if name in ("id", "name", "vendor", "year", "onchip"):
+        if name in ("id", "name", "vendor", "onchip"):
             return name
         cores = CORES.get(self.vendor, "Cores")
         return term(name).words.format(onchip=self.onchip, cores=cores)
@@ -97,9 +100,7 @@ class Chip(HasFacts):
         """
         if name in ("id", "name", "vendor", "onchip"):
             return getattr(self, name), ""
-        if name == "year":
-            return self.year, ".0f"  # no comma
-        unit = term(name).unit
+        unit = ".0f" if name == "year" else term(name).unit  # a year has no comma
         return self.fact(name).value, unit
 
     @property
@@ -180,6 +181,9 @@ def measured(name: str, flops: Mapping[str, float], hbm_bandwidth: float) -> Chi
     >>> measured("this laptop", {"fp32": 2e11}, 2e10)
     this laptop: 200 GFLOPs/s in fp32, 20 GB/s from memory, 10 FLOPs per byte.
     """
+    if not isinstance(flops, Mapping):
+        wanted = 'must map precisions to rates, such as {"fp32": 2e11}'
+        raise TypeError(f"flops = {quoted(flops)}: {wanted}")
     if not flops:
         raise ValueError("flops = {}: must hold the rate of at least one precision")
     for precision in flops:
@@ -189,7 +193,7 @@ def measured(name: str, flops: Mapping[str, float], hbm_bandwidth: float) -> Chi
     named = zip(flops, rates, strict=True)
     facts = {f"flops.{p}": Fact(rate, source) for p, rate in named}
     facts["hbm_bandwidth"] = Fact(bandwidth, source)
-    return Chip(_key(name), name, "", 0, facts)
+    return Chip(_key(name), name, "", facts)
 
 
 def _key(name: str) -> str:

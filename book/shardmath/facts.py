@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .tables import Absent
+from .units import PRECISION_BYTES
 
 
 class Unpublished(Absent):
@@ -91,6 +92,7 @@ class Term(NamedTuple):
 
 
 VOCABULARY = {
+    "year": Term("Year of release", "", "of the announcement where the note says so"),
     "flops": Term("{precision} peak", "FLOPs/s", "dense, of the matrix units"),
     "sparse": Term(
         "{precision} with 2:4 sparsity", "FLOPs/s", "printed beside the dense peak"
@@ -170,7 +172,7 @@ VOCABULARY = {
 }
 
 
-def term(name: str) -> Term:
+def term(name: str, vocabulary: Mapping[str, Term] = VOCABULARY) -> Term:
     """What the vocabulary says of a fact: ``"hbm_bytes"``, ``"flops.int8"``.
 
     Raises:
@@ -180,10 +182,11 @@ def term(name: str) -> Term:
     ('int8 peak', 'OPs/s', 'capacity')
     """
     kind, _, precision = name.partition(".")
-    by_precision = kind in VOCABULARY and "{precision}" in VOCABULARY[kind].words
-    if kind not in VOCABULARY or bool(precision) != by_precision:
+    by_precision = kind in vocabulary and "{precision}" in vocabulary[kind].words
+    known = not by_precision or precision in PRECISION_BYTES
+    if kind not in vocabulary or bool(precision) != by_precision or not known:
         raise AttributeError(f"no fact is called {name!r}: see facts.VOCABULARY")
-    words, unit, meaning = VOCABULARY[kind]
+    words, unit, meaning = vocabulary[kind]
     if by_precision:
         words = words.replace("{precision}", precision)
         unit = "OPs/s" if precision.startswith("int") else unit

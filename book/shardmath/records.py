@@ -3,17 +3,21 @@
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
-from .facts import Fact, Unpublished
+from .facts import VOCABULARY, Fact, Term, Unpublished, term
 from .units import quoted
 
 Named = TypeVar("Named")  # any record with a `name`
 
 
 class HasFacts:
-    """What states facts by name: `facts`, under the `name` of whatever states them."""
+    """What states facts by name: `facts`, under the `name` of whatever states them.
 
+    `vocabulary` says which facts there can be.
+    """
+
+    vocabulary: ClassVar[Mapping[str, Term]] = VOCABULARY
     name: str
     facts: Mapping[str, Fact]
 
@@ -22,15 +26,21 @@ class HasFacts:
 
         Raises:
             Unpublished: a ValueError; no source states it. Lists what is stated.
+            ValueError: no fact is called so, which no table shows as a dash.
 
         >>> from shardmath.chips import TPU_V5E
         >>> TPU_V5E.fact("hbm_bandwidth").source.key
         'gcp_v5e'
         """
-        if name not in self.facts:
-            known = ", ".join(self.facts)
-            raise Unpublished(f"{self.name}: no source states {name!r}; known: {known}")
-        return self.facts[name]
+        if isinstance(name, str) and name in self.facts:
+            return self.facts[name]
+        known = ", ".join(self.facts)
+        try:
+            term(name, self.vocabulary)
+        except AttributeError:
+            wrong = f"{self.name}: no fact is called {quoted(name)}; known: {known}"
+            raise ValueError(wrong) from None
+        raise Unpublished(f"{self.name}: no source states {name!r}; known: {known}")
 
 
 def plain(name: str) -> str:

@@ -248,6 +248,10 @@ def _words(name: str, rows: list) -> str:
 def _labels(labels: list, of: str | tuple[str, ...]) -> list[tuple]:
     """The columns in front: heading, texts, and whether they are numbers."""
     keys = [key if isinstance(key, tuple) else (key,) for key in labels]
+    for key in keys:
+        if len(key) != len(keys[0]):
+            pair = f"{keys[0]!r} and {key!r}"
+            raise ValueError(f"things: labels {pair} must have as many parts")
     parts = list(zip(*keys, strict=True))
     heads = (of,) if isinstance(of, str) else of
     if keys and len(heads) != len(parts):

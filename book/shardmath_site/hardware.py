@@ -153,7 +153,7 @@ def _fold(anchor: str, title: str, kind: str, content: Iterable[nodes.Node]) -> 
 
 def _record(chip: Chip) -> fold:
     """Every fact of `chip` with its source."""
-    about = [f"Announced in {chip.year}."]
+    about = []
     if chip.aliases:
         about += [f"Also called {escape(', '.join(chip.aliases))}."]
     if "nvlink" in chip.facts:
@@ -205,7 +205,7 @@ def _value(value: float | bool, unit: str) -> str:
 
 def _fact(record: Chip | NVSwitch, name: str, fact: Fact) -> str:
     words, unit, _ = _term(record, name)
-    value = _value(fact.value, unit)
+    value = str(fact.value) if name == "year" else _value(fact.value, unit)
     if unit and not value.startswith(exact(fact.value)):
         value += _note(exact(fact.value))
     source = _link(fact.source)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..facts import Fact, Term
 from ..records import HasFacts
@@ -32,6 +33,7 @@ class NVSwitch(HasFacts):
     NVSwitch 3: 64 ports of 25 GB/s one-way, 1.6 TB/s together; adds what passes.
     """
 
+    vocabulary: ClassVar[Mapping[str, Term]] = TERMS
     id: str
     name: str
     nvlink: int
