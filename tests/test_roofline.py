@@ -141,12 +141,39 @@ def test_estimate_says_which_resource_binds():
         (lambda: Leg("math", 10**400, 1.0), r"amount = 10+"),
         (lambda: Leg("math", 1.0, 1.0, math.nan), r"slack = nan"),
         (lambda: Estimate("toy", ()), r"toy: must ask something"),
+        (lambda: Estimate("toy", 2 * (Leg("HBM", 1, 1),)), r"'HBM' in one Leg"),
+        (lambda: roofline.matmul(8, 8, 8, chips.H100, weights=""), r"precision ''"),
+        (lambda: roofline.critical_batch(chips.H100, activations=""), r"precision ''"),
+        (lambda: roofline.roof(chips.H100, "BF16"), r"precision 'BF16'"),
         (lambda: Estimate("toy", (Leg("math", 1, 1),)).intensity, r"toy: .* the HBM"),
     ],
 )
 def test_bad_input_is_quoted(call, said):
     with pytest.raises(ValueError, match=said):
         call()
+
+
+def test_an_estimate_is_made_of_legs():
+    with pytest.raises(TypeError, match="x: must be made of Legs, not of 3"):
+        Estimate("x", (3,))
+
+
+def test_titles_have_sizes_in_full():
+    assert "[1048576, 8192] · [8192, 0.5]" in str(
+        roofline.matmul(2**20, 8192, 0.5, chips.H100)
+    )
+
+
+@pytest.mark.parametrize(
+    "pair", [np.array((128, 64)), [128, 64], (128.0, np.int32(64))]
+)
+def test_a_tile_may_be_any_pair(pair):
+    assert roofline.tile_traffic(256, 8, 256, pair) == roofline.tile_traffic(
+        256, 8, 256, (128, 64)
+    )
+    for wrong in ("ab", {128: 64}, {128, 64}, (1, 2, 3)):
+        with pytest.raises(TypeError, match="must be a pair"):
+            roofline.tile_traffic(8, 8, 8, wrong)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shardmath.units import bytes_per_value, positive, show
+from shardmath.units import bytes_per_value, counted, positive, show
 
 
 @pytest.mark.parametrize(
@@ -98,3 +98,24 @@ def test_positive_takes_numpy_scalars():
 def test_an_unknown_precision_lists_the_known_ones():
     with pytest.raises(ValueError, match=r"'bf61'.*bf16"):
         bytes_per_value("bf61")
+
+
+@pytest.mark.parametrize(
+    ("plural", "singular"),
+    [
+        ("queries", "query"),
+        ("classes", "class"),
+        ("axes", "axis"),
+        ("boxes", "box"),
+        ("batches of 8", "batch of 8"),
+        ("caches", "cache"),
+        ("passes", "pass"),
+        ("bytes/s", "byte/s"),
+        ("tiles", "tile"),
+        ("s", "s"),
+        ("loss", "loss"),
+    ],
+)
+def test_one_has_no_plural(plural, singular):
+    assert counted("1", plural) == f"1 {singular}"
+    assert counted("2", plural) == f"2 {plural}"

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from shardmath import chips, figures
+from shardmath.roofline import matmul
 from shardmath.waves import (
     Schedule,
     TiledMatmul,
@@ -120,7 +121,7 @@ def test_a_matmul_that_divides_evenly_reaches_the_peak():
         (lambda: TiledMatmul(8, 8, 8, chips.H100, (0.1, 8)), r"tile\[0\] = 0.1"),
         (lambda: TiledMatmul(1.5, 8, 8, chips.H100), "B = 1.5: must be a whole number"),
         (lambda: TiledMatmul(8, 10**400, 8, chips.H100), "D = 10+…: must be a finite"),
-        (lambda: TiledMatmul(8, 8, 8, "H100"), "chip = 'H100': must be a Chip"),
+        (lambda: TiledMatmul(8, 8, 8, chips.TPU_V5P), "v5p: has TensorCores; tiles"),
         (lambda: TiledMatmul(8, 8, 8, chips.H100, precision=[]), "must be one of fp64"),
         (lambda: sawtooth(132, waves=9), "waves = 9: must be at most 8"),
         (lambda: sawtooth(0), "sms = 0: must be a whole number from 1"),
@@ -130,6 +131,17 @@ def test_a_matmul_that_divides_evenly_reaches_the_peak():
 def test_bad_input_is_refused_with_what_is_valid(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_what_is_no_chip_is_a_type_error_as_in_a_roofline():
+    for call in (lambda c: TiledMatmul(8, 8, 8, c), lambda c: matmul(8, 8, 8, c)):
+        with pytest.raises(TypeError, match="chip = 'H100': must be a Chip"):
+            call("H100")
+
+
+def test_one_of_a_thing_has_no_plural():
+    assert repr(Waves(1, 132)).startswith("1 tile on 132 SMs: 1 wave, the last with 1 ")
+    assert dispatch([1.0], 1).summary.startswith("1 tile on 1 SM in 1 s")
 
 
 @pytest.mark.parametrize("seconds", [5, None, (t for t in (1.0, 2.0))])

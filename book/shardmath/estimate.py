@@ -4,7 +4,7 @@ import contextlib
 import math
 from dataclasses import dataclass
 
-from .units import number, positive, show
+from .units import number, positive, quoted, show
 
 BOUNDS = {
     "math": "compute-bound",
@@ -66,6 +66,15 @@ class Estimate:
             raise ValueError(
                 f"{self.title}: must ask something of one resource or more"
             )
+        for leg in self.legs:
+            if not isinstance(leg, Leg):
+                raise TypeError(
+                    f"{self.title}: must be made of Legs, not of {quoted(leg)}"
+                )
+        used = [leg.resource for leg in self.legs]
+        for resource in used:
+            if used.count(resource) > 1:
+                raise ValueError(f"{self.title}: must ask {resource!r} in one Leg")
 
     @property
     def lower(self) -> float:

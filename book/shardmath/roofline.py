@@ -8,7 +8,7 @@ perfectly, the slowest sets the time; if none overlaps, the times add up:
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from .chips import Chip
 from .estimate import Estimate, Leg, Roof
@@ -102,11 +102,11 @@ def matmul(
     'memory-bound'
     """
     B, D, F = positive(B=B, D=D, F=F)
-    w = bytes_per_value(weights or precision)
-    a = bytes_per_value(activations or precision)
+    w = bytes_per_value(precision if weights is None else weights)
+    a = bytes_per_value(precision if activations is None else activations)
     nbytes = a * B * D + w * D * F + a * B * F
     return Estimate(
-        f"[{B:g}, {D:g}] · [{D:g}, {F:g}] in {precision} on {_chip(chip).name}",
+        f"{_shapes(B, D, F)} in {precision} on {_chip(chip).name}",
         (
             Leg("math", 2 * B * D * F, chip.flops[precision]),
             Leg("HBM", nbytes, chip.hbm_bandwidth),
@@ -147,12 +147,22 @@ def critical_batch(
     12312
     """
     D, F = (_size("D", D), _size("F", F))
-    w = bytes_per_value(weights or precision)
-    a = bytes_per_value(activations or precision)
+    w = bytes_per_value(precision if weights is None else weights)
+    a = bytes_per_value(precision if activations is None else activations)
     rate = _chip(chip).hbm_bandwidth if bandwidth is None else bandwidth
     per_flop = chip.flops[precision] / positive(bandwidth=rate)[0]
     room = 2 - per_flop * a * (1 / D + 1 / F)  # numerator and denominator over D·F
     return per_flop * w / room if room > 0 else math.inf
+
+
+def _shapes(B: float, D: float, F: float) -> str:
+    """The two arrays of a matmul, sizes in full.
+
+    >>> _shapes(2**20, 8192.0, 0.5)
+    '[1048576, 8192] · [8192, 0.5]'
+    """
+    b, d, f = (f"{n:.0f}" if n == n // 1 else f"{n:g}" for n in (B, D, F))
+    return f"[{b}, {d}] · [{d}, {f}]"
 
 
 def _size(name: str, size: float) -> float:
@@ -250,7 +260,8 @@ def tile_traffic(B: float, D: float, F: float, tile: tuple[float, float]) -> flo
 
 def _sides(name: str, tile: object) -> tuple[float, float]:
     """Rows and columns of a tile; less than one value does not stay anywhere."""
-    if isinstance(tile, str) or not isinstance(tile, Sequence) or len(tile) != 2:
+    pair = hasattr(tile, "__getitem__") and hasattr(tile, "__len__")  # NumPy's too
+    if not pair or isinstance(tile, str | bytes | Mapping) or len(tile) != 2:
         raise TypeError(f"{name} = {tile!r}: must be a pair, (rows, columns)")
     b, f = positive(b=tile[0], f=tile[1])
     if min(b, f) < 1:
@@ -290,7 +301,7 @@ def tiled_matmul(
         moved = size * tile_traffic(B, D, F, _sides("inner", inner))
         legs.append(Leg("on-chip", moved, chip.onchip_bandwidth))
     return Estimate(
-        f"[{B:g}, {D:g}] · [{D:g}, {F:g}] in tiles of {tile[0]:g} × {tile[1]:g} "
+        f"{_shapes(B, D, F)} in tiles of {tile[0]:g} × {tile[1]:g} "
         f"in {precision} on {chip.name}",
         tuple(legs),
     )
@@ -333,7 +344,7 @@ def split_matmul(
     exchange = bytes_per_value(precision) * B * F
     link = Leg("network", exchange, _link(chip, bandwidth))
     return Estimate(
-        f"[{B:g}, {D:g}] · [{D:g}, {F:g}] in {precision} over two {chip.name}",
+        f"{_shapes(B, D, F)} in {precision} over two {chip.name}",
         (*one.legs, link),
     )
 

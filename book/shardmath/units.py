@@ -87,12 +87,25 @@ def counted(number: str, unit: str) -> str:
 
     >>> counted("1", "bytes/s"), counted("1,024", "tokens"), counted("1", "s")
     ('1 byte/s', '1,024 tokens', '1 s')
-    >>> counted("1", "microbatches")
-    '1 microbatch'
+    >>> counted("1", "microbatches"), counted("1", "queries"), counted("1", "axes")
+    ('1 microbatch', '1 query', '1 axis')
     """
     if number in ("1", "-1"):
-        unit = re.sub(r"^(\w+ch)es\b|^(\w+)s\b", r"\1\2", unit)
+        for plural, singular in _SINGULAR.items():
+            unit, found = re.subn(plural, singular, unit)
+            if found:
+                break
     return f"{number} {unit}".strip()
+
+
+_SINGULAR = {  # the first that fits
+    r"^axes\b": "axis",
+    r"^caches\b": "cache",
+    r"^(\w+)ies\b": r"\1y",
+    r"^(\w+(?:ss|x|ch|sh))es\b": r"\1",
+    r"^(\w+ss)\b": r"\1",
+    r"^(\w+)s\b": r"\1",
+}
 
 
 def takes_prefix(unit: str) -> bool:

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from .chips import Chip
+from .chips import CORES, Chip
 from .drawing import svg
 from .drawing.picture import Picture, picture
-from .units import bytes_per_value, positive, show, whole
+from .units import bytes_per_value, counted, positive, show, whole
 
+DIVIDED = ("SMs", "Compute units")  # cores that take one tile after another
 MOST_TEETH = 8  # of a sawtooth: more cannot be labelled
 
 
@@ -52,12 +53,16 @@ class Waves:
         return self.tiles / (self.waves * self.sms)
 
     def __repr__(self) -> str:
-        waves = f"{self.waves:,} wave{'s' * (self.waves > 1)}"
-        last = f"{self.last} tile{'s' * (self.last > 1)}"
+        waves = counted(f"{self.waves:,}", "waves")
+        last = counted(f"{self.last}", "tiles")
         return (
-            f"{self.tiles:,} tiles on {self.sms} SMs: {waves}, the last with {last}, "
+            f"{_on(self.tiles, self.sms)}: {waves}, the last with {last}, "
             f"{self.used:.1%} of the SM time used."
         )
+
+
+def _on(tiles: int, sms: int) -> str:
+    return f"{counted(f'{tiles:,}', 'tiles')} on {counted(str(sms), 'SMs')}"
 
 
 def tiles_of(B: int, F: int, tile: tuple[int, int]) -> int:
@@ -100,7 +105,8 @@ class TiledMatmul:
 
     Raises:
         ValueError: a size or side that is no whole number from 1, an unknown precision,
-            or a `chip` that is no record of chips.
+            or a chip whose few cores take no tiles one by one: a TPU.
+        TypeError: `chip` is no record of chips.
     """
 
     B: int
@@ -118,7 +124,10 @@ class TiledMatmul:
         object.__setattr__(self, "tile", _sides(self.tile))
         if not isinstance(self.chip, Chip):
             wanted = "must be a Chip, such as chips.H100"
-            raise ValueError(f"chip = {self.chip!r}: {wanted}")
+            raise TypeError(f"chip = {self.chip!r}: {wanted}")
+        if (cores := CORES.get(self.chip.vendor, "SMs")) not in DIVIDED:
+            wanted = f"has {cores}; tiles here go to {' or '.join(DIVIDED)}"
+            raise ValueError(f"chip = {self.chip.name}: {wanted}")
         bytes_per_value(self.precision)  # raises for what is no precision
 
     @property
@@ -191,7 +200,7 @@ class Schedule:
     @property
     def summary(self) -> str:
         return (
-            f"{len(self.runs):,} tiles on {self.sms} SMs in "
+            f"{_on(len(self.runs), self.sms)} in "
             f"{show(self.seconds, 's')}, {self.used:.1%} of the SM time used"
         )
 
