@@ -228,8 +228,8 @@ IN_FLIGHT = Number(
         **Given** the latency of a B200's HBM and the highest clock it reports, both in
         its record.
 
-        **Wanted** the bytes that have to be in flight on the whole chip to use all of
-        the bandwidth.
+        **Wanted** the bytes that have to be in flight on the whole chip, at the least,
+        to use all of the bandwidth: reads take no longer than on an idle memory.
     """,
     given=stated(chips.B200, "hbm_bandwidth", "hbm_latency", "clock"),
     stub="nbytes = ...",
@@ -268,7 +268,9 @@ IN_FLIGHT = Number(
         nbytes = b200.hbm_bandwidth * seconds
         ```
 
-        3.5 MB, where an H100 needs 1.2 or 1.3, by which of its clocks one counts.
+        At least 3.5 MB, where an H100 needs 1.2 or 1.3, by which of its clocks one
+        counts. Under load reads take longer: 9.7 MB, 64 KiB on each SM, reached 81 % of
+        the bandwidth (the chapter's table).
     """,
 )
 
@@ -279,7 +281,7 @@ ASKED = Number(
         **Given** a kernel on an H100 with eight resident warps on every SM. Each thread
         has one load of 16 bytes on its way, and asks for the next when it arrives.
 
-        **Wanted** the rate at which the chip reads, by Little's law.
+        **Wanted** the rate at which the chip reads, at most, by Little's law.
     """,
     given=stated(chips.H100, "cores", "warp_threads", "hbm_latency", "clock"),
     stub="rate = ...",
@@ -454,37 +456,37 @@ EDGE = Number(
 
 DENSE = Number(
     id="03.8",
-    title="Rubin in fp4",
+    title="A B300 in fp4",
     task="""
-        **Given** a Rubin GPU multiplying ordinary matrices, without zeros, in fp4.
+        **Given** a B300 multiplying ordinary matrices, without zeros, in fp4.
 
         **Wanted** its critical intensity.
     """,
-    given=stated(chips.RUBIN, "flops.fp4", "sparse.fp4", "hbm_bandwidth"),
+    given=stated(chips.B300, "flops.fp4", "sparse.fp4", "hbm_bandwidth"),
     stub="intensity = ...",
     unit="FLOPs/byte",
-    expected=lambda: chips.RUBIN.intensity("fp4"),
+    expected=lambda: chips.B300.intensity("fp4"),
     slips=(
         Slip(
             "sparse peak",
-            lambda right: _fact(chips.RUBIN, "sparse.fp4") / chips.RUBIN.hbm_bandwidth,
+            lambda right: _fact(chips.B300, "sparse.fp4") / chips.B300.hbm_bandwidth,
             "That is the sparse rate. Ordinary matrices run at the dense one.",
         ),
         Slip(
             "sparse, halved",
             lambda right: (
-                _fact(chips.RUBIN, "sparse.fp4") / 2 / chips.RUBIN.hbm_bandwidth
+                _fact(chips.B300, "sparse.fp4") / 2 / chips.B300.hbm_bandwidth
             ),
             "Half of the sparse rate is not the dense rate here.",
         ),
         Slip(
             "another format",
-            lambda right: chips.RUBIN.intensity("fp8"),
+            lambda right: chips.B300.intensity("fp8"),
             "That is fp8.",
         ),
         Slip(
             "the 16-bit peak",
-            lambda right: chips.RUBIN.intensity("bf16"),
+            lambda right: chips.B300.intensity("bf16"),
             "That is bf16.",
         ),
         slips.scaled(
@@ -496,10 +498,10 @@ DENSE = Number(
     hint="The record knows both rates. Which one do matrices without zeros get?",
     solution="""
         ```python
-        intensity = chips.RUBIN.flops["fp4"] / chips.RUBIN.hbm_bandwidth
+        intensity = chips.B300.flops["fp4"] / chips.B300.hbm_bandwidth
         ```
 
-        1,591 FLOPs for every byte: at half a byte per weight, a critical batch of 398.
+        1,688 FLOPs for every byte: at half a byte per weight, a critical batch of 422.
     """,
 )
 
@@ -712,7 +714,8 @@ BLOCKS = Function(
         none) and threads per block; and an SM's register file in bytes, its SMEM in
         bytes and the most warps that may be resident. A warp has 32 threads, and a
         register four bytes. Three things limit the blocks: registers; SMEM; and
-        resident warps. Registers are given out to whole warps. They lie in four equal
+        resident warps. (Left out: an SM holds 32 blocks at most, and takes 1 KiB of
+        SMEM for each.) Registers are given out to whole warps. They lie in four equal
         subpartitions of the file, and those of a warp all in one of them; the warps of
         a block may lie in different ones.
 
@@ -1007,8 +1010,8 @@ GATHERED = Number(
         every second fp32 value of a row, aligned, and the HBM moves whole pieces of 32
         bytes. The values between are never wanted.
 
-        **Wanted** the time in which the kernel reads 1 GB (10⁹ bytes) of values that it
-        wants, by Little's law.
+        **Wanted** the least time in which the kernel reads 1 GB (10⁹ bytes) of values
+        that it wants, by Little's law.
     """,
     given=stated(chips.H100, "cores", "registers_bytes", "onchip_bytes", "warps")
     | stated(chips.H100, "hbm_bandwidth", "hbm_latency", "clock"),
@@ -1068,8 +1071,8 @@ GATHERED = Number(
         seconds = 1e9 / (rate / 2)
         ```
 
-        1.08 MB are on their way where 1.28 would be enough, so the HBM moves 2.83 TB/s,
-        of which half is wanted.
+        1.08 MB are on their way where at least 1.28 are needed, so the HBM moves
+        2.83 TB/s, of which half is wanted.
     """,
     points=2,
 )

@@ -29,7 +29,7 @@ def gpu_parts(gpu: Chip) -> Picture:
     title, said = f"Parts of the {gpu.name}", _said(gpu)
     desc = (
         f"Peak {blocks.peak(gpu)}. {said['HBM']}, {said['HBM rate']} to and from the "
-        f"L2. {said['L2']}, {said['L2 rate']} to and from them together. "
+        f"L2. {said['L2']}, {said['L2 rate']} read by them together. "
         f"{gpu.cores} SMs, {blocks.peak(gpu, gpu.cores)} each; in each "
         f"{said['L1']}, {said['L1 rate']}, over {SUBPARTITIONS} subpartitions with a "
         f"scheduler, {' '.join(said['registers'])}, {said['lanes']} and "
