@@ -29,8 +29,8 @@ _FLOPS = re.compile(r"FLOPS\b(?! ?(?:/|per ) ?s)")  # capitals are a rate
 _TOKEN = re.compile(
     r" ?(?:(?P<number>(?=\.?[0-9])(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9,])|[0-9_]+)?"
     r"(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)"
-    r"|(?P<sign>\*\*|//|[-+*/^()]|x(?= ?[0-9.(]))"
-    r"|(?P<word>[A-Za-zµ]+|%))"
+    r"|(?P<sign>\*\*|//|[-+*/^()]|[xX](?= ?[0-9.(]))"
+    r"|(?P<word>[AHV]100s?\b|H[28]00s?\b|B[23]00s?\b|[A-Za-zµ]+|%))"
 )
 
 
@@ -146,7 +146,7 @@ def tokens(text: str) -> list[tuple[str, str]]:
                     "has a comma that does not part thousands (2.5 has a point)"
                 )
             raise ValueError(f"has {character!r} in it")
-        sign = {"^": "**", "x": "*"}.get(token["sign"], token["sign"])
+        sign = {"^": "**", "x": "*", "X": "*"}.get(token["sign"], token["sign"])
         found.append((token.lastgroup, sign or token[token.lastgroup]))
         at = token.end()
     return found

@@ -7,11 +7,13 @@ from numbers import Real
 
 from ..units import counted, show, takes_prefix
 from .arithmetic import amount
-from .unit_words import powers, written
+from .unit_words import powers, seconds, written
 
 _QUOTED, _ECHOED = 40, 120  # characters of an answer: where it is refused, or read
 _NUMBER = re.compile(r"[-+−]?[\d_,]*\.?\d*([eE][-+−]?\d+)?")
 _SHARE = re.compile(_NUMBER.pattern + " ?(%|percent)")
+_TIMES = re.compile(r"(?<=[\d.)]) ?(?:[xX×]|times)$")  # behind a ratio
+_DOLLARS = re.compile(r"\$ ?([\d.,_]+(?: ?(?:k|M|[mbt]n|(?:m|b|tr)illion)\b)?)")
 
 
 @dataclass(frozen=True)
@@ -47,9 +49,10 @@ def quantity(answer: object, unit: str) -> Quantity:
     Args:
         answer: a real number, an array or scalar of no dimension (NumPy, JAX), or a
             string: "4.59e14", "459 TFLOPs/s", "1,024", "3 × 10^8", "16 GiB", "40%",
-            "70 microseconds", "8 billion", whatever `units.show` prints, and
-            arithmetic: "2*512*4096", "4 GB / 819 GB/s", "1.5 ms + 20 µs",
-            "1e12 / 459T". A number without a unit is in base units.
+            "70 microseconds", "8 billion", "28 h" of a day, "1.6x", "$16", a GPU for
+            a chip, whatever `units.show` prints, and arithmetic: "2*512*4096",
+            "4 GB / 819 GB/s", "1.5 ms + 20 µs", "1e12 / 459T". A number without a
+            unit is in base units.
         unit: base unit of the result, as in `units.show`; "" for a plain number.
 
     Raises:
@@ -98,7 +101,12 @@ def _valid(unit: str) -> str:
 def _typed(text: str, unit: str) -> float:
     if not re.search(r"\d", text):
         raise ValueError("is not a number")
-    wanted = powers(unit)
+    per = seconds(unit)  # where days are wanted, hours and seconds will do
+    wanted = {"s": 1} if per else powers(unit)
+    if unit in ("", "times"):
+        text = _TIMES.sub("", text)
+    if unit == "dollars":
+        text = _DOLLARS.sub(r"\1 dollars", text)
     found = amount(text, wanted)
     not_wanted = f"not in {unit}" if unit else "not as a plain number"
     if found.united and not found.fits(wanted):
@@ -106,4 +114,4 @@ def _typed(text: str, unit: str) -> float:
         raise ValueError(f"comes out {there}, {not_wanted}")
     if unit and _SHARE.fullmatch(text):
         raise ValueError(f"is a share, {not_wanted}")
-    return float(found.value)
+    return found.value / per if per and found.united else float(found.value)

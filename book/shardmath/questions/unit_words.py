@@ -10,6 +10,7 @@ _BINARY = {f"{letter}i": 10 * (n + 1) for n, letter in enumerate("KMGTPE")}
 _BELOW_ONE = dict(zip("mµnpf", range(3, 18, 3), strict=True))
 _OTHER_LETTERS = {"K": "k", "u": "µ"}
 _NUMBERS = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
+_NUMBERS |= {"mn": 6, "bn": 9, "tn": 12}
 _SPELLED = {
     "kilo": "k", "mega": "M", "giga": "G", "tera": "T", "peta": "P", "exa": "E",
     "zetta": "Z", "yotta": "Y", "kibi": "Ki", "mebi": "Mi", "gibi": "Gi",
@@ -26,9 +27,17 @@ _UNITS = {
     "token": re.compile("tok(en)?s?", re.IGNORECASE),
 }
 _BITS = re.compile("b|bits?")
-_CLOCK = {"min": 60, "minute": 60, "h": 3600, "hour": 3600, "day": 86_400}  # in s
+_CLOCK = {  # in seconds
+    "min": 60, "minute": 60, "h": 3600, "hr": 3600, "hour": 3600, "d": 86_400,
+    "day": 86_400, "week": 604_800,
+}  # fmt: skip
 _PER_SECOND = re.compile("(.*[Bb])ps")  # GBps
-_MEASURES = {"FLOP", "OP", "byte", "s", "W", "day", "dollar"}  # the rest are counts
+_MEASURES = {"FLOP", "OP", "byte", "s", "W", "dollar"}  # the rest are counts
+# Words for one thing. A device, a die or a node may be another number of chips.
+_ALIKE = [
+    re.compile("chip|gpu|tpu|accelerator|[ahv]100|h200|h800|b[23]00", re.IGNORECASE),
+    re.compile("dollar|usd", re.IGNORECASE),
+]
 
 Powers = Mapping[str, int]  # unit → its power: bytes/s is {"byte": 1, "s": -1}
 
@@ -72,6 +81,15 @@ def written(unit: Powers) -> str:
     return "/".join(["·".join(above) or "1", *below])
 
 
+def seconds(unit: str) -> int | None:
+    """Seconds in the unit of a question that asks for hours or days; None otherwise.
+
+    >>> seconds("days"), seconds("s"), seconds("tokens")
+    (86400, None, None)
+    """
+    return _CLOCK.get(_singular(unit))
+
+
 def is_count(name: str) -> bool:
     """Whether a unit counts things, as tokens and chips do: seconds measure."""
     return name not in _MEASURES
@@ -92,8 +110,8 @@ def meaning(word: str, own: Powers) -> Word:
         return Word(10 ** _NUMBERS[word.lower()])
     if (unit := _named(word, own)) is not None:  # before prefixes: "pairs", "MXUs"
         return Word(unit=unit)
-    if seconds := _CLOCK.get(_singular(word)):  # where no question is in days
-        return Word(seconds, unit={"s": 1})
+    if (there := seconds(word)) is not None:
+        return Word(there, unit={"s": 1})
     if rate := _PER_SECOND.fullmatch(word):
         there = meaning(rate[1], own)
         return replace(there, unit={**there.unit, "s": -1})
@@ -141,9 +159,13 @@ def _named(word: str, own: Powers) -> Powers | None:
     for name, spelling in _UNITS.items():
         if spelling.fullmatch(word):
             return {"s": -1} if name == "Hz" else {name: 1}
-    known = {name.lower(): name for name in own}
-    name = known.get(_singular(word).lower())
-    return {name: 1} if name else None
+    one = _singular(word)
+    for name in own:
+        if one.lower() == name.lower():
+            return {name: 1}
+        if any(kind.fullmatch(one) and kind.fullmatch(name) for kind in _ALIKE):
+            return {name: 1}
+    return None
 
 
 def _singular(name: str) -> str:
