@@ -15,6 +15,11 @@ CLOCK_1980 = H100.fact("clock").said("book_gpu")
 WAVE = 2 * 128 * 256 * 8192 * 132 / H100.flops["bf16"]  # of tiles 128 x 256
 MIXED = V5P.flops["bf16"] / V6E.hbm_bandwidth
 LAYER_IN_INT8 = MIXED / (2 - MIXED * (1 / 8192 + 1 / 28672))
+LAYER = 855_638_016  # weights of a layer of Llama 3.1 70B
+FETCHED = 2 * LAYER * 511 / 512 / (6 * V5P.link_bandwidth)  # over 512 v5p
+FORWARD = 2 * LAYER * 640 / V5P.flops["bf16"]
+SPLIT = 2 * LAYER * 1024 / H100.flops["bf16"]  # the math of 8,192 tokens over 8 H100
+SUMS = 4 * 2**27 * 7 / 8 / H100.scale_up_bandwidth
 EXCHANGED = 4 * 2 * 32 * 128 * 4096 * 16 / 8 / V5P.link_bandwidth
 STEP_405B = 6 * 405_853_388_800 * 512 * 8192 / 1024 / H100.flops["bf16"]
 P_70B = 70_553_706_496
@@ -170,6 +175,26 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("06.16", "20,625", None),
         ("06.16", 16_500, "bytes of X alone"),
         ("06.16", 20_625 / 4, "columns of all chips"),
+        ("07.1", 19_208_411_136, "keys alone"),
+        ("07.1", 19_117_185_024, "one table"),
+        ("07.9", 1.25853, "the head, too"),
+        ("07.9", 1.2524, None),
+        ("07.13", "33.15%", None),
+        ("07.13", 0.3271, "the head twice"),
+        ("07.14", "28.4 h", None),
+        ("07.14", 28.4, "hours"),
+        ("08.4", 819.2, "what is left"),
+        ("08.4", 1, "one chip"),
+        ("08.15", "1.6x", None),
+        ("09.1", 4 * 8_030_261_248, "the split state forgotten"),
+        ("09.1", 4.125 * 8_030_261_248, "the copy left out"),
+        ("09.3", "14 H100", None),
+        ("09.18", 80 * (FETCHED + 3 * FORWARD), None),
+        ("09.18", 80 * (FETCHED + 2.7255 * FORWARD), "the last matmul not again"),
+        ("09.18", 80 * 4 * FORWARD, "both passes as one"),
+        ("10.3", "30.2 GPUs", None),
+        ("10.13", SPLIT + SUMS / 2, "one block, or both directions of NVLink"),
+        ("10.13", SPLIT / 2 + SUMS, "one FLOP a weight, or the sparse peak"),
         ("11.5", 3 * 2 * 64 * 128 * 8192 * 7 / 8, "keys and values left out"),
         ("11.14", 2, "twice, and attention alone"),
         ("11.14", 1.72 * 7 / 8 / 3.11, "how much faster"),

@@ -83,6 +83,11 @@ PARAMS = Number(
             "Keys and values have K heads, not N.",
         ),
         Slip(
+            "keys alone",
+            lambda right: right - DENSE.L * DENSE.D * DENSE.K * DENSE.H,
+            "Keys and values have a matrix each.",
+        ),
+        Slip(
             "one table",
             lambda right: replace(DENSE, tied=True).params,
             "Embedding and head are two tables here.",
@@ -513,10 +518,12 @@ KEPT = Function(
 )
 
 
+_ONCE = flops(DENSE, 4096, "full")
+
+
 def _again() -> float:
-    once = flops(DENSE, 4096, "full")
     down = 2 * DENSE.L * DENSE.met(DENSE.layer[-1])
-    return 1 + (once.recomputed("full") - down) / once.training
+    return 1 + (_ONCE.recomputed("full") - down) / _ONCE.training
 
 
 AGAIN = Number(
@@ -544,6 +551,12 @@ AGAIN = Number(
                 1 + flops(DENSE, 4096, "full").recomputed("full") / _token("full")
             ),
             "down gives what is only added to the stream. Who needs it again?",
+        ),
+        Slip(
+            "the head, too",
+            lambda right: right + _ONCE.head / _ONCE.training,
+            "The layers are done again. The head stands behind them all, and its "
+            "result is there when the backward pass starts.",
         ),
         Slip(
             "what is added",
@@ -703,11 +716,17 @@ UTILISED = Number(
 )
 
 LONG = 16_384
+WIDE = replace(DENSE, vocab=256_000)  # so that its head can be told from the rest
 
 
-def _causal_over_hardware() -> float:
-    full = flops(DENSE, LONG, "full")
-    return _token("causal", LONG) / (full.training + full.recomputed("full"))
+def _wide(attention: str) -> float:
+    return flops(WIDE, LONG, attention).training
+
+
+def _causal_over_hardware(heads: int = 1) -> float:
+    full = flops(WIDE, LONG, "full")
+    again = full.recomputed("full") + (heads - 1) * full.head
+    return _wide("causal") / (full.training + again)
 
 
 RESTATED = Number(
@@ -715,9 +734,10 @@ RESTATED = Number(
     title="An HFU, restated",
     points=2,
     task=f"""
-        **Given** a report: 52 % of the peak, for the model of 07.1 ({SIZES}) on
-        sequences of 16,384 tokens. It counts full attention, and all of the layers
-        forward twice, as full remat does them; the head once.
+        **Given** a report: 52 % of the peak, for the model of 07.1 with a larger
+        vocabulary ({SIZES.replace("64,000", "256,000")}) on sequences of 16,384
+        tokens. It counts full attention, and all of the layers forward twice, as full
+        remat does them; the head once.
 
         **Wanted** the MFU with causal attention, $(S + 1)/2$ keys a query.
     """,
@@ -728,13 +748,18 @@ RESTATED = Number(
     slips=(
         Slip(
             "still full attention, or three quarters",
-            lambda right: right * _token("full", LONG) / _token("causal", LONG),
+            lambda right: right * _wide("full") / _wide("causal"),
             "That takes away the recomputation. What the mask hides is still in it.",
         ),
         Slip(
             "still recomputed",
-            lambda right: 0.52 * _token("causal", LONG) / _token("full", LONG),
+            lambda right: 0.52 * _wide("causal") / _wide("full"),
             "MFU does not count what is done a second time.",
+        ),
+        Slip(
+            "the head twice",
+            lambda right: 0.52 * _causal_over_hardware(heads=2),
+            "The report counts the layers twice, and the head once.",
         ),
         Slip(
             "the wrong way",
@@ -746,7 +771,7 @@ RESTATED = Number(
     "were counted.",
     solution="""
         ```python
-        L, D, F, N, K, H, vocab = 48, 6144, 16_384, 48, 8, 128, 64_000
+        L, D, F, N, K, H, vocab = 48, 6144, 16_384, 48, 8, 128, 256_000
         S = 16_384
         weights = L * (2 * D * N * H + 2 * D * K * H + 3 * D * F)
         head = D * vocab

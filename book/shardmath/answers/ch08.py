@@ -220,7 +220,12 @@ STRAGGLER = Number(
             lambda right: 1024 * (1 / 0.8 - 1),
             "A step takes a quarter longer. By how much does the rate fall?",
         ),
-        scaled("all of its work", 4, "It still does most of its work."),
+        Slip(
+            "one chip",
+            lambda right: 1.0,
+            "It still does most of its work. What do the others do meanwhile?",
+        ),
+        scaled("what is left", 4, "So many chips' work is left. How much is lost?"),
     ),
     hint="All wait for the slowest. What share of its rate is left to the machine?",
     solution="""

@@ -789,9 +789,10 @@ IN_TURN = Number(
             "Each matmul waits for its gather, and each sum for its matmul.",
         ),
         Slip(
-            "one block",
+            "one block, or both directions of NVLink",
             lambda right: _MATH_SECONDS + _NETWORK_SECONDS / 2,
-            "Attention and MLP each gather and scatter.",
+            "Attention and MLP each gather and scatter; and a GPU sends at the one-way "
+            "rate, half of what is printed.",
         ),
         Slip(
             "both passes",
@@ -809,9 +810,10 @@ IN_TURN = Number(
             "Each chip multiplies by an eighth of the weights.",
         ),
         Slip(
-            "one FLOP a weight",
+            "one FLOP a weight, or the sparse peak",
             lambda right: _MATH_SECONDS / 2 + _NETWORK_SECONDS,
-            "A multiply and the add that follows are two FLOPs.",
+            "A multiply and the add that follows are two FLOPs, and ordinary matrices "
+            "run at the dense rate.",
         ),
         Slip(
             "bits for bytes",
