@@ -33,10 +33,22 @@ def texts(panel: str) -> list[tuple[str, tuple[float, float, float, float]]]:
         style |= node.attrib  # ours are attributes, matplotlib's a style
         words = "".join(node.itertext()).strip()
         size = float(style.get("font-size", FONT))
-        wide = text_width(words) * size / FONT
+        bold = style.get("font-weight") in ("600", "bold")
+        wide = sum(text_width(part, bold=bold) * of for part, of in _parts(node))
+        wide *= size / FONT
         x, y = float(node.get("x")), float(node.get("y"))
         x -= {"middle": 0.5, "end": 1}.get(style.get("text-anchor"), 0) * wide
         found.append((words, (x, y - 0.72 * size, x + wide, y + 0.16 * size)))
+    return found
+
+
+def _parts(node: ElementTree.Element) -> list[tuple[str, float]]:
+    """The parts of a text, each with its size beside that of the whole."""
+    found = [(node.text or "", 1.0)]
+    for part in node:
+        size = part.get("font-size", "100%")
+        found.append((part.text or "", float(size.rstrip("%")) / 100))
+        found.append((part.tail or "", 1.0))
     return found
 
 

@@ -299,6 +299,8 @@ def test_bars_are_to_scale_and_what_is_unknown_is_empty():
         (lambda: pictures.bars("t", {"a": None}, "s"), "must hold a number to draw"),
         (lambda: pictures.bars("t", {"a": 0}, "s"), "a = 0: must be a finite number"),
         (lambda: pictures.bars("t", {"a" * 60: 1}, "s"), "is wider than the picture"),
+        # As wide in regular letters as the picture, and wider in a title's:
+        (lambda: pictures.bars("a" * 48, {"a": 1}, "s"), "is wider than the picture"),
     ],
 )
 def test_what_would_mislead_is_refused(make, message):

@@ -35,7 +35,7 @@ def bars(
     longest = max(positive(**known))
     said = {name: _said(name, value, unit, digits) for name, value in values.items()}
     for line in (title, *said.values()):
-        if text_width(line) > WIDTH - 2 * LEFT:
+        if text_width(line, bold=line == title) > WIDTH - 2 * LEFT:
             raise ValueError(f"{line!r}: is wider than the picture")
     desc = f"{'; '.join(said.values())}. The lengths of the bars are to scale."
     parts = [shapes.written(LEFT, 18, title, bold=True)]

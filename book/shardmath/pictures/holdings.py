@@ -44,7 +44,7 @@ def holdings(strategies: Mapping[str, Strategy], mesh: Mapping[str, int]) -> Pic
         words = _said(name, arrays)
         said.append(words)
         wide = _width(next(iter(arrays.values())).devices)
-        if wide > WIDEST or text_width(name) > wide - 2 * EDGE:
+        if wide > WIDEST or text_width(name, bold=True) > wide - 2 * EDGE:
             raise ValueError(
                 f"{name!r} on {dict(mesh)}: is {wide:g} units wide; at most {WIDEST}, "
                 "and its name must fit"

@@ -51,8 +51,8 @@ def nesting(step: Step, words: Mapping[str, str]) -> Picture:
     lines = {axis: _lines(step, axis, levels[axis], words[axis]) for axis in axes}
     for depth, axis in enumerate(axes):
         room = WIDEST - 2 * (EDGE + INSET * depth) - 16
-        for line in lines[axis]:
-            if text_width(line) > room:
+        for n, line in enumerate(lines[axis]):
+            if text_width(line, bold=n == 0) > room:
                 raise ValueError(f"{line!r}: is wider than its box")
     said = " Inside it ".join(
         f"{axis}, {step.mesh.axes[axis]} parts, {words[axis]}: {lines[axis][1]}."

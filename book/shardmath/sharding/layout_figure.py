@@ -20,7 +20,6 @@ from ..units import quoted
 MANY = 8  # blocks along one dimension, or devices in one block, that are all written
 WIDE, HIGH, FLAT = 264, 176, 84  # of an array, and the height of one with one row
 SMALL = 132  # width of an array among several
-BOLD = 1.06  # how much wider heavy letters are
 TOKEN, LINE, PLUS = 21, 20, 13  # a device in a block: width and height; a + sign
 
 
@@ -106,7 +105,7 @@ def panel(array, wide: float) -> str:
         parts.append(written(left - 6, y + 5, words, anchor="end"))
     parts += blocks(array, left, top, wide, high)
     bottom = top + high + 6
-    width = left + max(wide, BOLD * text_width(array.notation)) + 6
+    width = left + max(wide, text_width(array.notation, bold=True)) + 6
     for words in _notes(array):
         bottom += 18
         parts.append(written(left, bottom - 4, words))

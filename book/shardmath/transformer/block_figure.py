@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from ..drawing.labels import text_width
 from ..drawing.picture import WIDEST, Picture, picture
 from ..drawing.shapes import box, framed, label, line, written
 from ..units import show
@@ -50,10 +51,12 @@ def block(model: Model, seq: int, attention: str) -> Picture:
     counted = flops(model, seq, attention)
     parts = _parts(model, counted, seq, attention)
     most = max(row.flops for rows in parts.values() for row in rows)
-    title = f"{model.name}: one of {model.layers} layers"
+    title, beside = f"{model.name}: one of {model.layers} layers", "FLOPs a token"
+    if 6 + text_width(title, bold=True) + 6 > NUMBER - text_width(beside):
+        beside = "FLOPs"  # of a long name; the sums below say that they are a token's
     drawn = [
         written(6, 20, title, bold=True),
-        written(NUMBER, 20, "FLOPs a token", "math", "end"),
+        written(NUMBER, 20, beside, "math", "end"),
     ]
     y, spans = 34.0 + GAP, []
     for name, rows in parts.items():
