@@ -34,7 +34,7 @@ def texts(panel: str) -> list[tuple[str, tuple[float, float, float, float]]]:
         words = "".join(node.itertext()).strip()
         size = float(style.get("font-size", FONT))
         bold = style.get("font-weight") in ("600", "bold")
-        wide = sum(text_width(part, bold=bold) * of for part, of in _parts(node))
+        wide = text_width(words, bold=bold) - _smaller(node, bold)
         wide *= size / FONT
         x, y = float(node.get("x")), float(node.get("y"))
         x -= {"middle": 0.5, "end": 1}.get(style.get("text-anchor"), 0) * wide
@@ -42,14 +42,13 @@ def texts(panel: str) -> list[tuple[str, tuple[float, float, float, float]]]:
     return found
 
 
-def _parts(node: ElementTree.Element) -> list[tuple[str, float]]:
-    """The parts of a text, each with its size beside that of the whole."""
-    found = [(node.text or "", 1.0)]
+def _smaller(node: ElementTree.Element, bold: bool) -> float:
+    """By how much a text is narrower for what is set smaller in it: subscripts."""
+    saved = 0.0
     for part in node:
-        size = part.get("font-size", "100%")
-        found.append((part.text or "", float(size.rstrip("%")) / 100))
-        found.append((part.tail or "", 1.0))
-    return found
+        share = float(part.get("font-size", "100%").rstrip("%")) / 100
+        saved += (1 - share) * text_width(part.text or "", bold=bold)
+    return saved
 
 
 def words(picture: Picture) -> set[str]:

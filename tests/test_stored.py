@@ -47,6 +47,20 @@ def test_every_cell_was_run_in_order(path):
 
 
 @each_notebook
+def test_no_cell_is_empty(path):
+    """A sentence that was moved away leaves nothing behind."""
+    for cell in nbformat.read(path, as_version=4).cells:
+        assert cell.source.strip(), cell.id
+
+
+@each_notebook
+def test_no_chapter_is_to_come_that_is_here(path):
+    for cell in nbformat.read(path, as_version=4).cells:
+        for n in re.findall(r"chapters? (\d+)[^.]* (?:is|are) to come", cell.source):
+            assert not list(ROOT.glob(f"chapters/{int(n):02}_*")), cell.source
+
+
+@each_notebook
 def test_an_error_is_stored_only_where_it_is_meant(path):
     for cell in code_cells(path):
         raised = any(output.output_type == "error" for output in cell.outputs)
@@ -128,6 +142,28 @@ def test_code_stays_within_the_house(path):
     for cell in code_cells(path):
         for what, pattern in FORBIDDEN.items():
             assert not re.search(pattern, cell.source, re.M), f"{what}: {cell.source}"
+
+
+def lost(source) -> list[str]:
+    """Calls that show something, and stand where a notebook does not: not last."""
+    shown = "compare|table|layouts|groups|guess|live|plots[.].*|pictures[.].*"
+    first = [
+        line.value for line in ast.parse(source).body[:-1] if type(line) is ast.Expr
+    ]
+    names = [ast.unparse(one.func) for one in first if isinstance(one, ast.Call)]
+    return [name for name in names if re.fullmatch(shown, name)]
+
+
+def test_a_table_that_is_not_shown_is_seen():
+    """Of a cell, Jupyter shows the last expression alone."""
+    assert lost("compare(rows, columns)\nholds('so', True)") == ["compare"]
+    assert lost("rows = 1\nholds('so', True)\npictures.bars('a', rows, 's')") == []
+
+
+@each_notebook
+def test_every_table_and_picture_is_shown(path):
+    for cell in code_cells(path):
+        assert not lost(cell.source), cell.source
 
 
 @each_notebook
