@@ -951,7 +951,8 @@ EXCHANGE = Number(
             "That gathers all of it on every chip. To each chip goes its part alone.",
         ),
     ),
-    hint="A closed ring takes V / 8W_link for an AllToAll of V bytes in all, W_link one way.",
+    hint="A closed ring takes V / 8W_link for an AllToAll of V bytes in all, W_link "
+    "one way.",
     solution="""
         Four arrays as large as the queries of all 16 chips.
 

@@ -396,7 +396,8 @@ WIDTH = Number(
     ),
     hint="18 k D F FLOPs a token, four times k copies of 2 D bytes.",
     solution="""
-        $18\\,kDF/C = 4\\,k\\cdot2D/W_\\text{AllToAll}$, so $F = \\frac49\\,C/W_\\text{AllToAll}$.
+        $18\\,kDF/C = 4\\,k\\cdot2D/W_\\text{AllToAll}$, so
+        $F = \\frac49\\,C/W_\\text{AllToAll}$.
 
         ```python
         from shardmath import chips
