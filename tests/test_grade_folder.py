@@ -23,7 +23,7 @@ from grading_material import (
 )
 
 from shardmath import answers
-from shardmath.grading import folder, walls
+from shardmath.grading import folder, results, walls
 from shardmath.grading import grade as grading
 from shardmath.grading.results import Graded, Row
 from shardmath.questions import Finding
@@ -174,7 +174,7 @@ def test_forged_verdicts_earn_nothing(graded):
 
 def test_what_is_no_exercise_is_said_not_to_be_graded(graded):
     rows, out, _ = graded
-    for student in ("broken", "'=formula", "'\tformula"):
+    for student in ("broken", "'=formula", "\\tformula"):
         assert rows[student][""]["verdict"] == "not graded"
     said = [next(out.glob(f"feedback/broken-{x}-*.html")).read_text() for x in "abc"]
     assert all("was not graded" in page for page in said)
@@ -333,6 +333,20 @@ def test_no_error_of_the_grader_passes_to_another_submission(
     assert folder.main(told) == 0
     found = {row["student"]: row for row in table(out(tmp_path, "answers"))}
     assert found["a"]["verdict"] == "correct"
+
+
+def test_a_result_that_cannot_be_kept_stops_nothing(tmp_path, capsys, monkeypatch):
+    def no_memory(*rest):
+        raise MemoryError
+
+    monkeypatch.setattr(results.Store, "keep", no_memory)
+    told = small(tmp_path, {"a.ipynb": "{}", "b.ipynb": "{}"})
+    assert folder.main(told) == 0
+    said = capsys.readouterr().err
+    assert said.count("MemoryError: this result is not kept") == 2
+    monkeypatch.setattr(results.Store, "known", no_memory)
+    assert folder.main(told) == 0
+    assert "the grader met MemoryError" in out(tmp_path, "answers").read_text("utf-8")
 
 
 @pytest.fixture

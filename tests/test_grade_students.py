@@ -1,6 +1,7 @@
 """Whose a submission is, which attempt counts, and what the class got wrong."""
 
 import dataclasses
+import json
 import os
 
 import pytest
@@ -139,10 +140,38 @@ def test_one_students_question_changes_nobodys_maximum():
     assert not named.students[0].points()
 
 
-@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "＝", "＋", "－", "＠"])
 def test_no_text_is_a_formula(start):
-    assert sheets.cell(f"{start}1") == f"'{start}1"
+    for before in ("", " ", "\u3000", '"', ' "" '):
+        text = f"{before}{start}1"
+        assert sheets.cell(text) == f"'{text}"
+        assert sheets.cell(f"x;{text}") == f"x;'{text}"
     assert sheets.cell(-1) == "-1"
+    assert sheets.cell("a-b; c = 1") == "a-b; c = 1"
+
+
+@pytest.mark.parametrize("control", ["\n", "\t", "\r", "\0", "\x1b", "\x9b", "\u2028"])
+def test_no_control_character_reaches_a_table_or_a_terminal(control):
+    for text in (submissions.printable(control), sheets.cell(control)):
+        assert text.isprintable()
+        assert text.startswith("\\")
+
+
+def test_names_that_print_alike_are_of_two_students(tmp_path):
+    for name in ("a\nb", "a\\nb", "a\u202eb", "A\u200cli"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.ipynb").write_text("{}")
+    found, _ = submissions.found(tmp_path)
+    assert {one.owner.student for one in found} == {
+        *("a\\nb", "a\\\\nb", "a\\u202eb", "A\u200cli")
+    }
+
+
+def test_a_notebook_of_brackets_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    (tmp_path / "a.ipynb").write_text('{"cells": [], "x": [' + "[]," * 2**21 + "0]}")
+    monkeypatch.setattr(json, "loads", pytest.fail)
+    ((one,), _) = submissions.found(tmp_path)
+    assert one.problem == "it holds over 2097152 brackets: clear outputs"
 
 
 def test_a_file_that_may_not_be_read_is_one_problem(tmp_path, monkeypatch):

@@ -103,11 +103,11 @@ def _graded(submissions, grade, key, store: Store, jobs: int) -> list[Graded]:
         slots.put(slot)
 
     def one(submission: Submission) -> tuple[Graded, str]:
-        name = key(submission)
-        if known := store.known(name, submission):
-            return known, "graded before"
         slot, began = slots.get(), time.monotonic()
         try:
+            name = key(submission)
+            if known := store.known(name, submission):
+                return known, "graded before"
             result = grade(submission, slot=slot)
         except Exception as error:  # whatever one submission does, it does to itself
             why = f"the grader met {type(error).__name__}: {error!s:.200}"
@@ -116,8 +116,9 @@ def _graded(submissions, grade, key, store: Store, jobs: int) -> list[Graded]:
             slots.put(slot)
         try:
             store.keep(name, result)
-        except OSError as error:
-            _say(f"{store.folder}: {error.strerror}: this result is not kept")
+        except Exception as error:  # a full disk, or no memory for it
+            why = getattr(error, "strerror", None) or type(error).__name__
+            _say(f"{store.folder}: {why}: this result is not kept")
         return result, f"{time.monotonic() - began:.0f} s"
 
     done: dict[int, Graded] = {}

@@ -2,11 +2,15 @@
 
 import csv
 import io
+import re
 from pathlib import Path
 
 from .results import Graded, write
 from .standing import Class
+from .submissions import printable
 
+# Where a cell starts, also in a spreadsheet that takes a semicolon for the end of one.
+_FORMULA = re.compile(r"""(^|;)(?=[\s"]*[=+\-@＝＋－＠])""")
 _COLUMNS = (
     *("student", "question", "verdict", "slip"),
     *("points", "maximum", "notebook", "problem"),
@@ -52,9 +56,9 @@ def _write(path: Path, lines: list[list]) -> None:
 def cell(value: object) -> str:
     """A value as text that no spreadsheet takes for a formula.
 
-    >>> cell("=1+1"), cell(3)
-    ("'=1+1", '3')
+    >>> cell("=1+1"), cell("x;=1+1"), cell(-3)
+    ("'=1+1", "x;'=1+1", '-3')
     """
-    text = str(value)
-    risky = isinstance(value, str) and text.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{text}" if risky else text
+    if not isinstance(value, str):
+        return str(value)
+    return _FORMULA.sub(r"\1'", printable(value))

@@ -4,6 +4,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,11 @@ from .students import Owner, owner
 _LARGEST = 64 * 2**20  # bytes of a notebook with its outputs
 _LARGEST_CODE = 2**20  # bytes of all its answers
 _DEEPEST = 20  # folders
+_MOST_BRACKETS = 2**21  # in its bytes: each may become a list of 64 bytes, or a dict
+# Controls, ends of lines, and what turns the direction of writing.
+_UNSEEN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
 _ARCHIVES = (".zip", ".gz", ".tar", ".tgz", ".7z", ".rar", ".bz2", ".xz")
 
 
@@ -61,12 +67,13 @@ class LeftOut:
 
 
 def printable(name: str) -> str:
-    r"""A file's name as text that can be written anywhere.
+    r"""A file's name as one line that can be written anywhere and reads as it is.
 
-    >>> printable("caf\udce9.ipynb")
-    'caf\\udce9.ipynb'
+    >>> printable("caf\udce9.ipynb"), printable("a\n\x1b[2J")
+    ('caf\\udce9.ipynb', 'a\\n\\x1b[2J')
     """
-    return name.encode("utf-8", "backslashreplace").decode()
+    shown = _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], name)
+    return shown.encode("utf-8", "backslashreplace").decode()
 
 
 def found(folder: Path) -> tuple[list[Submission], list[LeftOut]]:
@@ -116,7 +123,7 @@ def _unfit(entry: os.DirEntry, depth: int) -> str:
 
 
 def _submission(folder: Path, place: tuple[str, ...]) -> Submission:
-    *folders, file = map(printable, place)
+    *folders, file = (_shown((part,)) for part in place)
     whose = owner(folders[0] if folders else file[: -len(".ipynb")], file)
     given: dict[str, str] = {}
     problem, changed = "", 0.0
@@ -144,6 +151,8 @@ def _content(path: Path) -> tuple[bytes, float]:
 
 def _given(content: bytes) -> dict[str, str]:
     """Question → answer cell of a notebook's bytes. Outputs are not looked at."""
+    if content.count(b"[") + content.count(b"{") > _MOST_BRACKETS:
+        raise ValueError(f"it holds over {_MOST_BRACKETS} brackets: clear outputs")
     try:
         cells = json.loads(content)["cells"]
         given = answers_in([dict(cell) for cell in cells])
