@@ -1,8 +1,10 @@
 """The live figure "sharded_matmul" says what the notation and the meshes say."""
 
 import json
+from itertools import pairwise
 from xml.etree import ElementTree
 
+import drawn
 import pytest
 
 from shardmath.figures import find
@@ -37,6 +39,17 @@ def test_the_ends_of_every_slider_can_be_drawn(machine):
         sizes = {slider.name: slider.stops[end] for slider in sliders}
         for line in LINES:
             FIGURE.draw(line=line, machine=machine, **sizes)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_the_tokens_on_the_axis_stand_apart_and_inside_the_picture(machine):
+    panel = FIGURE.draw(machine=machine).svg
+    wide = float(drawn.parsed(panel).get("viewBox").split()[2])
+    printed = dict(drawn.texts(panel))
+    ends = [printed[tick] for tick in ("1,000", "10,000", "100,000")]
+    assert "1,000,000" not in printed
+    assert all(left[2] + 10 < right[0] for left, right in pairwise(ends))
+    assert ends[-1][2] < wide
 
 
 def test_the_lines_show_all_four_cases():

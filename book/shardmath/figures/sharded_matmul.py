@@ -106,7 +106,7 @@ def _readout(op: Contraction, chosen, here) -> tuple[tuple[str, ...], ...]:
 
 def _picture(line: str, summary: str, curves: dict, point: tuple) -> str:
     times = [seconds for points in curves.values() for _, seconds in points]
-    x = svg.Axis("tokens in the batch, B", LOW, HIGH)
+    x = svg.Axis("tokens in the batch, B", LOW, HIGH, stops=(1000, 10_000, 100_000))
     y = svg.Axis("time", min(times) / 2, max(times) * 2, unit="s")
     marks = [svg.Line(points, name, key=name) for name, points in curves.items()]
     foot = (point[0], y.low)
