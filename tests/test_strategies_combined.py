@@ -218,6 +218,16 @@ def test_a_chip_has_whole_slots_of_its_own(strategy, mesh, name, seq, each):
         assert [m.collective.sent for m in dealt] == pytest.approx(2 * [sent])
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_context_parallelism_shares_the_tokens_of_experts(way):
+    """Each chip has its own tokens' slots, whether experts are split or not."""
+    alone = sum(steps(data(()), {"C": 1}, SPARSE, 8, 64).flops.values())
+    for strategy in (context("C", way), combine(context("C", way), expert("E"))):
+        one = steps(strategy, {"C": 4, "E": 2}, SPARSE, 8, 64)
+        n = 8 if "E" in strategy.axes else 4
+        assert sum(one.flops.values()) == pytest.approx(alone / n)
+
+
 def test_a_capacity_is_meant_to_the_digit():
     """1.1 of 10 are 11 slots, though 1.1 · 10 in floats is a little more."""
     one = steps(data("X"), {"X": 2}, SPARSE, 2, 40, capacity=1.1)

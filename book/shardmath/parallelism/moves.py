@@ -283,7 +283,7 @@ class Lines:
     def _dealt(self, one: Array, home: bool) -> Changes:
         """One AllToAll: slots of all experts on a chip, all slots of few experts."""
         at, experts = self.strategy.stream, self.strategy.stream["E"]
-        others = tuple(axis for axis in _slots(at) if axis not in experts)
+        others = tuple(axis for axis in _slots(at, ()) if axis not in experts)
         here, there = self.array(one, {"slots": others + experts}), self.array(one, at)
         return self.change(*((there, here) if home else (here, there)))
 
@@ -333,7 +333,8 @@ class Lines:
         Raises:
             ValueError: sizes that do not divide, or an axis that is in use.
         """
-        key = one, placed(one, layout), frozenset(sums)
+        tokens = self.strategy.inner.get("S", ())
+        key = one, placed(one, layout, tokens), frozenset(sums)
         if key not in self._arrays:
             found = ShardedArray(
                 dims=one.dims,
@@ -439,8 +440,13 @@ def d_of(one: Array) -> Array:
     return Array(f"d{one.name}", one.dims)
 
 
-def placed(one: Array, layout: Layout) -> Placed:
+def placed(one: Array, layout: Layout, tokens: Names = ()) -> Placed:
     """The axes that each dimension of an array is over, by `layout`.
+
+    Args:
+        one: the array.
+        layout: mesh axes by dimension.
+        tokens: axes that split the tokens of a sequence inside the blocks.
 
     >>> placed(Array("x", ("B", "S", "D")), {"B": ("X",), "S": ("data", "Z")})
     (('X',), ('data', 'Z'), ())
@@ -453,17 +459,16 @@ def placed(one: Array, layout: Layout) -> Placed:
         if dim == "G":  # query heads of a KV head: over what N is over and K is not
             axes = [a for a in layout.get("N", ()) if a not in layout.get("K", ())]
         elif dim == "slots":
-            axes = layout.get("slots", _slots(layout))
+            axes = layout.get("slots", _slots(layout, tokens))
         axes = experts if dim == "E" else [a for a in axes if a not in experts]
         found.append(tuple(axes))
     return tuple(found)
 
 
-def _slots(layout: Layout) -> Names:
-    """Over what the tokens lie that are dealt to experts: what splits sequences, and,
-    where experts are split, what splits their tokens."""
-    tokens = layout.get("S", ()) if "E" in layout else ()
-    return (*layout.get("B", ()), *tokens)
+def _slots(layout: Layout, tokens: Names) -> Names:
+    """Over what the tokens lie that are dealt to experts: what splits sequences and
+    their tokens, where experts are split those of the stream, else of the blocks."""
+    return (*layout.get("B", ()), *(layout.get("S", ()) if "E" in layout else tokens))
 
 
 def _axes(layout: Layout) -> set[str]:

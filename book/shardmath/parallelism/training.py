@@ -491,7 +491,7 @@ class Step:
 
 def dealt_over(strategy: Strategy) -> tuple[str, ...]:
     """The mesh axes over which tokens lie that are dealt to experts."""
-    return placed(DEALT, strategy.stream)[0]
+    return placed(DEALT, strategy.stream, strategy.inner.get("S", ()))[0]
 
 
 def slots(model: Model, tokens: int, ways: int, capacity: float) -> int:

@@ -1,9 +1,15 @@
 """What a step asks of a chip, as sums over sizes of mesh axes that are still open.
 
 How many bytes of an array a chip holds is the array over the product of the axes that
-it lies over. Which arrays move, and over which axes, does not depend on how large the
+it lies over. Which arrays move, and over which axes, hardly depends on how large the
 axes are, as long as each is larger than 1. So one derivation by `parallelism.step`
 tells all meshes with the same axes: its arrays are kept here without the sizes.
+
+Hardly: a gradient that all chips of an axis Y would have whole may be added up over X
+in parts of 1/|Y|, and these gathered over Y. For |X| = 2 that saves no byte, for more
+it does. So it is with the projections into a latent (MLA), which tensor parallelism
+leaves whole: of 119 meshes of DeepSeek-V3, drawn by lot, one had a network 2.8 % longer
+than `Step` says, all others were within 0.4 % (see `tests/test_planner.py`).
 """
 
 from collections import defaultdict
