@@ -25,7 +25,14 @@ from shardmath.parallelism import (
     tensor,
     zero,
 )
-from shardmath.transformer import LLAMA_3_8B, LLAMA_3_70B, REMAT, Model, saved_bytes
+from shardmath.transformer import (
+    LLAMA_3_8B,
+    LLAMA_3_70B,
+    REMAT,
+    Experts,
+    Model,
+    saved_bytes,
+)
 
 TOY = Model("toy", 4, 2048, 8192, 16, 16, 128, 32_000)
 LAYER = 4 * 2048 * 2048 + 3 * 2048 * 8192  # weights of one layer of TOY
@@ -129,6 +136,45 @@ def test_jax_computes_again_what_a_step_does(block):
     of_attention = 2
     again = len(work.plans["recompute"]) + of_attention
     assert products(True, **block) - products(False, **block) == 2 * again
+
+
+def of_experts(remat, shared):
+    """As `products`, of two layers whose MLP is four experts, two a token, and where
+    `shared` one for all tokens beside them."""
+
+    def layer(x, w):
+        z = x + jax.nn.softmax(x @ w["q"] @ (x @ w["k"]).T) @ (x @ w["v"]) @ w["o"]
+        gates, picks = jax.lax.top_k(jax.nn.sigmoid(z @ w["router"]), 2)
+        slots = picks, jnp.arange(len(z))[:, None]  # one for each token
+        t = jnp.zeros((4, *z.shape)).at[slots].set(z[:, None])
+        g, u = (jnp.einsum("esd,edf->esf", t, w[name]) for name in ("gate", "up"))
+        m = jnp.einsum("esf,efd->esd", jax.nn.silu(g) * u, w["down"])
+        y = (gates[..., None] * m[slots]).sum(1)
+        if shared:
+            h = jax.nn.silu(z @ w["sharedgate"]) * (z @ w["sharedup"])
+            y = y + h @ w["shareddown"]
+        return z + y
+
+    run = jax.checkpoint(layer) if remat else layer
+    grad = jax.grad(lambda w, x: jnp.sin(run(run(x, w), w)).sum(), (0, 1))
+    names = [line.weight.name for line in experts_of(shared).layer]
+    dealt = ("gate", "up", "down")
+    w = {name: jnp.ones((4,) * (2 + (name in dealt))) for name in names}
+    return jax.jit(grad).lower(w, jnp.ones((3, 4))).as_text().count("dot_general")
+
+
+def experts_of(shared):
+    return replace(TOY, experts=Experts(4, 2, int(shared)))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_jax_computes_again_what_experts_answer(shared):
+    """The gradient of a gate reads it. What a shared expert adds nothing reads."""
+    work = steps(data("X"), {"X": 2}, model=experts_of(shared)).works[0]
+    lines = [line.weight.name for line in experts_of(shared).layer]
+    assert len(work.plans["recompute"]) == len(lines) - shared
+    again = len(work.plans["recompute"]) + 2  # of attention
+    assert of_experts(True, shared) - of_experts(False, shared) == 2 * again
 
 
 @pytest.mark.parametrize("block", [{}, {"norms": 4}, {"norm_after": True}])

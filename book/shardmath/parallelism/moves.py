@@ -374,9 +374,10 @@ def layers(
     matmuls = tuple(matmuls)
     ahead = [lines.forward(line) for line in matmuls]
     # What is added to the stream is not needed again, unless a norm or the layer's own
-    # MLP reads it.
-    reads = {line.reads.name for line in matmuls}
-    added = {matmuls[-1].result.name} | (set() if "z" in reads else {"y"})
+    # MLP reads it. What experts answer is: the gradient of a gate reads it.
+    last, reads = matmuls[-1].result, {line.reads.name for line in matmuls}
+    added = set() if "E" in last.dims else {last.name}
+    added |= set() if "z" in reads else {"y"}
     if norms_behind:
         added = set()
     again = [

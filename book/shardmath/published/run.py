@@ -198,7 +198,9 @@ class Run:
 
         Forward and backward with the keys that a query sees, and what is not kept of a
         layer computed again, but for what is last in it: nothing reads that again,
-        unless a norm stands behind it.
+        unless a norm stands behind it. A step computes the answers of experts again,
+        for the gradients of their gates; this is a bound, for those can be had
+        from what is before the last product, too.
         """
         once = flops(self.model, self.seq, "causal")
         kept = self._kept
