@@ -550,10 +550,11 @@ def step(
 
     Assumes:
         XLA's order: weights are gathered for each pass and forgotten; head and loss are
-        one pass. The tokens of a sequence are dealt to chips so that each has equally
-        many keys to look at, and experts get equally many. Vectors (norms, biases) move
-        nothing here: their gradients do, some kB a layer. Times are bounds: a pipeline
-        waits as its schedule says, else no kernel or latency hiding is modelled.
+        one pass, the lookup is another. The tokens of a sequence are dealt to chips so
+        that each has equally many keys to look at, and experts get equally many.
+        Vectors (norms, biases) move nothing here: their gradients do, some kB a layer.
+        Times are bounds: a pipeline waits as its schedule says, else no kernel or
+        latency hiding is modelled.
 
     Raises:
         ValueError: a number that does not divide (heads, sequences, sizes over a mesh
