@@ -28,7 +28,7 @@ from shardmath.grading import grade as grading
 from shardmath.grading.results import Graded, Row
 from shardmath.questions import Finding
 
-SECONDS = 5  # so long one endless answer takes
+SECONDS = 6  # so long one endless answer takes; three of them outlast two restarts
 
 FORGERY = f"""
 import os, json
