@@ -238,6 +238,9 @@ def test_where_nothing_fits_the_nearest_is_said():
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": {"Y": 2}}, "axis 'Y'"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": {"tensor": 3}}, "64 chips"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"top": 0}, "top = 0"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": 3}, "fixed = 3: must be sizes"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"chunks": "x"}, "chunks = 'x'"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"chunks": 1.0}, "chunks = 1.0"),
         (DEEPSEEK_V3, "h100:8x8", "1M", {"remat": "dots"}, "'full' alone"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"capacity": 2}, "8B has no experts"),
     ],
@@ -278,6 +281,20 @@ def test_every_chip_of_the_page_has_a_machine_of_every_size():
         for count in figure.control("count").stops:
             machine = network(usual(chips.find(name), count))
             assert (machine.chips, machine.chip.name) == (count, name)
+
+
+@pytest.mark.parametrize(
+    ("chip", "count", "said"),
+    [
+        (chips.H100, 12, "chips = 12: must be a power of two, such as 8 or 16"),
+        (chips.H100, 100, "such as 64 or 128"),
+        (chips.TPU_V5P, 3, "such as 2 or 4"),
+        (chips.TPU_V5P, 0, "chips = 0: must be a whole number from 1"),
+    ],
+)
+def test_a_machine_is_of_a_power_of_two(chip, count, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        usual(chip, count)
 
 
 def test_a_shape_of_ones_own_counts_where_the_model_says_so():

@@ -343,6 +343,15 @@ def test_all_six_at_once_share_the_work():
     )  # the router is done by both chips of Y
 
 
+def test_a_chip_alone_gathers_nothing():
+    for strategy in (fsdp("X"), fsdp(()), zero(3, "X")):
+        one, plain = (steps(s, {"X": 1}) for s in (strategy, data("X")))
+        assert one.memory.parts == plain.memory.parts | {"gathered": 0}
+        assert one.memory.total == plain.memory.total
+    assert steps(fsdp("X"), {"X": 2}).memory.parts["gathered"] > 0
+    assert fsdp(()).name == "fsdp over no axis"
+
+
 @pytest.mark.parametrize("remat", REMAT)
 def test_one_chip_of_each_axis_moves_nothing(remat):
     strategy = combine(context("C"), tensor("Y"), pipeline("P"))
@@ -407,6 +416,9 @@ def test_the_network_of_a_pipeline_is_that_of_the_stage_that_moves_most():
             "toy has no experts: neither a strategy",
         ),
         (lambda: steps(data("X"), {"X": 8}, capacity=2), "toy has no experts"),
+        (lambda: steps(data("X"), {}), "X of data over X: mesh has no axes"),
+        (lambda: steps(data("X"), None), "X of data over X: mesh has no axes"),
+        (lambda: steps(data("X"), {"Y": 2}), "X of data over X: mesh has Y = 2"),
     ],
 )
 def test_what_cannot_be_is_said(make, message):

@@ -347,7 +347,7 @@ def _first(axes: Names, kv: str | Iterable[str] | None) -> Names:
 
 
 def _over(axes: Names) -> str:
-    return " ".join(axes)
+    return " ".join(axes) or "no axis"
 
 
 def _said(layout: Layout) -> str:

@@ -318,7 +318,7 @@ class Step:
         return tuple(
             Held(size, plan.b)
             for plan in plans
-            if any(change.before.name == plan.b.name for change in plan.before)
+            if any(change.before.name == plan.b.name for change in plan.moved)
         )
 
     @property
@@ -599,7 +599,9 @@ def step(
     for axis in strategy.axes:
         if axis not in mesh_axes:
             known = ", ".join(f"{name} = {size}" for name, size in mesh_axes.items())
-            raise ValueError(f"mesh axis {axis} of {strategy.name}: mesh has {known}")
+            raise ValueError(
+                f"mesh axis {axis} of {strategy.name}: mesh has {known or 'no axes'}"
+            )
     found = Step(
         strategy,
         model,

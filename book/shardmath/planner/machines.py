@@ -2,6 +2,7 @@
 
 from ..chips import Chip
 from ..networks.records import GRIDS
+from ..units import whole
 
 SLICE = 4096  # chips of the largest cube that the pods of v4, v5p and 7x hold
 RACK = 64  # GPUs of an NVL72 that a mesh of powers of two can use
@@ -18,7 +19,16 @@ def usual(chip: Chip, chips: int) -> str:
     ('v5p:8x8x8', 'v5p:16x16x16*2', 'v5e:8x16')
     >>> usual(H100, 512), usual(GB200, 128), usual(GB200, 16)
     ('h100:64x8', 'gb200:2x64', 'gb200:16')
+
+    Raises:
+        ValueError: no power of two; says which are next to it.
     """
+    (chips,) = whole(chips=chips)
+    below = 2 ** (chips.bit_length() - 1)
+    if chips != below:
+        raise ValueError(
+            f"chips = {chips}: must be a power of two, such as {below} or {2 * below}"
+        )
     domain = int(chip.domain)
     if chip.id not in GRIDS:
         node = min(chips, RACK if domain >= RACK else domain)
