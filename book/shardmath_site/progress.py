@@ -97,7 +97,8 @@ def panel(number: str) -> str:
 Safari erases what a site keeps after seven days of use without a visit to it: there,
 save to a file. What comes from a file is added to what is here: a right answer stays
 right, and of two texts the newer one stays. The notebooks' own file is taken
-too: in Python, <code>shardmath.grading.progress.store().path</code> says where it is.</p>
+too: in Python, <code>shardmath.grading.progress.store().path</code> says
+where it is.</p>
 <p class="sm-keeping-do"><button type="button" value="save">Save to a file</button>
 <button type="button" value="open">Add from a file</button>
 <button type="button" value="erase">Erase …</button>
