@@ -26,7 +26,8 @@ from shardmath.grading import sandbox, syscalls, walls
 
 LIMITS = sandbox.Limits(seconds=20, memory=2**31, disk=2**22)
 RUNGS = {
-    f"{rung.name}-{'root' if rung.prefix.keywords['as_root'] else 'user'}": rung
+    f"{rung.name}-{'root' if rung.prefix.keywords['as_root'] else 'user'}"
+    + "-plain" * ("counted" in rung.prefix.keywords): rung
     for rung in walls._ladder()
     if rung.closed
 }
@@ -105,6 +106,7 @@ tries = {
     "hidden memory": lambda: os.memfd_create("x"),
     "memory": lambda: mmap.mmap(-1, 2**32),
     "disk in all": fill,
+    "files without end": lambda: [os.mknod(f"/tmp/f{n}") for n in range(10**4)],
     "one large file": lambda: open("large", "wb").write(bytes(2**23)),
 }
 def threads():
@@ -166,13 +168,13 @@ def reached(host, rung, names):
 def test_an_answer_reaches_nothing_but_its_own_process(closed, host):
     exempt = os.geteuid() == 0 and closed.prefix.keywords["as_root"] is False
     names = WALLED + ALONE + (() if exempt else ("threads",))  # root has no limit
-    assert reached(host, closed, names) == "[]"
+    assert reached(host, closed, (*names, "files without end")) == "[]"
 
 
 @LINUX
-def test_without_root_an_answer_reaches_nothing_either(host):
-    rung = working("namespaces-user")
-    assert reached(host, rung, WALLED + ALONE) == "[]"
+@pytest.mark.parametrize("name", ["namespaces-user", "bubblewrap-user-plain"])
+def test_without_root_an_answer_reaches_nothing_either(host, name):
+    assert reached(host, working(name), WALLED + ALONE) == "[]"
 
 
 @LINUX

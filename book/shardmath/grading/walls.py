@@ -30,6 +30,7 @@ _SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
 _FIRST_USER = 61184  # up to 65519 nobody's: systemd gives them out and takes them back
 _USERS = 4336
+_PLAIN = "in bubblewrap, which counts no files"
 _PRIVILEGES = ("--bounding-set=-all", "--inh-caps=-all", "--no-new-privs")
 _WORKS = """
 from importlib.util import find_spec
@@ -83,8 +84,27 @@ def seen() -> list[str]:
     ]
 
 
-def bubblewrap(room: Room, *, as_root: bool) -> list[str]:
-    """The command of bwrap. Root's programs run as a user that nobody is."""
+_SMALL = """
+mount -t tmpfs -o "size=$1,nr_inodes=9999,mode=1777" none "$2"
+shift 2
+exec "$@"
+"""
+
+
+def bubblewrap(room: Room, *, as_root: bool, counted: bool = True) -> list[str]:
+    """The command of bwrap. Root's programs run as a user that nobody is.
+
+    Args:
+        counted: limit how many files there are in its ``/tmp``, which bwrap itself
+            cannot: it takes the namespaces of ``unshare``, too.
+    """
+    place = ["--perms", "0777", "--size", str(room.disk), "--tmpfs", "/tmp"]
+    outer: list[str] = []
+    if counted:
+        place = ["--bind", room.folder, "/tmp"]
+        mapped = [] if as_root else ["--map-root-user"]
+        outer = ["unshare", *mapped, "--mount", "sh", "-ec", _SMALL, "sh"]
+        outer += [str(room.disk), room.folder]
     namespaces = ["--unshare-all"]
     if as_root:
         kinds = ("pid", "net", "ipc", "uts", "cgroup-try")
@@ -98,11 +118,17 @@ def bubblewrap(room: Room, *, as_root: bool) -> list[str]:
         view += ["--ro-bind", path, path]
     changes_user = ("SETUID", "SETGID", "SETPCAP") if as_root else ()
     return [
-        *("bwrap", *namespaces, "--die-with-parent", "--new-session"),
+        *(*outer, "bwrap", *namespaces, "--die-with-parent", "--new-session"),
         *("--cap-drop", "ALL"),
         *(word for cap in changes_user for word in ("--cap-add", f"CAP_{cap}")),
-        *("--perms", "0777", "--size", str(room.disk), "--tmpfs", "/tmp"),
-        *(*view, "--dev", "/dev", "--remount-ro", "/dev"),  # some may lie in /tmp
+        *(
+            *place,
+            *view,
+            "--dev",
+            "/dev",
+            "--remount-ro",
+            "/dev",
+        ),  # some may lie in /tmp
         *("--remount-ro", "/", "--chdir", "/tmp"),
         *(["setpriv", *_user(room), *_PRIVILEGES] if as_root else []),
     ]
@@ -156,7 +182,7 @@ def _ladder() -> list[Walls]:
     """From the safest down."""
     users = (True, False) if os.name == "posix" and os.geteuid() == 0 else (False,)
     limits = "" if syscalls.known() else " Memory is limited per process only."
-    limits += " What the kernel holds for them, such as names of files, has no limit."
+    limits += " What the kernel holds for them, such as file locks, has no limit."
     rungs = [
         Walls(
             name,
@@ -166,6 +192,7 @@ def _ladder() -> list[Walls]:
         )
         for name, tool, how in (
             ("bubblewrap", bubblewrap, "in bubblewrap"),
+            ("bubblewrap", functools.partial(bubblewrap, counted=False), _PLAIN),
             ("namespaces", namespaces, "in namespaces of unshare"),
         )
         for as_root in users
