@@ -44,6 +44,9 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("01.8", 6 * V5P.flops["bf16"] / V5P.link_bandwidth, "nothing hidden"),
         ("01.14", V5P.flops["bf16"] / V6E.hbm_bandwidth / 2, "activations left out"),
         ("01.14", LAYER_IN_INT8, "int8 activations"),
+        ("01.8", 13_770, "all of the sums, there and back"),
+        ("01.14", 83, "the v5p's rule of thumb"),
+        ("01.14", 280, "the Trillium's rule of thumb"),
         ("01.14", 307, "the Trillium's critical batch, or the int8 peak"),
         ("01.15", (141e9 - 32e9) // 1.2e9, "room alone, GB for GiB"),
         ("01.15", 0.03 * 0.85 * H200.hbm_bandwidth // 33.2e9, "weights for every user"),
@@ -426,6 +429,7 @@ def smallest_cut(sides, wraps, link):
 @pytest.mark.parametrize(
     ("question", "answer", "slip"),
     [
+        ("01.10", lambda i, D, F: i * D * F / (D * F - i * (D + F)), "negative batch"),
         ("04.11", smallest_cut, None),
         ("04.11", lambda *case: 2 * smallest_cut(*case), "both directions"),
         (

@@ -78,8 +78,9 @@ FLOPS = Number(
 NBYTES = Number(
     id="01.2",
     title="Bytes of a matmul",
-    task="""
-        **Given** the same matmul in bf16, every array crossing the HBM once.
+    task=r"""
+        **Given** the same matmul in bf16, $X[B, D] \cdot Y[D, F]$ with $B = 512$,
+        $D = 4096$, $F = 16384$, every array crossing the HBM once.
 
         **Wanted** the bytes that move.
     """,
@@ -118,8 +119,9 @@ NBYTES = Number(
 LOWER = Number(
     id="01.3",
     title="The least time on an H100",
-    task="""
-        **Given** the same matmul on one H100, in bf16.
+    task=r"""
+        **Given** the same matmul on one H100, in bf16: $X[B, D] \cdot Y[D, F]$ with
+        $B = 512$, $D = 4096$, $F = 16384$.
 
         **Wanted** the lower bound of its time.
     """,
@@ -378,6 +380,12 @@ SPLIT = Number(
         ),
         slips.both_directions(1 / 2),
         slips.scaled(
+            "all of the sums, there and back",
+            2,
+            "Each chip sends half of its partial sums and then half of the result: 2BF "
+            "bytes in bf16.",
+        ),
+        slips.scaled(
             "nothing hidden",
             4,
             "That adds the two times. Here the exchange hides behind the math.",
@@ -518,7 +526,7 @@ CROSSING = Function(
         2 ** rng.randint(8, 14),
         2 ** rng.randint(8, 14),
     ),
-    examples=((240.0, 4096, 4096), (240.0, 480, 480), (560.0, 512, 512)),
+    examples=((240.0, 4096, 4096), (560.0, 512, 512), (240.0, 450, 450)),
     slips=(
         Slip(
             "rule of thumb",
@@ -817,6 +825,18 @@ OVERTAKES = Number(
             "times added",
             lambda right: _overtakes(end="upper"),
             "Math and traffic overlap: on each chip the longer of the two counts.",
+        ),
+        Slip(
+            "the v5p's rule of thumb",
+            lambda right: roofline.critical_batch(V5P, weights="int8"),
+            "That is where the v5p turns compute-bound, without the traffic of input "
+            "and result. How long does the Trillium take there?",
+        ),
+        Slip(
+            "the Trillium's rule of thumb",
+            lambda right: roofline.critical_batch(TRILLIUM, weights="int8"),
+            "That is where the Trillium turns compute-bound, without the traffic of "
+            "input and result. Was it the faster one before?",
         ),
         Slip(
             "the v5p's critical batch",

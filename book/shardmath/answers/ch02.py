@@ -224,8 +224,8 @@ COUNT = Number(
     id="02.5",
     title="The missing arrays",
     task="""
-        **Given** Trillium's bf16 peak, the side of its MXU, and the clock of the
-        question before.
+        **Given** Trillium's bf16 peak, the side of its MXU, and the v5p's clock of
+        1.75 GHz.
 
         **Wanted** the number of MXUs that reach this peak at that clock.
     """,
