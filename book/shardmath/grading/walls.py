@@ -121,14 +121,8 @@ def bubblewrap(room: Room, *, as_root: bool, counted: bool = True) -> list[str]:
         *(*outer, "bwrap", *namespaces, "--die-with-parent", "--new-session"),
         *("--cap-drop", "ALL"),
         *(word for cap in changes_user for word in ("--cap-add", f"CAP_{cap}")),
-        *(
-            *place,
-            *view,
-            "--dev",
-            "/dev",
-            "--remount-ro",
-            "/dev",
-        ),  # some may lie in /tmp
+        *place,
+        *(*view, "--dev", "/dev", "--remount-ro", "/dev"),  # some may lie in /tmp
         *("--remount-ro", "/", "--chdir", "/tmp"),
         *(["setpriv", *_user(room), *_PRIVILEGES] if as_root else []),
     ]
