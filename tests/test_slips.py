@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import pytest
 
 from shardmath import answers, chips, grading
+from shardmath.questions import slips
 
 H100, B200, TPU_7X, V5P = chips.H100, chips.B200, chips.TPU_7X, chips.TPU_V5P
 H200, V5E, V6E = chips.H200, chips.TPU_V5E, chips.TPU_V6E
@@ -113,6 +114,8 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
             "both levels added",
         ),
         ("04.1", 800e9, "the printed figure"),
+        ("04.2", 1.1e15 / 4096 / 12, "halved once more"),
+        ("04.4", 3, ""),
         ("04.5", 42e-6, "twice the link"),
         ("04.5", 71e-6, "one hop"),
         ("04.5", 74e-6, "hops of a ring"),
@@ -128,6 +131,7 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("04.8", 643e9, "as NCCL does it"),
         ("04.8", 700e9, "as NCCL does it, over eight"),
         ("04.9", 20e-6 * 400e9 / 2, "very many GPUs"),
+        ("04.10", 6, ""),
         ("04.10", 64, "whole cubes"),
         ("04.15", 2e9 / 112e9 / 2 * 15 / 16, "the side of 16"),
         ("04.15", 2e9 / (3.5e12 / 8 / 4) * 7 / 8, "two digits"),
@@ -144,6 +148,7 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("04.18", 450e9, "half a GPU"),
         ("04.18", 28.8e12, "doubled"),
         ("05.3", SENT / (8 * H100.scale_up_bandwidth), "all eight at once"),
+        ("05.3", "31.1 ms", "all eight arrays together"),
         ("05.2", 2**27 * 15 / 16 / (2 * V5P.link_bandwidth) + 8e-6, "latency too"),
         ("05.3", "3.889 ms", None),
         ("05.4", 2**28 / 8 / V5E.link_bandwidth + 8e-6, "latency too"),
@@ -162,6 +167,10 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("05.18", 7 * 0.3 * 4000 * 7168 * 2 / H100.scale_up_bandwidth, "fp8 both ways"),
         ("06.1", 8192 * 32_768 / 32, "copies counted as parts, or one byte a value"),
         ("06.1", 8 * 2**24, "X alone, or bits"),
+        ("06.2", 2, "Z alone"),
+        ("06.2", 32, "a factor of 2"),
+        ("06.2", 128, ""),
+        ("06.7", 18_360, ""),
         ("06.1", "16 MiB", None),
         ("06.3", 2 * 2048 * 8192 * 7 / 8, "the activations"),
         ("06.3", 2 * 4 * 2048 * 16_384 * 7 / 8, "the weights, or four bytes a value"),
@@ -234,6 +243,40 @@ def test_what_a_reader_answers_is_named(question, answer, slip):
     found = grading.examine(answers.find(question), answer)
     wanted = ("correct", "") if slip is None else ("wrong", slip)
     assert (found.verdict, found.slip) == wanted, found
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "twos"),
+    [
+        ("01.1", None, "Look for what comes in twos: the multiply and the add."),
+        ("06.2", 32, "Look for what comes in twos."),
+        ("10.3", None, "Look for what comes in twos."),
+        ("04.2", None, "twos: the two directions of a link, the bytes of a 16-bit"),
+    ],
+)
+def test_what_comes_in_twos_is_what_the_unit_counts(question, answer, twos):
+    asked = answers.find(question)
+    right = asked.expected()
+    says = [
+        slip.says
+        for slip in slips.generic(answer or 2 * right, right, asked.unit)
+        if slip.name == "a factor of 2"
+    ]
+    assert len(says) == 1
+    assert twos in says[0]
+    assert ("multiply" in says[0]) == ("multiply" in twos)
+
+
+@pytest.mark.parametrize("unit", ["bytes", "bytes/s", "s", "FLOPs/byte"])
+def test_bits_are_taken_for_bytes_where_bytes_are_counted(unit):
+    assert "a factor of 8" in {slip.name for slip in slips.generic(8.0, 1.0, unit)}
+
+
+@pytest.mark.parametrize("unit", ["chips", "hops", "columns", "tokens", "", "FLOPs"])
+def test_bits_are_taken_for_bytes_nowhere_else(unit):
+    for value in (8.0, 1 / 8):
+        found = {slip.name for slip in slips.generic(value, 1.0, unit)}
+        assert "a factor of 8" not in found
 
 
 def times(B, D, F, peak, bandwidth):

@@ -88,7 +88,12 @@ POD = Number(
         slips.scaled(
             "links forgotten", 6, "That is a chip's share. How many links carry it?"
         ),
-        slips.one_direction(1 / 2),
+        slips.scaled(
+            "halved once more",
+            1 / 2,
+            "The pod's figure is one-way already: every link counts once, out of its "
+            "chip.",
+        ),
         Slip(
             "the record's link",
             lambda right: chips.TPU_V4.link_bandwidth,

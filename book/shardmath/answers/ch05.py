@@ -186,6 +186,12 @@ REDUCE = Number(
             "its own bytes through its own links.",
         ),
         slips.scaled(
+            "all eight arrays together",
+            8,
+            "The eight arrays are the terms of one sum. V is the array that each GPU "
+            "holds.",
+        ),
+        slips.scaled(
             "whole arrays",
             4,
             "Seven times the whole array is the straight way. What do you gain if each "

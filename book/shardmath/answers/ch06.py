@@ -104,6 +104,7 @@ COPIES = Number(
         scaled(
             "Y alone", 1 / 2, "Which axes does the line leave out? All of them count."
         ),
+        scaled("Z alone", 1 / 8, "The line leaves out Z, and not Z alone: what of Y?"),
     ),
     hint="There are 64 chips. How many different blocks does the line make?",
     solution="""
@@ -767,7 +768,8 @@ RING_SUM = Sharded(
 
         **Wanted** the function that every device runs, returning its part of
         $C[I_X, K]$, in which the sums travel around the ring while the products are
-        computed: exactly seven permutes of $4 I K / 8$ bytes.
+        computed: exactly seven permutes of $4 I K / 8$ bytes. Result and bytes are
+        graded, not whether a sum sets out before the last product.
     """,
     stub="def ring(a, b): ...",
     mesh=RING,

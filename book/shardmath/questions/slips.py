@@ -7,7 +7,7 @@ The words fit both directions.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -125,16 +125,11 @@ GENERIC = (
     *(scaled("a power of 1000", 1000.0**k, _PREFIX) for k in _POWERS),
     *(scaled("a power of 1024", 1024.0**k, _PREFIX) for k in _POWERS),
     *(scaled("a factor of 8", f, "A byte has 8 bits.") for f in (8, 1 / 8)),
-    *(
-        scaled(
-            "a factor of 2",
-            factor,
-            "Look for what comes in twos: the multiply and the add, the two "
-            "directions of a link, the bytes of a 16-bit value.",
-        )
-        for factor in (2, 1 / 2)
-    ),
+    *(scaled("a factor of 2", f, "Look for what comes in twos.") for f in (2, 1 / 2)),
 )
+_IN_BYTES = ("bytes", "bytes/s", "s", "FLOPs/byte")  # units that count bytes
+_BALANCES = ("tokens", "columns")  # at which FLOPs take as long as bytes
+_IN_FLOPS = ("FLOPs", "FLOPs/s", "FLOPs/byte", "s", "days", *_BALANCES)
 
 
 _BINARY = tuple(
@@ -151,7 +146,8 @@ _THREE_DIGITS = 5e-3  # 16/15, a slip of another kind, is 0.7% from GiB for GB
 def generic(value: float, right: float, unit: str) -> tuple[Slip, ...]:
     """The slips that any number can have and that could explain this one.
 
-    Of powers and factors only the nearest: 1000 and 1024 are 2.4% apart.
+    Of powers and factors only the nearest: 1000 and 1024 are 2.4% apart. Bits are taken
+    for bytes only where an answer counts bytes.
 
     >>> [slip.name for slip in generic(148e6, 155189248, "bytes")][1:-1]
     ['a binary prefix']
@@ -165,4 +161,21 @@ def generic(value: float, right: float, unit: str) -> tuple[Slip, ...]:
     shares = () if unit else (percent(100), percent(1 / 100))
     prefixes = _BINARY if unit in ("bytes", "bytes/s") else ()
     binary = (slip for slip in prefixes if away(slip) < _THREE_DIGITS)
-    return (inverse(), *shares, *binary, min(GENERIC, key=away))
+    nearest = min(GENERIC, key=away)
+    if nearest.name == "a factor of 8" and unit not in _IN_BYTES:
+        return (inverse(), *shares, *binary)
+    if nearest.name == "a factor of 2" and (twos := _twos(unit)):
+        nearest = replace(nearest, says=f"{nearest.says[:-1]}: {twos}.")
+    return (inverse(), *shares, *binary, nearest)
+
+
+def _twos(unit: str) -> str:
+    """What comes in twos in an answer of that unit; "" where it is a count of things.
+
+    >>> _twos("FLOPs"), _twos("chips")
+    ('the multiply and the add', '')
+    """
+    found = ["the multiply and the add"] if unit in _IN_FLOPS else []
+    if unit in (*_IN_BYTES, *_BALANCES):
+        found += ["the two directions of a link", "the bytes of a 16-bit value"]
+    return ", ".join(found)
