@@ -104,7 +104,8 @@ class Prices:
         """Seconds of the busiest links: collectives on other links run beside it.
 
         Assumes that arrays travel in pieces, so that even what waits for a collective
-        on other links can start with the first piece: no schedule is faster.
+        on other links can start with the first piece: no schedule of these collectives
+        is faster. (For few bytes one shot is, in place of an AllReduce: `all_reduce`.)
         """
         busy = defaultdict(float)
         for collective in collectives:
