@@ -31,7 +31,7 @@ def test_quiz_1_1_lanes_of_a_chip(chip, published):
 
 def test_quiz_1_2_vector_rate_without_multiply_adds():
     """33.5 TFLOPs/s at the higher clock, half the data sheet; 26.9 at 1.59 GHz."""
-    ((boost, _),) = H100.fact("clock").disagrees
+    boost = max(clock for clock, _ in H100.fact("clock").disagrees)
     assert lanes(H100) * boost == pytest.approx(33.5e12, rel=0.01)
     assert lanes(H100) * 1.59e9 == pytest.approx(26.9e12, rel=0.01)
     assert 2 * lanes(H100) * boost == pytest.approx(H100.flops["fp32"], rel=0.01)
