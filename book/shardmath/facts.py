@@ -95,7 +95,7 @@ VOCABULARY = {
     "year": Term("Year of release", "", "of the announcement where the note says so"),
     "flops": Term("{precision} peak", "FLOPs/s", "dense, of the matrix units"),
     "sparse": Term(
-        "{precision} with 2:4 sparsity", "FLOPs/s", "printed beside the dense peak"
+        "{precision} with sparsity", "FLOPs/s", "printed beside the dense peak"
     ),
     "achieved": Term(
         "{precision} matmul, best measured", "FLOPs/s", "by anybody, on any shape"
