@@ -138,7 +138,7 @@ THRESHOLD = Number(
         ),
         scaled("all chips", 256, "That is the batch of all chips."),
     ),
-    hint="Set 6 · params · t / C equal to 4 · params · (n − 1)/n / W. What cancels?",
+    hint="Set 6 · params · t / C equal to 4 · params · (n − 1)/n / W_X. What cancels?",
     solution="""
         ```python
         from shardmath import chips
@@ -400,8 +400,8 @@ BETWEEN = Number(
     hint="A chip has 1/256 of the parameters' gradients and 1/256 of the slice's "
     "tokens to work on.",
     solution="""
-        Math: $6\\,P\\,T / (256\\,C)$. Network: $4\\,(P / 256)\\,(3/4) / W$. Parameters
-        and chips cancel.
+        Math: $6\\,P\\,T / (256\\,C)$. Network:
+        $4\\,(P / 256)\\,(3/4) / W_\\text{out}$. Parameters and chips cancel.
 
         ```python
         from shardmath import chips

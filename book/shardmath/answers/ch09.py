@@ -467,7 +467,7 @@ THRESHOLD = Number(
     ),
     hint="Set 8 · params · t / C equal to the seconds of two gathers and a scatter.",
     solution="""
-        $8\\,P\\,t / C = 3 \\cdot 2P\\,\\frac{n-1}{n} / W$.
+        $8\\,P\\,t / C = 3 \\cdot 2P\\,\\frac{n-1}{n} / W_X$.
 
         ```python
         from shardmath import chips

@@ -219,8 +219,8 @@ FARTHEST = Number(
     ),
     hint="6PB/n FLOPs on a chip; 8 gathers and scatters of 2BD bytes. B cancels.",
     solution="""
-        $6PB/(nC) = 8\\cdot2BD\\,\\frac{n-1}{n}/W$, so $n = 1 + \\frac38\\frac
-        PD\\frac WC$.
+        $6PB/(nC) = 8\\cdot2BD\\,\\frac{n-1}{n}/W_Y$, so $n = 1 + \\frac38\\frac
+        PD\\frac{W_Y}C$.
 
         ```python
         from shardmath import chips

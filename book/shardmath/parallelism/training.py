@@ -42,7 +42,8 @@ EMBEDDING = matmul("onehot[B, S, V] · embed[V, D] -> x[B, S, D]")
 class Step:
     """One training step of a model on a mesh; `step` makes one.
 
-    Bytes, FLOPs and times are those of one chip; in a pipeline of one of stage `stage`.
+    Bytes, FLOPs and times are those of one chip; in a pipeline of one of stage `stage`,
+    but for `estimate`, which takes the network of the stage that moves most.
     What is added up and what moves comes from the lines of the model alone; see
     `moves`.
     """
@@ -504,7 +505,7 @@ def slots(model: Model, tokens: int, ways: int, capacity: float) -> int:
     86
     """
     each = capacity * model.experts.per_token * tokens / ways / model.experts.count
-    return ways * math.ceil(round(each, 6))  # 1.1 · 10 is above 11 in floats
+    return ways * max(1, math.ceil(round(each, 6)))  # 1.1 · 10 is above 11 in floats
 
 
 def step(
@@ -550,8 +551,10 @@ def step(
 
     Assumes:
         XLA's order: weights are gathered for each pass and forgotten; head and loss are
-        one pass, the lookup is another. The tokens of a sequence are dealt to chips so
-        that each has equally many keys to look at, and experts get equally many.
+        one pass, the lookup is another. The gradient of a tied table is reduced once,
+        as by hand; XLA left alone may reduce that of head and of lookup. The tokens of
+        a sequence are dealt to chips so that each has equally many keys to look at, and
+        experts get equally many.
         Vectors (norms, biases) move nothing here: their gradients do, some kB a layer.
         Times are bounds: a pipeline waits as its schedule says, else no kernel or
         latency hiding is modelled.
