@@ -250,6 +250,8 @@ SPLIT = Mesh(Network((ring(16),), "loop"), {"X": 2, "Y": 2, "Z": 4})
             lambda: Mesh(ODD, {"X": 6, "Y": 4}),
             r"4 does not divide the 6.*nor 6 divide 4",
         ),
+        (lambda: SPLIT.span("X", 1), r"one_way = 1: must be True or False"),
+        (lambda: SPLIT.span("X", "yes"), r"one_way = 'yes': must be True or False"),
         (lambda: SPLIT.size("W"), r"'W': must be one of X, Y, Z"),
         (lambda: SPLIT.bandwidth(("X", "X")), r"each axis once"),
         (lambda: SPLIT.bandwidth(("X", "Z")), r"X, Z: share dimension 0 of loop"),

@@ -185,6 +185,10 @@ def test_a_tile_may_be_any_pair(pair):
         (lambda: roofline.roof("v5e"), "chip = 'v5e'"),
         (lambda: roofline.tile_traffic(8, 8, 8, 4), r"tile = 4: must be a pair"),
         (
+            lambda: roofline.tile_traffic(8, 8, 8, np.array(3)),
+            r"tile = array\(3\): must be a pair",
+        ),
+        (
             lambda: roofline.tiled_matmul(8, 8, 8, chips.H100, (8, 8), inner=4),
             "inner = 4: must be a pair",
         ),

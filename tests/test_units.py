@@ -114,6 +114,10 @@ def test_an_unknown_precision_lists_the_known_ones():
         ("tiles", "tile"),
         ("s", "s"),
         ("loss", "loss"),
+        ("dies", "die"),
+        ("series", "series"),
+        ("ms", "ms"),
+        ("dollars/hour", "dollar/hour"),
     ],
 )
 def test_one_has_no_plural(plural, singular):

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import groupby
 from types import MappingProxyType
 
-from .networks.wiring import Network, Ring, Switch
+from .networks.wiring import Network, Ring, Switch, flag
 from .units import quoted, show, whole
 
 
@@ -157,10 +157,11 @@ class Mesh:
         reach each other both ways round; with `one_way` over one of the two alone.
 
         Raises:
-            ValueError: an unknown axis, or two axes on one ring that are not neighbours
-                on it, whose traffic would share links in a way not priced here.
+            ValueError: an unknown axis, two axes on one ring that are not neighbours
+                on it, whose traffic would share links in a way not priced here, or a
+                `one_way` that is no bool.
         """
-        names = self._names(axes)
+        names, one_way = self._names(axes), flag("one_way", one_way)
         parts = sorted(part for name in names for part in self._parts[name])
         merged: list[tuple[int, int, int]] = []  # dimension, −stride, size
         for dim, turned, size in parts:

@@ -261,6 +261,7 @@ def tile_traffic(B: float, D: float, F: float, tile: tuple[float, float]) -> flo
 def _sides(name: str, tile: object) -> tuple[float, float]:
     """Rows and columns of a tile; less than one value does not stay anywhere."""
     pair = hasattr(tile, "__getitem__") and hasattr(tile, "__len__")  # NumPy's too
+    pair = pair and getattr(tile, "shape", None) != ()  # a scalar has no len()
     if not pair or isinstance(tile, str | bytes | Mapping) or len(tile) != 2:
         raise TypeError(f"{name} = {tile!r}: must be a pair, (rows, columns)")
     b, f = positive(b=tile[0], f=tile[1])

@@ -99,12 +99,13 @@ def counted(number: str, unit: str) -> str:
 
 
 _SINGULAR = {  # the first that fits
+    r"^(series|species)\b": r"\1",
     r"^axes\b": "axis",
     r"^caches\b": "cache",
-    r"^(\w+)ies\b": r"\1y",
+    r"^(\w\w+)ies\b": r"\1y",  # a die has dies
     r"^(\w+(?:ss|x|ch|sh))es\b": r"\1",
     r"^(\w+ss)\b": r"\1",
-    r"^(\w+)s\b": r"\1",
+    r"^(\w\w+)s\b": r"\1",  # ms are no plural
 }
 
 
