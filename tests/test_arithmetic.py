@@ -123,6 +123,11 @@ def test_what_is_shown_can_be_computed_with(value, unit):
         ("2 days + 12 h", "s", 2.5 * 86_400),
         ("3 days", "days", 3),
         ("28.4 h", "days", 28.4 / 24),
+        ("1.18 Days", "days", 1.18),
+        ("28 Hours", "days", 28 / 24),
+        ("28 HRS", "days", 28 / 24),
+        ("5 Seconds", "s", 5),
+        ("5 MBytes", "bytes", 5e6),
         ("102,337 s", "days", 102_337 / 86_400),
         ("1.184 d", "days", 1.184),
         ("1 day + 4.4 hrs", "days", 28.4 / 24),
@@ -132,6 +137,17 @@ def test_what_is_shown_can_be_computed_with(value, unit):
         ("14 GPUs", "chips", 14),
         ("1 GPU", "chips", 1),
         ("14 H100", "chips", 14),
+        ("8 GPUS", "chips", 8),
+        ("8 TPUS", "GPUs", 8),
+        ("8 h100s", "chips", 8),
+        ("8xH100", "chips", 8),
+        ("2 * 8 x H100", "GPUs", 16),
+        ("8x GPUs + 4", "chips", 12),
+        ("8 H100 GPUs", "chips", 8),
+        ("64 v5p chips", "chips", 64),
+        ("4x4 v5e", "chips", 16),
+        ("64 Trillium", "chips", 64),
+        ("640 GB / 80 GB per H100 GPU", "chips", 8),
         ("10 chips", "GPUs", 10),
         ("10 H100s", "GPUs", 10),
         ("80 TPUs", "chips", 80),
@@ -146,6 +162,26 @@ def test_what_is_shown_can_be_computed_with(value, unit):
         ("$ 2.50 * 6", "dollars", 15),
         ("$1.5 million", "dollars", 1.5e6),
         ("16.2 USD", "dollars", 16.2),
+        ("$1.5e6", "dollars", 1.5e6),
+        ("$1.5m", "dollars", 1.5e6),
+        ("$16K", "dollars", 16e3),
+        ("$1.5B * 2", "dollars", 3e9),
+        ("$1.5Million", "dollars", 1.5e6),
+        ("16$", "dollars", 16),
+        ("1.5M$ + $ 500k", "dollars", 2e6),
+        ("$1,500.25 USD", "dollars", 1500.25),
+        ("$5.33/h", "dollars/hour", 5.33),
+        ("5.33 dollars/h", "dollars/hour", 5.33),
+        ("$5.33 per hour", "dollars/hour", 5.33),
+        ("5.33 dollars an hour", "dollars/hour", 5.33),
+        ("5.33 per Hour", "dollars/hour", 5.33),
+        ("5.33 $/hr", "dollars/hour", 5.33),
+        ("$5.33", "dollars/hour", 5.33),
+        ("5.33", "dollars/hour", 5.33),
+        ("$4/h * 143 µs / 35 µs", "dollars/hour", 4 * 143 / 35),
+        ("$48 a day", "dollars/hour", 2),
+        ("5 bn", "s", 5e9),
+        ("5 mn", "params", 5e6),
         ("2X3", "chips", 6),
         ("90 min", "s", 5400),
         ("2 * 50 GBps", "bytes/s", 100e9),
@@ -170,7 +206,23 @@ def test_arithmetic_with_units(text, unit, value):
         ("1 s", "", "comes out in s, not as a plain number"),
         ("1.5 ms + 3", "s", "adds s and plain numbers"),
         ("1 ms + 3 MB", "s", "adds s and bytes"),
-        ("400 Gb/s / 8", "bytes/s", r"counts bits \(Gb\)"),
+        ("400 Gb/s / 8", "bytes/s", r"counts bits \(Gb\); divide by 8 and write GB"),
+        (
+            "4 GB / 400 Gbits/s",
+            "s",
+            r"counts bits \(Gbits\); divide by 8 and write GB",
+        ),
+        ("8 b", "params", "counts bits(?=: give)"),
+        ("5 mn", "s", "has 'mn' in it, which is no unit here"),  # minutes?
+        ("5 mn", "days", "has 'mn' in it, which is no unit here"),
+        ("3 D", "days", "has 'D' in it, which is no unit here"),
+        ("$5/h", "dollars", "comes out in dollars/s, not in dollars"),
+        ("5 h", "dollars/hour", "comes out in s, not in dollars/hour"),
+        ("5%", "dollars/hour", "is a share, not in dollars/hour"),
+        ("$5 Mio", "dollars", "has 'Mio' where an operator was expected"),
+        ("8xH100", "tokens", "has 'H100' in it, which is no unit here"),
+        ("8 v3", "chips", "has 'v' in it, which is no unit here"),  # of two cores
+        ("14 H100 GPUs", "hosts", "has 'H100' in it, which is no unit here"),
         ("5 m", "s", "has 'm' alone in it, which has many meanings"),
         ("8B", "params", "comes out in bytes, not in params"),  # eight billion?
         ("240 chips", "tokens", "has 'chips' in it, which is no unit here"),
@@ -200,6 +252,8 @@ def test_arithmetic_with_units(text, unit, value):
         ("-9**9**9**9", "", "is beyond all floats"),
         ("1e308*10", "", "is beyond all floats"),
         ("1e999", "", "is beyond all floats"),
+        ("1e308 dollars/s", "dollars/hour", "is beyond all floats"),
+        ("1" * 10**5, "dollars", "has more than 300 characters"),
         ("1" * 310, "", "has more than 300 characters"),
         ("nan", "", "is not a number"),
         ("inf + 1", "", "has 'inf' where a number was expected"),
@@ -264,6 +318,28 @@ def test_a_wrong_line_of_arithmetic_is_shown_with_its_slip():
     told = grading.judge_number("01.1", "512*4096*16384")
     assert told["message"].startswith("512*4096*16384 = 34.36 GFLOPs. ")
     assert told["slip"] == "multiply-add"
+
+
+SECONDS = "102337 s / 86_400"
+TYPICAL = "8.66e22 FLOPs / (2048*0.45*918 TFLOPs/s)"
+
+
+@pytest.mark.parametrize("again", [SECONDS, f"{TYPICAL} / 86400", "28.4 h / 24"])
+def test_a_unit_turned_by_hand_too_is_no_wrong_answer(again):
+    said = grading.examine(NUMBERS["07.14"], again)
+    assert (said.verdict, said.slip) == ("invalid", "")
+    assert said.message.startswith(f"{again} = ")
+    assert said.message.endswith(
+        " days. A unit was typed, so the answer is turned into days already."
+    )
+
+
+@pytest.mark.parametrize(
+    ("typed", "verdict"),
+    [(TYPICAL, "correct"), ("102337 / 86400", "correct"), ("0.0493 days", "wrong")],
+)
+def test_what_was_turned_once_or_said_in_days_is_judged(typed, verdict):
+    assert grading.examine(NUMBERS["07.14"], typed).verdict == verdict
 
 
 class Inlined(ast.NodeTransformer):

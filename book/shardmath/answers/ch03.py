@@ -922,7 +922,7 @@ WORTH = Number(
     given=stated(H200, "cores", "flops.bf16", "hbm_bandwidth")
     | stated(B200, "cores", "flops.bf16", "hbm_bandwidth"),
     stub="dollars = ...",
-    unit="dollars",
+    unit="dollars/hour",
     expected=_worth,
     slips=(
         Slip(

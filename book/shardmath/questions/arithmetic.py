@@ -7,6 +7,8 @@
     exponent = ("+" | "-")* (number | "(" sum ")") ["**" exponent]
     unit     = word+ (("/" | "per") word+)*
 
+8 H100, 8xH100, 8 GPUs and 8 H100 GPUs are the same.
+
 Whole numbers stay whole, all else is a float, as in Python.
 """
 
@@ -16,7 +18,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .unit_words import Powers, is_count, meaning, written
+from .unit_words import CHIP, MODEL, Powers, is_count, meaning, same, written
 
 _LONGEST = 300  # characters
 _DEEPEST = 40  # parentheses and powers within each other
@@ -26,11 +28,12 @@ _SIGNS = str.maketrans({**dict.fromkeys("×·∙⋅✕", "*"), **dict.fromkeys("
 _RAISED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 _SUPERSCRIPT = re.compile("[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _FLOPS = re.compile(r"FLOPS\b(?! ?(?:/|per ) ?s)")  # capitals are a rate
+_TIMES_CHIP = re.compile(rf"(?<=[0-9)]) ?[*xX] ?(?={CHIP})")
 _TOKEN = re.compile(
     r" ?(?:(?P<number>(?=\.?[0-9])(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9,])|[0-9_]+)?"
     r"(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)"
     r"|(?P<sign>\*\*|//|[-+*/^()]|[xX](?= ?[0-9.(]))"
-    r"|(?P<word>[AHV]100s?\b|H[28]00s?\b|B[23]00s?\b|[A-Za-zµ]+|%))"
+    rf"|(?P<word>{MODEL}|[A-Za-zµ]+|%))"
 )
 
 
@@ -136,6 +139,7 @@ def tokens(text: str) -> list[tuple[str, str]]:
         raise ValueError(f"has more than {_LONGEST} characters")
     text = _SUPERSCRIPT.sub(lambda n: f"**({n[0].translate(_RAISED)})", text)
     text = _FLOPS.sub("FLOPs/s", text.translate(_SIGNS))
+    text = _TIMES_CHIP.sub(" ", text)
     found, at = [], 0
     while at < len(text):
         token = _TOKEN.match(text, at)
@@ -211,7 +215,10 @@ class _Reader:
         """The amount with the words behind it."""
         value, unit, below = before.value, before.unit, False
         while True:
-            word = meaning(self._next()[1], self.own)
+            said = self._next()[1]
+            word = meaning(said, self.own)
+            while self._is_word() and same(said, self.tokens[self.at][1]):
+                self.at += 1
             times, by = (word.by, word.times) if below else (word.times, word.by)
             value = _finite(operator.mul, value, times)
             value = _finite(operator.truediv, value, by) if by > 1 else value

@@ -11,6 +11,7 @@ from .question import TODO, Finding, Question, unusable
 from .slips import Slip, generic
 
 _CLOSE = 0.02  # wrong, and so near that the way was right
+_OF_A_DAY = (24, 24 * 60, 86_400)  # hours, minutes, seconds
 _ROUNDED, _INEXACT = "rounded too early", "close, not exact"
 NEAR_MISSES = (_ROUNDED, _INEXACT)  # slips in the digits, which no hint helps
 
@@ -23,7 +24,7 @@ class Number(Question):
         expected: computes the right value from the package.
         unit: base unit; "" for a ratio.
         rtol: how far off an answer may be, relative to the right value.
-        slips: the known ways to go wrong. Those of `slips.GENERIC` need not be listed.
+        slips: the known ways to go wrong. Those of `slips.generic` need not be listed.
     """
 
     expected: Callable[[], float]
@@ -68,6 +69,9 @@ class Number(Question):
         given = read.said(self.unit, digits=4 if self.rtol else None)
         if self._near(value, right):
             return Finding("correct", given)
+        if read.turned and any(self._near(n * value, right) for n in _OF_A_DAY):
+            already = f"so the answer is turned into {self.unit} already"
+            return Finding("invalid", f"{given}. A unit was typed, {already}.")
         for slip in (*self.slips, *generic(value, right, self.unit)):
             if self._near(value, slip.wrong(right)):
                 return _slipped(given, slip)

@@ -2,26 +2,39 @@
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 
 from ..units import counted, show, takes_prefix
-from .arithmetic import amount
+from .arithmetic import Amount, amount
 from .unit_words import powers, seconds, written
 
 _QUOTED, _ECHOED = 40, 120  # characters of an answer: where it is refused, or read
 _NUMBER = re.compile(r"[-+−]?[\d_,]*\.?\d*([eE][-+−]?\d+)?")
 _SHARE = re.compile(_NUMBER.pattern + " ?(%|percent)")
 _TIMES = re.compile(r"(?<=[\d.)]) ?(?:[xX×]|times)$")  # behind a ratio
-_DOLLARS = re.compile(r"\$ ?([\d.,_]+(?: ?(?:k|M|[mbt]n|(?:m|b|tr)illion)\b)?)")
+_PRICE = (
+    r"(?P<{0}>[\d.,_]+(?:e[+-]?\d+)?)"
+    r"(?: ?(?P<{0}_in>[kmbt]|[mbt]n|thousand|(?:m|b|tr)illion)(?![a-z]))?"
+)
+_DOLLARS = re.compile(
+    rf"\$ ?{_PRICE.format('after')}|(?<![\d.,_]){_PRICE.format('before')} ?\$",
+    re.IGNORECASE,
+)
+_LETTERS = {"k": "thousand", "m": "million", "b": "billion", "t": "trillion"}
+_AN_HOUR = re.compile(r" (?:an?|per) (?=[A-Za-z])")
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number in a base unit, and the text that it was read from, if it was one."""
+    """A number in a base unit, and the text that it was read from, if it was one.
+
+    Where days are wanted, `turned` says that the text has units and no days in it.
+    """
 
     value: float
     text: str = ""
+    turned: bool = False
 
     def said(self, unit: str, digits: int | None = 4) -> str:
         """The number with its prefix, behind the text where that says it otherwise.
@@ -49,8 +62,8 @@ def quantity(answer: object, unit: str) -> Quantity:
     Args:
         answer: a real number, an array or scalar of no dimension (NumPy, JAX), or a
             string: "4.59e14", "459 TFLOPs/s", "1,024", "3 × 10^8", "16 GiB", "40%",
-            "70 microseconds", "8 billion", "28 h" of a day, "1.6x", "$16", a GPU for
-            a chip, whatever `units.show` prints, and arithmetic: "2*512*4096",
+            "70 microseconds", "8 billion", "28 h" of a day, "1.6x", "$16", "$4/h", a
+            GPU for a chip, whatever `units.show` prints, and arithmetic: "2*512*4096",
             "4 GB / 819 GB/s", "1.5 ms + 20 µs", "1e12 / 459T". A number without a
             unit is in base units.
         unit: base unit of the result, as in `units.show`; "" for a plain number.
@@ -70,7 +83,7 @@ such as 0.001 or '1 ms'
     if isinstance(answer, str):
         text = " ".join(answer.split())
         try:
-            return Quantity(_typed(text, unit), text)
+            return _typed(text, unit)
         except ValueError as error:
             quoted = repr(_short(text, _QUOTED))
             raise ValueError(f"{quoted} {error}: {_valid(unit)}") from None
@@ -98,20 +111,43 @@ def _valid(unit: str) -> str:
     return f"give a number in {unit}, such as {number:g} or {show(number, unit)!r}"
 
 
-def _typed(text: str, unit: str) -> float:
+def _typed(typed: str, unit: str) -> Quantity:
+    text = typed
     if not re.search(r"\d", text):
         raise ValueError("is not a number")
-    per = seconds(unit)  # where days are wanted, hours and seconds will do
-    wanted = {"s": 1} if per else powers(unit)
+    above, _, below = unit.partition("/")
+    days, hour = seconds(above), seconds(below)  # where s and $/s will do
+    wanted = powers(unit)
     if unit in ("", "times"):
         text = _TIMES.sub("", text)
-    if unit == "dollars":
-        text = _DOLLARS.sub(r"\1 dollars", text)
+    if above == "dollars":
+        text = " ".join(_DOLLARS.sub(_dollars, text).split())
+    if hour:
+        text = _AN_HOUR.sub(" / ", text)
     found = amount(text, wanted)
+    if hour and found.unit == {"s": -1}:  # "5/h"
+        found = replace(found, unit=wanted)
+    elif hour and found.unit == powers(above):  # "$5"
+        found = replace(found, unit=wanted, value=found.value / hour)
     not_wanted = f"not in {unit}" if unit else "not as a plain number"
     if found.united and not found.fits(wanted):
         there = f"in {written(found.unit)}" if found.unit else "as a plain number"
         raise ValueError(f"comes out {there}, {not_wanted}")
     if unit and _SHARE.fullmatch(text):
         raise ValueError(f"is a share, {not_wanted}")
-    return found.value / per if per and found.united else float(found.value)
+    if not found.united:
+        return Quantity(float(found.value), typed)
+    named = any(seconds(word) == days for word in re.findall("[A-Za-z]+", text))
+    value = (found * Amount(hour or 1) / Amount(days or 1)).value
+    return Quantity(float(value), typed, bool(days) and not named)
+
+
+def _dollars(found: re.Match) -> str:
+    """A price with the dollars behind it, in the words of arithmetic.
+
+    >>> _DOLLARS.sub(_dollars, "$1.5m"), _DOLLARS.sub(_dollars, "16K$")
+    (' 1.5 million dollars ', ' 16 thousand dollars ')
+    """
+    number = found["after"] or found["before"]
+    scale = (found["after_in"] or found["before_in"] or "").lower()
+    return f" {number} {_LETTERS.get(scale, scale)} dollars "

@@ -11,6 +11,7 @@ _BELOW_ONE = dict(zip("mµnpf", range(3, 18, 3), strict=True))
 _OTHER_LETTERS = {"K": "k", "u": "µ"}
 _NUMBERS = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _NUMBERS |= {"mn": 6, "bn": 9, "tn": 12}
+_MAY_BE_MINUTES = "mn"
 _SPELLED = {
     "kilo": "k", "mega": "M", "giga": "G", "tera": "T", "peta": "P", "exa": "E",
     "zetta": "Z", "yotta": "Y", "kibi": "Ki", "mebi": "Mi", "gibi": "Gi",
@@ -20,24 +21,24 @@ _SPELLED = {
 _UNITS = {
     "FLOP": re.compile("flops?", re.IGNORECASE),
     "OP": re.compile("OPs?"),
-    "byte": re.compile("B|[Bb]ytes?"),
-    "s": re.compile("s|secs?|[Ss]econds?"),
+    "byte": re.compile("B|(?i:bytes?)"),
+    "s": re.compile("s|(?i:secs?|seconds?)"),
     "Hz": re.compile("Hz|hertz", re.IGNORECASE),
     "W": re.compile("W|watts?"),
     "token": re.compile("tok(en)?s?", re.IGNORECASE),
 }
-_BITS = re.compile("b|bits?")
+_BITS = re.compile("b|(?i:bits?)")
 _CLOCK = {  # in seconds
     "min": 60, "minute": 60, "h": 3600, "hr": 3600, "hour": 3600, "d": 86_400,
     "day": 86_400, "week": 604_800,
 }  # fmt: skip
 _PER_SECOND = re.compile("(.*[Bb])ps")  # GBps
 _MEASURES = {"FLOP", "OP", "byte", "s", "W", "dollar"}  # the rest are counts
+_MODELS = "[ahv]100|h[28]00|b[23]00|v4|v5[ep]|v6e|tpu7x"  # with digits in the name
 # Words for one thing. A device, a die or a node may be another number of chips.
-_ALIKE = [
-    re.compile("chip|gpu|tpu|accelerator|[ahv]100|h200|h800|b[23]00", re.IGNORECASE),
-    re.compile("dollar|usd", re.IGNORECASE),
-]
+_CHIPS = f"chip|gpu|tpu|accelerator|trillium|ironwood|{_MODELS}"
+_ALIKE = [re.compile(f"(?i:{words})") for words in (_CHIPS, "dollar|usd")]
+MODEL, CHIP = (rf"(?i:(?:{words})s?\b)" for words in (_MODELS, _CHIPS))
 
 Powers = Mapping[str, int]  # unit → its power: bytes/s is {"byte": 1, "s": -1}
 
@@ -54,14 +55,15 @@ class Word:
 def powers(unit: str) -> Powers:
     """The unit of a question as powers of its parts.
 
-    >>> powers("FLOPs/byte"), powers("GPUs"), powers("Hz"), powers("")
-    ({'FLOP': 1, 'byte': -1}, {'GPU': 1}, {'s': -1}, {})
+    >>> powers("FLOPs/byte"), powers("GPUs"), powers("Hz"), powers("days")
+    ({'FLOP': 1, 'byte': -1}, {'GPU': 1}, {'s': -1}, {'s': 1})
     """
     above, _, below = unit.partition("/")
     found = {}
     for name, power in ((above, 1), (below, -1)):
         if name:
-            own = _named(name, {}) or {_singular(name): 1}
+            own = {"s": 1} if seconds(name) else _named(name, {})
+            own = own or {_singular(name): 1}
             found |= {part: power * own[part] for part in own}
     return found
 
@@ -84,10 +86,22 @@ def written(unit: Powers) -> str:
 def seconds(unit: str) -> int | None:
     """Seconds in the unit of a question that asks for hours or days; None otherwise.
 
-    >>> seconds("days"), seconds("s"), seconds("tokens")
-    (86400, None, None)
+    >>> seconds("days"), seconds("Hours"), seconds("s"), seconds("tokens")
+    (86400, 3600, None, None)
     """
-    return _CLOCK.get(_singular(unit))
+    one = _singular(unit)
+    return _CLOCK.get(one if len(one) == 1 else one.lower())
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two words name one thing: 8 H100 GPUs are 8.
+
+    >>> same("H100", "GPUs"), same("GPUs", "nodes")
+    (True, False)
+    """
+    return any(
+        all(kind.fullmatch(_singular(word)) for word in (one, other)) for kind in _ALIKE
+    )
 
 
 def is_count(name: str) -> bool:
@@ -106,7 +120,8 @@ def meaning(word: str, own: Powers) -> Word:
     """
     if word in ("%", "percent"):
         return Word(by=100)
-    if word.lower() in _NUMBERS:
+    minutes = word.lower() == _MAY_BE_MINUTES and own == {"s": 1}
+    if word.lower() in _NUMBERS and not minutes:
         return Word(10 ** _NUMBERS[word.lower()])
     if (unit := _named(word, own)) is not None:  # before prefixes: "pairs", "MXUs"
         return Word(unit=unit)
@@ -118,7 +133,7 @@ def meaning(word: str, own: Powers) -> Word:
     for prefix, rest in _split(word):
         unit = _named(rest, own)
         if _BITS.fullmatch(rest):
-            raise ValueError(f"counts bits ({word})")
+            raise ValueError(f"counts bits ({word}){_in_bytes(prefix, own)}")
         if prefix in _BELOW_ONE and not rest:
             raise ValueError(f"has {word!r} alone in it, which has many meanings")
         if unit is None and rest:
@@ -130,8 +145,13 @@ def meaning(word: str, own: Powers) -> Word:
         if unit == {"s": 1}:
             return Word(by=10 ** _BELOW_ONE[prefix], unit=unit)
     if _BITS.fullmatch(word):
-        raise ValueError("counts bits")
+        raise ValueError(f"counts bits{_in_bytes('', own)}")
     raise ValueError(f"has {word!r} in it, which is no unit here{_nearly(word, own)}")
+
+
+def _in_bytes(prefix: str, own: Powers) -> str:
+    """What to do about bits, where bytes or what they take can be the answer."""
+    return f"; divide by 8 and write {prefix}B" if {"byte", "s"} & {*own} else ""
 
 
 def _nearly(word: str, own: Powers) -> str:
@@ -163,13 +183,13 @@ def _named(word: str, own: Powers) -> Powers | None:
     for name in own:
         if one.lower() == name.lower():
             return {name: 1}
-        if any(kind.fullmatch(one) and kind.fullmatch(name) for kind in _ALIKE):
+        if same(one, name):
             return {name: 1}
     return None
 
 
 def _singular(name: str) -> str:
-    return re.sub(r"(ch)es$|(\w\w)s$", r"\1\2", name)
+    return re.sub(r"(?i:(ch)es$|(\w\w)s$)", r"\1\2", name)
 
 
 def _plural(name: str) -> str:
