@@ -12,7 +12,7 @@ import pytest
 BUDGET = 12  # worker-seconds a chapter, so that 24 of them take five minutes on two
 PAGES = "tests/site/test_pages.py"  # its tests of one page stay together
 
-_CHAPTER = re.compile(r"(?:^|[/\[-])(\d\d)_[a-z]\w*(?=[.\]-])")
+_CHAPTER = re.compile(r"(?:^|[/\[-])(0[1-9]|[1-9]\d)_[a-z]\w*(?=[.\]-])")
 _SECONDS = pytest.StashKey[Counter]()
 
 

@@ -5,7 +5,7 @@ import re
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
-UNIT = r"(?:(?:[kKMGTPEmµnp]i?)?(?:FLOPs?|B|Hz|W|s|m)(?:/[A-Za-z]+)?|bytes?)(?!\w)"
+UNIT = r"(?:(?:[kKMGTPEmµnp]i?)?(?:FLOPs?|B|Hz|W|s|m)(?:/[A-Za-z]+)?|bytes?|%)(?!\w)"
 BREAK = re.compile(rf"(?<=\d) (?={UNIT})")
 BETWEEN_TAGS = re.compile(r"(?<=>)[^<>]+")
 VERBATIM = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.raw)
@@ -16,6 +16,8 @@ def kept(text):
 
     >>> kept("64 GB in 2 steps")
     '64\\xa0GB in 2 steps'
+    >>> kept("29 % of the rate")
+    '29\\xa0% of the rate'
     """
     return BREAK.sub("\u00a0", text)
 
