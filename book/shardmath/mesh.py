@@ -14,8 +14,8 @@ from functools import cached_property
 from itertools import groupby
 from types import MappingProxyType
 
-from .networks.wiring import Network, Ring, Switch, flag
-from .units import quoted, show, whole
+from .networks.wiring import Network, Ring, Switch
+from .units import flags, quoted, show, whole
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class Mesh:
                 on it, whose traffic would share links in a way not priced here, or a
                 `one_way` that is no bool.
         """
-        names, one_way = self._names(axes), flag("one_way", one_way)
+        names, (one_way,) = self._names(axes), flags(one_way=one_way)
         parts = sorted(part for name in names for part in self._parts[name])
         merged: list[tuple[int, int, int]] = []  # dimension, −stride, size
         for dim, turned, size in parts:

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..mesh import Mesh
-from ..networks.wiring import flag, not_negative
-from ..units import show
+from ..networks.wiring import not_negative
+from ..units import flags, show
 from .closed_forms import Times, routed, times
 from .collective import AxisNames, Collective
 
@@ -95,7 +95,7 @@ def price(collective: Collective, mesh: Mesh, one_way: bool = False) -> Priced:
             f"group = {collective.group}: must be the {size} devices that the mesh "
             f"has over {' '.join(collective.axes)}"
         )
-    one_way = flag("one_way", one_way)
+    (one_way,) = flags(one_way=one_way)
     wires = tuple(piece.wires for piece in mesh.span(collective.axes, one_way))
     record = collective.op, collective.nbytes, wires, one_way, collective.pairs
     return _priced(collective, times(*record))
@@ -237,7 +237,7 @@ def ragged_all_to_all(
     if not total:
         raise ValueError(f"sent = {sent!r}: must hold bytes from one place to another")
     even = Collective("all_to_all", axes, total * n / (n - 1), n)
-    one_way = flag("one_way", one_way)
+    (one_way,) = flags(one_way=one_way)
     wires = tuple(piece.wires for piece in mesh.span(axes, one_way))
     return _priced(even, routed(wires, traffic, one_way))
 

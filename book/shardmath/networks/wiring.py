@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ..chips import Chip
-from ..units import number, positive, quoted, show, whole
+from ..units import flags, number, positive, quoted, show, whole
 
 
 @dataclass(frozen=True)
@@ -351,17 +351,9 @@ def _check(wires: Ring | Switch) -> None:
     found = {"size": size, "bandwidth": rate, "latency": latency}
     for name in ("wrap", "reduces", "uplinks"):
         if hasattr(wires, name):
-            found[name] = flag(name, getattr(wires, name))
+            (found[name],) = flags(**{name: getattr(wires, name)})
     for name, value in found.items():
         object.__setattr__(wires, name, value)
-
-
-def flag(name: str, value: object) -> bool:
-    """`value` as Python's bool, also one of NumPy's; raises a ValueError otherwise."""
-    found = value.item() if getattr(value, "shape", None) == () else value
-    if not isinstance(found, bool):
-        raise ValueError(f"{name} = {quoted(value)}: must be True or False")
-    return found
 
 
 def not_negative(name: str, value: object) -> int | float:

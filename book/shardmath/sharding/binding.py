@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from math import prod
 
-from ..networks.wiring import flag
-from ..units import PRECISION_BYTES, quoted, whole
+from ..units import PRECISION_BYTES, flags, quoted, whole
 from .layout import Names, ShardedArray
 from .machine import Machine, axes_of
 from .notation import Line, Term, Word, once
@@ -88,7 +87,7 @@ def usable_axes(
     """
     mesh, named = dict(arrays[0].mesh), named_axes(arrays)
     with contextlib.suppress(ValueError):
-        busy = flag("busy", busy)
+        (busy,) = flags(busy=busy)
     if isinstance(busy, bool):
         busy = [axis for axis in mesh if axis not in named] if busy else ()
     if not isinstance(busy, Iterable) or getattr(busy, "shape", None) == ():

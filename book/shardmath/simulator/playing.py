@@ -7,8 +7,8 @@ from ..collectives import AxisNames, Collective, Priced, price
 from ..collectives.crossings import link_bandwidth, way_up
 from ..collectives.price import a_mesh
 from ..mesh import Mesh
-from ..networks.wiring import Switch, flag
-from ..units import whole
+from ..networks.wiring import Switch
+from ..units import flags, whole
 from . import payload, schedules
 from .groups import Chunk, Group
 from .schedules import Delivery
@@ -53,7 +53,7 @@ def simulate(
         (at_most,) = whole(at_most=at_most)
     if at_most is not None and op != "all_to_all":
         raise ValueError(f"at_most = {at_most}: is for all_to_all, not for {op}")
-    one_way = flag("one_way", one_way)
+    (one_way,) = flags(one_way=one_way)
     wires = tuple(piece.wires for piece in mesh.span(collective.axes, one_way))
     group = Group(wires, one_way)
     rows = payload.rows(op, n, data)
