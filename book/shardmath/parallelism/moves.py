@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import prod
+from types import MappingProxyType
 
 from ..collectives import Collective
 from ..collectives.crossings import Pairs
@@ -106,17 +107,31 @@ class Move:
         change: from where to where, in the notation.
         when: "forward", "recompute", "backward" or "update".
         times: how often in a step.
+        dealt: whether it takes tokens to their experts or back, which can be done with
+            fewer copies than there are experts; see `experts.copies`.
     """
 
     array: str
     change: Change
     when: str
     times: int = 1
+    dealt: bool = False
 
     @property
     def scales(self) -> bool:
         """Whether its bytes grow with the batch."""
         return bool({"B", "slots"} & {*self.change.before.dims})
+
+    @property
+    def kind(self) -> str:
+        """What tells its price from that of others with the same operation and axes."""
+        if isinstance(self.change, Swap):
+            return "mirror" if self.change.every else "swap"
+        if isinstance(self.change, Hop):
+            return ("ring" if self.change.closed else "line") + (
+                " back" if self.change.back else ""
+            )
+        return "dealt" if self.dealt else ""
 
     @property
     def collective(self) -> Collective:
@@ -133,32 +148,30 @@ class Move:
 
 @dataclass(frozen=True)
 class Work:
-    """What some lines move and multiply on one chip.
+    """What some lines move and multiply on one chip, for one microbatch.
 
     Args:
-        moves: what moves, in a step.
-        plans: what is multiplied in one layer, by "forward", "recompute", "backward".
-        times: how many layers there are.
+        moves: what moves.
+        plans: what is multiplied, by "forward", "recompute" and "backward".
     """
 
     moves: tuple[Move, ...]
     plans: Mapping[str, tuple[Plan, ...]]
-    times: int = 1
-
-    @property
-    def flops(self) -> dict[str, float]:
-        """FLOPs of all layers, by pass."""
-        return {
-            when: self.times * sum(plan.flops for plan in plans)
-            for when, plans in self.plans.items()
-        }
 
 
 class Lines:
     """The lines of a model under one strategy, each planned by `case_plan`."""
 
-    def __init__(self, strategy: Strategy, mesh: Sizes, sizes: Sizes, dtype: str):
+    def __init__(
+        self,
+        strategy: Strategy,
+        mesh: Sizes,
+        sizes: Sizes,
+        dtype: str,
+        formats: Mapping[str, str] = MappingProxyType({}),
+    ):
         self.strategy, self.mesh, self.sizes, self.dtype = strategy, mesh, sizes, dtype
+        self.formats = formats  # by role, where it is not `dtype`; see `job.ROLES`
         self._plans: dict[tuple[ShardedArray, ...], Plan] = {}
         self._changes: dict[tuple[ShardedArray, ...], Changes] = {}
         self._arrays: dict[tuple, ShardedArray] = {}
@@ -175,7 +188,7 @@ class Lines:
         return at.stream if array.dims[-1] == "D" or scores else at.inner
 
     def weight(self, one: Array) -> ShardedArray:
-        return self.array(one, self.strategy.weights)
+        return self.array(one, self.strategy.weights, role="weights")
 
     def gradient(self, one: Array) -> ShardedArray:
         """The gradient of a weight; partial sums until the update, where the state is
@@ -185,7 +198,7 @@ class Lines:
         late = [
             axis for axis in tokens if axis in _axes(at.state) - _axes(at.gradients)
         ]
-        return self.array(one, at.gradients, late)
+        return self.array(one, at.gradients, late, role="gradients")
 
     def forward(self, line: Matmul) -> Plan:
         """x · w -> y"""
@@ -284,7 +297,10 @@ class Lines:
         """One AllToAll: slots of all experts on a chip, all slots of few experts."""
         at, experts = self.strategy.stream, self.strategy.stream["E"]
         others = tuple(axis for axis in _slots(at, ()) if axis not in experts)
-        here, there = self.array(one, {"slots": others + experts}), self.array(one, at)
+        here, there = (
+            self.array(one, layout, role="combine" if home else "dispatch")
+            for layout in ({"slots": others + experts}, at)
+        )
         return self.change(*((there, here) if home else (here, there)))
 
     def change(self, before: ShardedArray, after: ShardedArray) -> Changes:
@@ -303,19 +319,20 @@ class Lines:
             swaps: of two stages of a pipeline that both have it, and each a part of its
                 gradient.
         """
-        summed = self.change(self.gradient(d_of(weight)), self.state(d_of(weight)))
-        back = self.change(self.state(weight), self.weight(weight))
+        gradient = self.state(d_of(weight), "gradients")
+        summed = self.change(self.gradient(d_of(weight)), gradient)
+        back = self.change(self.state(weight, "weights"), self.weight(weight))
         return [*summed, *swaps, *back]
 
     def swap(self, weight: Array, every: bool = False) -> Swap:
         """What two stages send one another of a gradient: once it is added up, what the
         state of a chip needs of it, which is the least."""
-        found = self.state(d_of(weight))
+        found = self.state(d_of(weight), "gradients")
         return Swap(found, found, axes=self.strategy.layers, every=every)
 
-    def state(self, one: Array) -> ShardedArray:
+    def state(self, one: Array, role: str) -> ShardedArray:
         """A weight or its gradient, where the optimizer's state is."""
-        return self.array(one, self.strategy.state)
+        return self.array(one, self.strategy.state, role=role)
 
     def rest(self, one: Array) -> ShardedArray:
         """An activation between its uses."""
@@ -326,28 +343,37 @@ class Lines:
         return prod(self.array(Array("", one.dims), layout).local_sizes)
 
     def array(
-        self, one: Array, layout: Layout, sums: Iterable[str] = ()
+        self,
+        one: Array,
+        layout: Layout,
+        sums: Iterable[str] = (),
+        role: str = "activations",
     ) -> ShardedArray:
-        """An array where it lies by `layout`, as partial sums over some axes.
+        """An array that is sharded by `layout`, as partial sums over some axes.
+
+        Args:
+            one, layout, sums: which array, mesh axes by dimension, axes of the sums.
+            role: what it is, a key of `job.ROLES`, which decides its format.
 
         Raises:
             ValueError: sizes that do not divide, or an axis that is in use.
         """
         tokens = self.strategy.inner.get("S", ())
-        key = one, placed(one, layout, tokens), frozenset(sums)
+        dtype = self.formats.get(role, self.dtype)
+        key = one, placed(one, layout, tokens), frozenset(sums), dtype
         if key not in self._arrays:
             found = ShardedArray(
                 dims=one.dims,
                 sizes=tuple(self.sizes[dim] for dim in one.dims),
                 placed=key[1],
                 mesh=tuple(self.mesh.items()),
-                precision=self.dtype,
+                precision=dtype,
                 unreduced=tuple(axis for axis in self.mesh if axis in key[2]),
                 name=one.name,
             )
             if not found.possible:
                 known = dict(zip(one.dims, found.sizes, strict=True))
-                array(found.notation, self.mesh, self.dtype, **known)  # says why
+                array(found.notation, self.mesh, dtype, **known)  # says why
             self._arrays[key] = found
         return self._arrays[key]
 
@@ -357,18 +383,13 @@ class Lines:
         return self._plans[lie]
 
 
-def layers(
-    lines: Lines,
-    matmuls: Iterable[Matmul],
-    remat: str,
-    times: int,
-    norms_behind: bool = False,
+def layer_work(
+    lines: Lines, matmuls: Iterable[Matmul], remat: str, norms_behind: bool = False
 ) -> Work:
-    """Forward, recompute and backward of `times` layers of the same matmuls.
+    """Forward, recompute and backward of one layer.
 
     Args:
-        lines, matmuls, remat: under which strategy, of one layer, what is kept.
-        times: how many layers there are.
+        lines, matmuls, remat: under which strategy, of which layer, what is kept.
         norms_behind: whether a norm reads what attention and MLP give.
     """
     matmuls = tuple(matmuls)
@@ -396,18 +417,21 @@ def layers(
             if change.before.name not in weights
         }
         second = {key: found for key, found in second.items() if key not in kept}
-    moves = [*first.values(), *second.values()]
-    for there, home in (lines.attention(matmuls), lines.experts(matmuls)):
-        moves += [("forward", change) for change in there]
-        moves += [("recompute", change) for change in there if remat != "none"]
-        moves += [("backward", change) for change in home]
+    moves = [(when, change, False) for when, change in first.values()]
+    moves += [(when, change, False) for when, change in second.values()]
+    for dealt, (there, home) in (
+        (False, lines.attention(matmuls)),
+        (True, lines.experts(matmuls)),
+    ):
+        moves += [("forward", change, dealt) for change in there]
+        moves += [("recompute", change, dealt) for change in there if remat != "none"]
+        moves += [("backward", change, dealt) for change in home]
     return Work(
         tuple(
-            Move(change.before.name, change, when, times * often)
-            for (when, change), often in Counter(moves).items()
+            Move(change.before.name, change, when, often, dealt)
+            for (when, change, dealt), often in Counter(moves).items()
         ),
         {"forward": tuple(ahead), "recompute": tuple(again), "backward": tuple(back)},
-        times,
     )
 
 
@@ -424,16 +448,12 @@ def ends(lines: Lines, matmuls: Iterable[Matmul]) -> Iterator[Work]:
         yield Work(mine, {"forward": ahead, "backward": back})
 
 
-def sends(lines: Lines, ways: Mapping[tuple[str, bool, bool], int]) -> list[Move]:
-    """The stream from stage to stage, forward, and its gradient backward."""
-    stream, over = lines.strategy.stream, lines.strategy.layers
-    found = []
-    for (when, closed, back), times in ways.items():
-        name = "x" if when == "forward" else "dx"
-        here = lines.array(Array(name, ("B", "S", "D")), stream)
-        hop = Hop(here, here, axes=over, closed=closed, back=back)
-        found.append(Move(name, hop, when, times))
-    return found
+def hop(lines: Lines, when: str, closed: bool, back: bool) -> Move:
+    """The stream that goes on to the next stage, or its gradient that goes back."""
+    name = "x" if when == "forward" else "dx"
+    here = lines.array(Array(name, ("B", "S", "D")), lines.strategy.stream)
+    over = lines.strategy.layers
+    return Move(name, Hop(here, here, axes=over, closed=closed, back=back), when)
 
 
 def d_of(one: Array) -> Array:

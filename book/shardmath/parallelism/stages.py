@@ -1,17 +1,41 @@
-"""Layers cut into the stages of a pipeline."""
+"""Layers cut into the stages of a pipeline, and how long the stages take together."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from math import isclose
+from typing import NamedTuple
 
 from ..pipeline_schedules import NAMES, Schedule, Times, schedule
+from ..pipeline_schedules.named import chunks_of
 from ..transformer import Matmul, Model
 from ..units import quoted
 
 Stack = tuple[tuple[int, tuple[Matmul, ...]], ...]  # how many layers of each kind
 Way = tuple[str, bool, bool]  # "forward" or "backward", closed, back
+# Microbatches for each stage after which a schedule repeats itself: one more microbatch
+# then takes the time of the longest stage, and no more are in flight.
+PERIODIC_FROM = {"gpipe": 2, "1f1b": 2, "interleaved": 2, "zb-h1": 2, "zb-v": 3,
+                 "dualpipe": 3}  # fmt: skip
+GROWS = ("gpipe",)  # schedules whose memory grows with the microbatches
+
+
+class StageContents(NamedTuple):
+    """What one stage of a pipeline has.
+
+    Args:
+        stack: how many layers of each kind, of all paths through the stages.
+        ends: whether it has the embedding, and the head.
+        sends: how often it sends one microbatch of each path, by way.
+        mirrored: whether another stage holds the same layers (DualPipe).
+    """
+
+    stack: Stack
+    ends: tuple[bool, bool]
+    sends: tuple[tuple[Way, int], ...]
+    mirrored: bool
 
 
 @dataclass(frozen=True)
@@ -85,6 +109,11 @@ class Stages:
                 found["backward", closed, not back] += there == stage != here
         return {way: times for way, times in found.items() if times}
 
+    def contents(self, stage: int) -> StageContents:
+        """What a stage has."""
+        sends = tuple(self.hops(stage).items())
+        return StageContents(self.stack(stage), self.ends(stage), sends, self.paths > 1)
+
     @property
     def sends(self) -> tuple[int, ...]:
         """How often each stage sends in a step, forward and backward."""
@@ -127,3 +156,117 @@ def cut(
             "layers, and each needs one"
         )
     return Stages(model, found)
+
+
+class Pipelines:
+    """The stages of one model under one schedule, for any number of microbatches.
+
+    Which layers a stage has does not depend on the microbatches, and after some
+    microbatches a schedule repeats itself. So schedules are played with few of them.
+
+    Args:
+        model: whose layers are cut.
+        name, chunks: of the schedule; see `pipeline_schedules.schedule`.
+    """
+
+    def __init__(self, model: Model, name: str, chunks: int | None):
+        self.model, self.name, self.chunks = model, name, chunks
+        self._cut: dict[tuple[int, int], Stages] = {}
+        self._contents: dict[int, tuple[StageContents, ...]] = {}
+        self._possible: dict[tuple[int, int], bool] = {}
+        self._in_flight: dict[tuple[int, int], tuple[float, ...]] = {}
+        self._played: dict[tuple, float] = {}
+
+    def stages(self, count: int, microbatches: int) -> Stages:
+        """The layers cut into stages.
+
+        Raises:
+            ValueError: more places than layers; a schedule that is not there for these.
+        """
+        key = count, microbatches if count > 1 else 1
+        if key not in self._cut:
+            self._cut[key] = cut(self.model, *key, self.name, self.chunks)
+        return self._cut[key]
+
+    def few(self, count: int) -> Stages:
+        """Stages of a short schedule, for what does not depend on its length."""
+        return self.stages(count, 2 * count)
+
+    def contents(self, count: int) -> tuple[StageContents, ...]:
+        """What each of `count` stages has."""
+        if count not in self._contents:
+            stages = self.few(count)
+            self._contents[count] = tuple(map(stages.contents, range(count)))
+        return self._contents[count]
+
+    def paths(self, count: int) -> int:
+        """Ways through the stages; a microbatch takes one of them."""
+        return self.few(count).paths
+
+    def possible(self, count: int, microbatches: int) -> bool:
+        """Whether there is a schedule of so many microbatches."""
+        key = count, microbatches
+        if key not in self._possible:
+            try:
+                chunks_of(self.name, *key, self.chunks)
+                self._possible[key] = True
+            except ValueError:
+                self._possible[key] = count == 1
+        return self._possible[key]
+
+    def in_flight(self, count: int, microbatches: int) -> tuple[float, ...]:
+        """Microbatches whose activations each stage holds at most."""
+        enough = PERIODIC_FROM[self.name] * count
+        if count == 1:
+            microbatches = 1
+        elif self.name not in GROWS:
+            microbatches = min(enough, microbatches)
+        key = count, microbatches
+        if key not in self._in_flight:
+            self._in_flight[key] = self.stages(*key).schedule.in_flight
+        return self._in_flight[key]
+
+    def seconds(
+        self,
+        count: int,
+        microbatches: int,
+        passes: Sequence[tuple[float, float, float]],
+    ) -> float:
+        """How long a pipeline takes, in the unit of `passes`.
+
+        Args:
+            count, microbatches: stages p and microbatches M.
+            passes: F, I and W of each stage, of one microbatch of each path.
+
+        Assumes:
+            Once p more microbatches take p times as long as the longest stage needs for
+            one, so do all that follow.
+        """
+        paths = self.paths(count)
+        if count == 1:
+            return microbatches * sum(passes[0]) / paths
+        whole = sum(map(sum, passes))
+        ratios = tuple(round(t / whole, 12) for times in passes for t in times)
+        key = count, microbatches, ratios
+        if key not in self._played:
+            relative = [tuple(t / whole for t in times) for times in passes]
+            self._played[key] = self._extended(count, microbatches, relative)
+        return self._played[key] * whole / paths
+
+    def _extended(self, count: int, microbatches: int, passes) -> float:
+        longest = max(map(sum, passes))
+        played = PERIODIC_FROM[self.name] * count
+        before = None
+        while played < microbatches:
+            now = self._play(count, played, passes)
+            if before is not None:
+                more = (played - before[0]) * longest
+                if isclose(now - before[1], more, rel_tol=1e-9):
+                    return now + (microbatches - played) * longest
+            before = played, now
+            played += count
+        return self._play(count, microbatches, passes)
+
+    def _play(self, count: int, microbatches: int, passes) -> float:
+        """The time of a schedule of so many microbatches."""
+        return self.stages(count, microbatches).played(passes.__getitem__).seconds

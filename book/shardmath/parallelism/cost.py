@@ -1,0 +1,203 @@
+"""What a step takes and holds: the one evaluation of what was derived.
+
+The step that is printed, the planner's search, published runs and live figures all go
+through `StepCost`. Math, HBM and network are lower bounds of their own: each is what
+that resource needs if it never waits, and a step takes at least the longest of them.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from math import inf
+
+from .amounts import Names, evaluate
+from .derivation import BATCH_INDEPENDENT, Share
+from .memory import PARTS
+from .rates import Rate
+from .stages import Pipelines
+
+
+class StepCost:
+    """A step on one mesh, stage by stage.
+
+    Args:
+        shares: what each stage has.
+        pipelines: who computes what when.
+        microbatches: M, of a step.
+        ways: into how many parts mesh axes split something.
+        batch: the share of the derived batch that goes through in one pass, by "", "B"
+            and "slots".
+
+    All FLOPs, bytes and seconds are those of one chip.
+    """
+
+    def __init__(
+        self,
+        shares: Sequence[Share],
+        pipelines: Pipelines,
+        microbatches: int,
+        ways: Callable[[Names], int],
+        batch: Mapping[str, float],
+    ):
+        self.shares, self.pipelines, self.microbatches = shares, pipelines, microbatches
+        self.ways, self.batch = ways, batch
+        self._passes: dict[int, tuple[float, float, float]] = {}
+
+    @property
+    def count(self) -> int:
+        """Stages, p."""
+        return len(self.shares)
+
+    @cached_property
+    def rounds(self) -> float:
+        """Microbatches of each path through the stages."""
+        return self.microbatches / self.pipelines.paths(self.count)
+
+    def flops(self, stage: int) -> dict[str, float]:
+        """FLOPs of a stage in a step, by pass."""
+        return {
+            when: self.rounds * evaluate(amounts, self.ways, self.batch)
+            for when, amounts in self.shares[stage].flops.items()
+        }
+
+    def one_pass(self, stage: int) -> tuple[float, float, float]:
+        """FLOPs of F, I and W for one microbatch of each path; what is computed again
+        is a part of I. Stages that have the same are evaluated once."""
+        share = self.shares[stage]
+        if id(share) not in self._passes:
+            self._passes[id(share)] = tuple(
+                evaluate(amounts, self.ways, self.batch)
+                for amounts in (
+                    share.flops["forward"],
+                    share.input_flops,
+                    share.weight_flops,
+                )
+            )
+        return self._passes[id(share)]
+
+    @cached_property
+    def passes(self) -> list[tuple[float, float, float]]:
+        """F, I and W of every stage."""
+        return list(map(self.one_pass, range(self.count)))
+
+    @cached_property
+    def busiest(self) -> int:
+        """The stage with most FLOPs; of several, the one that sends most often."""
+        sends = [
+            sum(times for _, times in stage.sends)
+            for stage in self.pipelines.contents(self.count)
+        ]
+        return max(range(self.count), key=lambda n: (sum(self.passes[n]), sends[n]))
+
+    @cached_property
+    def busy_flops(self) -> float:
+        """FLOPs of the busiest stage in a step."""
+        return sum(self.passes[self.busiest]) * self.rounds
+
+    @cached_property
+    def math_flops(self) -> float:
+        """The same with what a pipeline waits: seconds of the step, times the peak."""
+        return self.pipelines.seconds(self.count, self.microbatches, self.passes)
+
+    @property
+    def working(self) -> float:
+        """The share of the step in which the busiest stage computes."""
+        return self.busy_flops / self.math_flops
+
+    @property
+    def bubble(self) -> float:
+        """Idle over busy time of all stages, at the peak of math; 0 for one stage."""
+        busy = sum(map(sum, self.passes)) * self.rounds
+        return self.count * self.math_flops / busy - 1
+
+    def memory(self, stage: int) -> dict[str, float]:
+        """Bytes that a chip of a stage holds at the peak of the step, by part."""
+        share = self.shares[stage]
+        held = {
+            part: evaluate(amounts, self.ways, self.batch)
+            for part, amounts in share.added_up.items()
+        }
+        held["saved"] *= self._in_flight(stage) / self.pipelines.paths(self.count)
+        held["saved"] += evaluate(share.once, self.ways, self.batch)
+        for part, some in share.largest.items():
+            held[part] = max(evaluate(one, self.ways, self.batch) for one in some)
+        return {part: held[part] for part in PARTS if part in held}
+
+    @cached_property
+    def most_memory(self) -> dict[str, float]:
+        """Bytes of the stage that holds most, by part."""
+        last = self.count - 1
+        some = {0, min(1, last), self.busiest, last}
+        return max(map(self.memory, sorted(some)), key=lambda held: sum(held.values()))
+
+    def hbm_bytes(self, stage: int) -> float:
+        """Bytes to and from HBM, the least there can be: state and gradients once there
+        and back, the weights' copy written once, each matrix read once for the forward
+        and once for the backward pass of a microbatch, activations there and back."""
+        held, share = self.memory(stage), self.shares[stage]
+        read = 2 * self.rounds * evaluate(share.read, self.ways, self.batch)
+        saved = held["saved"] / self._in_flight(stage) * self.microbatches
+        return read + 2 * (held["state"] + held["gradients"] + saved) + held["weights"]
+
+    def network(
+        self, stage: int, rate: Callable[[tuple], Rate | None], enough: float = inf
+    ) -> float | None:
+        """Seconds of the busiest links of a stage: collectives on other links run
+        beside them, in pieces, so that no schedule is faster.
+
+        Args:
+            stage: which one.
+            rate: seconds a byte of a collective on each dimension of the network.
+            enough: seconds from which on the answer does not matter.
+
+        Returns:
+            The seconds; None where there is no price for mesh axes that share a ring.
+        """
+        busy: dict[int, float] = defaultdict(float)
+        for wire, traffic in self.shares[stage].traffic.items():
+            found = rate(wire)
+            if found is None:
+                return None
+            hops = self.ways(wire[1]) - 1
+            often = {"": 1, "M": self.rounds, "n": hops, "Mn": self.rounds * hops}
+            nbytes = sum(
+                amount / self.ways(axes) * self.batch[kind] * often[how]
+                for ((axes, kind), how), amount in traffic.nbytes.items()
+            )
+            for link, seconds in found.items():
+                busy[link] += nbytes * seconds
+            if max(busy.values(), default=0.0) > enough:
+                break
+        return max(busy.values(), default=0.0)
+
+    @cached_property
+    def sending(self) -> list[int]:
+        """The stages that may move most: of those that move the same, or less than
+        another, only one is left."""
+        found: list[int] = []
+        for n, share in enumerate(self.shares):
+            if any(share.sends_within(self.shares[other]) for other in found):
+                continue
+            found = [m for m in found if not self.shares[m].sends_within(share)] + [n]
+        return found
+
+    def _in_flight(self, stage: int) -> float:
+        return self.pipelines.in_flight(self.count, self.microbatches)[stage]
+
+
+def fixed_and_shrinking(share: Share, ways, batch) -> tuple[float, float, float]:
+    """The memory of a stage as a line over the share of the batch in one microbatch.
+
+    Returns:
+        Bytes that do not depend on it; bytes that are proportional to it; and the bytes
+        saved of one microbatch, which are too, for each that is in flight.
+    """
+    fixed, shrinking = evaluate(share.constant, ways, batch), 0.0
+    for part, some in share.largest.items():
+        most = max(evaluate(one, ways, batch) for one in some)
+        if part in BATCH_INDEPENDENT:
+            fixed += most
+        else:
+            shrinking += most
+    shrinking += evaluate(share.once, ways, batch)
+    return fixed, shrinking, evaluate(share.added_up["saved"], ways, batch)
