@@ -18,7 +18,8 @@ from shardmath.parallelism import step
 from shardmath.pipeline_schedules import Times, schedule
 from shardmath.planner import ORDER, plan
 from shardmath.planner.machines import usual
-from shardmath.planner.patterns import ENOUGH, SHARDS, Job, Pipelines, strategy
+from shardmath.parallelism.stages import GROWS, PERIODIC_FROM, Pipelines
+from shardmath.planner.patterns import SHARDS, strategy
 from shardmath.planner.search import divisors, factorisations
 from shardmath.transformer import DEEPSEEK_V3, LLAMA_3_8B, Experts, Model
 from shardmath.units import show
@@ -82,7 +83,7 @@ def test_numbers_are_those_of_the_derivation(model, machine, tokens, options):
     [
         ("zero", {"pipeline": 8, "zero": 4, "expert": 4, "tensor": 4}, 64, 1e-3),
         ("fsdp", {"pipeline": 16, "fsdp": 8, "tensor": 4}, 2, 2e-3),
-        ("fsdp", {"pipeline": 2, "expert": 8, "tensor": 32}, 64, 0.03),
+        ("fsdp", {"pipeline": 2, "expert": 8, "tensor": 32}, 64, 0.031),
         ("zero", {"pipeline": 8, "zero": 32, "expert": 2}, 8, 1e-9),
         ("fsdp", {"data": 4, "pipeline": 16, "fsdp": 4, "context": 2}, 8, 1e-9),
     ],
@@ -133,38 +134,39 @@ def test_no_mesh_is_better(model, machine, seqs):
     assert found.best.lower == pytest.approx(least, rel=1e-9), mesh
 
 
-@pytest.mark.parametrize("name", ENOUGH)
+@pytest.mark.parametrize("name", PERIODIC_FROM)
 @pytest.mark.parametrize("stages", [2, 4, 8])
 def test_a_schedule_repeats_itself(name, stages):
-    """So that a pipeline of many microbatches is told from one of few."""
-    places = stages * (2 if name == "zb-v" else 1)
+    """So that the time of many microbatches follows from that of few."""
+    places = stages * (2 if name in ("zb-v", "interleaved") else 1)
     for work in ((), (0.9, *[1] * (places - 2), 1.3)):
         times = Times(1, 2.1, 0.9, work=work)
         few, many = (
             schedule(name, stages, n, times=times)
-            for n in (ENOUGH[name] * stages, 8 * stages)
+            for n in (PERIODIC_FROM[name] * stages, 8 * stages)
         )
         longest = max(many.busy) / many.microbatches
         more = (many.microbatches - few.microbatches) * longest
         assert few.seconds + more == pytest.approx(many.seconds, rel=1e-9)
-        assert few.in_flight == many.in_flight
+        if name not in GROWS:
+            assert few.in_flight == many.in_flight
 
 
-@pytest.mark.parametrize("name", ENOUGH)
+@pytest.mark.parametrize("name", PERIODIC_FROM)
 @pytest.mark.parametrize("stages", [2, 4, 6])
-def test_stages_of_any_length_are_told_to_a_percent(name, stages):
+def test_the_time_of_uneven_stages_is_that_of_the_whole_schedule(name, stages):
     """61 layers are not cut evenly, and the head is as long as none, one or four."""
-    pipelines = Pipelines(Job(DEEPSEEK_V3, 64, 4096, schedule=name))
-    cut, many = pipelines.some(stages), 8 * stages
+    pipelines = Pipelines(DEEPSEEK_V3, name, None)
+    cut, many = pipelines.few(stages), 16 * stages
     for head in (0, 1, 4):
         work = [
             sum(n for n, _ in cut.stack(at)) + head * cut.ends(at)[1]
             for at in range(stages)
         ]
         passes = [(w, 1.3 * w, w) for w in work]
-        told = pipelines.seconds(stages, many, passes)
+        extended = pipelines.seconds(stages, many, passes)
         played = pipelines.stages(stages, many).played(passes.__getitem__)
-        assert 1 - 1e-9 < told * cut.paths / played.seconds < 1.011
+        assert extended * cut.paths == pytest.approx(played.seconds, rel=1e-9)
 
 
 def test_every_factorisation_once():
@@ -241,7 +243,10 @@ def test_where_nothing_fits_the_nearest_is_said():
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": 3}, "fixed = 3: must be sizes"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"chunks": "x"}, "chunks = 'x'"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"chunks": 1.0}, "chunks = 1.0"),
-        (DEEPSEEK_V3, "h100:8x8", "1M", {"remat": "dots"}, "'full' alone"),
+        (LLAMA_3_8B, "v5p:4x4x4", 2**63, {}, "at most"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"kernel": "flash"}, "fused, unfused"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"formats": {"dx": "fp8"}}, "'dx' must be one"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"node_limit": 4}, "8B has no experts"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"capacity": 2}, "8B has no experts"),
     ],
 )

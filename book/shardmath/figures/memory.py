@@ -11,7 +11,7 @@ from ..drawing import svg
 from ..drawing.labels import text_width
 from ..drawing.picture import WIDEST
 from ..drawing.shapes import box, framed, written
-from ..parallelism import Memory, Step, Strategy, combine, data, fsdp, tensor, zero
+from ..parallelism import Memory, Strategy, combine, data, fsdp, step, tensor, zero
 from ..transformer import LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B
 from ..transformer.flops import REMAT
 from ..units import show
@@ -55,7 +55,10 @@ def held(setting: Setting, groups: int) -> Memory:
     split = STAGES[stage]("X")
     both = combine(split, tensor("Y")) if Y > 1 else split
     axes = {"X": groups, "Y": Y}
-    return Step(both, MODELS[name], axes, seqs * groups, SEQ, remat).memory
+    batch = seqs * groups
+    return step(
+        both, MODELS[name], axes, batch, SEQ, attention="causal", remat=remat
+    ).memory
 
 
 def fewest(setting: Setting, capacity: float) -> int | None:

@@ -56,6 +56,7 @@ class Part:
         traffic: what the moves send, by operation and axes.
         limits: what must divide what: a dimension, its size, and mesh axes.
         matrices: the weights whose gradients are reduced here.
+        works: the plans of its matmuls, by pass.
     """
 
     moves: tuple[Move, ...] = ()
@@ -67,6 +68,7 @@ class Part:
     traffic: Mapping[Wire, Traffic] = field(default_factory=dict)
     limits: frozenset[tuple[str, int, Names]] = frozenset()
     matrices: tuple[Array, ...] = ()
+    works: tuple[Work, ...] = ()
 
 
 def repeats(move: Move, matrices: Iterable[Array]) -> bool:
@@ -178,6 +180,7 @@ def _part(
         traffic=_traffic(lines, moves, matrices),
         limits=frozenset(_limits(arrays)),
         matrices=matrices,
+        works=tuple(works),
     )
 
 

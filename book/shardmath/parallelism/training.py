@@ -14,15 +14,15 @@ from ..pipeline_schedules import Schedule
 from ..sharding.machine import Machine, axes_of, chip_of
 from ..sharding.prices import Prices
 from ..tables import Table, table
-from ..transformer import Model
+from ..transformer import Array, Model
 from ..units import quoted, show, whole
 from .amounts import Ways
 from .cost import StepCost
-from .derivation import Derivation, Share
+from .derivation import Derivation
 from .job import Job
 from .memory import Memory
-from .moves import Lines, Move
-from .parts import repeats
+from .moves import Lines, Move, Work
+from .parts import Part, repeats
 from .rates import Rates
 from .stages import Pipelines, Stages
 from .strategy import Strategy
@@ -109,15 +109,28 @@ class Step:
         """The layers cut into stages, and who computes what when."""
         return self.pipelines.stages(self._count, self.microbatches)
 
+    @cached_property
+    def _parts(self) -> tuple[tuple[int, Part], ...]:
+        """The parts of this stage, and how many of each there are."""
+        contents = self.pipelines.contents(self._count)[self.stage]
+        return tuple(self.derivation.parts(contents))
+
     @property
-    def share(self) -> Share:
-        """What this stage has."""
-        return self.cost.shares[self.stage]
+    def works(self) -> tuple[Work, ...]:
+        """The plans of one layer of each kind, then of head and embedding."""
+        return tuple(work for _, part in self._parts for work in part.works)
+
+    @property
+    def weights(self) -> tuple[tuple[int, Array], ...]:
+        """Every matrix of this stage and how often it is there; embedding and head
+        once if they are tied."""
+        return tuple(
+            (count, one) for count, part in self._parts for one in part.matrices
+        )
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:
         """What moves, in the order of forward, recompute, backward and update."""
-        contents = self.pipelines.contents(self._count)[self.stage]
         # Two paths of a pipeline share the microbatches.
         rounds = self.microbatches // self.pipelines.paths(self._count)
         found = [
@@ -127,7 +140,7 @@ class Step:
                 * move.times
                 * (rounds if repeats(move, part.matrices) else 1),
             )
-            for count, part in self.derivation.parts(contents)
+            for count, part in self._parts
             for move in part.moves
         ]
         return tuple(sorted(found, key=lambda move: WHEN.index(move.when)))

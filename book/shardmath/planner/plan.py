@@ -11,15 +11,17 @@ from ..chips import Chip
 from ..mesh import Mesh
 from ..networks import Network, network
 from ..networks.wiring import Switch
-from ..parallelism import Memory, Step, step
+from ..parallelism import Memory, Step
+from ..parallelism.job import Job
 from ..parallelism.strategy import ATTENTIONS
-from ..pipeline_schedules import NAMES
+from ..parallelism.training import derived
 from ..pipeline_schedules import schedule as orders
 from ..tables import Table, compare
-from ..transformer import ATTENTION, REMAT, Model, flops, saved
+from ..transformer import Model, flops
 from ..transformer import model as find_model
-from ..units import PRECISION_BYTES, counted, positive, quoted, show, whole
-from .patterns import ORDER, Job, strategy
+from ..transformer.flops import one_of
+from ..units import counted, positive, quoted, show, whole
+from .patterns import ORDER, strategy
 from .search import Search, Trial
 
 LEFT_OUT = (
@@ -83,15 +85,8 @@ class Plan:
     def step(self, trial: Trial | None = None) -> Step:
         """The derivation of a mesh, of the best if none is given."""
         trial = trial or self.best
-        return step(
-            strategy(trial.shards, tuple(trial.axes), self.job.ring),
-            self.job.model,
-            self.mesh(trial),
-            self.job.seqs,
-            self.job.seq,
-            microbatches=trial.microbatches,
-            **self.job.settings,
-        )
+        found = strategy(trial.shards, tuple(trial.axes), self.search.keys)
+        return derived(self.job, found, self.mesh(trial), trial.microbatches)
 
     def why(self, trial: Trial) -> str:
         """What sets the time of a mesh, beside the best one."""
@@ -111,7 +106,9 @@ class Plan:
         sizes = _fixed(sizes, self.network)
         if self.ranking and all(self.best.sizes[a] == n for a, n in sizes.items()):
             return f"it is: the best mesh has {_said(sizes)}"
-        search = Search(self.job, self.network, sizes, self.search.capacity)
+        search = Search(
+            self.job, self.network, sizes, self.search.capacity, self.search.keys
+        )
         found = search.best(1)
         if found:
             mesh = _mesh(found[0])
@@ -208,6 +205,10 @@ def plan(
     chunks: int | None = None,
     capacity: float = 1.0,
     keys: str = "ring",
+    kernel: str = "fused",
+    formats: Mapping[str, str] | None = None,
+    copy: bool = True,
+    node_limit: int | None = None,
     hbm: float | None = None,
     fixed: Mapping[str, int] | None = None,
     top: int = 5,
@@ -227,7 +228,7 @@ def plan(
         seq: tokens of a sequence.
         attention, remat, precision: as for `parallelism.step`.
         schedule, chunks: of a pipeline, see `pipeline_schedules.schedule`.
-        capacity: of experts, as for `parallelism.step`.
+        capacity, kernel, formats, copy, node_limit: as for `parallelism.step`.
         keys: what context parallelism does with them: "ring", "gather" or "ulysses".
         hbm: bytes of memory that may be used; all of the chip's if not given.
         fixed: sizes of axes that are given, such as ``{"tensor": 8}``.
@@ -258,21 +259,8 @@ def plan(
     found = network(machine)
     if not isinstance(found.chip, Chip):
         raise ValueError(f"machine = {found.name}: must be made of one kind of chip")
-    for what, value, known in (
-        ("attention", attention, ATTENTION),
-        ("remat", remat, REMAT),
-        ("precision", precision, tuple(PRECISION_BYTES)),
-        ("schedule", schedule, tuple(NAMES)),
-        ("keys", keys, ATTENTIONS),
-    ):
-        if value not in known:
-            raise ValueError(f"{what} = {value!r}: must be one of {', '.join(known)}")
-    saved(model, remat)  # says of which models this is known
-    orders(schedule, 2, 4, chunks)  # says which chunks it has
-    (seq, top), (capacity,) = whole(seq=seq, top=top), positive(capacity=capacity)
-    if capacity != 1 and not model.experts:
-        raise ValueError(f"capacity = {capacity:g}: {model.name} has no experts")
-    (space,) = positive(hbm=found.chip.hbm_bytes if hbm is None else hbm)
+    one_of(ATTENTIONS, keys=keys)
+    (seq, top) = whole(seq=seq, top=top)
     job = Job(
         model,
         _sequences(tokens, seq),
@@ -280,12 +268,18 @@ def plan(
         attention,
         remat,
         precision,
+        kernel,
+        {} if formats is None else formats,
+        copy,
         schedule,
         chunks,
         capacity,
-        keys,
+        node_limit,
     )
-    search = Search(job, found, _fixed({} if fixed is None else fixed, found), space)
+    orders(schedule, 2, 4, chunks)  # says which chunks it has
+    (space,) = positive(hbm=found.chip.hbm_bytes if hbm is None else hbm)
+    sizes = _fixed({} if fixed is None else fixed, found)
+    search = Search(job, found, sizes, space, keys)
     with _uncollected():
         best = tuple(search.best(top))
     return Plan(job, found, best, search, () if best else nearest(search))
@@ -304,7 +298,7 @@ def nearest(search: Search) -> tuple[str, ...]:
     for times in (2**n for n in range(1, 11)):
         chips = times * search.network.chips
         more = Network((Switch(chips, 1.0, 0.0),), "more chips", search.network.chip)
-        larger = Search(job, more, search.fixed, search.capacity)
+        larger = Search(job, more, search.fixed, search.capacity, search.keys)
         larger.patterns = search.patterns  # which do not depend on the network
         if any(True for _ in larger.fitting()):
             found.append(f"{chips:,} chips fit, {times} times as many")
@@ -326,10 +320,12 @@ def _uncollected() -> Iterator[None]:
 
 
 def _fits(search: Search, **change: object) -> bool:
-    if search.still > search.capacity and "seqs" in change:
+    if search.fixed_bytes > search.capacity and "seqs" in change:
         return False  # what does not depend on the batch is too much
     other = replace(search.job, **change)
-    some = Search(other, search.network, search.fixed, search.capacity).fitting()
+    some = Search(
+        other, search.network, search.fixed, search.capacity, search.keys
+    ).fitting()
     return any(True for _ in some)
 
 

@@ -5,15 +5,19 @@ is already slower than the ones found so far is not looked at any further.
 """
 
 from bisect import insort
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf, prod
 
 from ..networks import Network
-from .amounts import Names, Sizes, worth
+from ..parallelism.amounts import Names, Sizes, Ways
+from ..parallelism.cost import StepCost, fixed_and_shrinking
+from ..parallelism.derivation import Derivation
+from ..parallelism.job import Job
+from ..parallelism.stages import Pipelines
 from .links import Links
-from .patterns import ORDER, SHARDS, STILL, Job, Pattern, Pipelines, Share
+from .patterns import ORDER, SHARDS, batch_shares, pattern
 
 
 @dataclass(frozen=True)
@@ -95,23 +99,27 @@ class Search:
         job: what is trained.
         network: on what.
         fixed: sizes of axes that are given, such as ``{"tensor": 8}``.
-        capacity: bytes of HBM; of the chip if not given.
+        capacity: bytes of HBM that may be used.
+        keys: what context parallelism does with keys, see `parallelism.context`.
     """
 
-    def __init__(self, job: Job, network: Network, fixed: Sizes, capacity: float):
+    def __init__(
+        self, job: Job, network: Network, fixed: Sizes, capacity: float, keys: str
+    ):
         self.job, self.network, self.fixed = job, network, dict(fixed)
-        self.capacity = capacity
+        self.capacity, self.keys = capacity, keys
         self.peak = network.chip.flops[job.precision]
         self.bandwidth = network.chip.hbm_bandwidth
-        self.links = Links(network, ORDER)
-        self.pipelines = Pipelines(job)
-        self.patterns: dict[tuple[str, Names], Pattern | str] = {}
+        self.links = Links(network, ORDER, job)
+        self.pipelines = Pipelines(job.model, job.schedule, job.chunks)
+        self.patterns: dict[tuple[str, Names], Derivation] = {}
         self.batches: dict[tuple, dict[str, float]] = {}
+        self.sending: dict[tuple[Derivation, int], list[int]] = {}
         self.failed: dict[tuple, str] = {}
         self.counts: Counter[str] = Counter()  # of meshes: tried, admitted, fitting …
         self.obstacles: Counter[str] = Counter()  # why meshes are not admitted
         self.least = inf, {}, 0  # bytes of the mesh that comes nearest to fitting
-        self.still = inf  # the least that is held of what no batch makes smaller
+        self.fixed_bytes = inf  # the least that is held of what no batch makes smaller
 
     def meshes(self) -> Iterator[tuple[str, dict[str, int]]]:
         """Every factorisation of the chips over the axes there are; each mesh once."""
@@ -154,7 +162,7 @@ class Search:
                 worst = found[-1].lower * (1 + CLOSE)
         return found
 
-    def pattern(self, shards: str, sizes: Sizes) -> Pattern | str:
+    def pattern(self, shards: str, sizes: Sizes) -> Derivation | str:
         """What is common to all meshes with these axes, or what does not divide."""
         axes = tuple(a for a in ORDER if sizes[a] > 1 and a != "pipeline")
         if (shards, axes) in self.patterns:
@@ -163,8 +171,9 @@ class Search:
         key = shards, tuple(least.items())
         if key not in self.failed:
             try:
-                self.patterns[shards, axes] = Pattern(self.job, shards, axes, least)
-                return self.patterns[shards, axes]
+                found = pattern(self.job, shards, axes, least, self.keys)
+                self.patterns[shards, axes] = found
+                return found
             except ValueError as error:
                 self.failed[key] = str(error).partition("\n")[0]
         return self.failed[key]
@@ -191,16 +200,16 @@ class Search:
         if sizes["pipeline"] > self.job.model.layers:
             return f"pipeline {sizes['pipeline']}: {self.job.model.layers} layers"
         try:
-            self.pipelines.some(sizes["pipeline"])
+            self.pipelines.few(sizes["pipeline"])
         except ValueError as error:  # more chunks than layers; stages that are odd
             return str(error)
-        pattern = self.pattern(shards, sizes)
-        if isinstance(pattern, str):
-            return pattern
-        for axes, most in pattern.strictest.items():
+        found = self.pattern(shards, sizes)
+        if isinstance(found, str):
+            return found
+        for axes, most in found.strictest.items():
             n = prod([sizes[axis] for axis in axes])
             if most % n:
-                what = next(one for one in pattern.limits[axes] if one[1] % n)
+                what = next(one for one in found.limits[axes] if one[1] % n)
                 return f"{_over(axes, sizes)} does not divide {_named(*what)}"
         return self.links.obstacle(sizes)
 
@@ -212,40 +221,42 @@ class Search:
         Of a mesh without a pipeline the fewest: more parts move weights more often and
         gain nothing. In a pipeline each number, as more parts shorten the bubble.
         """
-        pattern, count = self.pattern(shards, sizes), sizes["pipeline"]
+        derivation, count = self.pattern(shards, sizes), sizes["pipeline"]
         ways = Ways(sizes)
-        whole = self.batch(pattern, 1, ways)
-        shares = self.pipelines.shares(pattern, count)
+        whole = self.batch(derivation, 1, ways)
+        shares = derivation.shares(self.pipelines.contents(count))
         some = sorted({0, min(1, count - 1), count - 1})
-        held = [self._held(shares[n], ways, whole) for n in some]
-        still = max(still for still, _, _ in held)
-        self.still = min(self.still, still)
-        if still > self.capacity and still > self.least[0]:
+        held = [fixed_and_shrinking(shares[n], ways, whole) for n in some]
+        fixed = max(one for one, _, _ in held)
+        self.fixed_bytes = min(self.fixed_bytes, fixed)
+        if fixed > self.capacity and fixed > self.least[0]:
             return  # no number makes it fit, nor come nearest to it
-        bounds, paths = None, self.pipelines.some(count).paths
-        for many in divisors(self.job.seqs // ways(pattern.batch_axes)):
+        bounds, paths = None, self.pipelines.paths(count)
+        for many in divisors(self.job.seqs // ways(derivation.batch_axes)):
             if not self.pipelines.possible(count, many):
                 continue
             flight = self.pipelines.in_flight(count, many)
             total = max(
                 [
-                    still + (moving + saved * flight[n] / paths) / many
-                    for n, (still, moving, saved) in zip(some, held, strict=True)
+                    fixed + (shrinking + saved * flight[n] / paths) / many
+                    for n, (fixed, shrinking, saved) in zip(some, held, strict=True)
                 ]
             )
             if total < self.least[0]:
                 self.least = total, sizes, many
             if total <= self.capacity:
-                bounds = bounds or self._bounds(self._passes(shares, ways, whole))
+                if bounds is None:
+                    cost = StepCost(shares, self.pipelines, 1, ways, whole)
+                    bounds = self._bounds(cost.passes)
                 yield max(work + fill / many for fill, work in bounds), many
                 if count == 1:
                     return
 
-    def batch(self, pattern: Pattern, microbatches: int, ways) -> dict[str, float]:
+    def batch(self, derivation: Derivation, microbatches: int, ways) -> dict:
         """The share of one microbatch in an amount, by what divides it."""
-        key = microbatches, ways(pattern.dealt_over), pattern.slots
+        key = microbatches, ways(derivation.dealt_over), derivation.slots
         if key not in self.batches:
-            self.batches[key] = pattern.batch(*key[:2])
+            self.batches[key] = batch_shares(derivation, *key[:2])
         return self.batches[key]
 
     def _bounds(self, passes: list[tuple[float, ...]]) -> list[tuple[float, float]]:
@@ -259,130 +270,62 @@ class Search:
             Stage by stage what has to be done before and after, for one microbatch, and
             what on the stage for all; of stages that do alike the last alone.
         """
-        paths, fill = self.pipelines.some(len(passes)).paths, 0.0
+        paths, fill = self.pipelines.paths(len(passes)), 0.0
         drains, found = FILLED.get(self.job.schedule, 0), {}
         for each in passes:
             found[sum(each) / paths / self.peak] = fill / self.peak
             fill += sum(each[:drains])
         return [(fill, work) for work, fill in found.items()]
 
-    def _passes(self, shares: list[Share], ways, batch) -> list[tuple[float, ...]]:
-        """FLOPs of F, I and W of one microbatch, stage by stage."""
-        known = {}
-        for share in shares:
-            if id(share) not in known:
-                known[id(share)] = tuple(worth(p, ways, batch) for p in share.passes)
-        return [known[id(share)] for share in shares]
-
-    def _held(self, share: Share, ways, whole) -> tuple[float, float, float]:
-        """Bytes of a stage, of the whole batch in one microbatch: what stays with more
-        of them, what gets less, and what is saved of each in flight, which does too."""
-        still, moving = worth(share.still, ways, whole), 0.0
-        for part, some in share.largest.items():
-            most = max((worth(one, ways, whole) for one in some), default=0.0)
-            if part in STILL:
-                still += most
-            else:
-                moving += most
-        moving += worth(share.sums["once"], ways, whole)
-        return still, moving, worth(share.sums["saved"], ways, whole)
-
-    def _memory(
-        self, share: Share, count: int, many: int, stage: int, ways, batch
-    ) -> dict[str, float]:
-        """Bytes that a chip of a stage holds, by part, as `Step.memory` has them."""
-        sums = {part: worth(some, ways, batch) for part, some in share.sums.items()}
-        held = self.pipelines.in_flight(count, many)[stage]
-        sums["saved"] *= held / self.pipelines.some(count).paths
-        sums["saved"] += sums.pop("once")
-        for part, some in share.largest.items():
-            sums[part] = max((worth(one, ways, batch) for one in some), default=0.0)
-        return sums
-
     def trial(
         self, shards: str, sizes: Sizes, many: int, worst: float = inf
     ) -> Trial | None:
         """One mesh with its numbers; None where it takes longer than `worst`, or where
         axes share a ring so that there is no price."""
-        pattern, count, ways = (
-            self.pattern(shards, sizes),
-            sizes["pipeline"],
-            Ways(sizes),
-        )
-        batch, paths = self.batch(pattern, many, ways), self.pipelines.some(count).paths
-        shares, sends = (
-            self.pipelines.shares(pattern, count),
-            self.pipelines.sends(count),
-        )
-        passes = self._passes(shares, ways, batch)
-        stage = max(range(count), key=lambda n: (sum(passes[n]), sends[n]))
-        share, rounds = shares[stage], many / paths
-        own = self._memory(share, count, many, stage, ways, batch)
-        held = self.pipelines.in_flight(count, many)[stage]
-        read = 2 * rounds * worth(share.read, ways, batch)
-        both = own["state"] + own["gradients"] + own["saved"] / held * many
-        hbm = (read + 2 * both + own["weights"]) / self.bandwidth
+        derivation, count = self.pattern(shards, sizes), sizes["pipeline"]
+        ways = Ways(sizes)
+        shares = derivation.shares(self.pipelines.contents(count))
+        batch = self.batch(derivation, many, ways)
+        cost = StepCost(shares, self.pipelines, many, ways, batch)
+        hbm = cost.hbm_bytes(cost.busiest) / self.bandwidth
         if hbm > worst:
             return None
-        network = 0.0
-        for one in self.pipelines.moving(pattern, count):
-            found = self._network(one, sizes, ways, batch, int(rounds), worst)
-            if found is None or found > worst:
-                return None
-            network = max(network, found)
-        busy = math = sum(passes[stage]) * rounds / self.peak
-        if count > 1:
-            math = self.pipelines.seconds(count, many, passes) / self.peak
+        network = self._network(cost, derivation, sizes, worst)
+        if network is None or network > worst:
+            return None
+        math = cost.math_flops / self.peak
         if math > worst:
             return None
-        some = {0, min(1, count - 1), stage, count - 1}
-        memory = max(
-            (self._memory(shares[n], count, many, n, ways, batch) for n in some),
-            key=lambda parts: sum(parts.values()),
-        )
-        waiting = 1 - busy / math
-        uneven = count * sum(passes[stage]) / sum(map(sum, passes))
+        memory = cost.most_memory
+        uneven = count * sum(cost.passes[cost.busiest]) / sum(map(sum, cost.passes))
+        waiting = 1 - cost.working
         return Trial(shards, sizes, many, math, hbm, network, waiting, uneven, memory)
 
     def _network(
-        self, share: Share, sizes: Sizes, ways, batch, rounds: int, worst: float
+        self, cost: StepCost, derivation: Derivation, sizes: Sizes, worst: float
     ) -> float | None:
-        """Seconds of the busiest links; see `sharding.prices.Prices.lower`."""
+        """Seconds of the busiest links, of the stage where they take longest."""
         inside, chips = {}, 1
         for axis in reversed(ORDER):
             inside[axis] = chips
             chips *= sizes[axis]
-        busy: dict[int, float] = defaultdict(float)
-        for wire, traffic in share.traffic.items():
-            rate = self.links.rate(wire, sizes, inside)
-            if rate is None:
+
+        def rate(wire):
+            found = self.links.rate(wire, sizes, inside)
+            if found is None:
                 self.obstacles[f"{' and '.join(wire[1])} share a ring"] += 1
-                return None
-            hops = ways(wire[1]) - 1
-            often = {"": 1, "M": rounds, "n": hops, "Mn": rounds * hops}
-            late = rate[1] * sum(n * often[how] for how, n in traffic.runs.items())
-            nbytes = sum(
-                n / ways(axes) * batch[kind] * often[how]
-                for ((axes, kind), how), n in traffic.nbytes.items()
-            )
-            for dim, seconds in rate[0].items():
-                busy[dim] += nbytes * seconds + late
-            if max(busy.values(), default=0.0) > worst:
-                return None
-        return max(busy.values(), default=0.0)
+            return found
 
-
-class Ways:
-    """Into how many parts mesh axes split something, on one mesh."""
-
-    def __init__(self, sizes: Sizes):
-        self.sizes = sizes
-        self.known: dict[Names, int] = {}
-
-    def __call__(self, axes: Names) -> int:
-        if axes not in self.known:
-            self.known[axes] = prod(self.sizes[axis] for axis in axes)
-        return self.known[axes]
+        key = derivation, sizes["pipeline"]
+        if key not in self.sending:
+            self.sending[key] = cost.sending
+        most = 0.0
+        for stage in self.sending[key]:
+            found = cost.network(stage, rate, worst)
+            if found is None or found > worst:
+                return found
+            most = max(most, found)
+        return most
 
 
 WORDS = {

@@ -21,7 +21,7 @@ from ..parallelism import (
     tensor,
     zero,
 )
-from ..parallelism.training import EMBEDDING
+from ..parallelism.parts import EMBEDDING
 from ..sharding.prices import Prices
 from ..tables import Absent
 from ..transformer import REMAT, Model, conventions, flops
