@@ -23,6 +23,7 @@ STRATEGIES = [
     (combine(data("X"), tensor("Y", sequence=False)), {"X": 2, "Y": 4}, "dots"),
     (combine(fsdp("X"), tensor("Y")), {"X": 2, "Y": 4}, "full"),
     (tensor(("Y", "Z"), kv="Y"), {"Y": 4, "Z": 2}, "none"),
+    (combine(data("X"), tensor("Y")), {"X": 2, "Y": 4}, "selective"),
 ]
 each_strategy = pytest.mark.parametrize(
     ("strategy", "sizes", "remat"), STRATEGIES, ids=lambda one: getattr(one, "name", "")
@@ -153,10 +154,10 @@ def test_it_lowers_for_devices_that_are_not_here(shape):
             "4 copies of K = 4 KV heads: do not divide N = 8 query heads",
         ),
         ({"strategy": fsdp("Z")}, "mesh axis Z is not in the mesh"),
-        ({"remat": "some"}, "remat = 'some': must be one of none, dots, full"),
+        ({"remat": "some"}, "remat = 'some': must be one of none, dots, selective"),
         ({"dtype": "int8"}, "dtype = 'int8': must be one of"),
         ({"dtype": []}, r"dtype = \[\]: must be one of fp64, fp32, fp16, bf16"),
-        ({"remat": []}, r"remat = \[\]: must be one of none, dots, full"),
+        ({"remat": []}, r"remat = \[\]: must be one of none, dots, selective"),
         ({"strategy": "X"}, "strategy = 'X': must be as fsdp"),
         ({"model": None}, "model = None: must be a Model"),
         ({"mesh": 8}, "mesh = 8: must be one of JAX, or sizes as in {'X': 4}"),

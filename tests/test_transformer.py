@@ -182,6 +182,7 @@ def test_recompute():
     found = flops(LLAMA_3_8B, 8192, "causal")
     assert found.recomputed("none") == 0
     assert found.recomputed("dots") == found.attention
+    assert found.recomputed("selective") == found.attention
     assert found.recomputed("full") == found.weights + found.attention
     with pytest.raises(ValueError, match="remat = 'some': must be one of none, dots"):
         found.recomputed("some")

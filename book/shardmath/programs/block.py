@@ -5,7 +5,7 @@ Plain functions of plain arrays, written as the formulas are; dimensions are tho
 are no encodings of positions: they have no matmul, and nothing of them moves.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -102,19 +102,25 @@ def attention(Q: Array, K: Array, V: Array) -> Array:
     return jnp.einsum("BKGST,BTKH->BSKGH", P, V).reshape(B, S, N, H)
 
 
-def layer(x: Array, w: Weights, pins: Pins = NOWHERE) -> Array:
+def layer(
+    x: Array,
+    w: Weights,
+    pins: Pins = NOWHERE,
+    attend: Callable[[Array, Array, Array], Array] = attention,
+) -> Array:
     """One layer: x + attention of its norm, then that + the MLP of its norm.
 
     Args:
         x: the residual stream [B, S, D].
         w: the weights of this layer.
+        attend: how the heads attend, a function of Q, K and V.
     """
     stream, times = x, pins.times
 
     x = pins.entering(pins.apply(rms_norm, stream, w["norm_x"], "D"), "BSD")
     Q = times("BSD,DNH->BSNH", x, w["q"])
     K, V = pins.heads(x, w["k"]), pins.heads(x, w["v"])
-    A = pins.inside(attention(Q, K, V), "BSNH")
+    A = pins.inside(attend(Q, K, V), "BSNH")
     stream = stream + times("BSNH,NHD->BSD", A, w["o"])
 
     z = pins.entering(pins.apply(rms_norm, stream, w["norm_z"], "D"), "BSD")
@@ -133,15 +139,18 @@ def layers(x: Array, w: Weights, remat: str = "full", pins: Pins = NOWHERE) -> A
         x: [B, S, D].
         w: weights of the layers, stacked over L.
         remat: what waits for the backward pass. "none": all that it reads, but for
-            norms and gathered weights; "dots": the results of matmuls with weights;
-            "full": the input of each layer, and all else is computed again.
+            norms and gathered weights; "selective": the same, but scores and softmax
+            are computed again; "dots": the results of matmuls with weights; "full": the
+            input of each layer, and all else is computed again.
     """
-    pins = replace(pins, forget=remat == "none")
+    pins = replace(pins, forget=remat in ("none", "selective"))
+    again = jax.checkpoint(attention, prevent_cse=False)
+    attend = again if remat == "selective" else attention
 
     def one(x: Array, w: Weights) -> tuple[Array, None]:
-        return pins.between(layer(x, w, pins), "BSD"), None
+        return pins.between(layer(x, w, pins, attend), "BSD"), None
 
-    if remat != "none":
+    if remat in POLICIES:
         one = jax.checkpoint(one, policy=POLICIES[remat], prevent_cse=False)
     return jax.lax.scan(one, x, w)[0]
 

@@ -1,6 +1,6 @@
 """One training run that was published, and what can be told from it again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
@@ -24,7 +24,7 @@ from ..parallelism import (
 from ..parallelism.parts import EMBEDDING
 from ..sharding.prices import Prices
 from ..tables import Absent
-from ..transformer import REMAT, Model, conventions, flops
+from ..transformer import REMAT, Flops, Model, conventions, flops, recomputed
 from ..units import show
 
 AXES = {  # what a mesh axis of a run is called, and its strategy; outermost first
@@ -35,13 +35,6 @@ AXES = {  # what a mesh axis of a run is called, and its strategy; outermost fir
     "fsdp": ("FSDP", fsdp),
     "context": ("context", lambda axis: context(axis, "gather")),
     "tensor": ("tensor", tensor),
-}
-EVERY = tuple("QKVAygum")  # what a layer computes: results of its lines, and A
-KEPT = {  # what a policy keeps of it for the backward pass
-    "none": EVERY,
-    "": EVERY,  # nobody says: perhaps nothing is computed again
-    "dots": tuple(name for name in EVERY if name != "A"),
-    "full": (),
 }
 
 
@@ -59,9 +52,9 @@ class Run:
         seqs: sequences of a step, on all chips; None where nobody says.
         seq: tokens of each.
         precision: of the matmuls in the layers.
-        remat: what is kept for the backward pass: "none" of it is computed again,
-            "full", "dots", or by name what is kept ("Q K V y", as in `Model.layer`);
-            "" where nobody says.
+        remat: what is kept for the backward pass, as for `transformer.recompute`: a
+            policy, or by name what is kept ("Q K V y", as in `Model.layer`); "" where
+            nobody says.
         tokens_per_second, flops_per_second: of one chip, as published.
         step_seconds, mfu, hfu: as published; utilizations are shares.
         counts: the convention by which the FLOPs are counted, one of `counted`.
@@ -196,28 +189,18 @@ class Run:
     def needed(self) -> float:
         """FLOPs of a token that no implementation can leave out.
 
-        Forward and backward with the keys that a query sees, and what is not kept of a
-        layer computed again, but for what is last in it: nothing reads that again,
-        unless a norm stands behind it. A step computes the answers of experts again,
-        for the gradients of their gates; this is a bound, for those can be had
-        from what is before the last product, too.
+        Forward and backward with the keys that a query sees, and what the policy does
+        not keep of a layer, computed again: see `transformer.recompute` with its
+        `bound`. Where nobody says what is kept, perhaps nothing is computed again.
         """
         once = flops(self.model, self.seq, "causal")
-        kept = self._kept
-        again = 0.0 if "A" in kept else once.attention
-        last = {"m", "ms"} | ({"y"} if self.model.parallel else set())
-        if self.model.norms_behind:
-            last = set()
-        sizes = self.model.sizes(1, self.seq)
-        for count, lines in self.model.stack:
-            for line in lines:
-                if line.result.name not in {*kept} | last:
-                    again += count * line.flops(sizes) / self.seq
-        return once.training + again
+        return once.training + self._again.forward
 
     @property
-    def _kept(self) -> Sequence[str]:
-        return KEPT.get(self.remat, self.remat.split())
+    def _again(self) -> Flops:
+        """FLOPs of a token that have to be done a second time."""
+        remat = self.remat or "none"
+        return recomputed(self.model, self.seq, "causal", remat, bound=True)
 
     @property
     def math(self) -> float:
@@ -233,8 +216,7 @@ class Run:
         was so. Where all is in 16 bits it is `math`.
         """
         once = flops(self.model, self.seq, "causal")
-        attention = (3 if "A" in self._kept else 4) * once.attention
-        wide = attention + 3 * once.head
+        wide = 3 * (once.attention + once.head) + self._again.attention
         peaks = self.chip.flops
         of_token = wide / peaks["bf16"] + (self.needed - wide) / peaks[self.precision]
         return self.tokens * of_token / self.chips

@@ -7,18 +7,15 @@ x[B, S, D] · q[D, N, H] -> Q[B, S, N, H]
 """
 
 from .block_figure import block
-from .flops import ATTENTION, REMAT, Flops, flops, keys_per_query
+from .flops import ATTENTION, Flops, flops, keys_per_query, recomputed
 from .lines import Array, Matmul, matmul
 from .memory import (
     TRAINING,
     PerParam,
-    Saved,
     korthikanti,
     kv_cache,
     logits_bytes,
-    saved,
     saved_bytes,
-    saved_once,
 )
 from .model import ACTIVE, Experts, Latent, Model
 from .records import (
@@ -38,6 +35,7 @@ from .records import (
     QWEN_3_235B_A22B,
     model,
 )
+from .remat import KERNELS, REMAT, Recompute, Saved, recompute, saved, saved_once
 from .utilization import conventions, mfu, tokens_per_second
 
 __all__ = [
@@ -49,6 +47,7 @@ __all__ = [
     "GEMMA_3_27B",
     "GPT_3",
     "GPT_OSS_120B",
+    "KERNELS",
     "KIMI_K2",
     "LLAMA_2_70B",
     "LLAMA_3_8B",
@@ -66,6 +65,7 @@ __all__ = [
     "Matmul",
     "Model",
     "PerParam",
+    "Recompute",
     "Saved",
     "block",
     "conventions",
@@ -77,6 +77,8 @@ __all__ = [
     "matmul",
     "mfu",
     "model",
+    "recompute",
+    "recomputed",
     "saved",
     "saved_bytes",
     "saved_once",

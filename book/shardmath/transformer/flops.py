@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from ..units import show, whole
+from .lines import Matmul
 from .model import Model, checked
+from .remat import REMAT, recompute
 
 ATTENTION = ("causal", "half", "full")
-REMAT = ("none", "dots", "full")
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,28 +38,29 @@ class Flops:
         return 3 * self.forward
 
     def recomputed(self, remat: str) -> float:
-        """FLOPs that the backward pass does a second time.
+        """FLOPs that the backward pass does a second time, as they are usually counted.
 
         Args:
-            remat: "none"; "dots" keeps the results of matmuls with weights and does
-                attention again; "full" does all of the layers again.
+            remat: a policy of `recompute` by its own name: "dots" and "selective" do
+                attention again, "full" does all of the layers again.
 
         Assumes:
-            A layer is done again as a whole, as hardware FLOPs are usually counted. JAX
-            leaves out its last matmul, whose result no gradient reads unless a norm
-            stands behind it: for Llama 3.1 8B and 8,192 tokens 5.6 % of all FLOPs under
-            "full" with causal attention, 4.9 % with full attention.
+            What is done again is done as a whole, as authors count hardware FLOPs. The
+            last matmul of a layer can be left out: JAX does so, see `recomputed`. For
+            Llama 3.1 8B and 8,192 tokens it is 5.6 % of all FLOPs under "full" with
+            causal attention, 4.9 % with full attention.
 
         Raises:
-            ValueError: another policy.
+            ValueError: another policy, or names of what is kept: which share of the
+                weights those are depends on the model; `recomputed` takes them.
 
         >>> flops = Flops(100.0, 20.0, 5.0)
         >>> [flops.training + flops.recomputed(remat) for remat in REMAT]
-        [375.0, 395.0, 495.0]
+        [375.0, 395.0, 395.0, 495.0]
         """
         one_of(REMAT, remat=remat)
-        again = {"none": 0.0, "dots": self.attention}
-        return again.get(remat, self.weights + self.attention)
+        weights = self.weights if remat == "full" else 0.0
+        return weights + (0.0 if remat == "none" else self.attention)
 
     def __repr__(self) -> str:
         parts = (
@@ -132,6 +134,60 @@ def flops(model: Model, seq: int, attention: str) -> Flops:
         attention=2.0 * keys * model.heads * (model.head + values),
         head=2.0 * head,
     )
+
+
+def recomputed(
+    model: Model, seq: int, attention: str, remat: str, *, bound: bool = False
+) -> Flops:
+    """FLOPs of one token that the backward pass does a second time.
+
+        weights = 2 · active weights of the lines that are computed again
+        attention = 2 · keys · N · (H for the scores, H of the values for their sum)
+
+    Args:
+        model, seq, attention: as for `flops`.
+        remat, bound: as for `recompute`: a policy, or the names of what is kept; what
+            an implementation does again, or what none can leave out.
+
+    Returns:
+        `Flops`, whose `forward` is the sum; the head is never done again.
+
+    Assumes:
+        A fused attention kernel.
+
+    Raises:
+        ValueError: as `flops` and `recompute`.
+
+    >>> from shardmath.transformer import model
+    >>> m = model("llama 3.1 8b")
+    >>> for remat in ("dots", "full", "Q K V y"):
+    ...     again = recomputed(m, 8192, "causal", remat)
+    ...     print(f"{again.weights / 1e9:.2f} {again.attention / 1e9:.2f}")
+    0.00 2.15
+    10.20 2.15
+    7.52 2.15
+    """
+    once = flops(model, seq, attention)
+    found = [
+        (count, recompute(model, lines, remat, bound=bound))
+        for count, lines in model.stack
+    ]
+    weights = sum(
+        count * model.met(line) for count, again in found for line in again.lines
+    )
+    layers = sum(  # that do all of attention again; one of its products is a share
+        count * _share_of_attention(model, product)
+        for count, again in found
+        for product in again.attention
+    )
+    return Flops(2.0 * weights, once.attention * layers / model.layers, head=0.0)
+
+
+def _share_of_attention(model: Model, product: Matmul) -> float:
+    """What one product of `Model.attention` takes of the FLOPs of both."""
+    sizes = {**model.dims, "B": 1, "S": 1, "T": 1}
+    both = sum(line.flops(sizes) for line in model.attention)
+    return product.flops(sizes) / both
 
 
 def one_of(known: tuple[str, ...], **chosen: str) -> None:
