@@ -585,11 +585,15 @@ def test_heads_and_hidden_layer_kept_are_shared_out(remat):
     split = steps(tensor("Y"), {"Y": 4}, remat).memory.parts["saved"]
     inputs = gathered_inputs(remat)
     assert split == (whole - inputs) / 4 + inputs
-    layers = 4 * saved_bytes(TOY, 16, 2048, remat)
-    assert whole == layers + (remat == "none") * 5 * 16 * 16 * 2048**2  # the mask, once
+    assert whole == 4 * saved_bytes(TOY, 16, 2048, remat)
+    unfused = steps(data("Y"), {"Y": 1}, remat, kernel="unfused").memory.parts["saved"]
+    layers = 4 * saved_bytes(TOY, 16, 2048, remat, kernel="unfused")
+    mask = (remat == "none") * 5 * 16 * 16 * 2048**2  # once for all layers
+    assert unfused == layers + mask
     copied = tensor(("Y", "Z"), kv="Y")
     few = replace(TOY, kv_heads=2)
     kept = steps(copied, {"Y": 2, "Z": 2}, remat, few).memory.parts["saved"]
     alone = steps(data("Y"), {"Y": 1}, remat, few).memory.parts["saved"]
     keys = 0 if remat == "full" else 4 * 2 * 2 * 16 * 2048 * 2 * 128
-    assert kept == (alone - keys) / 4 + keys / 2
+    split = alone - keys - inputs
+    assert kept == split / 4 + keys / 2 + inputs

@@ -220,7 +220,8 @@ def test_where_nothing_fits_the_nearest_is_said():
     assert str(error.value).endswith(found.nearest[-1])
     alone = plan("llama 3 8b", "h100:1x1", "1M").verdict
     assert alone.startswith("no mesh fits: one chip with")
-    tight = plan("llama 3 8b", "v5e:4x4", 2**17, 8192, remat="none")
+    alone = {"fixed": {"fsdp": 16}, "remat": "none"}  # one sequence a chip
+    tight = plan("llama 3 8b", "v5e:4x4", 2**17, 8192, **alone)
     assert "remat 'full' fits" in tight.nearest
 
 
@@ -236,7 +237,7 @@ def test_where_nothing_fits_the_nearest_is_said():
         (LLAMA_3_8B, "v5p:4x4x4", "many", {}, "'4M'"),
         (LLAMA_3_8B, "v5p:4x4x4", 0, {}, "a whole number from 1"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"chunks": 3}, "1 chunks"),
-        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"remat": "all"}, "none, dots, full"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"remat": "all"}, "none, dots, selective, full"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": {"Y": 2}}, "axis 'Y'"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": {"tensor": 3}}, "64 chips"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"top": 0}, "top = 0"),

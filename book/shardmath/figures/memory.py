@@ -32,8 +32,7 @@ PARTS = {  # what a part is called in the picture, and its colour
     "gradients": ("gradients", "hue2"),
     "saved": ("saved activations", "hue3"),
     "gathered": ("a layer, gathered", "hue4"),
-    "scores": ("attention scores", "hue6"),
-    "logits": ("logits", "hue7"),
+    "logits": ("logits", "hue6"),
 }
 EDGE, ROW, THICK, HIGH = 8, 25, 16, 30
 

@@ -103,7 +103,8 @@ def evaluate(
         ways: into how many parts mesh axes split something.
         batch: the share of the batch in a pass, by "", "B" and "slots".
 
-    >>> evaluate({(("X",), "B"): 64.0, ((), ""): 3.0}, Ways({"X": 4}), {"": 1, "B": 0.5})
+    >>> amounts = {(("X",), "B"): 64.0, ((), ""): 3.0}
+    >>> evaluate(amounts, Ways({"X": 4}), {"": 1, "B": 0.5})
     11.0
     """
     found = 0.0

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ..pipeline_schedules import NAMES
-from ..transformer import ATTENTION, REMAT, Model
+from ..transformer import ATTENTION, Model
 from ..transformer.flops import one_of
+from ..transformer.remat import KERNELS, checked_remat
 from ..units import PRECISION_BYTES, flags, positive, quoted, whole
 
-KERNELS = ("fused", "unfused")
 ROLES = {  # what is sent or held, and in which format unless `formats` says otherwise
     "weights": "weights, as they are gathered and multiplied",
     "gradients": "gradients of weights, as they are added up and reduced",
@@ -31,14 +31,16 @@ class Job:
         seqs: sequences of one step, on all chips.
         seq: tokens of each sequence.
         attention: "causal", "half" or "full", the keys that attention's FLOPs count.
-        remat: what is kept for the backward pass; see `transformer.saved`.
+        remat: what is kept for the backward pass: "none", "dots", "selective" or
+            "full", or the names of results that are kept, such as "Q K V y"; see
+            `transformer.recompute`.
         precision: the format of matmuls, which decides the peak.
         kernel: "fused" attention never stores scores; "unfused" does.
         formats: formats that differ from `precision`, by the keys of `ROLES`, as in
             ``{"gradients": "fp32", "dispatch": "fp8"}``.
-        copy: whether a copy of the weights in their format rests next to the optimizer's
-            fp32 weights. Without it, weights are cast where they are used, as FSDP in
-            PyTorch and most JAX trainers do.
+        copy: whether a copy of the weights in their format rests next to the fp32
+            weights of the optimizer. Without it, weights are cast where they are used,
+            as FSDP in PyTorch and most JAX trainers do.
         schedule, chunks: of a pipeline; see `pipeline_schedules.schedule`.
         capacity: slots of an expert, divided by the tokens that it gets where all
             experts get the same.
@@ -76,7 +78,7 @@ class Job:
             raise ValueError(
                 f"model = {quoted(self.model)}: must be a `transformer.Model`"
             )
-        one_of(REMAT, remat=self.remat)
+        checked_remat(self.model, self.remat)
         one_of(ATTENTION, attention=self.attention)
         one_of(tuple(PRECISION_BYTES), precision=self.precision)
         one_of(KERNELS, kernel=self.kernel)

@@ -31,7 +31,7 @@ from ..sharding import Change, Plan, ShardedArray, array, case_plan
 from ..sharding.binding import named_axes
 from ..sharding.layout import Placed
 from ..sharding.routes import way
-from ..transformer import Array, Matmul
+from ..transformer import Array, Matmul, Model, recompute
 from ..units import show
 from .strategy import Layout, Names, Strategy
 
@@ -384,39 +384,40 @@ class Lines:
 
 
 def layer_work(
-    lines: Lines, matmuls: Iterable[Matmul], remat: str, norms_behind: bool = False
+    lines: Lines,
+    model: Model,
+    matmuls: tuple[Matmul, ...],
+    remat: str,
+    kernel: str = "fused",
 ) -> Work:
     """Forward, recompute and backward of one layer.
 
     Args:
-        lines, matmuls, remat: under which strategy, of which layer, what is kept.
-        norms_behind: whether a norm reads what attention and MLP give.
+        lines: its lines under a strategy.
+        model, matmuls, remat, kernel: what is computed again; see
+            `transformer.recompute`.
+
+    Assumes:
+        What "none" and "selective" keep of an exchange with experts is not sent again.
+        What a matmul reads that was gathered over the sequence is kept as it was
+        gathered under "none" alone: the others keep each chip's part and gather it
+        again, as Megatron does.
     """
-    matmuls = tuple(matmuls)
-    ahead = [lines.forward(line) for line in matmuls]
-    # What is added to the stream is not needed again, unless a norm or the layer's own
-    # MLP reads it. What experts answer is: the gradient of a gate reads it.
-    last, reads = matmuls[-1].result, {line.reads.name for line in matmuls}
-    added = set() if "E" in last.dims else {last.name}
-    added |= set() if "z" in reads else {"y"}
-    if norms_behind:
-        added = set()
-    again = [
-        plan
-        for line, plan in zip(matmuls, ahead, strict=True)
-        if remat == "full" and line.result.name not in added
-    ]
+    ahead = {line: lines.forward(line) for line in matmuls}
+    found = recompute(model, matmuls, remat, kernel)
+    again = [ahead[line] for line in found.lines]
+    ahead = list(ahead.values())
     back = [plan for line in reversed(matmuls) for plan in lines.backward(line)]
     weights = {line.weight.name for line in matmuls}
     first = _once([("forward", ahead)])
     second = _once([("recompute", again), ("backward", back)])
-    if remat == "none":  # what was gathered is kept, but for weights
+    if remat == "none":  # what was gathered is kept, except weights
         kept = {
             key
             for key, (_, change) in first.items()
             if change.before.name not in weights
         }
-        second = {key: found for key, found in second.items() if key not in kept}
+        second = {key: moved for key, moved in second.items() if key not in kept}
     moves = [(when, change, False) for when, change in first.values()]
     moves += [(when, change, False) for when, change in second.values()]
     for dealt, (there, home) in (
@@ -424,7 +425,8 @@ def layer_work(
         (True, lines.experts(matmuls)),
     ):
         moves += [("forward", change, dealt) for change in there]
-        moves += [("recompute", change, dealt) for change in there if remat != "none"]
+        kept = remat in ("none", "selective") if dealt else not found.attention
+        moves += [("recompute", change, dealt) for change in there if not kept]
         moves += [("backward", change, dealt) for change in home]
     return Work(
         tuple(

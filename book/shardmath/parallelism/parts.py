@@ -17,6 +17,7 @@ from ..transformer import (
     Model,
     flops,
     matmul,
+    recompute,
     saved,
     saved_once,
 )
@@ -90,7 +91,7 @@ def repeats(move: Move, matrices: Iterable[Array]) -> bool:
 
 def layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
     """One layer of a kind, for one microbatch."""
-    work = layer_work(lines, matmuls, job.remat, job.model.norms_behind)
+    work = layer_work(lines, job.model, matmuls, job.remat, job.kernel)
     matrices = tuple(line.weight for line in matmuls)
     held = _parameters(lines, job, matrices, share=1 / job.model.layers)
     held["saved"] = _saved(lines, job, matmuls)
@@ -104,12 +105,12 @@ def layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
         held["scores"] = [Held(4, scores, lines.strategy.ring)]
     once = [
         Held(one.width, lines.rest(one.array))
-        for one in saved_once(job.model, job.remat)
+        for one in saved_once(job.model, job.remat, job.kernel)
     ]
     found = _part(lines, [work], [work], matrices, held, once)
     read = bytes_held(Held(job.width("weights"), lines.forward(line).b)
                       for line in matmuls)  # fmt: skip
-    return replace(_with_attention(found, lines, job), read=read)
+    return replace(_with_attention(found, lines, job, matmuls), read=read)
 
 
 def end(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
@@ -197,13 +198,16 @@ def _flops(works: Iterable[Work]) -> tuple[dict[str, Amounts], Amounts]:
     return found, weights
 
 
-def _with_attention(part: Part, lines: Lines, job: Job) -> Part:
+def _with_attention(
+    part: Part, lines: Lines, job: Job, matmuls: tuple[Matmul, ...]
+) -> Part:
     """The part with the FLOPs of scores and of the values that they weigh: the mean of
     all layers, where these differ in their window."""
     a_token = flops(job.model, job.seq, job.attention).attention / job.model.layers
     queries = lines.array(QUERIES, lines.strategy.inner)
     forward = a_token * lines.sizes["B"] * lines.sizes["S"]
-    again = job.remat != "none"
+    products = recompute(job.model, matmuls, job.remat, job.kernel).attention
+    again = len(products) / len(job.model.attention)  # scores, values, or both
     found = {when: dict(amounts) for when, amounts in part.flops.items()}
     for when, times in (("forward", 1), ("recompute", again), ("backward", 2)):
         key = divisors_of(queries)
@@ -251,7 +255,7 @@ def _saved(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> list[Held]:
     second time, so that what is kept is the gathered array, whole on every chip.
     """
     found = []
-    for one in saved(job.model, job.remat):
+    for one in saved(job.model, job.remat, matmuls, job.kernel):
         gathered = job.remat == "none" and one.array.name in MATMUL_INPUTS
         unnamed = one.array._replace(name="")
         layout = lines.strategy.inner if gathered else lines.rests(one.array)
