@@ -31,8 +31,10 @@ PARTS = {  # what a part is called in the picture, and its colour
     "weights": ("weights", "hue5"),
     "gradients": ("gradients", "hue2"),
     "saved": ("saved activations", "hue3"),
+    "computed again": ("a layer, again", "hue6"),
     "gathered": ("a layer, gathered", "hue4"),
-    "logits": ("logits", "hue6"),
+    "in transit": ("in transit", "hue8"),
+    "logits": ("logits", "hue7"),
 }
 EDGE, ROW, THICK, HIGH = 8, 25, 16, 30
 
@@ -130,7 +132,9 @@ def _picture(title: str, summary: str, memory: Memory) -> str:
     """All parts end to end against the HBM, then each for itself, to one scale."""
     longest = max(memory.total, memory.capacity)
     scale = (WIDEST - 2 * EDGE) / longest
-    return framed(title, summary, _drawn(title, memory, scale), WIDEST, 92 + ROW * 7)
+    return framed(
+        title, summary, _drawn(title, memory, scale), WIDEST, 92 + ROW * len(PARTS)
+    )
 
 
 def _drawn(title: str, memory: Memory, scale: float) -> Iterator[str]:

@@ -10,6 +10,11 @@ from ..transformer.flops import one_of
 from ..transformer.remat import KERNELS, checked_remat
 from ..units import PRECISION_BYTES, flags, positive, quoted, whole
 
+# Bytes of one logit at the peak of the loss. "pieces" computes logits and loss for few
+# tokens at a time. "once" keeps all of them in fp32, as a compiler does that fuses the
+# loss. "eager" keeps logits in bf16 (2) and in fp32 (4), their log-softmax (4) and its
+# gradient (4), as PyTorch does without a fused loss.
+LOSSES = {"pieces": 0, "once": 4, "eager": 14}
 ROLES = {  # what is sent or held, and in which format unless `formats` says otherwise
     "weights": "weights, as they are gathered and multiplied",
     "gradients": "gradients of weights, as they are added up and reduced",
@@ -36,6 +41,7 @@ class Job:
             `transformer.recompute`.
         precision: the format of matmuls, which decides the peak.
         kernel: "fused" attention never stores scores; "unfused" does.
+        loss: "once", "pieces" or "eager", which bytes of the logits are held: `LOSSES`.
         formats: formats that differ from `precision`, by the keys of `ROLES`, as in
             ``{"gradients": "fp32", "dispatch": "fp8"}``.
         copy: whether a copy of the weights in their format rests next to the fp32
@@ -65,6 +71,7 @@ class Job:
     remat: str = "full"
     precision: str = "bf16"
     kernel: str = "fused"
+    loss: str = "once"
     formats: Mapping[str, str] = field(default_factory=dict)
     copy: bool = True
     schedule: str = "1f1b"
@@ -82,6 +89,7 @@ class Job:
         one_of(ATTENTION, attention=self.attention)
         one_of(tuple(PRECISION_BYTES), precision=self.precision)
         one_of(KERNELS, kernel=self.kernel)
+        one_of(tuple(LOSSES), loss=self.loss)
         one_of(tuple(NAMES), schedule=self.schedule)
         found = dict(
             zip(("seqs", "seq"), whole(seqs=self.seqs, seq=self.seq), strict=True)

@@ -13,12 +13,14 @@ from ..units import show
 PARTS = {
     "state": "optimizer state: weights and two moments in fp32",
     "weights": "weights in the format of the forward pass",
-    "gradients": "gradients in that format",
+    "gradients": "gradients of the weights",
     "saved": "activations kept for the backward pass",
+    "computed again": "activations of one layer, computed again",
     "gathered": "weights of one layer, gathered",
+    "in transit": "activations of one block, between gather and scatter",
     "keys": "keys and values of one layer, gathered",
     "scores": "attention scores of one layer, in fp32",
-    "logits": "logits in fp32",
+    "logits": "logits, as the loss needs them",
 }
 
 

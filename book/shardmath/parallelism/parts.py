@@ -32,13 +32,14 @@ from .amounts import (
     flops_of,
     zeros,
 )
-from .job import Job
+from .job import LOSSES, Job
 from .memory import Held
 from .moves import Hop, Lines, Move, Work, ends, hop, layer_work
 
 EMBEDDING = matmul("onehot[B, S, V] · embed[V, D] -> x[B, S, D]")
 SCORES = Array("P", ("B", "N", "S", "T"))
 QUERIES = Array("A", ("B", "S", "N"))
+STREAM = Array("", ("B", "S", "D"))
 MATMUL_INPUTS = ("x", "z")  # what the first matmuls of attention and MLP read
 PASSES = ("forward", "recompute", "backward")
 
@@ -94,8 +95,11 @@ def layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
     work = layer_work(lines, job.model, matmuls, job.remat, job.kernel)
     matrices = tuple(line.weight for line in matmuls)
     held = _parameters(lines, job, matrices, share=1 / job.model.layers)
-    held["saved"] = _saved(lines, job, matmuls)
+    held["saved"] = _saved(lines, job, matmuls, job.remat)
+    if job.remat != "none":
+        held["computed again"] = _computed_again(lines, job, matmuls)
     held["gathered"] = _gathered(lines, matmuls)
+    held["in transit"] = _in_transit(lines, job)
     if lines.strategy.inner.get("S"):
         held["keys"] = _keys(lines, matmuls)
     if job.kernel == "unfused":  # in a ring, those of one hop
@@ -124,7 +128,7 @@ def end(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
     held = _parameters(lines, job, matrices, share=0)
     if job.model.head_line in matmuls:
         logits = lines.array(job.model.head_line.result, lines.strategy.inner)
-        held["logits"] = [Held(4, logits)]
+        held["logits"] = [Held(LOSSES[job.loss], logits)]
     works = list(ends(lines, matmuls))
     counted = [
         work for work, line in zip(works, matmuls, strict=True) if line != EMBEDDING
@@ -247,7 +251,9 @@ def outside_matrices(model: Model) -> int:
     return model.params - model.matmul_params - tables
 
 
-def _saved(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> list[Held]:
+def _saved(
+    lines: Lines, job: Job, matmuls: tuple[Matmul, ...], remat: str
+) -> list[Held]:
     """The activations of one layer that wait for the backward pass.
 
     With sequence parallelism the inputs of the first matmuls are gathered over the
@@ -255,12 +261,19 @@ def _saved(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> list[Held]:
     second time, so that what is kept is the gathered array, whole on every chip.
     """
     found = []
-    for one in saved(job.model, job.remat, matmuls, job.kernel):
-        gathered = job.remat == "none" and one.array.name in MATMUL_INPUTS
-        unnamed = one.array._replace(name="")
+    for one in saved(job.model, remat, matmuls, job.kernel):
+        gathered = remat == "none" and one.array.name in MATMUL_INPUTS
         layout = lines.strategy.inner if gathered else lines.rests(one.array)
-        found.append(Held(one.width, lines.array(unnamed, layout)))
+        found.append(Held(one.width, lines.array(one.array, layout)))
     return found
+
+
+def _computed_again(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> list[Held]:
+    """What the backward pass of one layer reads and has to compute first: all that
+    "none" would keep of the layer, without what is kept anyway."""
+    kept = {one.array.name for one in _saved(lines, job, matmuls, job.remat)}
+    every = _saved(lines, job, matmuls, "none")
+    return [one for one in every if one.array.name not in kept]
 
 
 def _gathered(lines: Lines, matmuls: Iterable[Matmul]) -> list[Held]:
@@ -270,6 +283,16 @@ def _gathered(lines: Lines, matmuls: Iterable[Matmul]) -> list[Held]:
         if any(change.before.name == plan.b.name for change in plan.moved):
             found.append(Held(PRECISION_BYTES[plan.b.precision], plan.b))
     return found
+
+
+def _in_transit(lines: Lines, job: Job) -> list[Held]:
+    """With sequence parallelism, the gathered gradient that a block reads and the
+    partial sums that it makes of it: two arrays that are whole on every chip until they
+    are scattered over the sequence again."""
+    at = lines.strategy
+    if at.stream.get("S", ()) == at.inner.get("S", ()):
+        return []
+    return [Held(2 * job.width("activations"), lines.array(STREAM, at.inner))]
 
 
 def _keys(lines: Lines, matmuls: Iterable[Matmul]) -> list[Held]:

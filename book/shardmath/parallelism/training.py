@@ -361,6 +361,7 @@ def step(
     chunks: int | None = None,
     capacity: float = 1.0,
     kernel: str = "fused",
+    loss: str = "once",
     formats: Mapping[str, str] = MappingProxyType({}),
     copy: bool = True,
     node_limit: int | None = None,
@@ -418,7 +419,7 @@ def step(
     >>> print(one)
     Llama 3.1 8B, fsdp over X, 32,768 tokens on 8 chips
       sent by a chip: 40.3 GB
-      held by a chip: 20.3 GiB
+      held by a chip: 19.1 GiB
     >>> print(one.moves[0])
     forward: AllGather_X: q[D_X, N, H] -> q[D, N, H], 29.4 MB sent, 32 times
     """
@@ -433,6 +434,7 @@ def step(
         remat,
         precision,
         kernel,
+        loss,
         formats,
         copy,
         schedule,

@@ -206,6 +206,7 @@ def plan(
     capacity: float = 1.0,
     keys: str = "ring",
     kernel: str = "fused",
+    loss: str = "once",
     formats: Mapping[str, str] | None = None,
     copy: bool = True,
     node_limit: int | None = None,
@@ -228,7 +229,7 @@ def plan(
         seq: tokens of a sequence.
         attention, remat, precision: as for `parallelism.step`.
         schedule, chunks: of a pipeline, see `pipeline_schedules.schedule`.
-        capacity, kernel, formats, copy, node_limit: as for `parallelism.step`.
+        capacity, kernel, loss, formats, copy, node_limit: as for `parallelism.step`.
         keys: what context parallelism does with them: "ring", "gather" or "ulysses".
         hbm: bytes of memory that may be used; all of the chip's if not given.
         fixed: sizes of axes that are given, such as ``{"tensor": 8}``.
@@ -251,7 +252,7 @@ def plan(
     Llama 3.1 8B, 128 sequences of 8,192 tokens on TPU v5p 4x4x4 (64 chips), remat full
       287 meshes: 264 admitted by model and network, 262 of them fit in memory
       best: zero 64, compute-bound: at least 2.28 s a step, MFU at most 80.7%, \
-59.1 GiB of 95 GiB held
+46.5 GiB of 95 GiB held
     """
     model = find_model(model) if isinstance(model, str) else model
     if not isinstance(model, Model):
@@ -269,6 +270,7 @@ def plan(
         remat,
         precision,
         kernel,
+        loss,
         {} if formats is None else formats,
         copy,
         schedule,
