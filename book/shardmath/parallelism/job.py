@@ -53,6 +53,8 @@ class Job:
         node_limit: nodes that the experts of one token may be in, at most; None for
             any number. See `experts.copies`.
         vocabulary: whether embedding and head take part.
+        table_kept: whether a table that is both embedding and head stays gathered
+            between its two uses, as the root of PyTorch's FSDP does.
 
     Raises:
         ValueError: a word that is none of those above, a number that is not a whole one
@@ -79,6 +81,7 @@ class Job:
     capacity: float = 1.0
     node_limit: int | None = None
     vocabulary: bool = True
+    table_kept: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Model):
@@ -100,9 +103,9 @@ class Job:
                 f"most {MOST_TOKENS:,} tokens"
             )
         (found["capacity"],) = positive(capacity=self.capacity)
-        found["copy"], found["vocabulary"] = flags(
-            copy=self.copy, vocabulary=self.vocabulary
-        )
+        switches = ("copy", "vocabulary", "table_kept")
+        chosen = flags(**{name: getattr(self, name) for name in switches})
+        found |= dict(zip(switches, chosen, strict=True))
         for name in ("chunks", "node_limit"):
             if getattr(self, name) is not None:
                 (found[name],) = whole(**{name: getattr(self, name)})

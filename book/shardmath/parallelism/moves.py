@@ -437,16 +437,24 @@ def layer_work(
     )
 
 
-def ends(lines: Lines, matmuls: Iterable[Matmul]) -> Iterator[Work]:
+def ends(
+    lines: Lines, matmuls: Iterable[Matmul], table_kept: bool = False
+) -> Iterator[Work]:
     """Head and embedding, as far as a stage has them: each forward and backward in one
-    pass. The gradient of a table that both have is reduced in the first of them."""
-    summed: set[Move] = set()
+    pass. The gradient of a table that both have is reduced in the first of them.
+
+    Args:
+        lines, matmuls: under which strategy, head or embedding or both.
+        table_kept: whether the one table of both is gathered once for the two.
+    """
+    made: set[Move] = set()
     for line in matmuls:
         ahead, back = (lines.forward(line),), lines.backward(line)
         found = _once([("forward", ahead), ("backward", back)]).values()
         moves = [Move(change.before.name, change, when) for when, change in found]
-        mine = tuple(move for move in moves if move not in summed)
-        summed |= {move for move in moves if move.array == d_of(line.weight).name}
+        mine = tuple(move for move in moves if move not in made)
+        once = {d_of(line.weight).name, line.weight.name if table_kept else ""}
+        made |= {move for move in moves if move.array in once}
         yield Work(mine, {"forward": ahead, "backward": back})
 
 

@@ -129,7 +129,7 @@ def end(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
     if job.model.head_line in matmuls:
         logits = lines.array(job.model.head_line.result, lines.strategy.inner)
         held["logits"] = [Held(LOSSES[job.loss], logits)]
-    works = list(ends(lines, matmuls))
+    works = list(ends(lines, matmuls, job.table_kept and job.model.tied))
     counted = [
         work for work, line in zip(works, matmuls, strict=True) if line != EMBEDDING
     ]

@@ -24,7 +24,7 @@ PLACES = tuple(WORDS)
 # Beside B: tokens of the stream, and heads that attend, by tensor parallelism as well.
 IN_TURN = ("S", "stream"), ("N", "attention"), ("K", "attention")
 ATTENTIONS = ("ring", "gather", "ulysses")
-COPIES = ("copies", "shards")
+COPIES = ("copies", "state", "shards")
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,8 @@ def context(
             values go round, one hop after the other; "gather": they are gathered;
             "ulysses": tokens are gathered and heads split, by AllToAlls before and
             after.
-        weights: "copies" on every chip, or "shards" over D as in FSDP.
+        weights: "copies" on every chip; "state" for copies whose optimizer state is
+            sharded over D, as in ZeRO-1; or "shards" over D as in FSDP.
         kv: of "ulysses", those of the axes that split the KV heads; along the others
             each chip has all of them. All of the axes if not given.
 
@@ -218,8 +219,9 @@ def context(
         "ulysses": {"N": axes, "K": heads},
     }
     split = {"D": axes} if weights == "shards" else {}
+    state = {"D": axes} if weights != "copies" else {}
     tokens, name = {"S": axes}, f"context ({attention}) over {_over(axes)}"
-    return Strategy(name, split, split, split, tokens, tokens, attend[attention])
+    return Strategy(name, split, split, state, tokens, tokens, attend[attention])
 
 
 def expert(axes: str | Iterable[str], dense: str = "copies") -> Strategy:
@@ -229,8 +231,9 @@ def expert(axes: str | Iterable[str], dense: str = "copies") -> Strategy:
 
     Args:
         axes: one mesh axis or several.
-        dense: weights that are no expert's: "copies" on every chip, or "shards" over D
-            as in FSDP.
+        dense: weights that belong to no expert: "copies" on every chip; "state" for
+            copies whose optimizer state is sharded over D, as in ZeRO-1; or "shards"
+            over D as in FSDP.
 
     Raises:
         ValueError: another word.
@@ -242,8 +245,9 @@ def expert(axes: str | Iterable[str], dense: str = "copies") -> Strategy:
     axes = _names(axes)
     one_of(COPIES, dense=dense)
     split = {"E": axes} | ({"D": axes} if dense == "shards" else {})
+    state = {"E": axes} | ({"D": axes} if dense != "copies" else {})
     batch = {"B": axes, "E": axes}
-    return Strategy(f"expert over {_over(axes)}", split, split, split, batch, batch)
+    return Strategy(f"expert over {_over(axes)}", split, split, state, batch, batch)
 
 
 def pipeline(axes: str | Iterable[str]) -> Strategy:

@@ -365,6 +365,7 @@ def step(
     formats: Mapping[str, str] = MappingProxyType({}),
     copy: bool = True,
     node_limit: int | None = None,
+    table_kept: bool = False,
 ) -> Step:
     """A training step of `model` on `mesh`, its arrays lying as `strategy` says.
 
@@ -394,6 +395,8 @@ def step(
         copy: whether a copy of the weights rests next to the optimizer's fp32 weights;
             without it they are cast where they are used.
         node_limit: nodes that the experts of one token may be in, at most.
+        table_kept: whether a table that is both embedding and head is gathered once for
+            both.
 
     Returns:
         A Step: `collectives`, `flops`, `memory`, `estimate`, `critical_tokens`; of a
@@ -442,6 +445,7 @@ def step(
         capacity,
         node_limit,
         vocabulary,
+        table_kept,
     )
     return derived(job, strategy, mesh, microbatches)
 

@@ -31,11 +31,12 @@ def strategy(shards: str, axes: Names, keys: str = "ring") -> Strategy:
 
     Args:
         shards: "fsdp", where weights are shared by all chips that have other tokens, or
-            "zero", where each of them has a copy and the state is shared (ZeRO-1).
+            "zero", where each of them has a copy of the weights and all of them share
+            the optimizer state (ZeRO-1).
         axes: some of `ORDER`.
         keys: what context parallelism does with keys, see `parallelism.context`.
     """
-    weights = "shards" if shards == "fsdp" else "copies"
+    weights = "shards" if shards == "fsdp" else "state"
     makers = {
         "data": data,
         "pipeline": pipeline,

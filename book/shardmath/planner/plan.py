@@ -241,7 +241,8 @@ def plan(
     Assumes:
         As `parallelism.step`, which derives what moves, once for all meshes with the
         same axes. With FSDP, chips that share a sequence or have other experts share
-        weights too; with ZeRO-1 each has a copy. See `Plan.left_out`.
+        weights too; with ZeRO-1 each has a copy of the weights, and all of them share
+        the optimizer's state. See `Plan.left_out`.
 
     Raises:
         ValueError: an unknown model or machine, tokens that are no whole number of

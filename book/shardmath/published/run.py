@@ -1,7 +1,8 @@
 """One training run that was published, and what can be told from it again."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
@@ -11,31 +12,48 @@ from ..facts import Source
 from ..mesh import Mesh
 from ..networks import Network
 from ..parallelism import (
+    Step,
     Strategy,
     combine,
     context,
     data,
+    expert,
     fsdp,
     pipeline,
     step,
     tensor,
     zero,
 )
-from ..parallelism.parts import EMBEDDING
-from ..sharding.prices import Prices
+from ..pipeline_schedules import NAMES
+from ..sharding.machine import Machine
 from ..tables import Absent
-from ..transformer import REMAT, Flops, Model, conventions, flops, recomputed
-from ..units import show
+from ..transformer import Flops, Model, conventions, flops, recomputed
+from ..transformer.flops import one_of
+from ..transformer.remat import checked_remat
+from ..units import PRECISION_BYTES, quoted, show, whole
 
 AXES = {  # what a mesh axis of a run is called, and its strategy; outermost first
     "pipeline": ("pipeline", pipeline),
     "dcn": ("data", data),
     "data": ("data", data),
+    "zero1": ("ZeRO-1", lambda axis: zero(1, axis)),
     "zero2": ("ZeRO-2", lambda axis: zero(2, axis)),
     "fsdp": ("FSDP", fsdp),
+    "expert": ("expert", expert),
+    "expert_state": ("expert", lambda axis: expert(axis, "state")),
+    "expert_shards": ("expert", lambda axis: expert(axis, "shards")),
     "context": ("context", lambda axis: context(axis, "gather")),
+    "context_state": ("context", lambda axis: context(axis, "gather", "state")),
+    "context_shards": ("context", lambda axis: context(axis, "gather", "shards")),
     "tensor": ("tensor", tensor),
 }
+
+
+# Kinds of parallelism that give different chips different sequences.
+SPLIT_SEQUENCES = tuple(
+    axis for axis, (name, _) in AXES.items()
+    if name in ("data", "ZeRO-1", "ZeRO-2", "FSDP", "expert")
+)  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -46,9 +64,10 @@ class Run:
         system: the framework.
         model: what was trained.
         chip, chips: on what, and on how many.
-        mesh: size by kind of parallelism as published: "data", "zero2", "fsdp",
-            "tensor", "context", "pipeline", and "dcn", which is data parallelism
-            between TPU slices. Empty where nobody says.
+        mesh: size by kind of parallelism as published, by the keys of `AXES`: "dcn" is
+            data parallelism between TPU slices; with "_state" and "_shards" the chips
+            of an axis share the optimizer's state or the weights too. Empty where
+            nobody says.
         seqs: sequences of a step, on all chips; None where nobody says.
         seq: tokens of each.
         precision: of the matmuls in the layers.
@@ -61,6 +80,20 @@ class Run:
         source: where it was read.
         network: what joins the chips; None where too little is known for a bound.
         note: what else has to be said.
+        microbatches: parts of the batch of a data-parallel group, one after another;
+            None where nobody says.
+        schedule: of a pipeline, as in `pipeline_schedules.NAMES`; "" where nobody says.
+        chunks: chunks of layers on a stage (virtual stages); None where nobody says.
+        formats: formats that differ from `precision`, by what is sent or held; see
+            `parallelism.job.ROLES`.
+        node_limit: nodes that the experts of one token may be in, at most.
+        offloads: names of activations that wait in the memory of the host.
+        release: of the software, as published.
+
+    Raises:
+        ValueError: chips, sequences or tokens that are not whole numbers above zero, an
+            unknown mesh axis, a mesh that does not multiply to the chips, an unknown
+            remat, precision, schedule or convention.
     """
 
     system: str
@@ -81,9 +114,56 @@ class Run:
     source: Source
     network: Network | None = None
     note: str = ""
+    microbatches: int | None = None
+    schedule: str = ""
+    chunks: int | None = None
+    formats: Mapping[str, str] = field(default_factory=dict)
+    node_limit: int | None = None
+    offloads: str = ""
+    release: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mesh", MappingProxyType(dict(self.mesh)))
+        counted_in = ("chips", "seqs", "seq", "microbatches", "chunks", "node_limit")
+        for name in counted_in:
+            value = getattr(self, name)
+            if value is not None or name in ("chips", "seq"):
+                (value,) = whole(**{name: value})
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "mesh", MappingProxyType(self._checked_mesh()))
+        object.__setattr__(self, "formats", MappingProxyType(dict(self.formats)))
+        one_of(tuple(PRECISION_BYTES), precision=self.precision)
+        one_of(("", *counted(self.model, self.seq)), counts=self.counts)
+        one_of(("", *NAMES), schedule=self.schedule)
+        if self.remat != "":
+            checked_remat(self.model, self.remat)
+        groups = math.prod(
+            size for axis, size in self.mesh.items() if axis in SPLIT_SEQUENCES
+        )
+        most = (self.seqs or 0) // groups
+        if self.seqs and self.microbatches and most % self.microbatches:
+            raise ValueError(
+                f"microbatches = {self.microbatches}: must divide the {most:,} "
+                "sequences of a data-parallel group"
+            )
+
+    def _checked_mesh(self) -> dict[str, int]:
+        """The mesh with its sizes as whole numbers that multiply to the chips."""
+        if not isinstance(self.mesh, Mapping):
+            raise ValueError(
+                f"mesh = {quoted(self.mesh)}: must be sizes by axis, as {{'fsdp': 8}}"
+            )
+        for axis in self.mesh:
+            if axis not in AXES:
+                raise ValueError(
+                    f"mesh axis {quoted(axis)}: must be one of {', '.join(AXES)}"
+                )
+        mesh = {axis: whole(**{axis: size})[0] for axis, size in self.mesh.items()}
+        if mesh and math.prod(mesh.values()) != self.chips:
+            raise ValueError(
+                f"mesh = {quoted(mesh)}: has {math.prod(mesh.values()):,} places for "
+                f"{self.chips:,} chips"
+            )
+        return mesh
 
     @property
     def parallelism(self) -> str:
@@ -238,24 +318,45 @@ class Run:
         peak = self.chip.flops[self.precision]
         legs = [Leg("math", self.math * peak, peak)]
         if self.network is not None:
-            axes = {axis: self.mesh[axis] for axis in AXES if axis in self.mesh}
-            mesh = Mesh(self.network, axes)
-            derived = step(
-                self.strategy,
-                self.model,
-                mesh,
-                self.seqs,
-                self.seq,
-                attention="causal",
-                remat=self.remat if self.remat in REMAT else "none",
-                precision=self.precision,
-            )
-            table = EMBEDDING.weight.name
-            moves = [move for move in derived.moves if move.array != table]
-            # Equal moves of a tied table are one: PyTorch's FSDP keeps it gathered.
-            moves += dict.fromkeys(m for m in derived.moves if m.array == table)
-            legs.append(Prices(mesh).leg([move.collective for move in moves]))
+            derived = self.step(Mesh(self.network, self._in_order))
+            found = derived.estimate.legs
+            legs += [leg for leg in found if leg.resource == "network"]
         return Estimate(f"{self.model.name}, {self.parallelism}", tuple(legs))
+
+    @property
+    def _in_order(self) -> dict[str, int]:
+        """The axes of its mesh, outermost first."""
+        return {axis: self.mesh[axis] for axis in AXES if axis in self.mesh}
+
+    def step(self, mesh: Machine | None = None, **settings: object) -> Step:
+        """The step of this run, derived: of one microbatch, with the remat that is
+        published (none where nobody says).
+
+        Args:
+            mesh: of its axes; their sizes alone if not given.
+            settings: of `parallelism.step`, in place of those.
+
+        Raises:
+            Absent: a ValueError; it is not `covered`, or its batch is not published.
+        """
+        if self.seqs is None:
+            raise Absent(f"{self}: its batch is not published")
+        given = {
+            "attention": "causal",
+            "remat": self.remat or "none",
+            "precision": self.precision,
+            "formats": self.formats,
+            "node_limit": self.node_limit,
+            "table_kept": True,  # a bound: gathered once for lookup and head
+        }
+        return step(
+            self.strategy,
+            self.model,
+            self._in_order if mesh is None else mesh,
+            self.seqs,
+            self.seq,
+            **given | settings,
+        )
 
     @property
     def over_math(self) -> float:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
+from math import prod
 
 from .. import chips
 from ..facts import Source
@@ -13,7 +14,7 @@ from ..networks import Cluster, Network, NVLinkDomain, Slices, Torus
 from ..tables import Absent
 from ..transformer import Model, model
 from .rows import rows
-from .run import Run
+from .run import SPLIT_SEQUENCES, Run
 
 COUNTS = {  # words of the table for the conventions of `run.counted`
     "": "",
@@ -66,6 +67,22 @@ def _note(cell: str) -> str:
     return "; ".join(_TABLES["notes"][key] for key in cell.split("; ") if key)
 
 
+def _settings(note: str, seqs: str, mesh: Mapping[str, int]) -> dict[str, object]:
+    """What the parts of a note say besides: release, schedule, microbatches, chunks."""
+    found: dict[str, object] = {}
+    for part in filter(None, note.split("; ")):
+        if part in ("1f1b", "interleaved"):
+            found["schedule"] = part
+        elif part.startswith("VP "):
+            found |= {"chunks": int(part[3:]), "schedule": "interleaved"}
+        elif part.startswith("MBS ") and seqs:
+            groups = prod(n for axis, n in mesh.items() if axis in SPLIT_SEQUENCES)
+            found["microbatches"] = int(seqs) // groups // int(part[4:])
+        elif _TABLES["notes"][part].startswith("release "):
+            found["release"] = part
+    return found
+
+
 def _run(system, name, chip, count, axes, seqs, seq, precision, remat, *rest) -> Run:
     """A row of the table as a record."""
     tokens, tflops, step, mfu, hfu, counts, key, note = rest
@@ -88,6 +105,7 @@ def _run(system, name, chip, count, axes, seqs, seq, precision, remat, *rest) ->
         counts=COUNTS[counts],
         source=SOURCES[key],
         note=_note(note),
+        **_settings(note, seqs, mesh),
     )
     if not run.covered or note == "uneven":
         return run
