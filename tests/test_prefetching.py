@@ -184,3 +184,25 @@ def test_a_chip_is_drawn_with_its_own_part():
     assert areas == pytest.approx([30 * 84 / 4] * 4, rel=0.01)
     assert "7 bytes" not in picture.desc
     assert "ZeRO-1: each of 4 chips holds 10 bytes a parameter" in picture.desc
+
+
+def brute_force_most_held(schedule):
+    """Layers held when each one comes, counted one by one."""
+    return max(
+        sum(start <= at < end for _, start, end in schedule.held)
+        for _, at, _ in schedule.held
+    )
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 3])
+@pytest.mark.parametrize("times", [(1, 1, 1, 1, 0), (3, 2, 1, 4, 2), (0, 1, 2, 2, 5)])
+def test_layers_held_at_once_are_those_counted_one_by_one(times, ahead):
+    found = prefetched(Layer(*times), 7, ahead)
+    assert found.most_held == brute_force_most_held(found)
+
+
+def test_ten_thousand_layers_take_no_longer_than_their_number_asks():
+    """Work that grows with the square of the layers would take minutes."""
+    found = prefetched(Layer(1, 1, 1, 2, 1), 10_000)
+    assert found.seconds >= 30_000
+    assert found.most_held == 2

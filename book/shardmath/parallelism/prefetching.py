@@ -1,6 +1,8 @@
 """Gather, use, forget: the layers of a step in time, weights fetched ahead or not."""
 
+from collections import deque
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ..networks.wiring import not_negative
 from ..sharding.machine import chip_of
@@ -78,10 +80,9 @@ class Schedule:
 
         One that is forgotten makes room for one whose gather starts then.
         """
-        starts = [start for _, start, _ in self.held]
-        return max(
-            sum(start <= at < end for _, start, end in self.held) for at in starts
-        )
+        events = [(start, 1) for _, start, _ in self.held]
+        events += [(end, -1) for _, _, end in self.held]
+        return max(accumulate(change for _, change in sorted(events)))
 
 
 def prefetched(layer: Layer, layers: int, ahead: int = 1) -> Schedule:
@@ -115,22 +116,24 @@ def prefetched(layer: Layer, layers: int, ahead: int = 1) -> Schedule:
         for n in reversed(range(layers))
     ]
     network: list[Span] = []
+    free = 0.0  # when the last collective so far has ended
     uses: list[Span] = []
-    owed: list[Span] = []  # uses whose gradients are still to be scattered
+    owed: deque[Span] = deque()  # uses whose gradients are still to be scattered
 
     def move(n: int, what: str, ready: float, seconds: float) -> Span:
         """The next collective: when it may, and when the network is free.
 
         What takes no time, as the gather of weights that are whole, waits for nobody.
         """
-        free = max((span.end for span in network), default=0.0)
+        nonlocal free
         start = max(ready, free) if seconds else ready
         network.append(Span(n, what, start, start + seconds))
+        free = max(free, network[-1].end)
         return network[-1]
 
     def scatter(until: float) -> None:
         while owed and owed[0].end <= until:
-            use = owed.pop(0)
+            use = owed.popleft()
             move(use.layer, "scatter", use.end, layer.scatter)
 
     for k, (what, n, gather, seconds) in enumerate(forward + backward):

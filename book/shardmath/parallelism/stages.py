@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from math import isclose
-from typing import NamedTuple
 
 from ..pipeline_schedules import NAMES, Schedule, Times, schedule
 from ..pipeline_schedules.named import chunks_of
@@ -22,8 +21,10 @@ PERIODIC_FROM = {"gpipe": 2, "1f1b": 2, "interleaved": 2, "zb-h1": 2, "zb-v": 3,
 GROWS = ("gpipe",)  # schedules whose memory grows with the microbatches
 
 
-class StageContents(NamedTuple):
-    """What one stage of a pipeline has.
+@dataclass(frozen=True, eq=False)
+class StageContents:
+    """What one stage of a pipeline has. Stages of a `Pipelines` that have the same are
+    one object, which is cheap to look up.
 
     Args:
         stack: how many layers of each kind, of all paths through the stages.
@@ -109,10 +110,10 @@ class Stages:
                 found["backward", closed, not back] += there == stage != here
         return {way: times for way, times in found.items() if times}
 
-    def contents(self, stage: int) -> StageContents:
-        """What a stage has."""
+    def contents(self, stage: int) -> tuple:
+        """What a stage has: the arguments of a `StageContents`."""
         sends = tuple(self.hops(stage).items())
-        return StageContents(self.stack(stage), self.ends(stage), sends, self.paths > 1)
+        return self.stack(stage), self.ends(stage), sends, self.paths > 1
 
     @property
     def sends(self) -> tuple[int, ...]:
@@ -195,8 +196,9 @@ class Pipelines:
     def contents(self, count: int) -> tuple[StageContents, ...]:
         """What each of `count` stages has."""
         if count not in self._contents:
-            stages = self.few(count)
-            self._contents[count] = tuple(map(stages.contents, range(count)))
+            found = [self.few(count).contents(stage) for stage in range(count)]
+            known = {each: StageContents(*each) for each in found}
+            self._contents[count] = tuple(known[each] for each in found)
         return self._contents[count]
 
     def paths(self, count: int) -> int:

@@ -251,7 +251,7 @@ def plan(
 
     >>> print(plan("llama 3 8b", "v5p:4x4x4", "1M"))
     Llama 3.1 8B, 128 sequences of 8,192 tokens on TPU v5p 4x4x4 (64 chips), remat full
-      287 meshes: 264 admitted by model and network, 262 of them fit in memory
+      287 meshes: 264 admitted by model and network, 263 of them fit in memory
       best: zero 64, compute-bound: at least 2.28 s a step, MFU at most 80.7%, \
 46.5 GiB of 95 GiB held
     """
