@@ -9,6 +9,7 @@ MaxText: maxtext 22b on 64 TPU v4, FSDP: 13.8 s a step of 1,050,000 tokens.
 
 from .allreduce import NVLS, SWEEPS, Measured, NvlsRun, Sweep
 from .dispatch import DISPATCH, Exchange
+from .kernels import KERNELS
 from .run import Run, counted
 from .scaling import SCALING, Point
 from .single import NODES, SINGLE
@@ -16,6 +17,7 @@ from .training import RUNS, ratios
 
 __all__ = [
     "DISPATCH",
+    "KERNELS",
     "NODES",
     "NVLS",
     "RUNS",

@@ -48,8 +48,13 @@ class Measured:
 
     @property
     def over_bound(self) -> float:
-        """Measured time over the lower bound; 1 would be a perfect network."""
+        """Measured time over the lower bound, which counts bytes alone."""
         return self.seconds / self.priced.lower
+
+    @property
+    def over_expected(self) -> float:
+        """Measured time over the expected one; not a bound, so it may be below 1."""
+        return self.seconds / self.priced.expected
 
     def __str__(self) -> str:
         size = show(self.nbytes, "bytes")
