@@ -44,7 +44,7 @@ class Priced:
 
     @property
     def lower(self) -> float:
-        """Seconds of the bytes alone, with all levels of the network at work at once."""
+        """Seconds of the bytes alone, with all levels of the network busy at once."""
         return self.bandwidth_seconds
 
     @property
