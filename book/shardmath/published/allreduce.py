@@ -60,6 +60,7 @@ class Measured:
         size = show(self.nbytes, "bytes")
         took, least = (show(s, "s") for s in (self.seconds, self.priced.lower))
         times = f"{self.over_bound:.3g} times the {least} of the bound"
+        times += f" and {self.over_expected:.3g} times what is expected"
         name = NAMES[self.priced.collective.op]
         return f"{name} of {size} on {self.what}: {took}, {times}"
 
