@@ -89,6 +89,23 @@ def test_bodies_of_loops_count_as_often_as_they_run(outer, inner):
     assert program.cost_analysis()["flops"] < 2 * PRODUCT
 
 
+@pytest.mark.parametrize("turns", [0, 1, 5])
+def test_the_condition_of_a_loop_runs_once_more_than_its_body(turns):
+    """A matmul in the condition: before each turn, and once to find the end."""
+
+    def loop(x):
+        def goes_on(state):
+            n, c = state
+            return (n < turns) & ((c @ c)[0, 0] < jnp.inf)
+
+        return lax.while_loop(goes_on, lambda state: (state[0] + 1, state[1]), (0, x))
+
+    text = compiled(loop).as_text()
+    trips = dict.fromkeys(re.findall(r"%?([\w.-]+) = \S.* while\(", text), turns)
+    assert len(trips) == 1
+    assert hlo.flops(text, trips=trips) == (turns + 1) * PRODUCT
+
+
 def test_a_map_over_rows_counts_every_row():
     def rows(a, b, v):
         return lax.map(lambda row: (row @ b) @ v, a)

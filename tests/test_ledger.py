@@ -57,6 +57,30 @@ def test_order_and_repeats_do_not_matter(records, random):
     assert found.ratio == pytest.approx(1)
 
 
+@pytest.mark.parametrize("off", [0.01, -0.01, 1e-4, 1e-6, -1e-6])
+def test_bytes_that_differ_are_not_the_same(off):
+    """A hundredth more or less fails, and so does one byte in a megabyte."""
+    predicted = [Collective("all_gather", ("X",), 1e6, 4)]
+    compiled = [Collective("all_gather", ("X",), 1e6 * (1 + off), 4)]
+    found = compare(predicted, compiled)
+    assert not found.exact
+    assert not found.same_bytes
+    assert not found.rows[0].same_bytes
+    assert str(found.table.rows[0][-1]) == "no"
+
+
+@pytest.mark.parametrize("parts", [3, 7, 10, 49])
+def test_bytes_that_differ_by_rounding_are_the_same(parts):
+    """A third of a megabyte is no whole number of bytes, nor is its sum exact."""
+    predicted = [Collective("all_gather", ("X",), 1e6, 4)]
+    compiled = [Collective("all_gather", ("X",), 1e6 / parts, 4)] * (parts - 1)
+    compiled.append(Collective("all_gather", ("X",), 1e6 / parts * (1 + 1e-13), 4))
+    found = compare(predicted, compiled)
+    assert found.rows[0].compiled_sent != found.rows[0].predicted_sent
+    assert found.same_bytes
+    assert not found.exact
+
+
 @given(RECORDS.filter(len), st.data())
 def test_anything_missing_or_added_is_seen(records, data):
     lost = data.draw(st.integers(0, len(records) - 1))

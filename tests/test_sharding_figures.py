@@ -1,5 +1,7 @@
 """Pictures of matmuls and of stages: drawn from the plans and prices beside them."""
 
+import math
+
 import drawn
 import pytest
 
@@ -148,6 +150,12 @@ def test_blocks_darken_as_their_sums_become_complete():
             "'node': must have 2 chips",
         ),
         (lambda: Hierarchy(1e9, 8, "gpu", "node"), "mesh = 8: must be a Mesh"),
+        (lambda: Hierarchy(-1, cluster(), "gpu", "node"), "nbytes = -1: must be"),
+        (lambda: Hierarchy(0, cluster(), "gpu", "node"), "nbytes = 0: must be"),
+        (lambda: Hierarchy("1 GB", cluster(), "gpu", "node"), "nbytes = '1 GB'"),
+        (lambda: Hierarchy(math.nan, cluster(), "gpu", "node"), "nbytes = nan"),
+        (lambda: Hierarchy(1e9, cluster(), "gpu", "gpu"), "across = 'gpu': must be an"),
+        (lambda: Hierarchy(1e9, cluster(), "gpu", "rack"), "axis 'rack': must be one"),
     ],
 )
 def test_what_has_no_such_picture_is_refused(make, said):

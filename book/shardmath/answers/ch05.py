@@ -266,10 +266,11 @@ BEND = Number(
     id="05.5",
     title="Where latency ends",
     task="""
-        **Given** the same ring of 16 TPU v5e chips and 1 µs per hop (`LATENCY["ICI"]`).
+        **Given** the same ring of 16 TPU v5e chips. Assume a latency of 1 µs per hop
+        (`LATENCY["ICI"]`).
 
-        **Wanted** the bytes $V$ below which an AllGather is latency-bound: those at
-        which both terms are equal.
+        **Wanted** the bytes $V$ below which you expect an AllGather to be
+        latency-bound: those at which both terms are equal.
     """,
     given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="nbytes = ...",
@@ -493,10 +494,10 @@ SECONDS = Function(
     title="The time of an AllGather",
     task=r"""
         **Given** the bytes $V$ of the whole array, $n \ge 3$ chips on a ring, the
-        one-way bandwidth $W$ of a link and the latency $\alpha$ of a hop.
+        one-way bandwidth $W$ of a link and the latency $\alpha$ expected of a hop.
 
-        **Wanted** a function that returns the time of an AllGather that uses both
-        directions.
+        **Wanted** a function that returns the time, latency included, that is expected
+        of an AllGather that uses both directions.
     """,
     stub="def seconds(V, n, W, alpha): ...",
     spec=_gather_seconds,
@@ -860,9 +861,9 @@ BUCKETS = Number(
     points=2,
     task=r"""
         **Given** a model of 10⁹ parameters, its gradients in bf16, on a ring of 16 TPU
-        v5e chips: one axis of a $16 \times 16$ slice, 1 µs per hop. The backward pass
-        hands the gradients over in equal **buckets**, and each is added up by an
-        AllReduce of its own, one after the other.
+        v5e chips: one axis of a $16 \times 16$ slice. Assume a latency of 1 µs per
+        hop. The backward pass hands the gradients over in equal **buckets**, and each
+        is added up by an AllReduce of its own, one after the other.
 
         **Wanted** the bytes of the smallest bucket with which latency adds no more than
         10 % to the time that the bytes take.

@@ -5,10 +5,11 @@
 >>> from shardmath.networks import Torus
 >>> mesh = Mesh(Torus(TPU_V5P, (8, 8, 8)), {"X": 8, "Y": 64})
 >>> print(all_gather(64e6, mesh, "X"))
-AllGather over X (8 devices), 64 MB: 284 µs (280 µs at the rate of ICI, 4 µs latency)
+AllGather over X (8 devices), 64 MB: at least 280 µs at the rate of ICI, \
+284 µs expected with 4 µs of latency
 """
 
-from .algorithms import ALGORITHMS, nccl_all_reduce
+from .algorithms import ALGORITHMS, PROTOCOLS, nccl_all_reduce
 from .collective import NAMES, AxisNames, Collective
 from .hierarchy import Hierarchy
 from .price import (
@@ -26,6 +27,7 @@ from .price import (
 __all__ = [
     "ALGORITHMS",
     "NAMES",
+    "PROTOCOLS",
     "AxisNames",
     "Collective",
     "Hierarchy",

@@ -3,7 +3,8 @@
 The model is alpha-beta: a step takes the latency of one hop plus the bytes of its
 busiest link over that link's one-way bandwidth, and a step begins when the one before
 has ended. V is the size of the array without the sharding over the n chips, W the
-one-way bandwidth of a link, α its latency. Over one dimension of n chips:
+one-way bandwidth of a link, α the latency that we expect of it. No lower bound contains
+α, because a kernel may be quicker than what we expect. Over one dimension of n chips:
 
     dimension  AllGather, ReduceScatter   AllToAll                      hops (α each)
     ring       V/(2W) · (n−1)/n           V/(2W) · ⌊n²/4⌋/n²            ⌊n/2⌋
@@ -11,9 +12,11 @@ one-way bandwidth of a link, α its latency. Over one dimension of n chips:
     line       V/W · (n−1)/n              V/W · ⌊n²/4⌋/n²  (bound)      n−1
     switch     V/W · (n−1)/n              V/(nW) · (n−1)/n              1
 
-AllReduce is ReduceScatter, then AllGather, which sends the fewest bytes: twice the
-bandwidth term and twice the hops; a switch that adds does it in V/W and one hop. A
-permute loads the links that its pairs cross, see `crossings`.
+An AllReduce makes every chip take in V bytes and all chips together send 2V(n−1). On a
+ring and on a switch a ReduceScatter and then an AllGather send no more than that, so
+the AllReduce takes twice their time and hops. On a line it takes V/W, see below, and a
+switch that adds does it in V/W and one hop. A permute loads the links that its pairs
+cross, see `crossings`.
 
 Several dimensions. Rings and lines that meet in a chip form one level and work at
 once: AllGather adds their rates up, AllToAll waits for the slowest. Each switch is a
@@ -22,28 +25,33 @@ chips takes in V·(1 − g/n) in an AllGather, over the links of its g chips. Wh
 switches stand on switches (`Switch.uplinks`), the bytes of the spine come through the
 leaf, so a unit of the leaf is one of all n/g.
 
-    lower   all levels work at once, on different parts: the slowest sets the time. No
-            schedule is faster, since each level's time is a cut around its units; an
-            AllReduce is the exception, see below.
-    upper   one dimension after the other: the sum. On switches `simulator` plays just
-            that; over unequal sides of a torus its schedule lies between the bounds.
+    lower   the bytes alone: all levels work at once, on different parts, and the
+            slowest sets the time, which is that of a cut around its units.
+    upper   one dimension after the other, with the latency of each: the sum. On
+            switches `simulator` plays just that; over unequal sides of a torus its
+            schedule lies between the bounds.
 
-Where both are equal a schedule is known that takes just as long:
+Where `exact` is true, a schedule is known that takes `lower` and its latency:
 
-    AllGather, ReduceScatter, AllReduce   every ring, line, switch, whatever n;
-                                          several rings or lines if they are equal
-    AllToAll                              every ring and switch; several equal rings
-    Permute                               shifts by one on a ring; every switch
+    AllGather, ReduceScatter   every ring, line, switch, whatever n; several rings or
+                               lines if they are equal
+    AllReduce                  every ring and switch; several equal rings
+    AllToAll                   every ring and switch; several equal rings
+    Permute                    shifts by one on a ring; every switch
 
-An AllReduce of few bytes has a faster schedule, with half the hops and more bytes: in a
-one-shot AllReduce each chip sends its whole array to all others, and each adds. That is
-an AllGather of n·V bytes, and as fast as the form above at
+An AllReduce on an open line of n > 2 chips comes as close to V/W as one likes: the sums
+run to one end in small pieces, and finished pieces return on the other direction of the
+links while later ones are still on their way (`simulator.simulate`, `pieces`). A
+ReduceScatter and an AllGather would take 2V/W·(n−1)/n, which is `upper`.
+
+An AllReduce of few bytes has a schedule of half the hops and more bytes: in a one-shot
+AllReduce each chip sends its whole array to all others, and each adds. That is an
+AllGather of n·V bytes, which we expect to be as fast as the form above at
 
     ring    V = W·α · 2n·⌊n/2⌋ / ((n−1)(n−2))
     switch  V = W·α · n / ((n−1)(n−2))              one that does not add
 
-Two chips are better off with it at any V. On a line a schedule exists that is faster
-for many bytes, see `all_reduce`.
+Two chips send equally many bytes either way, and are better off with it at any V.
 """
 
 import math
@@ -56,9 +64,9 @@ from .crossings import Pairs, Wires, cuts, stacked, steps
 
 
 class Times(NamedTuple):
-    """Both terms of the lower bound, the level that sets the first, the upper bound.
+    """The lower bound, the latency expected with it, its level, the upper bound.
 
-    `exact` says whether both terms of the bounds are equal.
+    `exact` says whether bytes and latency of both bounds are equal.
     """
 
     bandwidth_seconds: float
@@ -138,7 +146,7 @@ def routed(
 
 
 def least(wires: Wires, pairs: Pairs) -> tuple[float, float]:
-    """Both lower terms of a permute, for a byte: what `times` says, without the rest.
+    """Bound and latency of a permute of one byte: what `times` says, no upper bound.
 
     >>> least((Ring(4, 50e9, 1e-6),), ((0, 1), (1, 0)))
     (2e-11, 1e-06)
@@ -221,9 +229,11 @@ def _cut(op, nbytes, n, below, units, level, one_way, adds) -> float:
             nbytes / n * _mean_hops(w, one_way) / _rate(w, one_way) for w in level
         )
     size = math.prod(w.size for w in level)
-    rates = sum(_rate(w, one_way) for w in level)
-    once = nbytes / below * (size - 1) / size / rates
-    return 2 * once if op == "all_reduce" else once
+    ends = sum(_rate(w, one_way) for w in level)  # of the chip with the fewest links
+    once = nbytes / below * (size - 1) / size
+    if op != "all_reduce":
+        return once / ends
+    return max(2 * once / sum(_mean(w, one_way) for w in level), nbytes / below / ends)
 
 
 def _phase(op, nbytes, n, below, wires, one_way) -> float:
@@ -256,6 +266,13 @@ def _path(wires: Wires) -> float:
 
 def _rate(w: Ring | Switch, one_way: bool) -> float:
     return w.bandwidth if one_way else w.egress
+
+
+def _mean(w: Ring, one_way: bool) -> float:
+    """Bytes/s that a chip sends on the mean: those inside a line have two links."""
+    if w.wrap or w.size == 1:
+        return _rate(w, one_way)
+    return 2 * w.bandwidth * (w.size - 1) / w.size
 
 
 def _mean_hops(w: Ring, one_way: bool) -> float:

@@ -7,7 +7,7 @@ from ..drawing.picture import Picture
 from ..drawing.shapes import box, framed, line, written
 from ..drawing.theme import HUES, hue
 from ..mesh import Mesh
-from ..units import show
+from ..units import positive, show
 from .collective import NAMES, Collective
 from .price import Priced, a_mesh, price_of
 
@@ -35,7 +35,7 @@ class Hierarchy:
     AllGather over gpu (8 devices), 1 GB
 
     Raises:
-        ValueError: as `price_of`; an axis of one chip.
+        ValueError: bytes not above 0, an axis that the mesh lacks or of one chip.
     """
 
     nbytes: float
@@ -44,9 +44,13 @@ class Hierarchy:
     across: str
 
     def __post_init__(self) -> None:
+        (nbytes,) = positive(nbytes=self.nbytes)
+        object.__setattr__(self, "nbytes", nbytes)
         for axis in (self.inside, self.across):
             if a_mesh(self.mesh).size(axis) < 2:
                 raise ValueError(f"axis {axis!r}: must have 2 chips or more")
+        if self.inside == self.across:
+            raise ValueError(f"across = {self.across!r}: must be another axis")
 
     @property
     def stages(self) -> tuple[Priced, Priced, Priced]:

@@ -15,17 +15,24 @@ from .collective import AxisNames, Collective
 class Priced:
     """A collective and its time; the seconds are those of all its runs.
 
-        lower = bandwidth + latency term ≤ time of the best schedule ≤ upper
+        lower ≤ time of any schedule       bytes over bandwidth, no latency
+        expected = lower + latency         what a good schedule should take
+        upper                              one level after the other, with latency
 
-    `level` names the links that set the bandwidth term. `lower` lets all levels of the
-    network work at once, so it is a best case; `upper` takes one after the other.
-    Between them lies what a good schedule takes, on links that carry nothing else.
-    `exact` says that both are one: `simulator` plays a schedule that meets it. In
-    neither: the time to start a kernel, what protocols add, traffic of others.
+    `lower` is a bound because it lets all levels of the network work at once at the
+    full rate of their links, of which `level` names the slowest, and counts no latency.
+    The latency is an estimate: it depends on the software and the generation of the
+    hardware, and a kernel may be quicker (`networks.LATENCY` has values and sources).
+    `exact` says that `simulator` plays a schedule that takes `expected`. No number
+    contains the start of a kernel, what protocols add, or the traffic of others.
 
-    Of an AllReduce all this is said of one schedule, ReduceScatter and then AllGather,
-    which sends the fewest bytes: `lower` is no bound for others and `exact` is exact
-    for it. A small array has a faster one, see `all_reduce`.
+    Args:
+        collective: what runs.
+        bandwidth_seconds: the busiest links at full rate.
+        latency_seconds: what we expect the hops to add.
+        level: the links that set the bandwidth term.
+        upper: seconds if one level of the network waits for the other.
+        exact: whether a schedule is known that takes `expected`.
     """
 
     collective: Collective
@@ -36,27 +43,32 @@ class Priced:
     exact: bool
 
     @property
-    def seconds(self) -> float:
-        """Bandwidth and latency term together: the lower bound."""
+    def lower(self) -> float:
+        """Seconds of the bytes alone, with all levels of the network busy at once."""
+        return self.bandwidth_seconds
+
+    @property
+    def expected(self) -> float:
+        """Seconds of the bytes and the latency that we expect; not a bound."""
         return self.bandwidth_seconds + self.latency_seconds
 
     @property
-    def lower(self) -> float:
-        """Seconds if all levels of the network work at the same time."""
-        return self.seconds
+    def seconds(self) -> float:
+        """`expected`."""
+        return self.expected
 
     @property
     def bus_bandwidth(self) -> float:
-        """Bytes/s: what a device must send without help from the network, over time.
+        """Bytes/s that no run exceeds: what a device must send by itself, over `lower`.
 
         NCCL's "busbw". A switch that reduces spares the devices half the sending, so
         that this can exceed the bandwidth of the wire.
         """
-        return self.collective.total_sent / self.seconds if self.seconds else math.inf
+        return self.collective.total_sent / self.lower if self.lower else math.inf
 
     @property
     def latency_bound_below(self) -> float:
-        """Bytes V at which both terms are equal; smaller arrays are latency-bound."""
+        """Bytes V at which we expect the latency to be equal to the bandwidth term."""
         if not self.bandwidth_seconds:
             return 0.0
         return self.collective.nbytes * self.latency_seconds / self.bandwidth_seconds
@@ -64,12 +76,14 @@ class Priced:
     def __str__(self) -> str:
         if self.collective.group == 1:
             return f"{self.collective.title}: nothing to send"
-        most = "" if self.exact else f" to {show(self.upper, 's')}"
-        return (
-            f"{self.collective.title}: {show(self.lower, 's')}{most} "
-            f"({show(self.bandwidth_seconds, 's')} at the rate of {self.level}, "
-            f"{show(self.latency_seconds, 's')} latency)"
-        )
+        text = f"{self.collective.title}: at least {show(self.lower, 's')} at the rate "
+        text += f"of {self.level}"
+        if self.latency_seconds:
+            latency = show(self.latency_seconds, "s")
+            text += f", {show(self.expected, 's')} expected with {latency} of latency"
+        if not self.exact:
+            text += f", up to {show(self.upper, 's')}"
+        return text
 
     def _repr_pretty_(self, printer, cycle):
         printer.text(str(self))
@@ -156,23 +170,23 @@ def all_reduce(
 ) -> Priced:
     """A[I]{U_X} -> A[I]: sums `nbytes` over the devices, each ends with all of it.
 
-    A ReduceScatter, then an AllGather, so twice the time of either, except where a
-    switch adds by itself: V/W. That takes a switch that adds and multicasts the sum,
-    and sends and receives that overlap. On a line twice is not the optimum: sums that
-    run to one end, their first parts already on the way back, need V/W, not
-    2V/W·(n−1)/n.
+    On a ring and on a switch it takes a ReduceScatter and then an AllGather, so twice
+    the time of either, except where a switch adds by itself: V/W. That takes a switch
+    that adds and multicasts the sum, and sends and receives that overlap. On a line the
+    two would take 2V/W·(n−1)/n. The bound is V/W, which sums approach that run to one
+    end in small pieces while finished pieces return.
 
-    No schedule sends fewer bytes, but small arrays have a faster one. A one-shot
-    AllReduce sends every device's whole array to all, and each adds by itself: half the
-    hops, and the bytes of an AllGather of n·V. Kernels of vLLM and of MAX choose
-    between the two by size (sources in chapter 5).
+    No schedule sends fewer bytes, but we expect a faster one for small arrays. A
+    one-shot AllReduce sends every device's whole array to all, and each adds by itself:
+    half the hops, and the bytes of an AllGather of n·V. Kernels of vLLM and of MAX
+    choose between the two by size (sources in chapter 5).
 
     >>> from shardmath.chips import H200
     >>> from shardmath.networks import NVLinkDomain
     >>> node = Mesh(NVLinkDomain(H200), {"X": 8})
     >>> for V in (8e3, 8e6):
     ...     two, one = all_reduce(V, node, "X"), all_gather(8 * V, node, "X")
-    ...     print(f"{two.seconds:.2g} s in two passes, {one.seconds:.2g} s in one")
+    ...     print(f"{two.expected:.2g} s in two passes, {one.expected:.2g} s in one")
     6.7e-06 s in two passes, 3.5e-06 s in one
     3.8e-05 s in two passes, 0.00013 s in one
     """
@@ -251,9 +265,9 @@ def permute(
 ) -> Priced:
     """Each device sends `nbytes` to another: that of `pairs`, or else the next one.
 
-    The links are counted that the pairs cross. `lower` shares what crosses out over all
-    links side by side; `upper` goes dimension by dimension, one hop a step. A transpose
-    of a 4 × 4 torus, (i, j) to (j, i), lies between the two:
+    The links are counted that the pairs cross. `lower` shares the bytes that cross over
+    all links side by side; `upper` goes dimension by dimension, one hop at a time. A
+    transpose of a 4 × 4 torus, (i, j) to (j, i), lies between the two:
 
     >>> from shardmath.chips import TPU_V4
     >>> from shardmath.networks import Torus
@@ -261,7 +275,7 @@ def permute(
     >>> turn = tuple((4 * i + j, 4 * j + i) for i in range(4) for j in range(4))
     >>> turned = permute(1e9, cube, ("X", "Y"), pairs=turn)
     >>> turned.lower, round(turned.upper, 6)
-    (0.010004, 0.070004)
+    (0.01, 0.070004)
     """
     return price_of("permute", nbytes, mesh, axes, one_way, pairs)
 

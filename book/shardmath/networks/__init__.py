@@ -13,7 +13,7 @@ TPU v5e 8x16: 128 chips, line of 8 x ring of 16, bisection 800 GB/s, diameter 15
 from .gpus import Cluster, NVLinkDomain
 from .grid_figure import grid
 from .named import network
-from .records import LATENCY, NVSWITCHES, nvswitch
+from .records import LATENCY, NCCL, NVSWITCHES, nvswitch
 from .slices import Slices
 from .switches import NVSwitch
 from .torus import Torus
@@ -22,6 +22,7 @@ from .wiring import Link, Network, Ring, Switch
 
 __all__ = [
     "LATENCY",
+    "NCCL",
     "NVSWITCHES",
     "Cluster",
     "Link",

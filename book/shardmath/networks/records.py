@@ -48,16 +48,20 @@ def must_have_nvlink(chip: Chip) -> None:
         raise Absent(f"{chip.name}: must be an NVIDIA GPU to have NVLink")
 
 
-def _read() -> tuple[dict[str, Fact], dict[str, dict[str, Fact]], tuple[NVSwitch, ...]]:
-    """Latencies by level, the facts of each grid by the chip's id, and NVSwitches."""
+Facts = dict[str, Fact]
+
+
+def _read() -> tuple[Facts, dict[str, Facts], dict[str, Facts], tuple[NVSwitch, ...]]:
+    """Latencies by level, NCCL's by protocol, grids by the chip's id, NVSwitches."""
     text = files(__package__).joinpath("networks.toml").read_text("utf-8")
     rows = tomllib.loads(text)
     sources = SOURCES | {key: Source(key, **r) for key, r in rows["sources"].items()}
 
-    def facts(table: dict[str, dict]) -> dict[str, Fact]:
+    def facts(table: dict[str, dict]) -> Facts:
         found = {}
         for name, row in table.items():
-            value = tuple(row["value"]) if name == "pod" else row["value"]
+            value = row["value"]
+            value = tuple(value) if isinstance(value, list) else value
             found[name] = recorded(sources, **row | {"value": value})
         return found
 
@@ -66,10 +70,11 @@ def _read() -> tuple[dict[str, Fact], dict[str, dict[str, Fact]], tuple[NVSwitch
         aliases = tuple(row.pop("aliases", ()))
         return NVSwitch(id=key, facts=facts(stated), aliases=aliases, **row)
 
+    protocols = {key: facts(row) for key, row in rows["nccl"].items()}
     grids = {key: facts(row) for key, row in rows["grid"].items()}
     switches = tuple(nvswitch(key, row) for key, row in rows["nvswitch"].items())
-    return facts(rows["latency"]), grids, switches
+    return facts(rows["latency"]), protocols, grids, switches
 
 
-LATENCY, GRIDS, NVSWITCHES = _read()
+LATENCY, NCCL, GRIDS, NVSWITCHES = _read()
 _BY_KEY = {plain(k): s for s in NVSWITCHES for k in (s.id, s.name, *s.aliases)}

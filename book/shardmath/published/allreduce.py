@@ -48,13 +48,19 @@ class Measured:
 
     @property
     def over_bound(self) -> float:
-        """Measured time over the lower bound; 1 would be a perfect network."""
+        """Measured time over the lower bound, which counts bytes alone."""
         return self.seconds / self.priced.lower
+
+    @property
+    def over_expected(self) -> float:
+        """Measured time over the expected one; not a bound, so it may be below 1."""
+        return self.seconds / self.priced.expected
 
     def __str__(self) -> str:
         size = show(self.nbytes, "bytes")
         took, least = (show(s, "s") for s in (self.seconds, self.priced.lower))
         times = f"{self.over_bound:.3g} times the {least} of the bound"
+        times += f" and {self.over_expected:.3g} times what is expected"
         name = NAMES[self.priced.collective.op]
         return f"{name} of {size} on {self.what}: {took}, {times}"
 

@@ -13,7 +13,6 @@ from ..mesh import Mesh
 from ..tables import Table, table
 from ..units import positive, show
 from .binding import axis_words, bound, format_of, names, usable_axes
-from .growth import Growth, growth
 from .layout import ShardedArray
 from .machine import Machine, priced
 from .notation import Line, parse, subscript
@@ -25,6 +24,7 @@ from .plan import (
     named_plan,
     splits_by_case,
 )
+from .plan_cost import PlanCost, plan_cost
 from .prices import Prices
 
 CLOSE = 0.1  # real rates are that far off, so that a smaller difference decides nothing
@@ -116,13 +116,30 @@ class Contraction:
         """`plan` on the machine: math, HBM and network time."""
         return self._estimate(self.plan)
 
+    def expected(self, plan: Plan | None = None) -> float:
+        """Seconds that a plan should take if math, HBM and network overlap.
+
+            max(T_math, T_HBM, busiest links with the latency that we expect)
+
+        `best` minimises it. It is no bound; `estimate.lower` is.
+
+        Args:
+            plan: one of `candidates`; `plan` if none is given.
+        """
+        plan = self.plan if plan is None else plan
+        _check_plan(plan)
+        if self.mesh is None:
+            raise ValueError("mesh = None: must be a `Mesh` of known chips for a time")
+        return self._cost(plan)[0] / 1e15
+
     @property
     def best(self) -> Plan:
-        """The quickest plan on the mesh; without one, that which sends least.
+        """The plan expected to be quickest on the mesh; without one, the one that sends
+        the fewest bytes.
 
-        By the lower bound of its time, then the time in turn. Each array takes the way
-        that is the quickest for it alone, and at most one collective more is used than
-        in `plan`.
+        Plans are compared by their expected time if everything overlaps, then by their
+        time in turn. Each array takes the way that is the quickest for it alone, and at
+        most one collective more is used than in `plan`.
         """
         return self.ranking[0]
 
@@ -142,7 +159,8 @@ class Contraction:
     def margin(self) -> float:
         """How much longer the second best takes (sends, without a mesh): 0.1 for 10 %.
 
-        Of lower bounds; `inf` where there is no second, or the best takes nothing.
+        Expected times if everything overlaps; `inf` where there is no second, or the
+        best takes nothing.
         """
         if len(self.ranking) < 2:
             return math.inf
@@ -189,10 +207,11 @@ class Contraction:
             for plan in self.plans
         ]
         if self.mesh is not None:
-            header += ["if overlapped", "in turn", "bound"]
+            header += ["at least", "expected", "in turn", "bound"]
             for row, plan in zip(rows, self.plans, strict=True):
                 e = self._estimate(plan)
-                row += [show(e.lower, "s"), show(e.upper, "s"), e.bound]
+                times = e.lower, self.expected(plan), e.upper
+                row += [*(show(seconds, "s") for seconds in times), e.bound]
         return table(header, rows)
 
     def crossings(
@@ -211,8 +230,8 @@ class Contraction:
             low, high: sizes between which to look. Sizes that do not divide count too.
 
         Returns:
-            Crossings in order of size. They compare times on the mesh (lower bounds,
-            then upper ones) or, without a mesh, bytes sent and then FLOPs. Plans of
+            Crossings in order of size. They compare what `best` compares: expected
+            times on the mesh or, without one, bytes sent and then FLOPs. Plans of
             more collectives than `best` allows can be better than either side.
 
         Raises:
@@ -227,11 +246,11 @@ class Contraction:
         lines = {}
         for plan in tuple(plans) or self.candidates:
             _check_plan(plan)
-            lines.setdefault(self._growth(plan, dim), plan)
+            lines.setdefault(self._lines(plan, dim), plan)
         grown, plans = list(lines), list(lines.values())
 
         def winner(size: float) -> int:
-            costs = [line.cost(size) for line in grown]
+            costs = [line.at(size) for line in grown]
             return costs.index(min(costs))
 
         def between(lo: float, hi: float, at_lo: int, at_hi: int) -> Iterator[Crossing]:
@@ -263,7 +282,8 @@ class Contraction:
         """The sizes of `dim` at which two resources take equally long in a plan.
 
         Below and above such a size another of the two is the longer, also where a third
-        one binds and `estimate.bound` does not show it.
+        one binds and `estimate.bound` does not show it. The network counts with the
+        latency that we expect.
 
         Args:
             dim: the dimension to vary; all others stay.
@@ -293,7 +313,7 @@ class Contraction:
             raise ValueError("mesh = None: must be a `Mesh` of known chips for a time")
         plan = self.plan if plan is None else plan
         _check_plan(plan)
-        return self._growth(plan, dim).equal(one, other)
+        return self._lines(plan, dim).equal(one, other)
 
     def __str__(self) -> str:
         lines = [f"{self.a.notation} · {self.b.notation} -> {self.c.notation}"]
@@ -318,9 +338,9 @@ class Contraction:
     def _estimate(self, plan: Plan) -> Estimate:
         return plan.estimate(self._prices, self.precision)
 
-    def _growth(self, plan: Plan, dim: str) -> Growth:
+    def _lines(self, plan: Plan, dim: str) -> PlanCost:
         prices = None if self.mesh is None else self._prices
-        return growth(plan, dim, prices, self.precision)
+        return plan_cost(plan, dim, prices, self.precision)
 
     def _check(self, dim: str) -> None:
         known = tuple(dict.fromkeys(self.a.dims + self.b.dims))
@@ -328,14 +348,13 @@ class Contraction:
             raise ValueError(f"dimension {dim!r}: must be one of {', '.join(known)}")
 
     def _cost(self, plan: Plan) -> tuple[int, int]:
-        """By the lines over some dimension, so that `crossings` says the same."""
-        dim = self.a.dims[0]
-        return self._growth(plan, dim).cost(self.a.sizes[0])
+        """Expected time and time in turn, as `crossings` has them at this size."""
+        return self._lines(plan, self.a.dims[0]).at(self.a.sizes[0])
 
     def _merits(self, plan: Plan) -> tuple[float, float, int]:
         """What plans trade against each other: network, math, number of collectives."""
         priced = self.mesh is not None
-        network = self._prices.lower(plan.collectives) if priced else plan.sent
+        network = self._prices.expected(plan.collectives) if priced else plan.sent
         return network, plan.flops, len(plan.moved)
 
 

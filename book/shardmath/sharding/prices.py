@@ -1,8 +1,7 @@
 """Times of collectives on one mesh, and which of them share links."""
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 from ..collectives import Collective, Priced, price
@@ -14,7 +13,7 @@ from ..networks.wiring import Switch
 from .changes import Swaps, axes_of_swaps, pairs
 from .layout import Names
 
-Rate = tuple[float, float]  # seconds for a byte of V, and seconds of latency
+Rate = tuple[float, float]  # seconds of the bytes (of one byte of V), and of latency
 
 
 class Prices:
@@ -42,7 +41,7 @@ class Prices:
         return self._priced[collective]
 
     def terms(self, collective: Collective) -> Rate:
-        """Bandwidth and latency term of one collective, in seconds."""
+        """Bandwidth term and expected latency of one collective, in seconds."""
         rate = self.rate(collective.op, collective.axes, collective.pairs)
         if rate is None:
             found = self.of(collective)  # raises, and says why
@@ -100,19 +99,34 @@ class Prices:
             self._links[axes] = frozenset(found)
         return self._links[axes]
 
-    def lower(self, collectives: Sequence[Collective]) -> float:
-        """Seconds of the busiest links: collectives on other links run beside it.
+    def busy(self, collectives: Iterable[Collective]) -> dict[int, Rate]:
+        """How long `collectives` keep the links of each dimension of the network busy.
 
-        Assumes that arrays travel in pieces, so that even what waits for a collective
-        on other links can start with the first piece: no schedule of these collectives
-        is faster. (For few bytes one shot is, in place of an AllReduce: `all_reduce`.)
+        Returns:
+            (seconds of the bytes, seconds of latency expected) of each dimension whose
+            links carry anything. A collective delays all links that it uses by its
+            whole latency.
         """
-        busy = defaultdict(float)
+        found: dict[int, Rate] = {}
         for collective in collectives:
             latency = self.terms(collective)[1]
             for link, seconds in self.loads(collective).items():
-                busy[link] += seconds + latency
-        return max(busy.values(), default=0.0)
+                before = found.get(link, (0.0, 0.0))
+                found[link] = before[0] + seconds, before[1] + latency
+        return found
+
+    def lower(self, collectives: Iterable[Collective]) -> float:
+        """Seconds of the busiest links: collectives on other links run beside it.
+
+        Assumes that arrays travel in pieces, so that even what waits for a collective
+        on other links can start with the first piece. No latency is counted, so that no
+        schedule of these collectives is faster.
+        """
+        return max((load for load, _ in self.busy(collectives).values()), default=0.0)
+
+    def expected(self, collectives: Iterable[Collective]) -> float:
+        """Seconds of the busiest links with the latency that we expect; not a bound."""
+        return max(map(sum, self.busy(collectives).values()), default=0.0)
 
     def loads(self, collective: Collective) -> dict[int, float]:
         """Seconds for which the links of each dimension of the network are at work.
@@ -133,11 +147,11 @@ class Prices:
         return {dim: nbytes * seconds for dim, seconds in self._loads[key].items()}
 
     def in_turn(self, collectives: Sequence[Collective]) -> float:
-        """Seconds of one after the other, each at its best."""
+        """Expected seconds of one after the other, each on all its levels at once."""
         return sum(sum(self.terms(collective)) for collective in collectives)
 
     def upper(self, collectives: Sequence[Collective]) -> float:
-        """Seconds of one after the other, each of them a level after the other."""
+        """Expected seconds of one after the other, each a level after the other."""
         return sum(self.of(collective).upper for collective in collectives)
 
     def leg(self, collectives: Sequence[Collective]) -> Leg:

@@ -48,19 +48,19 @@ class Resharding:
 
     @property
     def latency_seconds(self) -> float:
-        """The time that does not, one collective after the other."""
+        """The latency that we expect, one collective after the other."""
         return sum(found.latency_seconds for found in self.priced)
 
     @property
     def seconds(self) -> float:
-        """Both terms, one collective after the other: what `reshard` minimises, since a
-        collective needs what the one before it delivers."""
+        """Both terms, one collective after the other: the expected time that `reshard`
+        minimises, since a collective needs what the one before it delivers."""
         return self._prices.in_turn(self.collectives)
 
     @property
     def lower(self) -> float:
-        """Seconds of the busiest links: the array travels in pieces, so that its
-        collectives on disjoint links all work at once."""
+        """Seconds of the busiest links, without latency: the array travels in pieces,
+        so that its collectives on disjoint links all work at once."""
         return self._prices.lower(self.collectives)
 
     @property
@@ -110,8 +110,8 @@ def reshard(
         each brings a part, and gathered again at the end.
 
     Assumes:
-        Prices of `collectives.price`, lower bounds for some collectives; an array and
-        its copies at rest until the first step; links with no other traffic.
+        The expected times of `collectives.price`; an array and its copies at rest until
+        the first step; links with no other traffic.
 
     Raises:
         ValueError: as for `array`; other dimensions after than before, partial sums

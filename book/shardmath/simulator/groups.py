@@ -35,6 +35,7 @@ class Group:
 
     wires: Wires
     one_way: bool = False
+    pieces: int = 1  # of each block, where a schedule cuts them to pipe them
 
     @cached_property
     def size(self) -> int:
@@ -57,7 +58,7 @@ class Group:
 
     @cached_property
     def halves(self) -> int:
-        return 2 if any(self._opposite(w) for w in self.wires) else 1
+        return 2 if any(self._opposite(w) for w in self.wires) else self.pieces
 
     def blocks(self, names: Iterable[int]) -> tuple[Chunk, ...]:
         """All parts and halves of `names`."""

@@ -7,7 +7,7 @@ from ..collectives import AxisNames, Collective, Priced, price
 from ..collectives.crossings import link_bandwidth, way_up
 from ..collectives.price import a_mesh
 from ..mesh import Mesh
-from ..networks.wiring import Switch
+from ..networks.wiring import Ring, Switch
 from ..units import flags, whole
 from . import payload, schedules
 from .groups import Chunk, Group
@@ -26,6 +26,7 @@ def simulate(
     one_way: bool = False,
     at_most: int | None = None,
     pairs: tuple[tuple[int, int], ...] = (),
+    pieces: int | None = None,
 ) -> Trace:
     """Plays `op` on one group of `mesh` over `axes`, and checks what it leaves behind.
 
@@ -37,9 +38,13 @@ def simulate(
             AllGather and Permute, else of one number for each chip. Drawn if not given.
         at_most: AllToAll only: blocks that use a link in one step, farthest first. With
             1, a line reaches the bandwidth bound, at the price of more steps.
+        pieces: AllReduce on one line only: cut each of the n blocks into so many
+            pieces, and pipe them to one end and back. The more pieces, the closer the
+            bytes come to their bound V/W.
 
     Returns:
-        A Trace. Where `trace.priced.exact`, its seconds are the closed form's.
+        A Trace. Where `trace.priced.exact`, its seconds are those that the closed form
+        expects.
 
     Raises:
         ValueError: bad arguments, or a group of more than 256 chips.
@@ -55,15 +60,24 @@ def simulate(
         raise ValueError(f"at_most = {at_most}: is for all_to_all, not for {op}")
     (one_way,) = flags(one_way=one_way)
     wires = tuple(piece.wires for piece in mesh.span(collective.axes, one_way))
-    group = Group(wires, one_way)
+    if pieces is not None:
+        (pieces,) = whole(pieces=pieces)
+        line = len(wires) == 1 and isinstance(wires[0], Ring) and not wires[0].wrap
+        if op != "all_reduce" or not line:
+            raise ValueError(
+                f"pieces = {pieces}: is for all_reduce on one line, not for {op} on "
+                f"{' x '.join(map(str, wires)) or 'one chip'}"
+            )
+    group = Group(wires, one_way, pieces or 1)
     rows = payload.rows(op, n, data)
     more = {} if at_most is None else {"at_most": at_most}
     more |= {"pairs": collective.pairs} if op == "permute" else {}
     names = {"all_to_all": n * n, "permute": 1}.get(op, n)
+    schedule = schedules.BY_OP[op] if pieces is None else schedules.piped_all_reduce
     return play(
         price(collective, mesh, one_way),
         group,
-        schedules.BY_OP[op](group, **more),
+        schedule(group, **more),
         collective.nbytes / (names * group.parts * group.halves),
         [_cut(group, held) for held in payload.start(op, rows, collective.pairs)],
         [_cut(group, held) for held in payload.end(op, rows, collective.pairs)],

@@ -66,6 +66,27 @@ def all_reduce(group: Group) -> list[Round]:
     return [*there[:-1], tuple(switch), *back[1:]]
 
 
+def piped_all_reduce(group: Group) -> list[Round]:
+    """AllReduce on a line: sums run to the last chip, finished pieces come back.
+
+    Piece p leaves chip c for the end in step p + c. It is complete at the end, chip
+    n − 1, after step p + n − 2, and sets out on the way back in the next, on the other
+    direction of the links. So K pieces take K + 2(n − 1) − 1 steps.
+    """
+    n = group.size
+    steps = defaultdict(list)
+    for p, block in enumerate(group.blocks(range(n))):
+        for hop in range(n - 1):
+            there, back = (hop, hop + 1), (n - 1 - hop, n - 2 - hop)
+            for step, (source, target), keep in (
+                (p + hop, there, False),
+                (p + n - 1 + hop, back, True),
+            ):
+                move = Delivery((source,), (target,), (block,), 0, keep)
+                steps[step].append(move)
+    return [tuple(steps[step]) for step in sorted(steps)]
+
+
 def all_to_all(group: Group, at_most: int | None = None) -> list[Round]:
     """AllToAll: chip s begins with blocks (s, d), and chip d ends with them.
 

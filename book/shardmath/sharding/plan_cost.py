@@ -1,0 +1,107 @@
+"""What a plan costs, as straight lines over the size of one dimension.
+
+Bytes and FLOPs are proportional to a size or do not depend on it, and a latency never
+does. So the time of each resource is const + slope · size, and its value at the present
+size is the plan's cost. `best`, `ranking`, `crossings` and `balances` all read it here.
+"""
+
+from dataclasses import dataclass
+
+from .machine import chip_of
+from .plan import Plan
+from .prices import Prices
+
+Line = tuple[float, float]  # value at size 0, increase per unit of size
+
+
+@dataclass(frozen=True)
+class PlanCost:
+    """Lines over the size of a dimension: seconds, or bytes and FLOPs without a mesh.
+
+    Args:
+        legs: by resource, those that can work at the same time: math, HBM, and the
+            links of each dimension of the network that the plan uses, with the latency
+            that we expect.
+        in_turn: all of them one after the other.
+    """
+
+    legs: tuple[tuple[str, Line], ...]
+    in_turn: Line
+
+    def at(self, size: float) -> tuple[int, int]:
+        """Expected cost if all legs overlap, then in turn, both in femtoseconds.
+
+        They are rounded, so that the order of a sum cannot make equal plans unequal.
+        """
+        overlapped = max(_at(line, size) for _, line in self.legs)
+        return round(overlapped * 1e15), round(_at(self.in_turn, size) * 1e15)
+
+    def equal(self, one: str, other: str) -> tuple[float, ...]:
+        """The sizes above 0 at which two resources take equally long."""
+        ones, others = (
+            [line for name, line in self.legs if name == wanted]
+            for wanted in (one, other)
+        )
+        found = set()
+        for const, slope in ones:
+            for constant, steeper in others:
+                if slope == steeper:
+                    continue
+                size = (const - constant) / (steeper - slope)
+                highest = (_highest(ones, size), _highest(others, size))
+                if size > 0 and highest == ((const, slope), (constant, steeper)):
+                    found.add(size)
+        return tuple(sorted(found))
+
+
+def plan_cost(plan: Plan, dim: str, prices: Prices | None, precision: str) -> PlanCost:
+    """The cost of `plan` over the size of `dim`.
+
+    Args:
+        plan: at its present sizes.
+        dim: the dimension to vary; all others stay.
+        prices: of the mesh; without them the first leg is the bytes that one device
+            sends, and `in_turn` its FLOPs.
+        precision: of the multiplication.
+    """
+    operands = zip(plan.a.dims + plan.b.dims, plan.a.sizes + plan.b.sizes, strict=True)
+    size = dict(operands)[dim]
+
+    def line(amount: float, grows: bool) -> Line:
+        return (0.0, amount / size) if grows else (amount, 0.0)
+
+    growing, fixed = (
+        [step.collective for step in plan.moved if (dim in step.before.dims) is grows]
+        for grows in (True, False)
+    )
+    if prices is None:
+        sent = [sum(c.total_sent for c in some) for some in (growing, fixed)]
+        network = _sum([line(sent[0], True), line(sent[1], False)])
+        return PlanCost((("network", network),), line(plan.flops, True))
+    chip = chip_of(prices.mesh)
+    math = line(plan.flops / chip.flops[precision], True)
+    arrays = (plan.a, plan.b, plan.c)
+    hbm = [line(x.local_nbytes / chip.hbm_bandwidth, dim in x.dims) for x in arrays]
+    links: dict[int, list[Line]] = {}
+    for some, grows in ((growing, True), (fixed, False)):
+        for link, (seconds, latency) in prices.busy(some).items():
+            links.setdefault(link, []).extend([line(seconds, grows), (latency, 0.0)])
+    turns = [math, *hbm]
+    for some, grows in ((growing, True), (fixed, False)):
+        for seconds, latency in map(prices.terms, some):
+            turns += [line(seconds, grows), (latency, 0.0)]
+    legs = [("math", math), ("HBM", _sum(hbm))]
+    legs += dict.fromkeys(("network", _sum(lines)) for lines in links.values())
+    return PlanCost(tuple(legs), _sum(turns))
+
+
+def _sum(lines: list[Line]) -> Line:
+    return sum(const for const, _ in lines), sum(slope for _, slope in lines)
+
+
+def _at(line: Line, size: float) -> float:
+    return line[0] + line[1] * size
+
+
+def _highest(lines: list[Line], size: float) -> Line:
+    return max(lines, key=lambda line: _at(line, size))
