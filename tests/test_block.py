@@ -167,6 +167,8 @@ def test_it_lowers_for_devices_that_are_not_here(shape):
         ({"strategy": pipeline("X")}, "pipeline over X: the layers .* are not cut"),
         ({"model": model("mixtral 8x7b")}, "has experts: this program has dense"),
         ({"model": replace(TINY, norms=4)}, "has 4 norms a layer: this program"),
+        ({"model": replace(TINY, qkv_biases=True)}, "has qkv_biases: this program"),
+        ({"model": replace(TINY, norm_scales=False)}, "has norms without scales: this"),
         ({"model": replace(TINY, norm_after=True)}, "has norm_after: this program has"),
     ],
 )

@@ -65,6 +65,9 @@ def test_each_line_is_one_that_the_notation_reads_with_the_same_flops(model):
         ({"latent": Latent(1, 1, 1, 1, 1)}, "head = 16: with a latent"),
         ({"experts": 8}, "experts = 8: must be Experts"),
         ({"experts": Experts(4, 1, 0, 2, 8)}, "must be fewer than the 2 layers"),
+        ({"norm_biases": True, "norm_scales": False}, "must have a scale"),
+        ({"qkv_biases": "all"}, "qkv_biases = 'all': must be True or False"),
+        ({"predictors": -1}, "predictors = -1: must be a whole number from 0"),
     ],
 )
 def test_what_cannot_be_is_refused(wrong, said):
@@ -106,6 +109,12 @@ def test_experts_share_the_tokens_rounded_up():
     assert SPARSE.sizes(1, 5)["slots"] == 2
     with pytest.raises(ValueError, match="per_token = 9: must be at most 8"):
         Experts(8, 9)
+    with pytest.raises(ValueError, match="every = 2, dense_d_ff = 0: the last must be"):
+        Experts(8, 2, every=2)
+    with pytest.raises(ValueError, match="dense_d_ff = 64: the last must be above 0"):
+        Experts(8, 2, dense_d_ff=64)
+    with pytest.raises(ValueError, match="every = 0: must be a whole number from 1"):
+        Experts(8, 2, every=0)
 
 
 def test_backward_costs_twice_the_forward_pass():

@@ -21,8 +21,8 @@ from .running import DTYPES
 Array = jax.Array
 Weights = Mapping[str, Any]  # arrays by name; those of the layers under "layers"
 NOT_HERE = (
-    "experts", "latent", "parallel", "biases", "norm_biases", "qk_norm", "sinks",
-    "positions", "window", "norm_after",
+    "experts", "latent", "parallel", "biases", "qkv_biases", "norm_biases", "qk_norm",
+    "sinks", "positions", "relative", "window", "norm_after", "embedding_norm",
 )  # fmt: skip
 
 POLICIES = {
@@ -42,6 +42,7 @@ def dims(model: Model) -> dict[str, Any]:
     (('L', 'D', 'N', 'H'), ('D', 'V'))
     """
     found = [name for name in NOT_HERE if getattr(checked(model), name)]
+    found += ["norms without scales"] * (not model.norm_scales)
     if found or model.norms != 2:
         what = ", ".join(found) or f"{model.norms} norms a layer"
         raise ValueError(

@@ -144,6 +144,9 @@ def _notes(model: Model) -> Iterator[str]:
         first = model.experts.dense_layers
         name = "The first layer has" if first == 1 else f"The first {first} layers have"
         yield f"{name} an MLP of {model.experts.dense_d_ff} instead."
+    if model.experts and model.experts.every > 1:
+        name = f"1 layer in {model.experts.every} has experts"
+        yield f"{name}, the others an MLP of {model.experts.dense_d_ff}."
     if local := model.layers - model.global_layers:
         yield (
             f"Mean of {model.global_layers} global layers and {local} that see "

@@ -10,9 +10,10 @@ from .lines import Array, Matmul, matmul
 SIZES = (
     "layers", "d_model", "d_ff", "heads", "kv_heads", "head", "vocab", "norms",
 )  # fmt: skip
-COUNTS = ("positions", "window", "global_every")
+COUNTS = ("positions", "window", "global_every", "predictors")
 FLAGS = (
-    "gated", "tied", "parallel", "biases", "norm_biases", "norm_after", "sinks",
+    "gated", "tied", "parallel", "biases", "qkv_biases", "norm_scales", "norm_biases",
+    "norm_after", "embedding_norm", "relative", "sinks",
 )  # fmt: skip
 QK_NORMS = ("", "head", "width")
 ACTIVE = ("all", "without input embedding", "without embeddings")
@@ -27,8 +28,10 @@ class Experts:
         per_token: how many of them a token goes to, k.
         shared: experts that every token goes to, each as wide as a routed one.
         dense_layers: layers before the first with experts.
-        dense_d_ff: width of the MLP in those.
+        every: of the layers behind those, every so many one has experts.
+        dense_d_ff: width of the MLP in layers without experts.
         router_bias: whether the router adds a value to each expert's score.
+        ungated: whether experts have no gate, though the model's other MLPs have one.
     """
 
     count: int
@@ -37,19 +40,23 @@ class Experts:
     dense_layers: int = 0
     dense_d_ff: int = 0
     router_bias: bool = False
+    every: int = 1
+    ungated: bool = False
 
     def __post_init__(self) -> None:
-        _kept(self, whole, "count", "per_token")
+        _kept(self, whole, "count", "per_token", "every")
         _kept(self, counts, "shared", "dense_layers", "dense_d_ff")
-        _kept(self, flags, "router_bias")
+        _kept(self, flags, "router_bias", "ungated")
         if self.per_token > self.count:
             raise ValueError(
                 f"per_token = {self.per_token}: must be at most {self.count}"
             )
-        if bool(self.dense_layers) != bool(self.dense_d_ff):
+        some_dense = self.dense_layers > 0 or self.every > 1
+        if some_dense != (self.dense_d_ff > 0):
             raise ValueError(
-                f"dense_layers = {self.dense_layers}, dense_d_ff = {self.dense_d_ff}: "
-                "must be both above 0 or neither"
+                f"dense_layers = {self.dense_layers}, every = {self.every}, dense_d_ff "
+                f"= {self.dense_d_ff}: the last must be above 0 where some layers have "
+                "no experts, and 0 where all have"
             )
 
 
@@ -92,16 +99,25 @@ class Model:
         tied: whether the head is the embedding, transposed.
         parallel: whether attention and MLP read the same normed input.
         biases: whether every projection of a layer adds a bias.
+        qkv_biases: whether those of queries, keys and values alone add one.
+        norm_scales: whether the norms have a scale.
         norm_biases: whether the norms have a shift beside their scale (LayerNorm).
         norms: norms of width D in a layer: 2 stand before attention and MLP, and of 4
             two more behind them.
         norm_after: whether 2 norms stand behind attention and MLP instead.
         qk_norm: "head" for norms of each query and key head, "width" for norms over all
             heads at once, "" for none.
+        embedding_norm: whether a norm stands behind the embedding.
+        relative: whether each layer has a matrix [D, N, H] that relative positions are
+            multiplied with (Transformer-XL). Its product is the same for all sequences
+            of a batch, so that no FLOPs of it are counted for a token; nor are those of
+            the queries with it.
         sinks: whether each head has a learned score that takes part in its softmax.
         positions: learned positions; 0 where they are computed.
         window: keys that a query sees in a local layer; 0 if all layers are global.
         global_every: every so many layers the last one is global, the others local.
+        predictors: modules that each predict one token more (multi-token prediction);
+            no other count has them, see `predictor_params`.
         experts, latent: of MoE and of MLA.
         source: where the shape was read.
         published: counts that others publish of it, by name; see ``models.toml``.
@@ -129,14 +145,19 @@ class Model:
     tied: bool = False
     parallel: bool = False
     biases: bool = False
+    qkv_biases: bool = False
+    norm_scales: bool = True
     norm_biases: bool = False
     norms: int = 2
     norm_after: bool = False
     qk_norm: str = ""
+    embedding_norm: bool = False
+    relative: bool = False
     sinks: bool = False
     positions: int = 0
     window: int = 0
     global_every: int = 0
+    predictors: int = 0
     experts: Experts | None = None
     latent: Latent | None = None
     source: Source | None = field(default=None, compare=False)
@@ -165,6 +186,11 @@ class Model:
             raise ValueError(
                 f"dense_layers = {self.experts.dense_layers}: must be fewer than the "
                 f"{self.layers} layers"
+            )
+        if self.norm_biases and not self.norm_scales:
+            raise ValueError(
+                "norm_biases = True, norm_scales = False: a norm with a shift must "
+                "have a scale"
             )
         latent = self.latent
         if latent and (self.kv_heads, self.head) != (
@@ -281,16 +307,28 @@ class Model:
 
     @property
     def dense_layer(self) -> tuple[Matmul, ...]:
-        """The matmuls of a layer before the first with experts; else of any layer."""
-        if not (self.experts and self.experts.dense_layers):
+        """The matmuls of a layer without experts where others have some; else of any
+        layer."""
+        if not (self.experts and self.experts.dense_d_ff):
             return self.layer
         return (*self._projections, *self._mlp("dense"))
 
     @property
     def stack(self) -> tuple[tuple[int, tuple[Matmul, ...]], ...]:
-        """How many layers there are of each kind, and the matmuls of one."""
-        first = self.experts.dense_layers if self.experts else 0
-        kinds = (first, self.dense_layer), (self.layers - first, self.layer)
+        """How many layers there are of each kind, and the matmuls of one.
+
+        Layers without experts come first, wherever they stand in the model.
+
+        >>> sparse = Experts(4, 1, dense_layers=1, dense_d_ff=16)
+        >>> tiny = Model("tiny", 7, 8, 16, 2, 1, 4, 100, experts=sparse)
+        >>> [count for count, _ in tiny.stack]
+        [1, 6]
+        """
+        dense = 0
+        if self.experts:
+            behind = self.layers - self.experts.dense_layers
+            dense = self.layers - behind // self.experts.every
+        kinds = (dense, self.dense_layer), (self.layers - dense, self.layer)
         return tuple((count, lines) for count, lines in kinds if count)
 
     @property
@@ -370,13 +408,35 @@ class Model:
             "t[E, slots, D] · up[E, D, F] -> u[E, slots, F]",
             "h[E, slots, F] · down[E, F, D] -> m[E, slots, D]",
         ]
-        return tuple(map(matmul, lines if self.gated else lines[1:]))
+        gated = self.gated and not self.experts.ungated
+        return tuple(map(matmul, lines if gated else lines[1:]))
 
     @property
     def params(self) -> int:
         """All parameters: 2 · vocab · D (once if tied), the layers, the last norm."""
         layers = sum(count * self._layer_params(lines) for count, lines in self.stack)
-        return self.embedding_params + self._norm(self.d_model) + layers
+        norms = 2 if self.embedding_norm else 1
+        return self.embedding_params + norms * self._norm(self.d_model) + layers
+
+    @property
+    def predictor_params(self) -> int:
+        """Of one module that predicts a further token, beside embedding and head, which
+        it shares with the model.
+
+            a layer + 2D · D of a projection + 3 norms
+
+        The projection joins the stream with the embedding of the next token; each of
+        the two has a norm before it, and the head another one.
+
+        Source:
+            DeepSeek-V3 (arXiv:2412.19437), section 2.2, as quoted.
+
+        >>> tiny = Model("tiny", 2, 64, 256, 4, 2, 16, 1000)
+        >>> tiny.predictor_params - tiny.layer_params  # 2 · 64 · 64 + 3 · 64
+        8384
+        """
+        D = self.d_model
+        return self.layer_params + 2 * D * D + 3 * self._norm(D)
 
     @property
     def embedding_params(self) -> int:
@@ -458,13 +518,14 @@ class Model:
         return line.weight.count(self.dims) + added
 
     def _has_bias(self, line: Matmul) -> bool:
-        if line.weight.name == "router":
+        name = line.weight.name
+        if name == "router":
             return self.experts.router_bias
-        return self.biases
+        return self.biases or (self.qkv_biases and name in ("q", "k", "v"))
 
     @property
     def _norms(self) -> int:
-        """Values of all norms of a layer, and of its sinks."""
+        """Values of all norms of a layer, of its sinks and of relative positions."""
         count = self.norms * self._norm(self.d_model)
         if self.latent:
             count += self._norm(self.latent.q_rank) + self._norm(self.latent.kv_rank)
@@ -472,10 +533,11 @@ class Model:
             count += 2 * self._norm(self.head)
         if self.qk_norm == "width":
             count += self._norm((self.heads + self.kv_heads) * self.head)
+        count += self.d_model * self.heads * self.head * self.relative
         return count + self.heads * self.sinks
 
     def _norm(self, width: int) -> int:
-        return (2 if self.norm_biases else 1) * width
+        return (self.norm_scales + self.norm_biases) * width
 
     def __repr__(self) -> str:
         sizes = (
