@@ -78,6 +78,16 @@ class Chip(HasFacts):
             raise AttributeError(f"a chip has no {name!r}", name=name, obj=self)
         return self.fact(name).value
 
+    @property
+    def memory_bytes(self) -> float:
+        """Bytes of HBM that a program can have, where a source says so; else all of it.
+
+        >>> f"{TPU_V5E.memory_bytes / 2**30} of {TPU_V5E.hbm_bytes / 2**30:.0f} GiB"
+        '15.75 of 16 GiB'
+        """
+        name = "hbm_usable_bytes"
+        return self.fact(name if name in self.facts else "hbm_bytes").value
+
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.facts]
 

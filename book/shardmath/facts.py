@@ -105,6 +105,9 @@ VOCABULARY = {
     ),
     "devices_per_chip": Term("JAX devices per chip", "", "1 where a record has none"),
     "hbm_bytes": Term("HBM capacity", "capacity", "main memory, whatever its kind"),
+    "hbm_usable_bytes": Term(
+        "HBM that a program can have", "capacity", "the runtime keeps the rest"
+    ),
     "hbm_bandwidth": Term(
         "HBM bandwidth", "bytes/s", "peak, reads and writes together"
     ),

@@ -83,7 +83,7 @@ def draw(
 ) -> Drawing:
     """The parts of what one chip holds as bars, against its HBM."""
     setting = Setting(model, stage, remat, Y, seqs)
-    capacity = CHIPS[chip].hbm_bytes
+    capacity = CHIPS[chip].memory_bytes
     title = f"{model} on {chips:,} {chip}"
     if chips < Y:
         said = f"A group has {Y} chips: {chips} are too few."

@@ -185,7 +185,7 @@ class Step:
 
     def _held(self, parts: Mapping[str, float]) -> Memory:
         chip = self.mesh.network.chip if isinstance(self.mesh, Mesh) else None
-        return Memory(parts, chip.hbm_bytes if chip else None)
+        return Memory(parts, chip.memory_bytes if chip else None)
 
     def at(self, stage: int) -> "Step":
         """The same step, seen from another stage of the pipeline.

@@ -231,7 +231,7 @@ def plan(
         schedule, chunks: of a pipeline, see `pipeline_schedules.schedule`.
         capacity, kernel, loss, formats, copy, node_limit: as for `parallelism.step`.
         keys: what context parallelism does with them: "ring", "gather" or "ulysses".
-        hbm: bytes of memory that may be used; all of the chip's if not given.
+        hbm: bytes of memory that may be used; what a program can have if not given.
         fixed: sizes of axes that are given, such as ``{"tensor": 8}``.
         top: how many of the best to keep.
 
@@ -280,7 +280,7 @@ def plan(
         node_limit,
     )
     orders(schedule, 2, 4, chunks)  # says which chunks it has
-    (space,) = positive(hbm=found.chip.hbm_bytes if hbm is None else hbm)
+    (space,) = positive(hbm=found.chip.memory_bytes if hbm is None else hbm)
     sizes = _fixed({} if fixed is None else fixed, found)
     search = Search(job, found, sizes, space, keys)
     with _uncollected():

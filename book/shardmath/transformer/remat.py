@@ -29,7 +29,7 @@ STREAM = ("B", "S", "D")
 SCORES = ("B", "K", "G", "S", "T")
 SUMS = SCORES[:-1]
 INSIDE = ("exp", "sums", "slopes", "P", "lse")  # what attention alone reads
-# Steps of the activation, one array of the hidden layer's shape each. With a gate
+# Steps of an unfused activation, one array of the hidden layer's shape each. With a gate
 # h = silu(g) · u, where silu(g) = g · sigmoid(g); without one h = u · share, where
 # share = (1 + tanh(cubic)) / 2.
 STEPS = {
@@ -120,8 +120,9 @@ def recompute(
             (Megatron's policy: scores, softmax and weighted sum are done again). "full"
             keeps the stream before the layer. Otherwise it is the names of the results
             that are kept beside that stream, such as "Q K V y"; A is attention's.
-        kernel: of attention. A "fused" one computes scores and weighted sum together or
-            not at all; an "unfused" one does one without the other.
+        kernel: of attention and of the activation. "fused" attention computes scores
+            and weighted sum together or not at all; "unfused" attention does one
+            without the other.
         bound: False counts what an implementation computes, as JAX's autodiff
             does: the gradient of a gate reads the answer of its expert. True counts
             what no implementation can leave out: that gradient can also be had from the
@@ -181,8 +182,10 @@ def saved(
         matmuls: those of the layer, as in `Model.stack`; `Model.layer` by default, a
             layer with experts where some layers have none.
         kernel: "fused" keeps of attention its result and, for each query head and
-            token, one log of a sum of exponentials in fp32. "unfused" keeps the
-            softmax as JAX's autodiff does, which takes arrays over S and T.
+            token, one log of a sum of exponentials in fp32, and of the activation
+            (SwiGLU, GELU) what goes in and what comes out. "unfused" keeps what JAX's
+            autodiff does: the softmax, which takes arrays over S and T, and every step
+            of the activation.
 
     Returns:
         Arrays in the order of the forward pass. These names do not change: "stream" is
@@ -327,7 +330,7 @@ def layer_values(
 def _values(
     model: Model, matmuls: tuple[Matmul, ...], kernel: str
 ) -> Mapping[str, Value]:
-    found = (*_attention_block(model, matmuls, kernel), *_mlp_block(model, matmuls))
+    found = (*_attention_block(model, matmuls, kernel), *_mlp_block(model, matmuls, kernel))
     return MappingProxyType({value.array.name: value for value in found})
 
 
@@ -370,7 +373,9 @@ def _attention(model: Model, kernel: str) -> Iterator[Value]:
     yield Value(A, ("P", "V"), ("P", "V"), line=weighted)
 
 
-def _mlp_block(model: Model, matmuls: tuple[Matmul, ...]) -> Iterator[Value]:
+def _mlp_block(
+    model: Model, matmuls: tuple[Matmul, ...], kernel: str
+) -> Iterator[Value]:
     """From the stream behind attention to what the MLP or the experts add to it."""
     z = "x"
     if not model.parallel:
@@ -386,7 +391,7 @@ def _mlp_block(model: Model, matmuls: tuple[Matmul, ...]) -> Iterator[Value]:
     routed = any(line.weight.name == "router" for line in lines)
     for line in lines:
         if line.reads.name[0] == "h":
-            yield from _activation(line, {other.result.name for other in lines})
+            yield from _activation(line, {other.result.name for other in lines}, kernel)
         yield _product(line, {"x": z, "z": z})
         if line.weight.name == "router":
             yield from _routing(z)
@@ -417,12 +422,18 @@ def _routing(z: str) -> Iterator[Value]:
     yield Value(Array("t", (*slots, "D")), (z, "tokens"), ("tokens",))
 
 
-def _activation(down: Matmul, results: set[str]) -> Iterator[Value]:
-    """What the last matmul of an MLP reads: h, of g and u or of u alone."""
+def _activation(down: Matmul, results: set[str], kernel: str) -> Iterator[Value]:
+    """What the last matmul of an MLP reads: h, of g and u or of u alone.
+
+    A fused kernel computes the gradient from what came in, and keeps no step between.
+    """
     hidden = down.reads
     suffix = hidden.name[1:]  # "s" of a shared expert
     gated = f"g{suffix}" in results
     given = (f"g{suffix}", f"u{suffix}") if gated else (f"u{suffix}",)
+    if kernel == "fused":
+        yield Value(hidden, given, given)
+        return
     steps = tuple(f"{'shared ' if suffix else ''}{step}" for step in STEPS[gated])
     before = given[:1]
     for step in steps:
