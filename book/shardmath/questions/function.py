@@ -6,7 +6,6 @@ import json
 import math
 import random
 import re
-import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -71,12 +70,6 @@ class Function(Question):
             right = self._result(self.spec(*case), 4)
             rows.append(f"- {self._case(case)} → {right}")
         return f"{super().asked}\n\n" + "\n".join(rows)
-
-    @property
-    def source(self) -> str:
-        """The Python of the spec, under the name that the answer has."""
-        text = textwrap.dedent(inspect.getsource(self.spec))
-        return re.sub(r"^def \w+", f"def {self.answer}", text).rstrip()
 
     def draw(self, seed: str) -> list:
         rng = random.Random(f"{self.id} {seed}")
