@@ -12,6 +12,7 @@ from shardmath.questions import (
     Sharded,
     Slip,
     scaled,
+    slips,
     stated,
 )
 from shardmath.transformer import LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B
@@ -480,6 +481,15 @@ def _mlp_shapes(rng):
     return (B, D), (D, F), (F, D)
 
 
+NO_ACTIVATION = (
+    Slip(
+        "no activation",
+        lambda z, up, down: z @ up @ down,
+        "That is the product of all three. Between the matmuls negative values become "
+        "zero.",
+    ),
+)
+
 PAIR = Sharded(
     id="10.8",
     title="Columns, then rows",
@@ -517,6 +527,7 @@ PAIR = Sharded(
             "Weights shall stay where they are: that is FSDP.",
         ),
     ),
+    values=NO_ACTIVATION,
     hint="Nothing moves until the terms of the result are there.",
     solution="""
         ```python
@@ -565,6 +576,7 @@ SEQUENCE = Sharded(
             "Weights shall stay where they are: that is FSDP.",
         ),
     ),
+    values=NO_ACTIVATION,
     hint="Tokens lie along the first dimension: gather them there, and scatter the "
     "sums there.",
     solution="""
@@ -641,6 +653,20 @@ def _log(values):
     return np.log(values)
 
 
+def _own_largest(x, unembed) -> list:
+    """Log-sums of devices that take out their own largest, and add up all the same."""
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    logits = [x @ part for part in slips.parts(unembed, 8, 1)]
+    tops = [one.max(-1) for one in logits]
+    terms = [
+        np.exp(one - top[:, None]).sum(-1)
+        for one, top in zip(logits, tops, strict=True)
+    ]
+    total = np.log(sum(terms))
+    return [top + total for top in tops]
+
+
 LOG_SUM = Sharded(
     id="10.11",
     title="The logarithm of a sum that nobody has",
@@ -675,6 +701,21 @@ LOG_SUM = Sharded(
             lambda x, unembed: [Collective("all_reduce", ("Y",), 4 * x[0], 8)],
             "Without the largest logit taken out, the exponentials of real logits "
             "overflow.",
+        ),
+    ),
+    values=(
+        Slip(
+            "a maximum of its own",
+            _own_largest,
+            "Each device has taken out its own largest logit, so the exponentials of "
+            "two devices have different scales and cannot be added. Take out the "
+            "largest of the whole row.",
+        ),
+        Slip(
+            "the largest not put back",
+            lambda x, unembed: _log_sum(x, unembed) - (x @ unembed).max(-1),
+            "The largest logit was taken out of the exponentials: it comes back as a "
+            "term behind the logarithm.",
         ),
     ),
     hint="`jax.lax.pmax` finds the largest over the devices.",

@@ -521,8 +521,8 @@ ROTATE = Sharded(
 
         **Wanted** the function that every device runs, returning its rows of
         $\max(q\,k^\top, 0)\,v$, an attention whose weights need no softmax: keys and
-        values go round by `jax.lax.ppermute` and in no other way. It may send no more
-        than a ring must.
+        values go round by `jax.lax.ppermute`, from neighbour to neighbour, and in no
+        other way. It may send no more than a ring must.
     """,
     stub="def attention(q, k, v): ...",
     mesh=EIGHT,
@@ -532,6 +532,14 @@ ROTATE = Sharded(
     spec=lambda q, k, v: (q @ k.T).clip(0) @ v,
     collectives=_hops(7),
     at_most=True,
+    neighbours=True,
+    values=(
+        Slip(
+            "negative scores kept",
+            lambda q, k, v: q @ k.T @ v,
+            "Negative scores become zero before they meet the values.",
+        ),
+    ),
     slips=(
         Slip(
             "n hops",
@@ -570,8 +578,21 @@ def _softmax_shapes(rng):
 def _causal(q, k, v):
     import numpy as np  # not at the top: a page judges numbers without it
 
-    scores = q @ k.T
-    scores = np.where(np.tri(len(q), dtype=bool), scores, -np.inf)
+    return _seeing(np.tri(len(q)), q, k, v)
+
+
+def _from_the_first(q, k, v):
+    """Causal attention whose queries are all taken for those of the first device."""
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    return _seeing(np.tile(np.tri(len(q) // 8, len(k)), (8, 1)), q, k, v)
+
+
+def _seeing(mask, q, k, v):
+    """Attention in which a query sees the keys where `mask` is not zero."""
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    scores = np.where(mask, q @ k.T, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return weights / weights.sum(-1, keepdims=True) @ v
 
@@ -607,6 +628,19 @@ GATHERED = Sharded(
                 Collective("all_gather", ("Z",), 4 * math.prod(v), 8),
             ],
             "Queries may stay: each device wants the rows of its own.",
+        ),
+    ),
+    values=(
+        Slip(
+            "no mask",
+            lambda q, k, v: _seeing(q[:, :1] == q[:, :1], q, k, v),
+            "Every query sees all keys here, the later ones too.",
+        ),
+        Slip(
+            "positions from zero on every device",
+            _from_the_first,
+            "The mask takes the queries of every device for the first ones of the "
+            "sequence. On which device are they?",
         ),
     ),
     hint="`jax.lax.axis_index` tells which positions a device's queries have.",
@@ -725,6 +759,19 @@ MERGED = Sharded(
                 Collective("all_gather", ("Z",), 4 * math.prod(U), 8),
             ],
             "Sums can be added up on the way: gather nothing.",
+        ),
+    ),
+    values=(
+        Slip(
+            "without the largest",
+            lambda m, r, U: U.sum(0) / (1 + r**2).sum(0)[..., None],
+            "Partial results of different devices stand at different scales, each at "
+            "its own largest score. Bring them to the largest of all first.",
+        ),
+        Slip(
+            "m for 100 m",
+            lambda m, r, U: _merged(m / 100, r, U),
+            "The largest score of a device is 100 m.",
         ),
     ),
     hint=(

@@ -517,6 +517,14 @@ BOTH = Sharded(
             "Rows of the second matrix take columns of the hidden layer as they are.",
         ),
     ),
+    values=(
+        Slip(
+            "no activation",
+            lambda z, up, down: z @ up @ down,
+            "That is the product of all three. Between the matmuls negative values "
+            "become zero.",
+        ),
+    ),
     hint="Gather both weights over X; what comes out is a term of a sum over Y.",
     solution="""
         ```python
@@ -543,7 +551,7 @@ HEADS = Sharded(
 
         **Wanted** the function that every device runs, returning its part of
         $A[N_Y, S_X, H] = (QK^\top)V$ for each head, without a softmax: keys and values
-        gathered over $X$, two AllGathers of $4NSH/2$ bytes.
+        gathered over $X$, two AllGathers of $4NSH/2$ bytes, or as many bytes at once.
     """,
     stub="def attend(Q, K, V): ...",
     mesh=GRID,
@@ -554,6 +562,7 @@ HEADS = Sharded(
     collectives=lambda Q, K, V: [
         Collective("all_gather", ("X",), 4 * math.prod(K) / 2, 4, times=2)
     ],
+    at_most=True,
     slips=(
         Slip(
             "queries gathered too",

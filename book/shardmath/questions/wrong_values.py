@@ -1,0 +1,441 @@
+"""Wrong values of a program: what they are instead of the right ones.
+
+The judge has the whole arguments, the truth, and what every device holds. From these
+alone it finds what most wrong programs did: a sum that is missing or made twice, a mean
+of means, a shard that belongs to another device, rows in another order. A question adds
+alternative truths of its own, its ``values``.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .slips import Slip
+
+Spec = tuple[str | tuple[str, ...] | None, ...]  # as in `jax.P(*spec)`
+Index = tuple[slice, ...]
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What wrong values are: the name of the slip, and a sentence or two about it."""
+
+    name: str
+    says: str
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What a program was given, what it should have made of it, and what it made.
+
+    Args:
+        spec: the truth, from whole arrays to the whole result.
+        arrays: the whole arguments.
+        wanted: the whole result.
+        got: what each device holds, in the order of the mesh.
+        index: which part of the result each device should hold.
+        rtol: how far off a value may be, relative to the largest of the result.
+        mesh: size by axis name; empty for one device.
+        in_specs: how each argument is sharded, one entry a dimension.
+    """
+
+    spec: Callable
+    arrays: Sequence
+    wanted: object
+    got: Sequence
+    index: Sequence[Index]
+    rtol: float
+    mesh: Mapping[str, int] = field(default_factory=dict)
+    in_specs: Sequence[Spec] = ()
+
+    @property
+    def near(self) -> float:
+        """How far off a value may be."""
+        return self.rtol * abs(self.wanted).max()
+
+    @property
+    def parts(self) -> list:
+        """What each device should hold."""
+        return [self.wanted[index] for index in self.index]
+
+    @property
+    def wrong(self) -> list[int]:
+        """The numbers of the devices that hold anything else."""
+        pairs = zip(self.got, self.parts, strict=True)
+        return [k for k, (got, part) in enumerate(pairs) if not self.same(got, part)]
+
+    def same(self, got, wanted, scale: float = 1.0) -> bool:
+        """Whether two arrays agree, within `scale` times what is allowed."""
+        import numpy as np  # not at the top: a page judges numbers without it
+
+        if got.shape != wanted.shape:
+            return False
+        near = self.near * max(1.0, scale)
+        return bool(np.allclose(got, wanted, rtol=0, atol=near, equal_nan=True))
+
+    def holds(self, parts: Sequence) -> bool:
+        """Whether every device holds exactly what `parts` lists for it."""
+        pairs = zip(self.got, parts, strict=True)
+        return all(self.same(got, part) for got, part in pairs)
+
+    def cut(self, result) -> list | None:
+        """What each device would hold of an alternative result; None if it cannot.
+
+        Args:
+            result: the whole of it; or a list, an entry for each device, of which each
+                is a whole result or the part that the device holds.
+        """
+        found = result if isinstance(result, list) else [result] * len(self.got)
+        if len(found) != len(self.got):
+            return None
+        whole = [getattr(one, "shape", None) == self.wanted.shape for one in found]
+        cut = zip(found, whole, self.index, strict=True)
+        return [one[index] if is_whole else one for one, is_whole, index in cut]
+
+
+def diagnose(run: Run, values: Iterable[Slip] = ()) -> Diagnosis | None:
+    """What the wrong values of a run are; None where nothing known explains them.
+
+    Args:
+        run: at least one device of it is wrong.
+        values: the question's alternative truths, functions of the whole arguments.
+    """
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    with np.errstate(all="ignore"):
+        for slip in values:
+            if (parts := run.cut(slip.wrong(*run.arrays))) and run.holds(parts):
+                return Diagnosis(slip.name, slip.says)
+        for look in (_overflow, _scaled, _shifted, _local, _exchanged, _reordered):
+            if found := look(run):
+                return found
+    return _partly(run)
+
+
+def devices(numbers: Sequence[int], of: int) -> str:
+    """Devices in words, such as "devices 1 to 7"; "" where they are all of them.
+
+    >>> devices([1, 2, 3], 8), devices([5], 8), devices([0, 2], 8), devices([0, 1], 2)
+    ('devices 1 to 3', 'device 5', 'devices 0 and 2', '')
+    """
+    if len(numbers) == of:
+        return ""
+    if len(numbers) == 1:
+        return f"device {numbers[0]}"
+    first, last = numbers[0], numbers[-1]
+    if len(numbers) > 2 and last - first == len(numbers) - 1:
+        return f"devices {first} to {last}"
+    return f"devices {', '.join(map(str, numbers[:-1]))} and {last}"
+
+
+def _overflow(run: Run) -> Diagnosis | None:
+    """NaN or infinity where the truth is finite."""
+    import numpy as np
+
+    if not np.isfinite(run.wanted).all() or all(np.isfinite(g).all() for g in run.got):
+        return None
+    kinds = [
+        name
+        for name, is_kind in (("infinite", np.isinf), ("NaN", np.isnan))
+        if any(is_kind(one).any() for one in run.got)
+    ]
+    return Diagnosis(
+        "NaN or infinity",
+        f"Some of them are {' or '.join(kinds)}. Does an exponential overflow, is "
+        "something divided by zero, or is everything in a row masked?",
+    )
+
+
+def _scaled(run: Run) -> Diagnosis | None:
+    """The same multiple of the right values everywhere."""
+    got, wanted = _flat(run.got), _flat(run.parts)
+    if got.shape != wanted.shape or not abs(wanted).max():
+        return None
+    if not abs(got).max():
+        return Diagnosis("all zeros", "All of them are zero.")
+    ratio = float(got @ wanted / (wanted @ wanted))
+    if not ratio or not run.same(got, ratio * wanted, abs(ratio)):
+        return None
+    if abs(got).max() < 100 * run.near:  # too small to tell a ratio from a rounding
+        return None
+    return _named_ratio(ratio, run.mesh)
+
+
+def _named_ratio(ratio: float, mesh: Mapping[str, int]) -> Diagnosis:
+    """A constant ratio to the truth, explained by the size of a mesh axis."""
+    said = f"All of them are {_times(ratio)} the right values."
+    for axes, n in _sizes(mesh):
+        over = f"{n} devices lie along {axes}"
+        if math.isclose(ratio, n, rel_tol=1e-3):
+            return Diagnosis(
+                "n times too large",
+                f"{said} {over}: is something added up over them where a mean is "
+                "wanted, or added up twice? JAX itself sums the gradient of an array "
+                "that the devices share, unless `jax.lax.pcast` makes it their own.",
+            )
+        if math.isclose(ratio, 1 / n, rel_tol=1e-3):
+            return Diagnosis(
+                "n times too small",
+                f"{said} {over}: is there a mean over them where a sum is wanted, or a "
+                "division too many?",
+            )
+        if math.isclose(ratio, n**2, rel_tol=1e-3):
+            return Diagnosis(
+                "n² times too large",
+                f"{said} {over}, and {ratio:.0f} is {n} · {n}: one sum too many, and a "
+                "mean that is missing?",
+            )
+    if math.isclose(ratio, -1, rel_tol=1e-3):
+        return Diagnosis("the wrong sign", "All of them have the wrong sign.")
+    return Diagnosis(
+        "a constant factor", f"{said} Which factor is too much or missing?"
+    )
+
+
+def _times(ratio: float) -> str:
+    """A ratio in words.
+
+    >>> _times(8.0001), _times(0.125), _times(-2.0), _times(0.3183)
+    ('8 times', '1/8 of', '-2 times', '0.3183 times')
+    """
+    if math.isclose(ratio, round(ratio), rel_tol=1e-3):
+        return f"{round(ratio)} times"
+    if 0 < ratio < 1 and math.isclose(1 / ratio, round(1 / ratio), rel_tol=1e-3):
+        return f"1/{round(1 / ratio)} of"
+    return f"{ratio:.4g} times"
+
+
+def _shifted(run: Run) -> Diagnosis | None:
+    """The same number above or below the right values everywhere."""
+    got, wanted = _flat(run.got), _flat(run.parts)
+    if got.shape != wanted.shape or wanted.size < 2:
+        return None
+    apart = float((got - wanted).mean())
+    if not run.same(got, wanted + apart):
+        return None
+    said = (
+        f"All of them are too {'large' if apart > 0 else 'small'} by {abs(apart):.4g}"
+    )
+    for axes, n in _sizes(run.mesh):
+        if math.isclose(abs(apart), math.log(n), rel_tol=1e-2):
+            what = "a mean where a sum" if apart < 0 else "a sum where a mean"
+            return Diagnosis(
+                "a factor inside the logarithm",
+                f"{said}, the logarithm of {n}, and {n} devices lie along {axes}: is "
+                f"there {what} is wanted, inside a logarithm?",
+            )
+    return Diagnosis("a constant apart", f"{said}. Which term is too much or missing?")
+
+
+def _local(run: Run) -> Diagnosis | None:
+    """What the devices compute from their own parts alone, or a sum or mean of that."""
+    for axes in _subsets(run.mesh):
+        own = _own_results(run, axes)
+        if own is None:
+            continue
+        over = " and ".join(axes)
+        parts = run.cut(own)
+        if parts and run.holds(parts):
+            return Diagnosis(
+                "its own part alone",
+                f"Each device holds what its own part along {over} gives. A collective "
+                f"over {over} is missing.",
+            )
+        if any(one.shape != run.wanted.shape for one in own):
+            continue
+        n = math.prod(run.mesh[axis] for axis in axes)
+        total = _totals(run, axes, own)
+        for name, says, results in (
+            (
+                "a mean of means",
+                f"They are the mean over {over} of what each device's own part gives. "
+                "Add up over the devices first; what is no sum, such as a division or "
+                "a logarithm, comes last.",
+                [one / n for one in total],
+            ),
+            (
+                "a sum of finished results",
+                f"They are the sum over {over} of what each device's own part gives. "
+                "Add up over the devices first; what is no sum, such as a division or "
+                "a logarithm, comes last.",
+                total,
+            ),
+        ):
+            parts = run.cut(results)
+            if parts and run.holds(parts):
+                return Diagnosis(name, says)
+    return None
+
+
+def _own_results(run: Run, axes: tuple[str, ...]) -> list | None:
+    """The truth of what each device has, if arrays are split over `axes` alone."""
+    import numpy as np
+
+    found: dict[tuple[int, ...], object] = {}
+    order = []
+    for place in _places(run.mesh):
+        at = tuple(place[axis] for axis in axes)
+        order.append(at)
+        if at in found:
+            continue
+        parts = [
+            array[_part(array.shape, spec, place, run.mesh, axes)]
+            for array, spec in zip(run.arrays, run.in_specs, strict=True)
+        ]
+        try:
+            found[at] = np.asarray(run.spec(*parts))
+        except Exception:  # parts of any shape: the truth need not be defined for them
+            return None
+    return [found[at] for at in order]
+
+
+def _totals(run: Run, axes: tuple[str, ...], own: list) -> list:
+    """For each device, the sum of what all devices along `axes` have."""
+    rest = [axis for axis in run.mesh if axis not in axes]
+    places = list(_places(run.mesh))
+    keys = [tuple(place[axis] for axis in rest) for place in places]
+    return [sum(o for o, k in zip(own, keys, strict=True) if k == key) for key in keys]
+
+
+def _part(shape, spec: Spec, place: Mapping[str, int], mesh, axes) -> tuple:
+    """Where the part of an array at `place` lies, if it is split over `axes` alone."""
+    import numpy as np
+
+    found = []
+    for n, entry in itertools.zip_longest(shape, spec):
+        names = (entry,) if isinstance(entry, str) else entry or ()
+        rows = np.arange(n).reshape([mesh[name] for name in names] + [-1])
+        at = tuple(place[name] if name in axes else slice(None) for name in names)
+        found.append(rows[at].reshape(-1))
+    return np.ix_(*found)
+
+
+def _exchanged(run: Run) -> Diagnosis | None:
+    """Right parts of the result on the wrong devices."""
+    parts = run.parts
+    if len(parts) < 2 or all(run.same(one, parts[0]) for one in parts):
+        return None
+    holders = [
+        next((k for k, part in enumerate(parts) if run.same(got, part)), None)
+        for got in run.got
+    ]
+    if None in holders:
+        return None
+    if len(set(holders)) == 1:
+        return Diagnosis(
+            "everyone's part the same",
+            f"Every device holds the part of device {holders[0]}. "
+            "`jax.lax.axis_index` tells a device which part is its own.",
+        )
+    away = {(holder - k) % len(parts) for k, holder in enumerate(holders)}
+    if len(away) == 1:
+        (step,) = away
+        step = step if step <= len(parts) // 2 else step - len(parts)
+        said = f"Each device holds the part of the one {abs(step)} "
+        said += f"{'place' if abs(step) == 1 else 'places'} "
+        said += "further on" if step > 0 else "before it"
+        return Diagnosis(
+            "shifted along the mesh",
+            f"{said}. Does something go the wrong way round, or once too often?",
+        )
+    said = ", ".join(f"{k} that of {h}" for k, h in enumerate(holders) if k != h)
+    return Diagnosis(
+        "parts exchanged",
+        f"The parts are right and lie on the wrong devices: device {said}.",
+    )
+
+
+def _reordered(run: Run) -> Diagnosis | None:
+    """The right values in another order: transposed, whole rows, or single ones."""
+    import numpy as np
+
+    pairs = list(zip(run.got, run.parts, strict=True))
+    if any(got.shape != part.shape or got.size < 2 for got, part in pairs):
+        return None
+    if all(g.ndim == 2 and g.shape == g.T.shape and run.same(g, p.T) for g, p in pairs):
+        return Diagnosis("transposed", "Rows and columns have changed places.")
+    for dimension in range(run.wanted.ndim):
+        if all(_same_slices(run, got, part, dimension) for got, part in pairs):
+            return Diagnosis(
+                "in another order",
+                f"The right values are there, in another order along dimension "
+                f"{dimension}.",
+            )
+    if all(run.same(np.sort(g, None), np.sort(p, None)) for g, p in pairs):
+        return Diagnosis(
+            "in another order",
+            "The right values are there, in another order. Which dimension is split, "
+            "and along which are the parts joined?",
+        )
+    return None
+
+
+def _same_slices(run: Run, got, wanted, dimension: int) -> bool:
+    """Whether one is the other with its rows along `dimension` in another order."""
+    import numpy as np
+
+    rows = [
+        np.moveaxis(one, dimension, 0).reshape(one.shape[dimension], -1)
+        for one in (got, wanted)
+    ]
+    left = list(rows[1])
+    for row in rows[0]:
+        at = next((k for k, other in enumerate(left) if run.same(row, other)), None)
+        if at is None:
+            return False
+        del left[at]
+    return True
+
+
+def _partly(run: Run) -> Diagnosis | None:
+    """Right on some devices, or in some places."""
+    import numpy as np
+
+    wrong, n = run.wrong, len(run.got)
+    right = [k for k in range(n) if k not in wrong]
+    if right:
+        name = (
+            "right on one device alone" if len(right) == 1 else "right on some devices"
+        )
+        said = f"Right on {devices(right, n)} alone: what is different there?"
+        return Diagnosis(name, said)
+    close = [
+        np.isclose(got, part, rtol=0, atol=run.near)
+        for got, part in zip(run.got, run.parts, strict=True)
+        if got.shape == part.shape
+    ]
+    share = float(np.mean([one.mean() for one in close])) if close else 0.0
+    if share >= 1 / 16:
+        return Diagnosis("right in places", f"{share:.0%} of them are right.")
+    return None
+
+
+def _places(mesh: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """The place of each device along every axis, in the order of the mesh."""
+    for at in itertools.product(*(range(n) for n in mesh.values())):
+        yield dict(zip(mesh, at, strict=True))
+
+
+def _subsets(mesh: Mapping[str, int]) -> list[tuple[str, ...]]:
+    """All choices of one axis or more, the largest first."""
+    return [
+        axes
+        for count in range(len(mesh), 0, -1)
+        for axes in itertools.combinations(mesh, count)
+    ]
+
+
+def _sizes(mesh: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Axes in words, and the devices along them."""
+    return [
+        (" and ".join(axes), math.prod(mesh[axis] for axis in axes))
+        for axes in _subsets(mesh)
+    ]
+
+
+def _flat(arrays: Sequence):
+    """All values in one row."""
+    import numpy as np
+
+    return np.concatenate([np.ravel(one) for one in arrays]).astype("float64")
