@@ -436,7 +436,8 @@ def test_a_failing_case_has_names_units_and_four_digits():
     found = grading.examine(bound(), lambda V, W: (V / W, 2 * V / W))
     assert found.message == (
         "for V = 1 MB, W = 3 TB/s: wanted lower 333.3 ns and upper 333.3 ns, "
-        "got lower 333.3 ns and upper 666.7 ns."
+        "got lower 333.3 ns and upper 666.7 ns. "
+        "In every case upper is 2 times the right value."
     )
 
 

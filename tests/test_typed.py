@@ -48,7 +48,7 @@ def test_the_words_are_those_of_the_notebook():
         ("def hop(n): return n", "invalid", "defines no hops"),
         ("hops = 3", "invalid", "int is not a function"),
         ("import numpie", "invalid", "the page's Python has no numpie"),
-        ("def hops(n):\n\n    return n // 0", "wrong", "(line 3: return n // 0)"),
+        ("def hops(n):\n\n    return n[0]", "wrong", "(line 3: return n[0])"),
         ("def hops(n): return hops(n)", "wrong", "RecursionError"),
         ("def hops(n): return {n}", "wrong", "the result is a set"),
         ("def hops(a, b): return 1", "wrong", "missing 1 required positional"),

@@ -504,6 +504,15 @@ PLANS = Function(
             "A value in bf16 has two bytes.",
         ),
         Slip(
+            "the result divided by n",
+            lambda B, D, F, n: [
+                2 * D * F * (n - 1) / n,
+                2 * (D / n + F / n) * B * (n - 1) / n,
+            ],
+            "Every chip has a term of all of C, B × F values, and the ReduceScatter "
+            "adds all of them up. Only A is in n parts when it is sent.",
+        ),
+        Slip(
             "the other way round",
             lambda B, D, F, n: _both_plans(B, D, F, n)[::-1],
             "The weights come first in the pair, then the activations.",

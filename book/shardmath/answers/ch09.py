@@ -128,6 +128,13 @@ def _weights_first(stage: int, params: int, n: int) -> float:
     return sum(b * params / (n if k < stage else 1) for k, b in enumerate(parts))
 
 
+def _gradients_first(stage: int, params: int, n: int) -> float:
+    """Bytes of a chip where stage 1 splits the gradients, and stage 2 the state."""
+    if stage != 1:
+        return _by_stage(stage, params, n)
+    return 14 * params + 2 * params / n
+
+
 STAGES = Function(
     id="09.2",
     title="All stages",
@@ -157,6 +164,12 @@ STAGES = Function(
             "weights first",
             _weights_first,
             "Which part is the largest? It is split first.",
+        ),
+        Slip(
+            "gradients before the state",
+            _gradients_first,
+            "Stages 1 and 2 have changed places: stage 1 splits the optimizer state, "
+            "and stage 2 the gradients as well.",
         ),
         Slip(
             "all or nothing",
@@ -553,6 +566,10 @@ def _sent(stage: int, params: int, n: int, parts: int) -> float:
     return _rounds(stage, parts) * 2 * params * (n - 1) / n
 
 
+def _late_at_stage_two(stage: int, params: int, n: int, parts: int) -> float:
+    return _sent(stage, params, n, 1 if stage == 2 else parts)
+
+
 ACCUMULATED = Function(
     id="09.9",
     title="Stages and microbatches",
@@ -603,6 +620,12 @@ ACCUMULATED = Function(
                 2 * params * (n - 1) / n * (2 * parts + 1 if stage == 3 else 2)
             ),
             "To scatter them at the end, whole gradients would have to be kept.",
+        ),
+        Slip(
+            "stage 2 like stage 1",
+            _late_at_stage_two,
+            "Stage 2 never keeps whole gradients, so it scatters them after each "
+            "microbatch. Only stage 1 can wait until the end.",
         ),
         Slip(
             "own part sent too",
@@ -1018,6 +1041,13 @@ PREFETCH = Function(
 )
 
 
+def _never_too_large(params: int, hbm: int, stage: int, least: int | None = 1) -> int:
+    """Chips by the formula of those for which something always fits."""
+    whole = (16, 4, 2, 0)[stage] * params
+    found = -(-(16 * params - whole) // (hbm - whole))
+    return found if least is None else max(least, found)
+
+
 def _smallest(params: int, hbm: int, stage: int) -> int:
     whole = (16, 4, 2, 0)[stage] * params  # what the stage does not split
     if whole >= hbm:
@@ -1078,6 +1108,18 @@ SMALLEST = Function(
                 else 0
             ),
             "A part of a chip is a chip.",
+        ),
+        Slip(
+            "no 0 where nothing fits",
+            _never_too_large,
+            "Where the parts that stay whole fill the HBM alone, no number of chips is "
+            "enough, and 0 is wanted.",
+        ),
+        Slip(
+            "a negative number of chips",
+            lambda *case: _never_too_large(*case, least=None),
+            "Where the parts that stay whole fill the HBM alone, what is left of it is "
+            "negative: no number of chips is enough, and 0 is wanted.",
         ),
         Slip(
             "one stage too many",

@@ -1,6 +1,7 @@
 """Questions of chapter 10, "Tensor parallelism"."""
 
 import math
+from collections.abc import Callable
 
 from shardmath import chips
 from shardmath.collectives import Collective
@@ -350,6 +351,12 @@ HEADS = Function(
             "parts of heads",
             lambda N, K, n: [N // n, K / n],
             "A chip cannot hold a part of a head.",
+        ),
+        Slip(
+            "no KV head",
+            lambda N, K, n: [N // n, K // n],
+            "Beyond K chips K // n is 0, and the query heads of a chip read at least "
+            "one KV head: it is copied.",
         ),
         Slip(
             "all KV heads copied",
@@ -941,12 +948,14 @@ def _search(P: int, D: int, t: int, w_x: float, w_y: float) -> int:
     return min(splits, key=longest)
 
 
-def _search_with(c: float, g: float):
+def _search_with(c: float, g: float, combine: Callable = max):
     def wrong(P: int, D: int, t: int, w_x: float, w_y: float) -> int:
         splits = [1, 2, 4, 8, 16, 32, 64]
         return min(
             splits,
-            key=lambda y: max(g * 2 * P / y / w_x, c * 2 * D * t * y / w_y * (y > 1)),
+            key=lambda y: combine(
+                (g * 2 * P / y / w_x, c * 2 * D * t * y / w_y * (y > 1))
+            ),
         )
 
     return wrong
@@ -961,8 +970,7 @@ SEARCH = Function(
         chip, and the bandwidths $W_X$ and $W_Y$ that a chip has along the two axes.
         FSDP over $X$ gathers weights twice and scatters gradients once; tensor
         parallelism over $Y$ gathers and scatters activations eight times in all. The
-        axes have links of their own. Factors $(n-1)/n$ are left out, but $|Y| = 1$
-        moves no activations.
+        axes have links of their own. Factors $(n-1)/n$ are left out.
 
         **Wanted** a function that returns the $|Y|$ among 1, 2, 4, 8, 16, 32 and 64 for
         which the slower of the two axes is done first.
@@ -995,6 +1003,18 @@ SEARCH = Function(
             "Eight gathers and scatters of activations, all in all.",
         ),
         Slip(
+            "both times added",
+            _search_with(8, 3, combine=sum),
+            "The axes have links of their own and send at the same time: the slower "
+            "one counts.",
+        ),
+        Slip(
+            "eleven rounds of activations",
+            _search_with(11, 3),
+            "Gathers and scatters of activations are eight in all. The three others "
+            "are of the weights.",
+        ),
+        Slip(
             "both as large as they can be",
             lambda P, D, t, w_x, w_y: 64,
             "Weights shrink with |Y|, but each chip moves the tokens of |Y| chips.",
@@ -1016,5 +1036,9 @@ SEARCH = Function(
 
             return min((1, 2, 4, 8, 16, 32, 64), key=slower)
         ```
+
+        At $|Y| = 1$ no activations move at all. Counting them there changes no answer:
+        where they would be the slower of the two, every larger $|Y|$ takes twice as
+        long or more.
     """,
 )

@@ -53,6 +53,10 @@ def _merge(m1, l1, u1, m2, l2, u2) -> list[float]:
     return [m, a * l1 + b * l2, a * u1 + b * u2]
 
 
+def _exp(score: float) -> float:
+    return math.exp(score) if score < 700 else math.inf
+
+
 MERGE = Function(
     id="11.1",
     title="Merge two partial results",
@@ -91,6 +95,16 @@ MERGE = Function(
                 math.exp(m2 - max(m1, m2)) * u1 + math.exp(m1 - max(m1, m2)) * u2,
             ],
             "Each sum is brought from its own scale to the common one.",
+        ),
+        Slip(
+            "nothing taken out",
+            lambda m1, l1, u1, m2, l2, u2: [
+                max(m1, m2),
+                _exp(m1) * l1 + _exp(m2) * l2,
+                _exp(m1) * u1 + _exp(m2) * u2,
+            ],
+            "The sums are wanted at the scale of the larger m: take it out of both "
+            "exponents.",
         ),
         Slip(
             "the mean of results",
@@ -376,6 +390,23 @@ TWO_WAYS = Function(
                 _two(N, K, H, t, n)[1],
             ],
             "A ring does not care for whole heads: keys go round as they are.",
+        ),
+        Slip(
+            "A forgotten",
+            lambda N, K, H, t, n: [
+                2 * 2 * K * H * t * (n - 1),
+                2 * (N + 2 * max(K, n)) * H * t * (n - 1) / n,
+            ],
+            "Ulysses brings what attention gives back to the tokens: A is as large as "
+            "Q, and it is sent, too.",
+        ),
+        Slip(
+            "keys alone",
+            lambda N, K, H, t, n: [
+                2 * K * H * t * (n - 1),
+                2 * (2 * N + max(K, n)) * H * t * (n - 1) / n,
+            ],
+            "Values travel with the keys, and are as large.",
         ),
         Slip(
             "own part sent too",

@@ -231,6 +231,12 @@ UNEVEN = Function(
             "Everyone follows the slowest stage, not the mean.",
         ),
         Slip(
+            "one microbatch at a time",
+            lambda times, M: M * sum(times),
+            "The next microbatch need not wait until the one before has left the last "
+            "stage: it enters as soon as the first stage is free.",
+        ),
+        Slip(
             "one microbatch too many",
             lambda times, M: sum(times) + M * max(times),
             "The first microbatch is in the sum already.",

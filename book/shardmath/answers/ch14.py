@@ -142,6 +142,13 @@ MEMORY = Function(
             "FSDP divides all of it, ZeRO-1 the state alone.",
         ),
         Slip(
+            "ZeRO-1 as if nothing were split",
+            lambda P, x, p, y, shards: (
+                16 * P / (p * y * (x if shards == "fsdp" else 1))
+            ),
+            "ZeRO-1 splits the optimizer state over the data axis: 12 of the 16 bytes.",
+        ),
+        Slip(
             "pipeline forgotten",
             lambda P, x, p, y, shards: (
                 p * (16 * P / (x * p * y) if shards == "fsdp" else _held(P, x, p, y))

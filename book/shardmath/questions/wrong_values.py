@@ -164,7 +164,7 @@ def _scaled(run: Run) -> Diagnosis | None:
 
 def _named_ratio(ratio: float, mesh: Mapping[str, int]) -> Diagnosis:
     """A constant ratio to the truth, explained by the size of a mesh axis."""
-    said = f"All of them are {_times(ratio)} the right values."
+    said = f"All of them are {times(ratio)} the right values."
     for axes, n in _sizes(mesh):
         over = f"{n} devices lie along {axes}"
         if math.isclose(ratio, n, rel_tol=1e-3):
@@ -193,10 +193,10 @@ def _named_ratio(ratio: float, mesh: Mapping[str, int]) -> Diagnosis:
     )
 
 
-def _times(ratio: float) -> str:
+def times(ratio: float) -> str:
     """A ratio in words.
 
-    >>> _times(8.0001), _times(0.125), _times(-2.0), _times(0.3183)
+    >>> times(8.0001), times(0.125), times(-2.0), times(0.3183)
     ('8 times', '1/8 of', '-2 times', '0.3183 times')
     """
     if math.isclose(ratio, round(ratio), rel_tol=1e-3):
