@@ -588,7 +588,7 @@ def copies_half(machine, n):
         (half_by_half, "correct", "", "64 bytes"),
         (reads_twice, "wrong", "read twice", "Once is enough."),
         (all_at_once, "wrong", "", "does not fit"),
-        (copies_half, "wrong", "", "must be"),
+        (copies_half, "wrong", "right in places", "must be"),
         (lambda machine, n: None, "todo", "", ""),
         (lambda machine, n: machine.nothing(), "wrong", "", "AttributeError"),
     ],

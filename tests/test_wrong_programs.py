@@ -414,6 +414,38 @@ def test_what_a_program_does_wrong_is_named(question, answer, slip):
     assert (found.verdict, found.slip) == wanted, found
 
 
+def fused(machine, n, *, stored=True, until=None, doubled=False, turned=False):  # 03.13
+    for i in range(0, until or n, 8):
+        for j in range(0, n, 8):
+            where = {"rows": (i, i + 8), "cols": (j, j + 8)}
+            a, b, c = (machine.load(name, **where) for name in "ABC")
+            machine.multiply(a, b)
+            machine.add(a, c)
+            if doubled:
+                machine.add(a, a)
+            if stored:
+                machine.store(a, "C", row=j if turned else i, col=i if turned else j)
+            for block in (a, b, c):
+                machine.free(block)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "slip", "word"),
+    [
+        ({"stored": False}, "nothing stored", "All of C is as it was at the start."),
+        ({"until": 8}, "right in places", "of the values of C are right"),
+        ({"doubled": True}, "a constant factor", "2 times the right values"),
+        ({"turned": True}, "right in places", "of the values of C are right"),
+        ({}, "", ""),
+    ],
+)
+def test_what_a_machine_program_leaves_is_named(wrong, slip, word):
+    record = answers.find("03.13")
+    found = grading.examine(record, lambda machine, n: fused(machine, n, **wrong))
+    assert (found.verdict, found.slip) == ("wrong" if slip else "correct", slip), found
+    assert word in found.message
+
+
 # The diagnosis itself, on arrays
 
 
