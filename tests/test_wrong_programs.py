@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from shardmath import answers, grading
-from shardmath.questions.wrong_values import Run, diagnose
+from shardmath.questions.program_result import ProgramResult
+from shardmath.questions.wrong_values import diagnose
 
 EVERY = [(i, (i + 1) % 8) for i in range(8)]
 
@@ -457,7 +458,7 @@ def run_of(got, wanted, split=True, mesh=None):
     """Eight devices that hold `got`, and should hold the rows or all of `wanted`."""
     n = len(wanted) // 8
     index = [slice(k * n, k * n + n) if split else slice(None) for k in range(8)]
-    return Run(
+    return ProgramResult(
         lambda a: a,
         [wanted],
         wanted,
@@ -538,6 +539,10 @@ def test_wrong_values_of_a_record_differ_from_the_truth_and_from_each_other(reco
             wrong = slip.wrong(*arrays)
             got = wrong if isinstance(wrong, list) else [wrong] * count
             case = (record.spec, arrays, wanted, got, index, record.rtol)
-            run = Run(*case, record.mesh, record.in_specs) if sharded else Run(*case)
+            run = (
+                ProgramResult(*case, record.mesh, record.in_specs)
+                if sharded
+                else ProgramResult(*case)
+            )
             assert run.wrong
             assert diagnose(run, record.values).name == slip.name

@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .calling import describe
+from .program_result import ProgramResult, devices
 from .question import Finding, unusable
 from .slips import Slip
-from .wrong_values import Run, devices, diagnose
+from .wrong_values import diagnose
 
 _PRODUCT = re.compile(
     r"stablehlo\.dot_general .*?contracting_dims = \[([\d, ]*)\] x .*?"
@@ -129,7 +130,7 @@ def run(
         return Finding("wrong", f"for {at} XLA refuses it: {str(error)[:300]}")
     if mesh is not None:
         shards.sort(key=lambda shard: list(mesh.devices.flat).index(shard.device))
-    found = Run(
+    found = ProgramResult(
         question.spec,
         arrays,
         wanted,
@@ -142,7 +143,7 @@ def run(
     return _wrong(found, question.values, at) if found.wrong else program
 
 
-def _wrong(found: Run, values: Sequence[Slip], at: str) -> Finding:
+def _wrong(found: ProgramResult, values: Sequence[Slip], at: str) -> Finding:
     """The finding on wrong values, with what they are where that can be seen."""
     where = devices(found.wrong, len(found.got))
     said = f"for {at} the values{f' on {where}' if where else ''} are not right."

@@ -6,15 +6,12 @@ of means, a shard that belongs to another device, rows in another order. A quest
 alternative truths of its own, its ``values``.
 """
 
-import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
+from .program_result import ProgramResult, devices, own_results, subsets, totals
 from .slips import Slip
-
-Spec = tuple[str | tuple[str, ...] | None, ...]  # as in `jax.P(*spec)`
-Index = tuple[slice, ...]
 
 
 @dataclass(frozen=True)
@@ -25,76 +22,7 @@ class Diagnosis:
     says: str
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
-    """What a program was given, what it should have made of it, and what it made.
-
-    Args:
-        spec: the truth, from whole arrays to the whole result.
-        arrays: the whole arguments.
-        wanted: the whole result.
-        got: what each device holds, in the order of the mesh.
-        index: which part of the result each device should hold.
-        rtol: how far off a value may be, relative to the largest of the result.
-        mesh: size by axis name; empty for one device.
-        in_specs: how each argument is sharded, one entry a dimension.
-    """
-
-    spec: Callable
-    arrays: Sequence
-    wanted: object
-    got: Sequence
-    index: Sequence[Index]
-    rtol: float
-    mesh: Mapping[str, int] = field(default_factory=dict)
-    in_specs: Sequence[Spec] = ()
-
-    @property
-    def near(self) -> float:
-        """How far off a value may be."""
-        return self.rtol * abs(self.wanted).max()
-
-    @property
-    def parts(self) -> list:
-        """What each device should hold."""
-        return [self.wanted[index] for index in self.index]
-
-    @property
-    def wrong(self) -> list[int]:
-        """The numbers of the devices that hold anything else."""
-        pairs = zip(self.got, self.parts, strict=True)
-        return [k for k, (got, part) in enumerate(pairs) if not self.same(got, part)]
-
-    def same(self, got, wanted, scale: float = 1.0) -> bool:
-        """Whether two arrays agree, within `scale` times what is allowed."""
-        import numpy as np  # not at the top: a page judges numbers without it
-
-        if got.shape != wanted.shape:
-            return False
-        near = self.near * max(1.0, scale)
-        return bool(np.allclose(got, wanted, rtol=0, atol=near, equal_nan=True))
-
-    def holds(self, parts: Sequence) -> bool:
-        """Whether every device holds exactly what `parts` lists for it."""
-        pairs = zip(self.got, parts, strict=True)
-        return all(self.same(got, part) for got, part in pairs)
-
-    def cut(self, result) -> list | None:
-        """What each device would hold of an alternative result; None if it cannot.
-
-        Args:
-            result: the whole of it; or a list, an entry for each device, of which each
-                is a whole result or the part that the device holds.
-        """
-        found = result if isinstance(result, list) else [result] * len(self.got)
-        if len(found) != len(self.got):
-            return None
-        whole = [getattr(one, "shape", None) == self.wanted.shape for one in found]
-        cut = zip(found, whole, self.index, strict=True)
-        return [one[index] if is_whole else one for one, is_whole, index in cut]
-
-
-def diagnose(run: Run, values: Iterable[Slip] = ()) -> Diagnosis | None:
+def diagnose(run: ProgramResult, values: Iterable[Slip] = ()) -> Diagnosis | None:
     """What the wrong values of a run are; None where nothing known explains them.
 
     Args:
@@ -113,23 +41,7 @@ def diagnose(run: Run, values: Iterable[Slip] = ()) -> Diagnosis | None:
     return _partly(run)
 
 
-def devices(numbers: Sequence[int], of: int) -> str:
-    """Devices in words, such as "devices 1 to 7"; "" where they are all of them.
-
-    >>> devices([1, 2, 3], 8), devices([5], 8), devices([0, 2], 8), devices([0, 1], 2)
-    ('devices 1 to 3', 'device 5', 'devices 0 and 2', '')
-    """
-    if len(numbers) == of:
-        return ""
-    if len(numbers) == 1:
-        return f"device {numbers[0]}"
-    first, last = numbers[0], numbers[-1]
-    if len(numbers) > 2 and last - first == len(numbers) - 1:
-        return f"devices {first} to {last}"
-    return f"devices {', '.join(map(str, numbers[:-1]))} and {last}"
-
-
-def _overflow(run: Run) -> Diagnosis | None:
+def _overflow(run: ProgramResult) -> Diagnosis | None:
     """NaN or infinity where the truth is finite."""
     import numpy as np
 
@@ -147,7 +59,7 @@ def _overflow(run: Run) -> Diagnosis | None:
     )
 
 
-def _scaled(run: Run) -> Diagnosis | None:
+def _scaled(run: ProgramResult) -> Diagnosis | None:
     """The same multiple of the right values everywhere."""
     got, wanted = _flat(run.got), _flat(run.parts)
     if got.shape != wanted.shape or not abs(wanted).max():
@@ -206,7 +118,7 @@ def times(ratio: float) -> str:
     return f"{ratio:.4g} times"
 
 
-def _shifted(run: Run) -> Diagnosis | None:
+def _shifted(run: ProgramResult) -> Diagnosis | None:
     """The same number above or below the right values everywhere."""
     got, wanted = _flat(run.got), _flat(run.parts)
     if got.shape != wanted.shape or wanted.size < 2:
@@ -228,10 +140,10 @@ def _shifted(run: Run) -> Diagnosis | None:
     return Diagnosis("a constant apart", f"{said}. Which term is too much or missing?")
 
 
-def _local(run: Run) -> Diagnosis | None:
+def _local(run: ProgramResult) -> Diagnosis | None:
     """What the devices compute from their own parts alone, or a sum or mean of that."""
-    for axes in _subsets(run.mesh):
-        own = _own_results(run, axes)
+    for axes in subsets(run.mesh):
+        own = own_results(run, axes)
         if own is None:
             continue
         over = " and ".join(axes)
@@ -245,7 +157,7 @@ def _local(run: Run) -> Diagnosis | None:
         if any(one.shape != run.wanted.shape for one in own):
             continue
         n = math.prod(run.mesh[axis] for axis in axes)
-        total = _totals(run, axes, own)
+        total = totals(run, axes, own)
         for name, says, results in (
             (
                 "a mean of means",
@@ -268,50 +180,7 @@ def _local(run: Run) -> Diagnosis | None:
     return None
 
 
-def _own_results(run: Run, axes: tuple[str, ...]) -> list | None:
-    """The truth of what each device has, if arrays are split over `axes` alone."""
-    import numpy as np
-
-    found: dict[tuple[int, ...], object] = {}
-    order = []
-    for place in _places(run.mesh):
-        at = tuple(place[axis] for axis in axes)
-        order.append(at)
-        if at in found:
-            continue
-        parts = [
-            array[_part(array.shape, spec, place, run.mesh, axes)]
-            for array, spec in zip(run.arrays, run.in_specs, strict=True)
-        ]
-        try:
-            found[at] = np.asarray(run.spec(*parts))
-        except Exception:  # parts of any shape: the truth need not be defined for them
-            return None
-    return [found[at] for at in order]
-
-
-def _totals(run: Run, axes: tuple[str, ...], own: list) -> list:
-    """For each device, the sum of what all devices along `axes` have."""
-    rest = [axis for axis in run.mesh if axis not in axes]
-    places = list(_places(run.mesh))
-    keys = [tuple(place[axis] for axis in rest) for place in places]
-    return [sum(o for o, k in zip(own, keys, strict=True) if k == key) for key in keys]
-
-
-def _part(shape, spec: Spec, place: Mapping[str, int], mesh, axes) -> tuple:
-    """Where the part of an array at `place` lies, if it is split over `axes` alone."""
-    import numpy as np
-
-    found = []
-    for n, entry in itertools.zip_longest(shape, spec):
-        names = (entry,) if isinstance(entry, str) else entry or ()
-        rows = np.arange(n).reshape([mesh[name] for name in names] + [-1])
-        at = tuple(place[name] if name in axes else slice(None) for name in names)
-        found.append(rows[at].reshape(-1))
-    return np.ix_(*found)
-
-
-def _exchanged(run: Run) -> Diagnosis | None:
+def _exchanged(run: ProgramResult) -> Diagnosis | None:
     """Right parts of the result on the wrong devices."""
     parts = run.parts
     if len(parts) < 2 or all(run.same(one, parts[0]) for one in parts):
@@ -346,7 +215,7 @@ def _exchanged(run: Run) -> Diagnosis | None:
     )
 
 
-def _reordered(run: Run) -> Diagnosis | None:
+def _reordered(run: ProgramResult) -> Diagnosis | None:
     """The right values in another order: transposed, whole rows, or single ones."""
     import numpy as np
 
@@ -371,7 +240,7 @@ def _reordered(run: Run) -> Diagnosis | None:
     return None
 
 
-def _same_slices(run: Run, got, wanted, dimension: int) -> bool:
+def _same_slices(run: ProgramResult, got, wanted, dimension: int) -> bool:
     """Whether one is the other with its rows along `dimension` in another order."""
     import numpy as np
 
@@ -388,7 +257,7 @@ def _same_slices(run: Run, got, wanted, dimension: int) -> bool:
     return True
 
 
-def _partly(run: Run) -> Diagnosis | None:
+def _partly(run: ProgramResult) -> Diagnosis | None:
     """Right on some devices, or in some places."""
     import numpy as np
 
@@ -411,26 +280,11 @@ def _partly(run: Run) -> Diagnosis | None:
     return None
 
 
-def _places(mesh: Mapping[str, int]) -> Iterator[dict[str, int]]:
-    """The place of each device along every axis, in the order of the mesh."""
-    for at in itertools.product(*(range(n) for n in mesh.values())):
-        yield dict(zip(mesh, at, strict=True))
-
-
-def _subsets(mesh: Mapping[str, int]) -> list[tuple[str, ...]]:
-    """All choices of one axis or more, the largest first."""
-    return [
-        axes
-        for count in range(len(mesh), 0, -1)
-        for axes in itertools.combinations(mesh, count)
-    ]
-
-
 def _sizes(mesh: Mapping[str, int]) -> list[tuple[str, int]]:
     """Axes in words, and the devices along them."""
     return [
         (" and ".join(axes), math.prod(mesh[axis] for axis in axes))
-        for axes in _subsets(mesh)
+        for axes in subsets(mesh)
     ]
 
 
