@@ -477,7 +477,11 @@ PARTS = np.split(TRUTH, 8)
 @pytest.mark.parametrize(
     ("got", "name", "word"),
     [
-        ([64 * one for one in PARTS], "n² times too large", "64 is 8 · 8"),
+        (
+            [64 * one for one in PARTS],
+            "n² times too large",
+            "8 devices lie along X: the square",
+        ),
         ([8 * one for one in PARTS], "n times too large", "8 devices lie along X"),
         ([one / 8 for one in PARTS], "n times too small", "1/8 of the right values"),
         ([-one for one in PARTS], "the wrong sign", "wrong sign"),
@@ -503,6 +507,19 @@ def test_wrong_values_are_said_for_what_they_are(got, name, word):
     found = diagnose(run_of(got, TRUTH))
     assert found.name == name, found
     assert word in found.says
+
+
+def test_a_factor_is_that_of_one_axis_before_it_is_the_square_of_another():
+    mesh = {"Z": 2, "X": 4}
+    for factor, name, axes in (
+        (4, "n times too large", "4 devices lie along X"),
+        (2, "n times too large", "2 devices lie along Z"),
+        (8, "n times too large", "8 devices lie along Z and X"),
+        (1 / 4, "n times too small", "4 devices lie along X"),
+    ):
+        run = run_of([factor * TRUTH] * 8, TRUTH, split=False, mesh=mesh)
+        found = diagnose(run)
+        assert (found.name, axes in found.says) == (name, True), found
 
 
 def test_a_square_array_is_seen_to_be_transposed():

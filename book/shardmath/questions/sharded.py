@@ -14,6 +14,7 @@ from ..hlo import UnknownTurnsError
 from ..ledger import compare
 from ..units import show
 from . import exported
+from .program_result import Spec
 from .question import Finding, Question, code_or
 from .slips import Slip
 
@@ -27,7 +28,6 @@ _WANTED = {
     "explicit": "a JAX function of arrays whose types carry their shardings",
     "automatic": "a JAX function of sharded arrays",
 }
-Spec = tuple[str | tuple[str, ...] | None, ...]  # as in `jax.P(*spec)`
 Shape = tuple[int, ...]
 
 

@@ -77,27 +77,30 @@ def _scaled(run: ProgramResult) -> Diagnosis | None:
 def _named_ratio(ratio: float, mesh: Mapping[str, int]) -> Diagnosis:
     """A constant ratio to the truth, explained by the size of a mesh axis."""
     said = f"All of them are {times(ratio)} the right values."
-    for axes, n in _sizes(mesh):
-        over = f"{n} devices lie along {axes}"
-        if math.isclose(ratio, n, rel_tol=1e-3):
-            return Diagnosis(
-                "n times too large",
-                f"{said} {over}: is something added up over them where a mean is "
-                "wanted, or added up twice? JAX itself sums the gradient of an array "
-                "that the devices share, unless `jax.lax.pcast` makes it their own.",
-            )
-        if math.isclose(ratio, 1 / n, rel_tol=1e-3):
-            return Diagnosis(
-                "n times too small",
-                f"{said} {over}: is there a mean over them where a sum is wanted, or a "
-                "division too many?",
-            )
-        if math.isclose(ratio, n**2, rel_tol=1e-3):
-            return Diagnosis(
-                "n² times too large",
-                f"{said} {over}, and {ratio:.0f} is {n} · {n}: one sum too many, and a "
-                "mean that is missing?",
-            )
+    kinds = (
+        (
+            "n times too large",
+            lambda n: n,
+            "is something added up over them where a mean is wanted, or added up "
+            "twice? JAX itself sums the gradient of an array that the devices share, "
+            "unless `jax.lax.pcast` makes it their own.",
+        ),
+        (
+            "n times too small",
+            lambda n: 1 / n,
+            "is there a mean over them where a sum is wanted, or a division too many?",
+        ),
+        (
+            "n² times too large",
+            lambda n: n**2,
+            "the square of that is one sum too many, and a mean that is missing.",
+        ),
+    )
+    for name, of, asks in kinds:
+        for axes, n in _sizes(mesh):
+            if math.isclose(ratio, of(n), rel_tol=1e-3):
+                there = f"{n} devices lie along {axes}"
+                return Diagnosis(name, f"{said} {there}: {asks}")
     if math.isclose(ratio, -1, rel_tol=1e-3):
         return Diagnosis("the wrong sign", "All of them have the wrong sign.")
     return Diagnosis(
