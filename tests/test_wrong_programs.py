@@ -344,9 +344,55 @@ def stack_gradient_that_keeps(x, w):
     return stack_gradient(x, w, forgets=False)
 
 
+def updated(x, m, w, *, decay=0.9, index=True):  # 09.12
+    own = jax.lax.pcast(w, "X", to="varying")
+    g = jax.grad(lambda w: jnp.sum(jnp.tanh(x @ w)))(own)
+    g = jax.lax.psum_scatter(g, "X", scatter_dimension=0, tiled=True)
+    first = jax.lax.axis_index("X") * len(m) if index else 0
+    rows = jax.lax.dynamic_slice_in_dim(own, first, len(m)) - 0.1 * (decay * m + g)
+    return jax.lax.all_gather(rows, "X", axis=0, tiled=True)
+
+
+def sorted_backwards(x):  # 11.11
+    whole = jax.lax.all_to_all(x, "Z", 1, 0, tiled=True)
+    return jax.lax.all_to_all(-jnp.sort(-whole, 0), "Z", 0, 1, tiled=True)
+
+
+def rows_scattered(a, w):  # 06.18
+    w = jax.lax.all_gather(w, "X", axis=0, tiled=True)
+    return jax.lax.psum_scatter(a @ w, "Y", scatter_dimension=0, tiled=True)
+
+
+def one_product(a, b, c, d):  # 06.11
+    return jnp.einsum("ij,jk->ik", a, b, out_sharding=jax.P())
+
+
+def all_microbatches(x, w):  # 08.10
+    own = jax.lax.pcast(w, "X", to="varying")
+    return jax.lax.psum(jax.grad(lambda w: jnp.sum((x @ w) ** 2) / 2)(own), "X")
+
+
+def all_of_the_sum(x):  # 05.12
+    return jax.lax.psum(x[0], "X")
+
+
 @pytest.mark.parametrize(
     ("question", "answer", "slip"),
     [
+        ("05.11", lambda x: x, "a part of the result"),
+        ("05.12", all_of_the_sum, "more than its part"),
+        ("06.11", one_product, "the first product alone"),
+        ("06.18", rows_scattered, "cut along another dimension"),
+        ("08.10", all_microbatches, "too much held at once"),
+        ("09.12", updated, None),
+        ("09.12", lambda *a: updated(*a, decay=0), "the momentum left out"),
+        ("09.12", lambda *a: updated(*a, decay=1), "the momentum not decayed"),
+        (
+            "09.12",
+            lambda *a: updated(*a, index=False),
+            "the first rows on every device",
+        ),
+        ("11.11", sorted_backwards, "in another order"),
         ("05.11", gathered_backwards, "in another order"),
         ("05.12", scattered_one_too_far, "shifted along the mesh"),
         ("05.13", columns_joined_wrong, "in another order"),
@@ -480,7 +526,7 @@ PARTS = np.split(TRUTH, 8)
         (
             [64 * one for one in PARTS],
             "n² times too large",
-            "8 devices lie along X: the square",
+            "along X: the square",
         ),
         ([8 * one for one in PARTS], "n times too large", "8 devices lie along X"),
         ([one / 8 for one in PARTS], "n times too small", "1/8 of the right values"),

@@ -610,6 +610,10 @@ ONE_SUM = Sharded(
             "they are added up?",
         ),
     ),
+    values=(
+        Slip("the first product alone", lambda a, b, c, d: a @ b, "C D is missing."),
+        Slip("the second product alone", lambda a, b, c, d: c @ d, "A B is missing."),
+    ),
     hint='`jax.P(None, None, unreduced={"X"})` leaves the sum open; `jax.reshard` '
     "finishes it.",
     solution="""

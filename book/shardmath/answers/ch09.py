@@ -802,6 +802,14 @@ FORGOTTEN = Sharded(
     """,
 )
 
+
+def _update_of_first_rows(x, m, w):
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    first = np.tile(w[: len(w) // 8], (8, 1))
+    return first - 0.1 * (0.9 * m + _tanh_gradient(x, w))
+
+
 UPDATE = Sharded(
     id="09.12",
     title="An update of ZeRO-1",
@@ -833,6 +841,23 @@ UPDATE = Sharded(
             "gathered twice",
             lambda x, m, w: [_scattered(w), _gathered(w, times=2)],
             "Update a device's own rows first; the new weight alone has to travel.",
+        ),
+    ),
+    values=(
+        Slip(
+            "the momentum left out",
+            lambda x, m, w: w - 0.1 * _tanh_gradient(x, w),
+            "The new momentum is the gradient and 0.9 of the old momentum.",
+        ),
+        Slip(
+            "the momentum not decayed",
+            lambda x, m, w: w - 0.1 * (m + _tanh_gradient(x, w)),
+            "Of the old momentum 0.9 is left.",
+        ),
+        Slip(
+            "the first rows on every device",
+            _update_of_first_rows,
+            "Every device has updated the same rows of the weight. Which are its own?",
         ),
     ),
     hint="A device needs its own rows of w: `jax.lax.axis_index` says which they are. "

@@ -15,7 +15,7 @@ from .calling import describe
 from .program_result import ProgramResult, devices
 from .question import Finding, unusable
 from .slips import Slip
-from .wrong_values import diagnose
+from .wrong_values import diagnose, diagnose_shape
 
 _PRODUCT = re.compile(
     r"stablehlo\.dot_general .*?contracting_dims = \[([\d, ]*)\] x .*?"
@@ -114,6 +114,9 @@ def run(
     shape = exported.program.out_avals[0].shape
     if shape != wanted.shape:
         said = f"for {at} the shape is {list(shape)}, not {list(wanted.shape)}."
+        sizes = {} if mesh is None else dict(mesh.shape)
+        if diagnosis := diagnose_shape(shape, wanted.shape, sizes):
+            return Finding("wrong", f"{said} {diagnosis.says}", diagnosis.name)
         return Finding("wrong", said)
     try:
         program = programs.compiled(

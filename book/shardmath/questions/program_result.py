@@ -43,6 +43,16 @@ class ProgramResult:
         return [self.wanted[index] for index in self.index]
 
     @property
+    def whole(self):
+        """The whole result, put together from what the devices hold."""
+        import numpy as np  # not at the top: a page judges numbers without it
+
+        whole = np.empty_like(self.wanted)
+        for got, index in zip(self.got, self.index, strict=True):
+            whole[index] = got
+        return whole
+
+    @property
     def wrong(self) -> list[int]:
         """The numbers of the devices that hold anything else."""
         pairs = zip(self.got, self.parts, strict=True)

@@ -178,7 +178,7 @@ class Sharded(Question):
         )
         if slip:
             return Finding("wrong", f"{said} {slip.says}", slip.name)
-        return Finding("wrong", said)
+        return Finding("wrong", said, "too much held at once")
 
     def _priced(self, sent, allowed, shapes, at: str) -> Finding:
         """The finding on a right result: is what it sends what it may send?"""

@@ -41,6 +41,44 @@ def diagnose(run: ProgramResult, values: Iterable[Slip] = ()) -> Diagnosis | Non
     return _partly(run)
 
 
+def diagnose_shape(
+    got: Sequence[int], wanted: Sequence[int], mesh: Mapping[str, int]
+) -> Diagnosis | None:
+    """What a wrong shape of the whole result says about its parts.
+
+    >>> diagnose_shape([4, 64], [8, 32], {"X": 2}).name
+    'cut along another dimension'
+    >>> diagnose_shape([4, 64], [32, 64], {"X": 8}).name
+    'a part of the result'
+    """
+    if len(got) != len(wanted):
+        return None
+    apart = [k for k, (a, b) in enumerate(zip(got, wanted, strict=True)) if a != b]
+    if len(apart) == 2 and math.prod(got) == math.prod(wanted):
+        return Diagnosis(
+            "cut along another dimension",
+            f"Dimensions {apart[0]} and {apart[1]}: is it cut along the right one?",
+        )
+    if len(apart) != 1:
+        return None
+    (k,) = apart
+    for axes, n in _sizes(mesh):
+        there = f"what is wanted, and {n} devices lie along {axes}"
+        if got[k] * n == wanted[k]:
+            return Diagnosis(
+                "a part of the result",
+                f"Dimension {k} is 1/{n} of {there}: is a part returned where more is "
+                "wanted?",
+            )
+        if got[k] == n * wanted[k]:
+            return Diagnosis(
+                "more than its part",
+                f"Dimension {k} is {n} times {there}: is the whole returned where a "
+                "part is wanted?",
+            )
+    return None
+
+
 def _overflow(run: ProgramResult) -> Diagnosis | None:
     """NaN or infinity where the truth is finite."""
     import numpy as np
@@ -220,11 +258,19 @@ def _exchanged(run: ProgramResult) -> Diagnosis | None:
 
 def _reordered(run: ProgramResult) -> Diagnosis | None:
     """The right values in another order: transposed, whole rows, or single ones."""
-    import numpy as np
-
     pairs = list(zip(run.got, run.parts, strict=True))
     if any(got.shape != part.shape or got.size < 2 for got, part in pairs):
         return None
+    if found := _order_of(run, pairs):
+        return found
+    apart = sum(part.size for part in run.parts) == run.wanted.size
+    return _order_of(run, [(run.whole, run.wanted)]) if apart else None
+
+
+def _order_of(run: ProgramResult, pairs: list) -> Diagnosis | None:
+    """The order in which each first array of a pair has the values of the second."""
+    import numpy as np
+
     if all(g.ndim == 2 and g.shape == g.T.shape and run.same(g, p.T) for g, p in pairs):
         return Diagnosis("transposed", "Rows and columns have changed places.")
     for dimension in range(run.wanted.ndim):
