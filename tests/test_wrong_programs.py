@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from shardmath import answers, grading
+from shardmath.questions import exported
 from shardmath.questions.program_result import ProgramResult
 from shardmath.questions.wrong_values import diagnose
 
@@ -166,6 +167,11 @@ def mean_of_means(x, y, w, m):  # 08.9
 def within_the_slice_alone(x, w):  # 08.12
     own = jax.lax.pcast(w, ("Z", "X"), to="varying")
     return jax.lax.psum(jax.grad(lambda w: jnp.sum((x @ w) ** 2) / 2)(own), "X")
+
+
+def across_the_slices_alone(x, w):
+    own = jax.lax.pcast(w, ("Z", "X"), to="varying")
+    return jax.lax.psum(jax.grad(lambda w: jnp.sum((x @ w) ** 2) / 2)(own), "Z")
 
 
 def hybrid_mean(x, w):  # 09.13
@@ -416,6 +422,7 @@ def all_of_the_sum(x):  # 05.12
         ("08.8", never_summed, "its own part alone"),
         ("08.9", mean_of_means, "a mean of means"),
         ("08.12", within_the_slice_alone, "its own part alone"),
+        ("08.12", across_the_slices_alone, "its own part alone"),
         ("09.11", stack_gradient, None),
         ("09.11", stack_gradient_that_keeps, "the gathered weights kept"),
         ("09.13", hybrid_mean, "n times too small"),
@@ -491,6 +498,49 @@ def test_what_a_machine_program_leaves_is_named(wrong, slip, word):
     found = grading.examine(record, lambda machine, n: fused(machine, n, **wrong))
     assert (found.verdict, found.slip) == ("wrong" if slip else "correct", slip), found
     assert word in found.message
+
+
+# The size of a product
+
+
+def first_large(a, b, c):
+    return (a @ b) @ c
+
+
+def last_large(a, b, c):
+    return a @ (b @ c)
+
+
+def batched(a, b, c):
+    return jnp.einsum("ij,jk,kl->ikl", a, b, c)
+
+
+def value_by_value(a, b, c):
+    return (a[:, :, None] * b).sum(1) @ c
+
+
+def in_a_scan(a, b, c):
+    """One row in each turn: the product of a turn counts, and not that of all."""
+    return jax.lax.map(lambda row: (row @ b) @ c, a)
+
+
+@pytest.mark.parametrize(
+    ("function", "flops"),
+    [
+        (first_large, 2 * 4 * 8 * 16),
+        (last_large, 2 * 8 * 16 * 2),
+        (batched, 2 * 4 * 8 * 16),
+        (value_by_value, 4 * 8 * 16),
+        (in_a_scan, 2 * 8 * 16),
+        (lambda a, b, c: a, 0),
+    ],
+)
+def test_the_largest_product_of_a_program_is_found(function, flops):
+    shapes = [(4, 8), (8, 16), (16, 2)]
+    arguments = [jax.ShapeDtypeStruct(shape, "float32") for shape in shapes]
+    evidence = exported.evidence_of(function, function, arguments)
+    found = exported.opened(evidence, "", shapes)
+    assert exported.largest_product(found) == flops
 
 
 # The diagnosis itself, on arrays

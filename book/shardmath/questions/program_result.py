@@ -65,7 +65,7 @@ class ProgramResult:
         if got.shape != wanted.shape:
             return False
         near = self.near * max(1.0, scale)
-        return bool(np.allclose(got, wanted, rtol=0, atol=near, equal_nan=True))
+        return bool(np.allclose(got, wanted, rtol=0, atol=near))
 
     def holds(self, parts: Sequence) -> bool:
         """Whether every device holds exactly what `parts` lists for it."""
