@@ -378,6 +378,26 @@ def all_microbatches(x, w):  # 08.10
     return jax.lax.psum(jax.grad(lambda w: jnp.sum((x @ w) ** 2) / 2)(own), "X")
 
 
+def in_bf16(x):  # 05.11
+    return jax.lax.all_gather(x.astype("bfloat16"), "X", tiled=True).astype(x.dtype)
+
+
+def with_a_softmax(Q, K, V):  # 14.10
+    K, V = (jax.lax.all_gather(one, "X", axis=1, tiled=True) for one in (K, V))
+    return jax.nn.softmax(Q @ K.transpose(0, 2, 1)) @ V
+
+
+def sum_of_products(Q, K, V):
+    return Q @ jax.lax.psum(K.transpose(0, 2, 1) @ V, "X")
+
+
+def queries_gathered(Q, K, V):
+    rows, me = Q.shape[1], jax.lax.axis_index("X")
+    Q, K, V = (jax.lax.all_gather(one, "X", axis=1, tiled=True) for one in (Q, K, V))
+    A = (Q @ K.transpose(0, 2, 1)) @ V
+    return jax.lax.dynamic_slice_in_dim(A, me * rows, rows, 1)
+
+
 def all_of_the_sum(x):  # 05.12
     return jax.lax.psum(x[0], "X")
 
@@ -398,7 +418,15 @@ def all_of_the_sum(x):  # 05.12
             lambda *a: updated(*a, index=False),
             "the first rows on every device",
         ),
+        ("03.14", lambda x, W: x[0] @ W, "the first row"),
+        ("05.11", in_bf16, "close, not exact"),
+        ("05.11", lambda x: gathered_backwards(x)[0], "another number of dimensions"),
+        ("05.11", lambda x: gathered_backwards(x) * 1j, ""),
         ("11.11", sorted_backwards, "in another order"),
+        ("14.10", with_a_softmax, "a softmax"),
+        ("14.10", lambda Q, K, V: (Q @ K.mT) @ V, "its own part alone"),
+        ("14.10", sum_of_products, "a sum of products of keys and values"),
+        ("14.10", queries_gathered, "queries gathered too"),
         ("05.11", gathered_backwards, "in another order"),
         ("05.12", scattered_one_too_far, "shifted along the mesh"),
         ("05.13", columns_joined_wrong, "in another order"),

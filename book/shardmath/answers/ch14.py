@@ -549,6 +549,14 @@ def _head_shapes(rng):
     return ((N, S, H),) * 3
 
 
+def _with_a_softmax(Q, K, V):
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    scores = Q @ K.transpose(0, 2, 1)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ V
+
+
 HEADS = Sharded(
     id="14.10",
     title="Heads over one axis, tokens over the other",
@@ -592,6 +600,13 @@ HEADS = Sharded(
                 Collective("all_gather", ("X", "Y"), 4 * math.prod(K), 8, times=2)
             ],
             "A head needs its own keys alone.",
+        ),
+    ),
+    values=(
+        Slip(
+            "a softmax",
+            _with_a_softmax,
+            "Scores are the weights themselves here: the task leaves out the softmax.",
         ),
     ),
     hint="Queries stay; the keys of all tokens are needed.",

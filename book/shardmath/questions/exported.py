@@ -131,6 +131,8 @@ def run(
         shards = list(program(*placed).addressable_shards)
     except jax.errors.JaxRuntimeError as error:
         return Finding("wrong", f"for {at} XLA refuses it: {str(error)[:300]}")
+    if any(np.iscomplexobj(shard.data) for shard in shards):
+        return Finding("wrong", f"for {at} the values are complex numbers.")
     if mesh is not None:
         shards.sort(key=lambda shard: list(mesh.devices.flat).index(shard.device))
     found = ProgramResult(

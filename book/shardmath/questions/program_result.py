@@ -82,9 +82,16 @@ class ProgramResult:
         found = result if isinstance(result, list) else [result] * len(self.got)
         if len(found) != len(self.got):
             return None
-        whole = [getattr(one, "shape", None) == self.wanted.shape for one in found]
-        cut = zip(found, whole, self.index, strict=True)
-        return [one[index] if is_whole else one for one, is_whole, index in cut]
+        return [
+            self._cut(one, index) for one, index in zip(found, self.index, strict=True)
+        ]
+
+    def _cut(self, one, index: Index):
+        """A device's part of an array, cut only along dimensions that are whole."""
+        if one.ndim != self.wanted.ndim:
+            return one
+        sizes = zip(one.shape, self.wanted.shape, index, strict=True)
+        return one[tuple(at if n == whole else slice(None) for n, whole, at in sizes)]
 
 
 def devices(numbers: Sequence[int], of: int) -> str:

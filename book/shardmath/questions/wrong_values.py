@@ -10,8 +10,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ..units import counted
 from .program_result import ProgramResult, devices, own_results, subsets, totals
 from .slips import Slip
+
+_CLOSE = 0.02  # wrong, and so near that the way was right
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,11 @@ def diagnose_shape(
     'a part of the result'
     """
     if len(got) != len(wanted):
-        return None
+        return Diagnosis(
+            "another number of dimensions",
+            f"It has {counted(str(len(got)), 'dimensions')}, and {len(wanted)} are "
+            "wanted.",
+        )
     apart = [k for k, (a, b) in enumerate(zip(got, wanted, strict=True)) if a != b]
     if len(apart) == 2 and math.prod(got) == math.prod(wanted):
         return Diagnosis(
@@ -149,12 +156,12 @@ def _named_ratio(ratio: float, mesh: Mapping[str, int]) -> Diagnosis:
 def times(ratio: float) -> str:
     """A ratio in words.
 
-    >>> times(8.0001), times(0.125), times(-2.0), times(0.3183)
-    ('8 times', '1/8 of', '-2 times', '0.3183 times')
+    >>> times(8.0001), times(0.125), times(-2.0), times(0.3183), times(1e30)
+    ('8 times', '1/8 of', '-2 times', '0.3183 times', '1e+30 times')
     """
-    if math.isclose(ratio, round(ratio), rel_tol=1e-3):
+    if abs(ratio) < 1e6 and math.isclose(ratio, round(ratio), rel_tol=1e-3):
         return f"{round(ratio)} times"
-    if 0 < ratio < 1 and math.isclose(1 / ratio, round(1 / ratio), rel_tol=1e-3):
+    if 1e-6 < ratio < 1 and math.isclose(1 / ratio, round(1 / ratio), rel_tol=1e-3):
         return f"1/{round(1 / ratio)} of"
     return f"{ratio:.4g} times"
 
@@ -183,7 +190,7 @@ def _shifted(run: ProgramResult) -> Diagnosis | None:
 
 def _local(run: ProgramResult) -> Diagnosis | None:
     """What the devices compute from their own parts alone, or a sum or mean of that."""
-    for axes in subsets(run.mesh):
+    for axes in reversed(subsets(run.mesh)):  # the fewest axes that explain it
         own = own_results(run, axes)
         if own is None:
             continue
@@ -318,6 +325,20 @@ def _partly(run: ProgramResult) -> Diagnosis | None:
         )
         said = f"Right on {devices(right, n)} alone: what is different there?"
         return Diagnosis(name, said)
+    off = (
+        max(
+            float(abs(got - part).max())
+            for got, part in zip(run.got, run.parts, strict=True)
+            if got.shape == part.shape and got.size
+        )
+        / abs(run.wanted).max()
+    )
+    if off < _CLOSE:
+        return Diagnosis(
+            "close, not exact",
+            f"All of them are near, within {off:.1g} of the largest. Is something "
+            "computed in less than float32?",
+        )
     close = [
         np.isclose(got, part, rtol=0, atol=run.near)
         for got, part in zip(run.got, run.parts, strict=True)
