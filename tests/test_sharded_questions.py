@@ -97,8 +97,8 @@ def right_on_device_0(x):
         (
             right_on_device_0,
             "wrong",
-            "right on one device alone",
-            "devices 1 to 7 are not right. Right on device 0 alone",
+            "right on one device",
+            "devices 1 to 7 are not right. Only device 0 is right",
         ),
         (lambda x: gather(x)[:4], "wrong", "", "the shape is [4, 3]"),
         (lambda x: (x, x), "invalid", "", "one array"),

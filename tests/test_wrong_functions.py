@@ -208,11 +208,11 @@ def test_a_number_of_single_precision_has_no_more_room_than_it_needs():
         ([2, 3], [1.5, 2.25], "not rounded", "before it is rounded up"),
         ([1.0, 4.0], [1.0, 0.25], "upside down", "one over"),
         ([1.0, 4.0], [-1.0, -4.0], "the wrong sign", "wrong sign"),
-        ([(1, 4), (2, 6)], [[4, 1], [6, 2]], "turned round", "changed places"),
+        ([(1, 4), (2, 6)], [[4, 1], [6, 2]], "swapped", "are swapped"),
         ([(1, 4), (2, 6)], [[1, 8], [2, 12]], "a constant factor", "it is 2 times"),
-        ([1, 2], [None, None], "no return", "In every case it is None"),
-        ([1, 2], [1, None], "no return", "has each a return"),
-        ([1.0, 2.0], [1.0, math.nan], "NaN or infinity", "divided by zero"),
+        ([1, 2], [None, None], "no return", "It is None in every case"),
+        ([1, 2], [1, None], "no return", "Does every branch return"),
+        ([1.0, 2.0], [1.0, math.nan], "NaN or infinity", "divide by zero"),
     ],
 )
 def test_what_wrong_results_have_in_common(wanted, got, name, word):

@@ -611,8 +611,8 @@ ONE_SUM = Sharded(
         ),
     ),
     values=(
-        Slip("the first product alone", lambda a, b, c, d: a @ b, "C D is missing."),
-        Slip("the second product alone", lambda a, b, c, d: c @ d, "A B is missing."),
+        Slip("only the first product", lambda a, b, c, d: a @ b, "C D is missing."),
+        Slip("only the second product", lambda a, b, c, d: c @ d, "A B is missing."),
     ),
     hint='`jax.P(None, None, unreduced={"X"})` leaves the sum open; `jax.reshard` '
     "finishes it.",

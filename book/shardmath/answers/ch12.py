@@ -634,7 +634,7 @@ ONCE = Sharded(
 
         **Wanted** the function that every device runs, returning all of
         $dw = \sum_m x_m^\top dy_m$, summed in a loop over the microbatches, as a
-        pipeline has to: exactly one AllReduce, of $4DF$ bytes, and no product of more
+        pipeline has to: exactly one AllReduce, of $4DF$ bytes, and no matmul over more
         than one microbatch, $2 (B/8) D F$ FLOPs on a device.
     """,
     stub="def gradient(x, dy): ...",

@@ -200,12 +200,13 @@ _ERRORS = (
     (
         "OverflowError",
         "NaN or infinity",
-        "A number on the way is too large for a float: what can be taken out before?",
+        "A number becomes too large for a float on the way. What can you take out "
+        "before?",
     ),
     (
         "ZeroDivisionError",
         "divided by zero",
-        "What is zero in this case, and what should come out?",
+        "Something is zero in this case. What should the function return then?",
     ),
 )
 

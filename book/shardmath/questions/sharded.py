@@ -156,9 +156,9 @@ class Sharded(Question):
             flops = exported.largest_product(found)
             if flops > most:
                 said = (
-                    f"{finding.message}, but for {at} one product on a device has "
-                    f"{flops:,.0f} FLOPs, which is all of the work at once; wanted in "
-                    f"pieces of at most {most:,.0f}."
+                    f"{finding.message}, but for {at} one matmul on a device has "
+                    f"{flops:,.0f} FLOPs. Do the work piece by piece, in matmuls of at "
+                    f"most {most:,.0f} FLOPs."
                 )
                 return Finding("wrong", said, "no loop")
         if self.holds:
@@ -274,9 +274,15 @@ def _far(program) -> str:
     far = sorted({abs(shift) for shift in shifts if shift and abs(shift) > 1})
     if far:
         places = ", ".join(map(str, far))
-        return f"a permute goes {places} places along. On a ring all go to a neighbour."
+        return (
+            f"some permutes send {places} places along the axis. Around a ring, "
+            "everything moves from neighbour to neighbour."
+        )
     if None in shifts:
-        return "not all devices of a permute send to the same side, as on a ring."
+        return (
+            "in some permutes the devices do not all send in the same direction, as "
+            "they do around a ring."
+        )
     return ""
 
 

@@ -122,9 +122,9 @@ def _difference(
 def _seen(name: str, right: Matrix, got: Matrix, start: Matrix) -> tuple[str, str]:
     """What a wrong array is instead of the right one: a slip's name, and words."""
     if got == start:
-        return "nothing stored", f"All of {name} is as it was at the start."
+        return "nothing stored", f"All of {name} is still what it was at the start."
     if got == [list(column) for column in zip(*right, strict=True)]:
-        return "transposed", f"Rows and columns of {name} have changed places."
+        return "transposed", f"Rows and columns of {name} are swapped."
     pairs = [
         (a, b)
         for rows in zip(right, got, strict=True)
@@ -133,8 +133,8 @@ def _seen(name: str, right: Matrix, got: Matrix, start: Matrix) -> tuple[str, st
     ratios = {b / a if a else b for a, b in pairs if a or b}
     if len(ratios) == 1:
         (ratio,) = ratios
-        said = f"All of {name} is {times(ratio)} the right values."
-        return "a constant factor", said if ratio else f"All of {name} is zero."
+        said = f"Every value of {name} is {times(ratio)} the right one."
+        return "a constant factor", said if ratio else f"Every value of {name} is zero."
     places = sum(a == b for a, b in pairs) / len(pairs)
     if places >= 1 / 16:
         return "right in places", f"{places:.0%} of the values of {name} are right."

@@ -1,8 +1,8 @@
 """Wrong results of a function: what they have in common over all cases.
 
 A function is tried on many cases. Where no slip that the question names explains its
-results, they may still say something: always twice the right value, rounded, the pair
-turned round, right unless there is nothing to divide by.
+results, they may still have something in common: each is twice the right value, or it
+is rounded, or the two values of a pair are swapped.
 """
 
 import math
@@ -43,7 +43,7 @@ def diagnose(
     if len(columns) == 2:
         (right, given), (other, other_given) = columns
         if _equal(right, other_given) and _equal(other, given):
-            return Diagnosis("turned round", "The two values have changed places.")
+            return Diagnosis("swapped", "The two values are swapped.")
     found = [
         (number, _column(right, given))
         for number, (right, given) in enumerate(columns)
@@ -89,12 +89,13 @@ def _column(wanted: Sequence[float], got: Sequence[float]) -> tuple[str, str] | 
 def _nothing(wanted: Sequence, got: Sequence) -> Diagnosis | None:
     """None, which is no result, in all cases or in some."""
     if all(value is None for value in got):
-        return Diagnosis("no return", "In every case it is None: is a return missing?")
+        return Diagnosis("no return", "It is None in every case. Is a return missing?")
     others = [(a, b) for a, b in zip(wanted, got, strict=True) if b is not None]
     if not all(_equal(_flat([a]), _flat([b])) for a, b in others):
         return None
     return Diagnosis(
-        "no return", "It is right but for cases in which it is None: has each a return?"
+        "no return",
+        "It is right unless it is None. Does every branch return something?",
     )
 
 
@@ -104,8 +105,8 @@ def _undefined(wanted: Sequence, got: Sequence) -> Diagnosis | None:
         return None
     return Diagnosis(
         "NaN or infinity",
-        "It is NaN or infinite in some cases. Is something too large on the way, or "
-        "divided by zero?",
+        "It is NaN or infinite in some cases. Does something overflow on the way, or "
+        "do you divide by zero?",
     )
 
 

@@ -1,9 +1,9 @@
 """Wrong values of a program: what they are instead of the right ones.
 
-The judge has the whole arguments, the truth, and what every device holds. From these
-alone it finds what most wrong programs did: a sum that is missing or made twice, a mean
-of means, a shard that belongs to another device, rows in another order. A question adds
-alternative truths of its own, its ``values``.
+The judge has the whole arguments, the right result, and what every device holds. That
+is enough to recognise what most wrong programs did: a sum that is missing or made
+twice, a mean of means, a shard that belongs to another device, rows in another order. A
+question can add known wrong results in its field ``values``.
 """
 
 import math
@@ -57,30 +57,30 @@ def diagnose_shape(
     if len(got) != len(wanted):
         return Diagnosis(
             "another number of dimensions",
-            f"It has {counted(str(len(got)), 'dimensions')}, and {len(wanted)} are "
-            "wanted.",
+            f"It has {counted(str(len(got)), 'dimensions')} instead of {len(wanted)}.",
         )
     apart = [k for k, (a, b) in enumerate(zip(got, wanted, strict=True)) if a != b]
     if len(apart) == 2 and math.prod(got) == math.prod(wanted):
         return Diagnosis(
             "cut along another dimension",
-            f"Dimensions {apart[0]} and {apart[1]}: is it cut along the right one?",
+            f"Dimensions {apart[0]} and {apart[1]} differ: did you split the result "
+            "along the right one?",
         )
     if len(apart) != 1:
         return None
     (k,) = apart
     for axes, n in _sizes(mesh):
-        there = f"what is wanted, and {n} devices lie along {axes}"
+        there = f"what it should be, and there are {n} devices along {axes}"
         if got[k] * n == wanted[k]:
             return Diagnosis(
                 "a part of the result",
-                f"Dimension {k} is 1/{n} of {there}: is a part returned where more is "
-                "wanted?",
+                f"Dimension {k} is 1/{n} of {there}: do you return a part where more "
+                "is wanted?",
             )
         if got[k] == n * wanted[k]:
             return Diagnosis(
                 "more than its part",
-                f"Dimension {k} is {n} times {there}: is the whole returned where a "
+                f"Dimension {k} is {n} times {there}: do you return the whole where a "
                 "part is wanted?",
             )
     return None
@@ -99,8 +99,8 @@ def _overflow(run: ProgramResult) -> Diagnosis | None:
     ]
     return Diagnosis(
         "NaN or infinity",
-        f"Some of them are {' or '.join(kinds)}. Does an exponential overflow, is "
-        "something divided by zero, or is everything in a row masked?",
+        f"Some of the values are {' or '.join(kinds)}. Does an exponential overflow, "
+        "do you divide by zero, or does the mask hide a whole row?",
     )
 
 
@@ -110,7 +110,7 @@ def _scaled(run: ProgramResult) -> Diagnosis | None:
     if got.shape != wanted.shape or not abs(wanted).max():
         return None
     if not abs(got).max():
-        return Diagnosis("all zeros", "All of them are zero.")
+        return Diagnosis("all zeros", "Every value is zero.")
     ratio = float(got @ wanted / (wanted @ wanted))
     if not ratio or not run.same(got, ratio * wanted, abs(ratio)):
         return None
@@ -121,35 +121,38 @@ def _scaled(run: ProgramResult) -> Diagnosis | None:
 
 def _named_ratio(ratio: float, mesh: Mapping[str, int]) -> Diagnosis:
     """A constant ratio to the truth, explained by the size of a mesh axis."""
-    said = f"All of them are {times(ratio)} the right values."
+    said = f"Every value is {times(ratio)} the right one."
     kinds = (
         (
             "n times too large",
             lambda n: n,
-            "is something added up over them where a mean is wanted, or added up "
-            "twice? JAX itself sums the gradient of an array that the devices share, "
-            "unless `jax.lax.pcast` makes it their own.",
+            "did you sum over them where a mean is wanted, or sum twice? JAX itself "
+            "sums the gradient of an array that all devices share, unless "
+            "`jax.lax.pcast` makes the array varying first.",
         ),
         (
             "n times too small",
             lambda n: 1 / n,
-            "is there a mean over them where a sum is wanted, or a division too many?",
+            "did you take a mean over them where a sum is wanted, or divide once too "
+            "often?",
         ),
         (
             "n² times too large",
             lambda n: n**2,
-            "the square of that is one sum too many, and a mean that is missing.",
+            "the factor is the square of that. Did you sum twice where a mean is "
+            "wanted?",
         ),
     )
     for name, of, asks in kinds:
         for axes, n in _sizes(mesh):
             if math.isclose(ratio, of(n), rel_tol=1e-3):
-                there = f"{n} devices lie along {axes}"
+                there = f"There are {n} devices along {axes}"
                 return Diagnosis(name, f"{said} {there}: {asks}")
     if math.isclose(ratio, -1, rel_tol=1e-3):
-        return Diagnosis("the wrong sign", "All of them have the wrong sign.")
+        return Diagnosis("the wrong sign", "Every value has the wrong sign.")
     return Diagnosis(
-        "a constant factor", f"{said} Which factor is too much or missing?"
+        "a constant factor",
+        f"{said} Look for a factor that is missing or that should not be there.",
     )
 
 
@@ -174,22 +177,21 @@ def _shifted(run: ProgramResult) -> Diagnosis | None:
     apart = float((got - wanted).mean())
     if not run.same(got, wanted + apart):
         return None
-    said = (
-        f"All of them are too {'large' if apart > 0 else 'small'} by {abs(apart):.4g}"
-    )
+    side = "large" if apart > 0 else "small"
+    said = f"Every value is too {side} by {abs(apart):.4g}"
     for axes, n in _sizes(run.mesh):
         if math.isclose(abs(apart), math.log(n), rel_tol=1e-2):
             what = "a mean where a sum" if apart < 0 else "a sum where a mean"
             return Diagnosis(
                 "a factor inside the logarithm",
-                f"{said}, the logarithm of {n}, and {n} devices lie along {axes}: is "
-                f"there {what} is wanted, inside a logarithm?",
+                f"{said}, which is the logarithm of {n}. There are {n} devices along "
+                f"{axes}: did you take {what} is wanted, inside a logarithm?",
             )
-    return Diagnosis("a constant apart", f"{said}. Which term is too much or missing?")
+    return Diagnosis("a constant apart", f"{said}. Look for a missing term.")
 
 
 def _local(run: ProgramResult) -> Diagnosis | None:
-    """What the devices compute from their own parts alone, or a sum or mean of that."""
+    """What each device computes from its own part, or a sum or a mean of that."""
     for axes in reversed(subsets(run.mesh)):  # the fewest axes that explain it
         own = own_results(run, axes)
         if own is None:
@@ -198,27 +200,29 @@ def _local(run: ProgramResult) -> Diagnosis | None:
         parts = run.cut(own)
         if parts and run.holds(parts):
             return Diagnosis(
-                "its own part alone",
-                f"Each device holds what its own part along {over} gives. A collective "
+                "only its own part",
+                f"Each device has what its own part along {over} gives. A collective "
                 f"over {over} is missing.",
             )
         if any(one.shape != run.wanted.shape for one in own):
             continue
+        advice = (
+            "Sum over the devices first. A step that does not commute with a sum, such "
+            "as a division or a logarithm, comes last."
+        )
         n = math.prod(run.mesh[axis] for axis in axes)
         total = totals(run, axes, own)
         for name, says, results in (
             (
                 "a mean of means",
-                f"They are the mean over {over} of what each device's own part gives. "
-                "Add up over the devices first; what is no sum, such as a division or "
-                "a logarithm, comes last.",
+                f"This is the mean over {over} of what each device computes from its "
+                f"own part. {advice}",
                 [one / n for one in total],
             ),
             (
                 "a sum of finished results",
-                f"They are the sum over {over} of what each device's own part gives. "
-                "Add up over the devices first; what is no sum, such as a division or "
-                "a logarithm, comes last.",
+                f"This is the sum over {over} of what each device computes from its "
+                f"own part. {advice}",
                 total,
             ),
         ):
@@ -241,25 +245,25 @@ def _exchanged(run: ProgramResult) -> Diagnosis | None:
         return None
     if len(set(holders)) == 1:
         return Diagnosis(
-            "everyone's part the same",
-            f"Every device holds the part of device {holders[0]}. "
-            "`jax.lax.axis_index` tells a device which part is its own.",
+            "the same part everywhere",
+            f"Every device has the part that belongs to device {holders[0]}. "
+            "`jax.lax.axis_index` tells a device which part it should have.",
         )
     away = {(holder - k) % len(parts) for k, holder in enumerate(holders)}
     if len(away) == 1:
         (step,) = away
         step = step if step <= len(parts) // 2 else step - len(parts)
-        said = f"Each device holds the part of the one {abs(step)} "
-        said += f"{'place' if abs(step) == 1 else 'places'} "
-        said += "further on" if step > 0 else "before it"
+        places = counted(str(abs(step)), "places")
+        side = "after" if step > 0 else "before"
         return Diagnosis(
             "shifted along the mesh",
-            f"{said}. Does something go the wrong way round, or once too often?",
+            f"Each device has the part that belongs to the device {places} {side} it. "
+            "Do you send in the wrong direction, or once too often?",
         )
-    said = ", ".join(f"{k} that of {h}" for k, h in enumerate(holders) if k != h)
+    said = [f"device {k} has that of {h}" for k, h in enumerate(holders) if k != h]
     return Diagnosis(
         "parts exchanged",
-        f"The parts are right and lie on the wrong devices: device {said}.",
+        f"The parts are right but on the wrong devices: {', '.join(said)}.",
     )
 
 
@@ -279,19 +283,18 @@ def _order_of(run: ProgramResult, pairs: list) -> Diagnosis | None:
     import numpy as np
 
     if all(g.ndim == 2 and g.shape == g.T.shape and run.same(g, p.T) for g, p in pairs):
-        return Diagnosis("transposed", "Rows and columns have changed places.")
+        return Diagnosis("transposed", "Rows and columns are swapped.")
     for dimension in range(run.wanted.ndim):
         if all(_same_slices(run, got, part, dimension) for got, part in pairs):
             return Diagnosis(
                 "in another order",
-                f"The right values are there, in another order along dimension "
-                f"{dimension}.",
+                f"The values are right but in another order along axis {dimension}.",
             )
     if all(run.same(np.sort(g, None), np.sort(p, None)) for g, p in pairs):
         return Diagnosis(
             "in another order",
-            "The right values are there, in another order. Which dimension is split, "
-            "and along which are the parts joined?",
+            "The values are right but in another order. Which dimension is split, and "
+            "along which dimension do you join the parts?",
         )
     return None
 
@@ -320,33 +323,21 @@ def _partly(run: ProgramResult) -> Diagnosis | None:
     wrong, n = run.wrong, len(run.got)
     right = [k for k in range(n) if k not in wrong]
     if right:
-        name = (
-            "right on one device alone" if len(right) == 1 else "right on some devices"
-        )
-        said = f"Right on {devices(right, n)} alone: what is different there?"
+        name = "right on one device" if len(right) == 1 else "right on some devices"
+        verb = "is" if len(right) == 1 else "are"
+        said = f"Only {devices(right, n)} {verb} right: what is different there?"
         return Diagnosis(name, said)
-    off = (
-        max(
-            float(abs(got - part).max())
-            for got, part in zip(run.got, run.parts, strict=True)
-            if got.shape == part.shape and got.size
-        )
-        / abs(run.wanted).max()
-    )
+    got, parts = _flat(run.got), _flat(run.parts)
+    off = abs(got - parts).max() / abs(run.wanted).max()
     if off < _CLOSE:
         return Diagnosis(
             "close, not exact",
-            f"All of them are near, within {off:.1g} of the largest. Is something "
-            "computed in less than float32?",
+            f"Every value is close, within {off:.1%} of the largest. Did you compute "
+            "something in a precision below float32?",
         )
-    close = [
-        np.isclose(got, part, rtol=0, atol=run.near)
-        for got, part in zip(run.got, run.parts, strict=True)
-        if got.shape == part.shape
-    ]
-    share = float(np.mean([one.mean() for one in close])) if close else 0.0
+    share = float(np.isclose(got, parts, rtol=0, atol=run.near).mean())
     if share >= 1 / 16:
-        return Diagnosis("right in places", f"{share:.0%} of them are right.")
+        return Diagnosis("right in places", f"{share:.0%} of the values are right.")
     return None
 
 
