@@ -402,6 +402,16 @@ def all_of_the_sum(x):  # 05.12
     return jax.lax.psum(x[0], "X")
 
 
+def stack_gathered_at_once(x, w):
+    def loss(w):
+        y = x
+        for whole in jax.lax.all_gather(w, "X", axis=1, tiled=True):
+            y = jnp.tanh(y @ whole)
+        return jnp.sum(y)
+
+    return jax.grad(loss)(w)
+
+
 @pytest.mark.parametrize(
     ("question", "answer", "slip"),
     [
@@ -453,6 +463,7 @@ def all_of_the_sum(x):  # 05.12
         ("08.12", across_the_slices_alone, "only its own part"),
         ("09.11", stack_gradient, None),
         ("09.11", stack_gradient_that_keeps, "the gathered weights kept"),
+        ("09.11", stack_gathered_at_once, "all layers at once"),
         ("09.13", hybrid_mean, "n times too small"),
         ("10.11", log_sum_of_own_largest, "a maximum of its own"),
         ("10.11", log_sum_without_top, "the largest not put back"),
