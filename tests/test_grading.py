@@ -1,6 +1,5 @@
 """The grader: what is right is right, what is wrong is named, nothing is raised."""
 
-import ast
 import json
 import math
 import re
@@ -131,12 +130,6 @@ def test_number_is_judged_right_and_each_slip_named(question):
 
 
 @pytest.mark.parametrize("question", of_kind(Function))
-def test_the_spec_of_a_function_can_be_printed_under_its_name(question):
-    assert question.source.startswith(f"def {question.answer}(")
-    ast.parse(question.source)
-
-
-@pytest.mark.parametrize("question", of_kind(Function))
 def test_function_slips_are_wrong_and_named(question):
     assert grading.examine(question, question.spec).verdict == "correct"
     for slip in question.slips:
@@ -167,8 +160,8 @@ def test_what_a_verdict_says_needs_no_typesetting(question):
     assert not any("$" in words for words in said)
 
 
-def test_specs_that_are_printed_agree_with_the_package():
-    """They stand alone in the task; the package has its own way to the same number."""
+def test_specs_of_functions_agree_with_the_package():
+    """A specification stands alone; the package reaches the same number its own way."""
     finish, cycles = QUESTIONS["03.10"], QUESTIONS["02.11"]
     for seconds, sms in finish.draw("package"):
         ends = waves.dispatch(seconds, sms).seconds
@@ -443,7 +436,8 @@ def test_a_failing_case_has_names_units_and_four_digits():
     found = grading.examine(bound(), lambda V, W: (V / W, 2 * V / W))
     assert found.message == (
         "for V = 1 MB, W = 3 TB/s: wanted lower 333.3 ns and upper 333.3 ns, "
-        "got lower 333.3 ns and upper 666.7 ns."
+        "got lower 333.3 ns and upper 666.7 ns. "
+        "In every case upper is 2 times the right value."
     )
 
 
@@ -594,7 +588,7 @@ def copies_half(machine, n):
         (half_by_half, "correct", "", "64 bytes"),
         (reads_twice, "wrong", "read twice", "Once is enough."),
         (all_at_once, "wrong", "", "does not fit"),
-        (copies_half, "wrong", "", "must be"),
+        (copies_half, "wrong", "right in places", "must be"),
         (lambda machine, n: None, "todo", "", ""),
         (lambda machine, n: machine.nothing(), "wrong", "", "AttributeError"),
     ],

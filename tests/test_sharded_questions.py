@@ -94,7 +94,12 @@ def right_on_device_0(x):
         (by_sum, "wrong", "gather by sum", "Nothing has to be added."),
         (by_permutes, "wrong", "", "7 × Permute over X"),
         (in_halves, "wrong", "", "result is right, but"),
-        (right_on_device_0, "wrong", "", "device 1 are not right"),
+        (
+            right_on_device_0,
+            "wrong",
+            "right on one device",
+            "devices 1 to 7 are not right. Only device 0 is right",
+        ),
         (lambda x: gather(x)[:4], "wrong", "", "the shape is [4, 3]"),
         (lambda x: (x, x), "invalid", "", "one array"),
         (lambda x: jax.lax.psum(x, "Y"), "wrong", "", "unbound axis name"),

@@ -1,5 +1,6 @@
 """Functions judged from what was typed: the notebook's verdicts, and its words."""
 
+import re
 import sys
 import textwrap
 
@@ -7,6 +8,16 @@ import pytest
 
 from shardmath import answers
 from shardmath.grading import check, judge_function
+from shardmath.questions import Function, Traffic
+
+sys.path.append("tools")
+import exercises
+
+TYPED = [
+    pytest.param(record, id=record.id)
+    for record in answers.questions().values()
+    if isinstance(record, Function | Traffic)
+]
 
 
 def test_a_solution_is_right_and_its_stub_to_do():
@@ -37,7 +48,7 @@ def test_the_words_are_those_of_the_notebook():
         ("def hop(n): return n", "invalid", "defines no hops"),
         ("hops = 3", "invalid", "int is not a function"),
         ("import numpie", "invalid", "the page's Python has no numpie"),
-        ("def hops(n):\n\n    return n // 0", "wrong", "(line 3: return n // 0)"),
+        ("def hops(n):\n\n    return n[0]", "wrong", "(line 3: return n[0])"),
         ("def hops(n): return hops(n)", "wrong", "RecursionError"),
         ("def hops(n): return {n}", "wrong", "the result is a set"),
         ("def hops(a, b): return 1", "wrong", "missing 1 required positional"),
@@ -89,3 +100,33 @@ def test_only_plain_python_is_judged_from_source():
     for question in ("01.1", "01.13"):
         with pytest.raises(ValueError, match="wants no function in plain Python"):
             judge_function(question, "x = 1")
+
+
+# The text above the hint does not give the answer away
+
+
+def code_above_the_hint(record):
+    """Every block of code that a reader sees before asking for the hint."""
+    text, hint, _ = exercises.task(record).partition("<summary>Hint</summary>")
+    assert hint
+    return re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def pasted(record, block):
+    """The verdict on a block pasted as the answer, under the name it must have."""
+    return judge_function(record.id, f"{block}\n{record.answer} = {record.answer}")
+
+
+@pytest.mark.parametrize("record", TYPED)
+def test_no_code_above_the_hint_is_an_answer(record):
+    found = [pasted(record, block) for block in code_above_the_hint(record)]
+    assert [one for one in found if one["verdict"] == "correct"] == []
+
+
+def test_code_above_the_hint_that_answers_the_question_is_found(monkeypatch):
+    """The test above would see it: here the solution's code is put into the task."""
+    record = answers.find("05.10")
+    asked = f"{record.asked}\n\n```python\n{record.code}\n```"
+    monkeypatch.setattr(Function, "asked", asked)
+    (block,) = code_above_the_hint(record)
+    assert pasted(record, block)["verdict"] == "correct"

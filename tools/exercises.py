@@ -18,7 +18,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from shardmath import answers
-from shardmath.questions import Function, Question, prose
+from shardmath.questions import Question, prose
 
 HOW = """
     In Jupyter (`make lab`), fill in the answer cell, run it, run the check below it. On
@@ -54,19 +54,10 @@ def task(record: Question) -> str:
             f"## {record.id} · {record.title}",
             record.asked,
             f"*{record.form} {points}.*",
-            *_spec(record),
             _fold("Hint", prose(record.hint)),
             _fold("Worked solution", prose(record.solution)),
         ]
     )
-
-
-def _spec(record: Question) -> list[str]:
-    """The fold of a function question that says in code what is right."""
-    if not isinstance(record, Function):
-        return []
-    code = f"```python\n{record.source}\n```"
-    return [_fold("What the check compares with, in code", code)]
 
 
 def _fold(summary: str, text: str) -> str:

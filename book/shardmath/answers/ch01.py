@@ -485,6 +485,15 @@ BOUNDS = Function(
             "The result crosses the memory bus, too.",
         ),
         Slip(
+            "the weights alone",
+            lambda B, D, F, peak, bandwidth: (
+                max(2 * B * D * F / peak, 2 * D * F / bandwidth),
+                2 * B * D * F / peak + 2 * D * F / bandwidth,
+            ),
+            "That is the time of the weights. Activations and results cross the memory "
+            "bus as well: the rule of thumb leaves them out, the two bounds do not.",
+        ),
+        Slip(
             "four bytes a value",
             lambda B, D, F, peak, bandwidth: _bounds(B, D, F, peak, bandwidth / 2),
             "That is four bytes for each value, as in fp32.",
@@ -541,6 +550,17 @@ CROSSING = Function(
                 else math.inf
             ),
             "A negative batch means that no batch makes this matmul compute-bound.",
+        ),
+        Slip(
+            "zero for none",
+            lambda *case: batch if (batch := _crossing(*case)) < math.inf else 0,
+            "A critical batch of zero would mean that every batch makes this matmul "
+            "compute-bound. Where none does, infinity is wanted.",
+        ),
+        Slip(
+            "None for none",
+            lambda *case: batch if (batch := _crossing(*case)) < math.inf else None,
+            "Where no batch makes the matmul compute-bound, infinity is wanted.",
         ),
         Slip(
             "rounded up",
@@ -618,6 +638,11 @@ TILES = Function(
                 math.ceil(B / b) * math.ceil(F / f) * (b * D + D * f + b * f)
             ),
             "A tile at the edge loads and stores only the rows and columns that exist.",
+        ),
+        Slip(
+            "bytes for values",
+            lambda *case: 2 * _tile_values(*case),
+            "Values are wanted, however many bytes each of them has.",
         ),
         Slip(
             "edge left out",

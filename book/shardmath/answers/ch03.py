@@ -879,6 +879,13 @@ LAST = Compiled(
     spec=lambda x, w: x[-1] @ w,
     at_most=lambda x, w: {"flops": 2 * w[0] * w[1]},
     points=2,
+    values=(
+        Slip(
+            "the first row",
+            lambda x, w: x[0] @ w,
+            "That is the row of the first token. The last one is wanted.",
+        ),
+    ),
     hint="Which rows of x does the last row of the product depend on?",
     solution="""
         ```python

@@ -504,6 +504,15 @@ PLANS = Function(
             "A value in bf16 has two bytes.",
         ),
         Slip(
+            "the result divided by n",
+            lambda B, D, F, n: [
+                2 * D * F * (n - 1) / n,
+                2 * (D / n + F / n) * B * (n - 1) / n,
+            ],
+            "Every chip has a term of all of C, B × F values, and the ReduceScatter "
+            "adds all of them up. Only A is in n parts when it is sent.",
+        ),
+        Slip(
             "the other way round",
             lambda B, D, F, n: _both_plans(B, D, F, n)[::-1],
             "The weights come first in the pair, then the activations.",
@@ -601,6 +610,10 @@ ONE_SUM = Sharded(
             "they are added up?",
         ),
     ),
+    values=(
+        Slip("only the first product", lambda a, b, c, d: a @ b, "C D is missing."),
+        Slip("only the second product", lambda a, b, c, d: c @ d, "A B is missing."),
+    ),
     hint='`jax.P(None, None, unreduced={"X"})` leaves the sum open; `jax.reshard` '
     "finishes it.",
     solution="""
@@ -689,6 +702,14 @@ TRAVEL = Sharded(
             ],
             "A device needs all tokens, but only its own part of D.",
         ),
+        Slip(
+            "sum, then slice",
+            lambda a, w: [
+                Collective("all_to_all", ("X",), 4 * math.prod(a), 8),
+                Collective("all_reduce", ("X",), 4 * a[0] * w[1], 8),
+            ],
+            "Every device gets the whole sum and throws most of it away.",
+        ),
     ),
     hint="Bring A[B_X, D] to A[B, D_X] first: the split moves from one dimension to "
     "the other.",
@@ -746,6 +767,14 @@ LAYER = Sharded(
             "The hidden layer is split as the rows of W₂ are: it can stay so.",
         ),
     ),
+    values=(
+        Slip(
+            "no activation",
+            lambda a, w, v: a @ w @ v,
+            "That is the product of all three. Between the matmuls negative values "
+            "become zero.",
+        ),
+    ),
     hint="Name the case of each matmul. Between them nothing has to move.",
     solution="""
         The first matmul is case 2 and gathers $A$. Its result $H[B, F_X]$ meets
@@ -799,6 +828,7 @@ RING_SUM = Sharded(
             "Each step should send the sum of one block of rows, not of all of them.",
         ),
     ),
+    neighbours=True,
     hint="A sum starts right behind the device that it is for and goes all the way "
     "round to it; every device on the way adds its own product of those rows. Which "
     "rows does device d add in the first step?",

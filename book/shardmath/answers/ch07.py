@@ -1,6 +1,7 @@
 """Questions of chapter 07, "Transformers in numbers"."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 
 from shardmath import chips
@@ -855,6 +856,32 @@ def _one_head(Q, K, V):
     return A
 
 
+def _attention(Q, K, V, masked: bool = True, scaled: bool = True):
+    """Attention of one head, as those write it who forget the mask or the scale."""
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    scores = Q @ K.T / (Q.shape[1] ** 0.5 if scaled else 1)
+    scores = np.where(np.tri(len(Q), dtype=bool) | (not masked), scores, -np.inf)
+    P = np.exp(scores - scores.max(1, keepdims=True))
+    return P / P.sum(1, keepdims=True) @ V
+
+
+def _attention_slips(of_heads: Callable) -> tuple[Slip, ...]:
+    """Wrong attention, put together from its heads by `of_heads`."""
+    return (
+        Slip(
+            "no mask",
+            of_heads(lambda *head: _attention(*head, masked=False)),
+            "Every query sees all keys here, the later ones too.",
+        ),
+        Slip(
+            "no scale",
+            of_heads(lambda *head: _attention(*head, scaled=False)),
+            "Scores are divided by the root of H before the softmax.",
+        ),
+    )
+
+
 def _head_shapes(rng):
     S, H = 64 * rng.randint(1, 3), 16 * rng.randint(2, 4)
     return (S, H), (S, H), (S, H)
@@ -882,6 +909,7 @@ SKIPPED = Compiled(
     shapes=_head_shapes,
     spec=_one_head,
     at_most=_four_blocks,
+    values=_attention_slips(lambda attention: attention),
     hint="Cut the queries into four blocks. What is the last key that a block needs?",
     solution="""
         Block $i$ of four needs the first $i + 1$ quarters of the keys: together
@@ -943,6 +971,14 @@ def _all_heads(Q, K, V, o):
     return sum(_one_head(Q[:, n], K[:, n], V[:, n]) @ o[n] for n in range(len(o)))
 
 
+def _of_all_heads(attention: Callable) -> Callable:
+    def whole(Q, K, V, o):
+        heads = range(len(o))
+        return sum(attention(Q[:, n], K[:, n], V[:, n]) @ o[n] for n in heads)
+
+    return whole
+
+
 def _heads_shapes(rng):
     S, N, H, D = 8 * rng.randint(2, 4), 8 * rng.randint(1, 2), 8, 8 * rng.randint(2, 4)
     return (S, N, H), (S, N, H), (S, N, H), (N, H, D)
@@ -993,6 +1029,7 @@ HEADS = Sharded(
             "No head needs another one. Only the last product sums over heads.",
         ),
     ),
+    values=_attention_slips(_of_all_heads),
     hint="Attention needs nothing from elsewhere. The contraction with o is over N and "
     "H, and N is split in both.",
     solution="""
@@ -1016,6 +1053,13 @@ def _loss(x, w, right):
     for row, total in enumerate((math.e**scores).sum(1)):
         found[row] += math.log(total)
     return found
+
+
+def _log_of_own_sum(x, w, right):
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    own = ((x @ w) * right).sum(1)
+    return [np.log(np.exp(x @ part).sum(1)) - own for part in slips.parts(w, 8, 1)]
 
 
 def _loss_shapes(rng):
@@ -1064,6 +1108,19 @@ LOSS = Sharded(
                 Collective("all_gather", ("X",), 4 * math.prod(right), 8),
             ],
             "Multiply with the part that is there. Which sums are left to finish?",
+        ),
+    ),
+    values=(
+        Slip(
+            "the logarithm of its own sum",
+            _log_of_own_sum,
+            "Each device has taken the logarithm of its own sum of exponentials. The "
+            "logarithm is wanted of the sum over the whole vocabulary.",
+        ),
+        Slip(
+            "the right tokens left out",
+            lambda x, w, right: _loss(x, w, 0 * right),
+            "The logits of the right tokens are to be taken off.",
         ),
     ),
     hint="Both sums run over the vocabulary: add up your own part, then "

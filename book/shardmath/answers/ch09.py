@@ -128,6 +128,13 @@ def _weights_first(stage: int, params: int, n: int) -> float:
     return sum(b * params / (n if k < stage else 1) for k, b in enumerate(parts))
 
 
+def _gradients_first(stage: int, params: int, n: int) -> float:
+    """Bytes of a chip where stage 1 splits the gradients, and stage 2 the state."""
+    if stage != 1:
+        return _by_stage(stage, params, n)
+    return 14 * params + 2 * params / n
+
+
 STAGES = Function(
     id="09.2",
     title="All stages",
@@ -157,6 +164,12 @@ STAGES = Function(
             "weights first",
             _weights_first,
             "Which part is the largest? It is split first.",
+        ),
+        Slip(
+            "gradients before the state",
+            _gradients_first,
+            "Stages 1 and 2 have changed places: stage 1 splits the optimizer state, "
+            "and stage 2 the gradients as well.",
         ),
         Slip(
             "all or nothing",
@@ -553,6 +566,10 @@ def _sent(stage: int, params: int, n: int, parts: int) -> float:
     return _rounds(stage, parts) * 2 * params * (n - 1) / n
 
 
+def _late_at_stage_two(stage: int, params: int, n: int, parts: int) -> float:
+    return _sent(stage, params, n, 1 if stage == 2 else parts)
+
+
 ACCUMULATED = Function(
     id="09.9",
     title="Stages and microbatches",
@@ -603,6 +620,12 @@ ACCUMULATED = Function(
                 2 * params * (n - 1) / n * (2 * parts + 1 if stage == 3 else 2)
             ),
             "To scatter them at the end, whole gradients would have to be kept.",
+        ),
+        Slip(
+            "stage 2 like stage 1",
+            _late_at_stage_two,
+            "Stage 2 never keeps whole gradients, so it scatters them after each "
+            "microbatch. Only stage 1 can wait until the end.",
         ),
         Slip(
             "own part sent too",
@@ -727,9 +750,9 @@ FORGOTTEN = Sharded(
 
         **Wanted** the function that every device runs, returning its part of the
         gradient $dw[L, D_X, D]$. No layer's whole weight is kept for the backward pass:
-        exactly six AllGathers and three ReduceScatters, of $4 D^2$ bytes each. Beside
-        arguments and result a device may hold two whole weights and twelve times its
-        tokens at once, $2 \cdot 4 D^2 + 12 \cdot 4 B D / 8$ bytes.
+        at most six AllGathers and three ReduceScatters, of $4 D^2$ bytes each. Beside
+        arguments and result a device may hold two and a half whole weights and four
+        times its tokens at once, $2.5 \cdot 4 D^2 + 4 \cdot 4 B D / 8$ bytes.
     """,
     stub="def gradient(x, w): ...",
     mesh=EIGHT,
@@ -741,7 +764,8 @@ FORGOTTEN = Sharded(
         _gathered(w[1:], times=2 * LAYERS),
         _scattered(w[1:], times=LAYERS),
     ],
-    holds=lambda x, w: 4 * (2 * w[1] * w[2] + 12 * math.prod(x) / 8),
+    at_most=True,
+    holds=lambda x, w: 4 * (2.5 * w[1] * w[2] + 4 * math.prod(x) / 8),
     slips=(
         Slip(
             "the gathered weights kept",
@@ -750,8 +774,8 @@ FORGOTTEN = Sharded(
                 _scattered(w[1:], times=LAYERS),
             ],
             "Each weight is gathered once, so that every device holds all of them when "
-            "the backward pass begins. A `jax.checkpoint` in a `jax.lax.scan` computes "
-            "again; without the scan, XLA on CPUs makes one of two equal gathers.",
+            "the backward pass begins. `jax.checkpoint` around a layer that gathers "
+            "inside forgets its weight and gathers it again.",
         ),
         Slip(
             "all layers at once",
@@ -772,8 +796,19 @@ FORGOTTEN = Sharded(
 
             return jax.grad(lambda w: jnp.sum(jax.lax.scan(layer, x, w)[0]))(w)
         ```
+
+        Without the scan, as a Python loop over the layers, it takes five AllGathers:
+        the backward pass begins with the last layer, whose weight is not needed before.
     """,
 )
+
+
+def _update_of_first_rows(x, m, w):
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    first = np.tile(w[: len(w) // 8], (8, 1))
+    return first - 0.1 * (0.9 * m + _tanh_gradient(x, w))
+
 
 UPDATE = Sharded(
     id="09.12",
@@ -806,6 +841,23 @@ UPDATE = Sharded(
             "gathered twice",
             lambda x, m, w: [_scattered(w), _gathered(w, times=2)],
             "Update a device's own rows first; the new weight alone has to travel.",
+        ),
+    ),
+    values=(
+        Slip(
+            "the momentum left out",
+            lambda x, m, w: w - 0.1 * _tanh_gradient(x, w),
+            "The new momentum is the gradient and 0.9 of the old momentum.",
+        ),
+        Slip(
+            "the momentum not decayed",
+            lambda x, m, w: w - 0.1 * (m + _tanh_gradient(x, w)),
+            "Of the old momentum 0.9 is left.",
+        ),
+        Slip(
+            "the first rows on every device",
+            _update_of_first_rows,
+            "Every device has updated the same rows of the weight. Which are its own?",
         ),
     ),
     hint="A device needs its own rows of w: `jax.lax.axis_index` says which they are. "
@@ -1014,6 +1066,13 @@ PREFETCH = Function(
 )
 
 
+def _never_too_large(params: int, hbm: int, stage: int, least: int | None = 1) -> int:
+    """Chips by the formula of those for which something always fits."""
+    whole = (16, 4, 2, 0)[stage] * params
+    found = -(-(16 * params - whole) // (hbm - whole))
+    return found if least is None else max(least, found)
+
+
 def _smallest(params: int, hbm: int, stage: int) -> int:
     whole = (16, 4, 2, 0)[stage] * params  # what the stage does not split
     if whole >= hbm:
@@ -1074,6 +1133,18 @@ SMALLEST = Function(
                 else 0
             ),
             "A part of a chip is a chip.",
+        ),
+        Slip(
+            "no 0 where nothing fits",
+            _never_too_large,
+            "Where the parts that stay whole fill the HBM alone, no number of chips is "
+            "enough, and 0 is wanted.",
+        ),
+        Slip(
+            "a negative number of chips",
+            lambda *case: _never_too_large(*case, least=None),
+            "Where the parts that stay whole fill the HBM alone, what is left of it is "
+            "negative: no number of chips is enough, and 0 is wanted.",
         ),
         Slip(
             "one stage too many",

@@ -1,6 +1,7 @@
 """Questions of chapter 10, "Tensor parallelism"."""
 
 import math
+from collections.abc import Callable
 
 from shardmath import chips
 from shardmath.collectives import Collective
@@ -12,6 +13,7 @@ from shardmath.questions import (
     Sharded,
     Slip,
     scaled,
+    slips,
     stated,
 )
 from shardmath.transformer import LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B
@@ -351,6 +353,12 @@ HEADS = Function(
             "A chip cannot hold a part of a head.",
         ),
         Slip(
+            "no KV head",
+            lambda N, K, n: [N // n, K // n],
+            "Beyond K chips K // n is 0, and the query heads of a chip read at least "
+            "one KV head: it is copied.",
+        ),
+        Slip(
             "all KV heads copied",
             lambda N, K, n: [N // n, K if n > K else K // n],
             "Which KV heads do the query heads of one chip read?",
@@ -480,6 +488,15 @@ def _mlp_shapes(rng):
     return (B, D), (D, F), (F, D)
 
 
+NO_ACTIVATION = (
+    Slip(
+        "no activation",
+        lambda z, up, down: z @ up @ down,
+        "That is the product of all three. Between the matmuls negative values become "
+        "zero.",
+    ),
+)
+
 PAIR = Sharded(
     id="10.8",
     title="Columns, then rows",
@@ -517,6 +534,7 @@ PAIR = Sharded(
             "Weights shall stay where they are: that is FSDP.",
         ),
     ),
+    values=NO_ACTIVATION,
     hint="Nothing moves until the terms of the result are there.",
     solution="""
         ```python
@@ -565,6 +583,7 @@ SEQUENCE = Sharded(
             "Weights shall stay where they are: that is FSDP.",
         ),
     ),
+    values=NO_ACTIVATION,
     hint="Tokens lie along the first dimension: gather them there, and scatter the "
     "sums there.",
     solution="""
@@ -641,6 +660,20 @@ def _log(values):
     return np.log(values)
 
 
+def _own_largest(x, unembed) -> list:
+    """Log-sums of devices that take out their own largest, and add up all the same."""
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    logits = [x @ part for part in slips.parts(unembed, 8, 1)]
+    tops = [one.max(-1) for one in logits]
+    terms = [
+        np.exp(one - top[:, None]).sum(-1)
+        for one, top in zip(logits, tops, strict=True)
+    ]
+    total = np.log(sum(terms))
+    return [top + total for top in tops]
+
+
 LOG_SUM = Sharded(
     id="10.11",
     title="The logarithm of a sum that nobody has",
@@ -675,6 +708,21 @@ LOG_SUM = Sharded(
             lambda x, unembed: [Collective("all_reduce", ("Y",), 4 * x[0], 8)],
             "Without the largest logit taken out, the exponentials of real logits "
             "overflow.",
+        ),
+    ),
+    values=(
+        Slip(
+            "a maximum of its own",
+            _own_largest,
+            "Each device has taken out its own largest logit, so the exponentials of "
+            "two devices have different scales and cannot be added. Take out the "
+            "largest of the whole row.",
+        ),
+        Slip(
+            "the largest not put back",
+            lambda x, unembed: _log_sum(x, unembed) - (x @ unembed).max(-1),
+            "The largest logit was taken out of the exponentials: it comes back as a "
+            "term behind the logarithm.",
         ),
     ),
     hint="`jax.lax.pmax` finds the largest over the devices.",
@@ -900,12 +948,14 @@ def _search(P: int, D: int, t: int, w_x: float, w_y: float) -> int:
     return min(splits, key=longest)
 
 
-def _search_with(c: float, g: float):
+def _search_with(c: float, g: float, combine: Callable = max):
     def wrong(P: int, D: int, t: int, w_x: float, w_y: float) -> int:
         splits = [1, 2, 4, 8, 16, 32, 64]
         return min(
             splits,
-            key=lambda y: max(g * 2 * P / y / w_x, c * 2 * D * t * y / w_y * (y > 1)),
+            key=lambda y: combine(
+                (g * 2 * P / y / w_x, c * 2 * D * t * y / w_y * (y > 1))
+            ),
         )
 
     return wrong
@@ -920,8 +970,7 @@ SEARCH = Function(
         chip, and the bandwidths $W_X$ and $W_Y$ that a chip has along the two axes.
         FSDP over $X$ gathers weights twice and scatters gradients once; tensor
         parallelism over $Y$ gathers and scatters activations eight times in all. The
-        axes have links of their own. Factors $(n-1)/n$ are left out, but $|Y| = 1$
-        moves no activations.
+        axes have links of their own. Factors $(n-1)/n$ are left out.
 
         **Wanted** a function that returns the $|Y|$ among 1, 2, 4, 8, 16, 32 and 64 for
         which the slower of the two axes is done first.
@@ -954,6 +1003,18 @@ SEARCH = Function(
             "Eight gathers and scatters of activations, all in all.",
         ),
         Slip(
+            "both times added",
+            _search_with(8, 3, combine=sum),
+            "The axes have links of their own and send at the same time: the slower "
+            "one counts.",
+        ),
+        Slip(
+            "eleven rounds of activations",
+            _search_with(11, 3),
+            "Gathers and scatters of activations are eight in all. The three others "
+            "are of the weights.",
+        ),
+        Slip(
             "both as large as they can be",
             lambda P, D, t, w_x, w_y: 64,
             "Weights shrink with |Y|, but each chip moves the tokens of |Y| chips.",
@@ -975,5 +1036,9 @@ SEARCH = Function(
 
             return min((1, 2, 4, 8, 16, 32, 64), key=slower)
         ```
+
+        At $|Y| = 1$ no activations move at all. Counting them there changes no answer:
+        where they would be the slower of the two, every larger $|Y|$ takes twice as
+        long or more.
     """,
 )

@@ -53,6 +53,10 @@ def _merge(m1, l1, u1, m2, l2, u2) -> list[float]:
     return [m, a * l1 + b * l2, a * u1 + b * u2]
 
 
+def _exp(score: float) -> float:
+    return math.exp(score) if score < 700 else math.inf
+
+
 MERGE = Function(
     id="11.1",
     title="Merge two partial results",
@@ -91,6 +95,16 @@ MERGE = Function(
                 math.exp(m2 - max(m1, m2)) * u1 + math.exp(m1 - max(m1, m2)) * u2,
             ],
             "Each sum is brought from its own scale to the common one.",
+        ),
+        Slip(
+            "nothing taken out",
+            lambda m1, l1, u1, m2, l2, u2: [
+                max(m1, m2),
+                _exp(m1) * l1 + _exp(m2) * l2,
+                _exp(m1) * u1 + _exp(m2) * u2,
+            ],
+            "The sums are wanted at the scale of the larger m: take it out of both "
+            "exponents.",
         ),
         Slip(
             "the mean of results",
@@ -378,6 +392,23 @@ TWO_WAYS = Function(
             "A ring does not care for whole heads: keys go round as they are.",
         ),
         Slip(
+            "A forgotten",
+            lambda N, K, H, t, n: [
+                2 * 2 * K * H * t * (n - 1),
+                2 * (N + 2 * max(K, n)) * H * t * (n - 1) / n,
+            ],
+            "Ulysses brings what attention gives back to the tokens: A is as large as "
+            "Q, and it is sent, too.",
+        ),
+        Slip(
+            "keys alone",
+            lambda N, K, H, t, n: [
+                2 * K * H * t * (n - 1),
+                2 * (2 * N + max(K, n)) * H * t * (n - 1) / n,
+            ],
+            "Values travel with the keys, and are as large.",
+        ),
+        Slip(
             "own part sent too",
             lambda N, K, H, t, n: [
                 2 * 2 * K * H * t * (n - 1),
@@ -521,8 +552,8 @@ ROTATE = Sharded(
 
         **Wanted** the function that every device runs, returning its rows of
         $\max(q\,k^\top, 0)\,v$, an attention whose weights need no softmax: keys and
-        values go round by `jax.lax.ppermute` and in no other way. It may send no more
-        than a ring must.
+        values go round by `jax.lax.ppermute`, from neighbour to neighbour, and in no
+        other way. It may send no more than a ring must.
     """,
     stub="def attention(q, k, v): ...",
     mesh=EIGHT,
@@ -532,6 +563,14 @@ ROTATE = Sharded(
     spec=lambda q, k, v: (q @ k.T).clip(0) @ v,
     collectives=_hops(7),
     at_most=True,
+    neighbours=True,
+    values=(
+        Slip(
+            "negative scores kept",
+            lambda q, k, v: q @ k.T @ v,
+            "Negative scores become zero before they meet the values.",
+        ),
+    ),
     slips=(
         Slip(
             "n hops",
@@ -570,8 +609,21 @@ def _softmax_shapes(rng):
 def _causal(q, k, v):
     import numpy as np  # not at the top: a page judges numbers without it
 
-    scores = q @ k.T
-    scores = np.where(np.tri(len(q), dtype=bool), scores, -np.inf)
+    return _seeing(np.tri(len(q)), q, k, v)
+
+
+def _from_the_first(q, k, v):
+    """Causal attention whose queries are all taken for those of the first device."""
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    return _seeing(np.tile(np.tri(len(q) // 8, len(k)), (8, 1)), q, k, v)
+
+
+def _seeing(mask, q, k, v):
+    """Attention in which a query sees the keys where `mask` is not zero."""
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    scores = np.where(mask, q @ k.T, -np.inf)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return weights / weights.sum(-1, keepdims=True) @ v
 
@@ -607,6 +659,19 @@ GATHERED = Sharded(
                 Collective("all_gather", ("Z",), 4 * math.prod(v), 8),
             ],
             "Queries may stay: each device wants the rows of its own.",
+        ),
+    ),
+    values=(
+        Slip(
+            "no mask",
+            lambda q, k, v: _seeing(q[:, :1] == q[:, :1], q, k, v),
+            "Every query sees all keys here, the later ones too.",
+        ),
+        Slip(
+            "positions from zero on every device",
+            _from_the_first,
+            "The mask takes the queries of every device for the first ones of the "
+            "sequence. On which device are they?",
         ),
     ),
     hint="`jax.lax.axis_index` tells which positions a device's queries have.",
@@ -725,6 +790,19 @@ MERGED = Sharded(
                 Collective("all_gather", ("Z",), 4 * math.prod(U), 8),
             ],
             "Sums can be added up on the way: gather nothing.",
+        ),
+    ),
+    values=(
+        Slip(
+            "without the largest",
+            lambda m, r, U: U.sum(0) / (1 + r**2).sum(0)[..., None],
+            "Partial results of different devices stand at different scales, each at "
+            "its own largest score. Bring them to the largest of all first.",
+        ),
+        Slip(
+            "m for 100 m",
+            lambda m, r, U: _merged(m / 100, r, U),
+            "The largest score of a device is 100 m.",
         ),
     ),
     hint=(

@@ -231,6 +231,12 @@ UNEVEN = Function(
             "Everyone follows the slowest stage, not the mean.",
         ),
         Slip(
+            "one microbatch at a time",
+            lambda times, M: M * sum(times),
+            "The next microbatch need not wait until the one before has left the last "
+            "stage: it enters as soon as the first stage is free.",
+        ),
+        Slip(
             "one microbatch too many",
             lambda times, M: sum(times) + M * max(times),
             "The first microbatch is in the sum already.",
@@ -432,6 +438,19 @@ def _shifted(x):
     return moved
 
 
+def _to_the_stage_before(x):
+    part = len(x) // 8
+    moved = 0 * x
+    moved[:-part] = x[part:]
+    return moved
+
+
+def _around(x, way: int = 1):
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    return np.roll(x, way * (len(x) // 8), axis=0)
+
+
 SHIFT = Sharded(
     id="12.9",
     title="To the next stage",
@@ -455,6 +474,25 @@ SHIFT = Sharded(
             "Each stage needs what one other stage has made, not what all have.",
         ),
     ),
+    values=(
+        Slip(
+            "the wrong way",
+            _to_the_stage_before,
+            "Each stage gets what the stage behind it has made. It goes the other way.",
+        ),
+        Slip(
+            "round the ring",
+            _around,
+            "The last stage hands on to the first, which gets zeros in a pipeline.",
+        ),
+        Slip(
+            "the wrong way round the ring",
+            lambda x: _around(x, -1),
+            "Each stage gets what the stage behind it has made, and the last one what "
+            "the first has.",
+        ),
+        Slip("nothing handed on", lambda x: x, "Each stage keeps what it has made."),
+    ),
     hint="`jax.lax.ppermute` takes pairs (from, to). Who is no target gets zeros.",
     solution="""
         ```python
@@ -468,6 +506,20 @@ SHIFT = Sharded(
 def _pipe_shapes(rng):
     M, B, D = rng.randint(2, 6), 4 * rng.randint(1, 4), 8 * rng.randint(1, 4)
     return (M, B, D), (8, D, D)
+
+
+def _late(x, w):
+    """What the last stage has made a tick before: nothing, then all but the last."""
+    whole = _through(x, w)
+    whole[1:] = whole[:-1].copy()
+    whole[0] = 0
+    return whole
+
+
+def _linear(x, w):
+    for one in w:
+        x = x @ one
+    return x
 
 
 def _through(x, w):
@@ -529,6 +581,19 @@ PIPE = Sharded(
             "All of the batch at once keeps one stage busy at a time.",
         ),
     ),
+    values=(
+        Slip(
+            "one tick early",
+            _late,
+            "The first microbatch comes out as zeros, and the last is missing: in "
+            "which tick does the last stage finish the first one?",
+        ),
+        Slip(
+            "no activation",
+            _linear,
+            "Behind each layer negative values become zero.",
+        ),
+    ),
     hint="A loop over M + 7 ticks: the first stage takes microbatch i, the others what "
     "arrived. What the last stage has made from tick 7 on is the result; the others "
     "give zeros to the sum.",
@@ -569,7 +634,8 @@ ONCE = Sharded(
 
         **Wanted** the function that every device runs, returning all of
         $dw = \sum_m x_m^\top dy_m$, summed in a loop over the microbatches, as a
-        pipeline has to: exactly one AllReduce, of $4DF$ bytes.
+        pipeline has to: exactly one AllReduce, of $4DF$ bytes, and no matmul over more
+        than one microbatch, $2 (B/8) D F$ FLOPs on a device.
     """,
     stub="def gradient(x, dy): ...",
     mesh={"R": 8},
@@ -578,6 +644,7 @@ ONCE = Sharded(
     out_spec=(None, None),
     spec=_weight_gradient,
     collectives=lambda x, dy: [Collective("all_reduce", ("R",), 4 * x[2] * dy[2], 8)],
+    largest_product=lambda x, dy: 2 * x[1] / 8 * x[2] * dy[2],
     slips=(
         Slip(
             "in every tick",

@@ -603,6 +603,13 @@ ALL_OF_THEM = Sharded(
             "Every device gets the whole sum and throws most of it away.",
         ),
     ),
+    values=(
+        Slip(
+            "gates left out",
+            lambda z, gates, w: _weighted(z, 0 * gates + 1, w),
+            "Every expert counts alike here: each token weighs them by its gates.",
+        ),
+    ),
     hint="Gather the tokens; cut the gates up by experts and join them by tokens; "
     "scatter the sum over the tokens.",
     solution="""
@@ -656,6 +663,18 @@ COUNTED = Sharded(
             lambda scores: [Collective("all_gather", ("X",), 4 * scores[0], 8)],
             "One choice a token is less than all scores, but it grows with the batch; "
             "counts do not.",
+        ),
+    ),
+    values=(
+        Slip(
+            "scores added up",
+            lambda scores: scores.sum(0),
+            "Those are sums of scores. A token counts once, where its score is best.",
+        ),
+        Slip(
+            "best scores added up",
+            lambda scores: (scores * (scores == scores.max(1, keepdims=True))).sum(0),
+            "Those are sums of the best scores. A token counts once, as 1.",
         ),
     ),
     hint="Count your own, then add up.",

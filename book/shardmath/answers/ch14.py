@@ -142,6 +142,13 @@ MEMORY = Function(
             "FSDP divides all of it, ZeRO-1 the state alone.",
         ),
         Slip(
+            "ZeRO-1 as if nothing were split",
+            lambda P, x, p, y, shards: (
+                16 * P / (p * y * (x if shards == "fsdp" else 1))
+            ),
+            "ZeRO-1 splits the optimizer state over the data axis: 12 of the 16 bytes.",
+        ),
+        Slip(
             "pipeline forgotten",
             lambda P, x, p, y, shards: (
                 p * (16 * P / (x * p * y) if shards == "fsdp" else _held(P, x, p, y))
@@ -517,6 +524,14 @@ BOTH = Sharded(
             "Rows of the second matrix take columns of the hidden layer as they are.",
         ),
     ),
+    values=(
+        Slip(
+            "no activation",
+            lambda z, up, down: z @ up @ down,
+            "That is the product of all three. Between the matmuls negative values "
+            "become zero.",
+        ),
+    ),
     hint="Gather both weights over X; what comes out is a term of a sum over Y.",
     solution="""
         ```python
@@ -534,6 +549,14 @@ def _head_shapes(rng):
     return ((N, S, H),) * 3
 
 
+def _with_a_softmax(Q, K, V):
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    scores = Q @ K.transpose(0, 2, 1)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ V
+
+
 HEADS = Sharded(
     id="14.10",
     title="Heads over one axis, tokens over the other",
@@ -543,7 +566,7 @@ HEADS = Sharded(
 
         **Wanted** the function that every device runs, returning its part of
         $A[N_Y, S_X, H] = (QK^\top)V$ for each head, without a softmax: keys and values
-        gathered over $X$, two AllGathers of $4NSH/2$ bytes.
+        gathered over $X$, two AllGathers of $4NSH/2$ bytes, or as many bytes at once.
     """,
     stub="def attend(Q, K, V): ...",
     mesh=GRID,
@@ -554,6 +577,7 @@ HEADS = Sharded(
     collectives=lambda Q, K, V: [
         Collective("all_gather", ("X",), 4 * math.prod(K) / 2, 4, times=2)
     ],
+    at_most=True,
     slips=(
         Slip(
             "queries gathered too",
@@ -576,6 +600,13 @@ HEADS = Sharded(
                 Collective("all_gather", ("X", "Y"), 4 * math.prod(K), 8, times=2)
             ],
             "A head needs its own keys alone.",
+        ),
+    ),
+    values=(
+        Slip(
+            "a softmax",
+            _with_a_softmax,
+            "Scores are the weights themselves here: the task leaves out the softmax.",
         ),
     ),
     hint="Queries stay; the keys of all tokens are needed.",

@@ -261,6 +261,7 @@ def compiled(
     out: Placement | None = None,
     trips: Mapping[str, int] | None = None,
     stated: Mapping[str, Collective] | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> Program:
     """`fn` compiled for `operands` where they lie, to be read or run.
 
@@ -272,6 +273,7 @@ def compiled(
             operands.
         out: where the result must lie; without it, wherever the compiler leaves it.
         trips, stated: see `hlo.read`.
+        options: flags of XLA by name, for this program alone.
 
     Returns:
         A Program. Its collectives, FLOPs and memory are those of one device.
@@ -293,7 +295,7 @@ def compiled(
     with jax.set_mesh(mesh) if mesh is not None else contextlib.nullcontext():
         if target or not hasattr(fn, "lower"):  # what is jitted keeps what it says
             fn = jax.jit(fn, **target)
-        executable = fn.lower(*operands).compile()
+        executable = fn.lower(*operands).compile(options and dict(options))
     sizes = {"device": 1} if mesh is None else dict(mesh.shape)
     return Program(executable, operands, sizes, trips or {}, stated or {})
 

@@ -1,8 +1,10 @@
 """Runs a function that the reader wrote, and reports what came out of it."""
 
+import decimal
 import dis
 import inspect
 import linecache
+import numbers
 import types
 
 _DOES_NOTHING = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE"}
@@ -30,11 +32,15 @@ def is_blank(function: object) -> bool:
 def outcome(function, arguments: list) -> dict:
     """What a call gives: `{"value": …}`, or `{"error": …}` with the line it comes from.
 
+    A value that was computed in float32, as JAX does, comes with `"single": True`.
+
     >>> outcome(lambda a, b: a / b, [1, 4]), outcome(max, [])["error"]
     ({'value': 0.25}, 'TypeError: max expected at least 1 argument, got 0')
     """
     try:
-        return {"value": plain(function(*arguments))}
+        value = function(*arguments)
+        single = {"single": True} if is_single(value) else {}
+        return {"value": plain(value), **single}
     except KeyboardInterrupt:  # the reader stops the cell
         raise
     except BaseException as error:  # the reader's own: anything may come
@@ -88,8 +94,19 @@ def _code(function: object) -> types.CodeType | None:
         return None
 
 
+def is_single(value: object) -> bool:
+    """Whether any number of a result has the precision of float32, as JAX's have."""
+    if isinstance(value, list | tuple):
+        return any(map(is_single, value))
+    return str(getattr(value, "dtype", "")) == "float32"
+
+
 def plain(value: object) -> object:
-    """`value` as JSON knows it: arrays and tuples become lists.
+    """`value` as JSON knows it: arrays and tuples become lists, fractions floats.
+
+    >>> from fractions import Fraction
+    >>> plain((Fraction(3, 2), Fraction(4))), plain(decimal.Decimal("0.5"))
+    ([1.5, 4], 0.5)
 
     Raises:
         TypeError: names the type that has no such form.
@@ -103,5 +120,9 @@ def plain(value: object) -> object:
         raise ValueError("the result is a whole number of more than 3,000 digits")
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, numbers.Rational) and value.denominator == 1:
+        return plain(int(value))
+    if isinstance(value, numbers.Rational | decimal.Decimal):
+        return float(value)
     kind = type(value).__name__
     raise TypeError(f"the result is a {kind}: give numbers, strings or lists of them")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ..hlo import UnknownTurnsError
 from . import exported
 from .question import Finding, Question, code_or
+from .slips import Slip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,13 +23,20 @@ class Compiled(Question):
         at_most: called with the shapes; the most that is accepted: {"flops": …}, where
             bodies of loops count as often as they run.
         rtol: how far off a value may be, relative to the largest of the result.
+        values: wrong results that readers are known to compute, as functions of the
+            arguments of `spec`.
     """
 
     shapes: Callable[[random.Random], tuple[tuple[int, ...], ...]]
     spec: Callable
     at_most: Callable[..., Mapping[str, float]]
     rtol: float = 1e-4
+    values: tuple[Slip, ...] = ()
     form = "Answer with a JAX function; what it compiles to counts."
+
+    @property
+    def known_slips(self) -> tuple[Slip, ...]:
+        return (*self.slips, *self.values)
 
     def draw(self, seed: str) -> list:
         rng = random.Random(f"{self.id} {seed}")

@@ -5,13 +5,23 @@ judge compiles it, runs it on arrays of its own, and reads what XLA made of it.
 """
 
 import base64
+import math
+import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .calling import describe
+from .program_result import ProgramResult, devices
 from .question import Finding, unusable
+from .slips import Slip
+from .wrong_values import diagnose, diagnose_shape
 
+_PRODUCT = re.compile(
+    r"stablehlo\.dot_general .*?contracting_dims = \[([\d, ]*)\] x .*?"
+    r": \(tensor<([\dx]*)[a-z]\w*>, .*-> tensor<([\dx]*)[a-z]\w*>"
+)
+_ELEMENTWISE = re.compile(r"stablehlo\.multiply .*: tensor<([\dx]*)[a-z]\w*>")
 MOST_BYTES = 2**30  # that an answer may take to run on one device
 
 
@@ -70,16 +80,28 @@ def opened(
     return Exported(program, zlib.crc32(stored))
 
 
-def run(exported: Exported, arguments: Sequence, question, at: str, **where) -> object:
+def run(
+    exported: Exported,
+    arguments: Sequence,
+    question,
+    at: str,
+    *,
+    mesh=None,
+    in_specs: Sequence = (),
+    out=None,
+    options: Mapping[str, str] | None = None,
+) -> object:
     """The compiled program where its result is right, else the Finding.
 
     Args:
         exported: what `opened` returned.
         arguments: shapes, with shardings where there is a mesh.
         question: its `spec` is the truth on NumPy arrays, its `rtol` how far off a
-            value may be, relative to the largest.
+            value may be, relative to the largest, its `values` are known wrong results.
         at: the case in words.
-        where: `mesh` and `out` of `programs.compiled`.
+        mesh: the JAX mesh, where there is one.
+        in_specs: how the arguments are sharded over it.
+        out, options: as in `programs.compiled`.
     """
     import jax
     import numpy as np
@@ -92,24 +114,67 @@ def run(exported: Exported, arguments: Sequence, question, at: str, **where) -> 
     shape = exported.program.out_avals[0].shape
     if shape != wanted.shape:
         said = f"for {at} the shape is {list(shape)}, not {list(wanted.shape)}."
+        sizes = {} if mesh is None else dict(mesh.shape)
+        if diagnosis := diagnose_shape(shape, wanted.shape, sizes):
+            return Finding("wrong", f"{said} {diagnosis.says}", diagnosis.name)
         return Finding("wrong", said)
     try:
-        program = programs.compiled(exported.program.call, *arguments, **where)
+        program = programs.compiled(
+            exported.program.call, *arguments, mesh=mesh, out=out, options=options
+        )
         if program.memory["temporaries"] > MOST_BYTES:
             return Finding("wrong", "the function needs more than 1 GiB on a device")
         placed = [
             jax.device_put(array, one.sharding)
             for array, one in zip(arrays, arguments, strict=True)
         ]
-        shards = program(*placed).addressable_shards
+        shards = list(program(*placed).addressable_shards)
     except jax.errors.JaxRuntimeError as error:
         return Finding("wrong", f"for {at} XLA refuses it: {str(error)[:300]}")
-    near = question.rtol * abs(wanted).max()
-    for number, shard in enumerate(shards):
-        if not np.allclose(shard.data, wanted[shard.index], rtol=0, atol=near):
-            device = f" on device {number}" if len(shards) > 1 else ""
-            return Finding("wrong", f"for {at} the values{device} are not right.")
-    return program
+    if any(np.iscomplexobj(shard.data) for shard in shards):
+        return Finding("wrong", f"for {at} the values are complex numbers.")
+    if mesh is not None:
+        shards.sort(key=lambda shard: list(mesh.devices.flat).index(shard.device))
+    found = ProgramResult(
+        question.spec,
+        arrays,
+        wanted,
+        [np.asarray(shard.data) for shard in shards],
+        [shard.index for shard in shards],
+        question.rtol,
+        {} if mesh is None else dict(mesh.shape),
+        in_specs,
+    )
+    return _wrong(found, question.values, at) if found.wrong else program
+
+
+def _wrong(found: ProgramResult, values: Sequence[Slip], at: str) -> Finding:
+    """The finding on wrong values, with what they are where that can be seen."""
+    where = devices(found.wrong, len(found.got))
+    said = f"for {at} the values{f' on {where}' if where else ''} are not right."
+    diagnosis = diagnose(found, values)
+    if diagnosis is None:
+        return Finding("wrong", said)
+    return Finding("wrong", f"{said} {diagnosis.says}", diagnosis.name)
+
+
+def largest_product(exported: Exported) -> float:
+    """The FLOPs of the largest single product of a program as it was written.
+
+    Read from the StableHLO, in which loops are loops and no product has been merged
+    with another one. A product value by value counts one FLOP for each value.
+    """
+    text = exported.program.mlir_module()
+    found = [float(math.prod(_dims(one))) for one in _ELEMENTWISE.findall(text)]
+    for contracted, left, result in _PRODUCT.findall(text):
+        terms = math.prod(_dims(left)[int(k)] for k in re.findall(r"\d+", contracted))
+        found.append(2.0 * terms * math.prod(_dims(result)))
+    return max(found, default=0.0)
+
+
+def _dims(text: str) -> list[int]:
+    """The sizes in the text of a tensor's type, such as "4x8x"."""
+    return [int(size) for size in re.findall(r"\d+", text)]
 
 
 def uncounted(does: str, what: str) -> Finding:

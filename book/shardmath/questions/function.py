@@ -6,15 +6,15 @@ import json
 import math
 import random
 import re
-import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..units import counted, show, takes_prefix
 from .calling import outcome
 from .question import Finding, Question, code_or, unusable
-from .slips import Slip
+from .wrong_results import diagnose
 
+_SINGLE = 1e-5  # how far off a few steps in float32 may be
 _SHOWN = 8  # values of a list that a message shows
 _LARGE = 10**6  # from here a whole number is shown short, if it is round
 
@@ -31,7 +31,8 @@ class Function(Question):
         gives: (name, unit) of each value that comes back; empty where the task says
             it all. They are listed under the task, and a verdict uses them.
         slips: wrong functions that readers are known to write.
-        rtol: relative tolerance of every float in the result.
+        rtol: relative tolerance of every float in the result; what was computed in
+            float32, as JAX does, has more room, unless it must be exact.
         draws: how many cases are drawn.
 
     Arguments and results are JSON values: numbers, strings, lists of those; a tuple
@@ -72,12 +73,6 @@ class Function(Question):
             rows.append(f"- {self._case(case)} → {right}")
         return f"{super().asked}\n\n" + "\n".join(rows)
 
-    @property
-    def source(self) -> str:
-        """The Python of the spec, under the name that the answer has."""
-        text = textwrap.dedent(inspect.getsource(self.spec))
-        return re.sub(r"^def \w+", f"def {self.answer}", text).rstrip()
-
     def draw(self, seed: str) -> list:
         rng = random.Random(f"{self.id} {seed}")
         cases = [*self.examples, *(self.cases(rng) for _ in range(self.draws))]
@@ -99,28 +94,79 @@ class Function(Question):
         outputs = evidence.get("outputs")
         if not _are_outputs(outputs):
             return Finding("invalid", "the results are not what a function gives")
+        rtol = self.rtol
+        if rtol and any(output.get("single") for output in outputs):
+            rtol = max(rtol, _SINGLE)
         for arguments, got in zip(cases, outputs, strict=False):
             at = self._case(arguments)
             if "error" in got:
-                return Finding("wrong", f"for {at} your function raises {got['error']}")
+                return self._raised(at, got["error"])
             wanted = self.spec(*arguments)
-            if not same(wanted, got["value"], self.rtol):
-                slip = self._slip(outputs, cases)
-                name, says = (slip.name, f" {slip.says}") if slip else ("", "")
+            if not same(wanted, got["value"], rtol):
+                name, says = self._diagnosis(outputs, cases, rtol)
                 pair = self._apart(wanted, got["value"])
                 said = f"for {at}: wanted {pair[0]}, got {pair[1]}."
-                return Finding("wrong", said + says, name)
+                return Finding("wrong", " ".join(filter(None, (said, says))), name)
         if len(outputs) < len(cases):
             return Finding("invalid", "the function was not tried on every case")
         return Finding("correct", f"right on {len(cases)} cases")
 
-    def _slip(self, outputs: list, cases: list) -> Slip | None:
-        values = [output.get("value") for output in outputs]
-        for slip in self.slips:
-            wrong = [slip.wrong(*arguments) for arguments in cases]
-            if same(wrong, values, self.rtol):
-                return slip
-        return None
+    def _raised(self, at: str, error: str) -> Finding:
+        """The finding on a function that raises."""
+        said = f"for {at} your function raises {error}"
+        for kind, name, says in _ERRORS:
+            if error.startswith(kind):
+                return Finding("wrong", f"{said}. {says}", name)
+        return Finding("wrong", said)
+
+    def _diagnosis(self, outputs: list, cases: list, rtol: float) -> tuple[str, str]:
+        """A slip's name and words: a known one, then what all results have in common.
+
+        Where nothing is found, in how many cases the function is right.
+        """
+        pairs = [
+            (case, output["value"])
+            for case, output in zip(cases, outputs, strict=False)
+            if "value" in output
+        ]
+        wanted = [self.spec(*case) for case, _ in pairs]
+        got = [value for _, value in pairs]
+        known = [
+            (slip, [slip.wrong(*case) for case, _ in pairs]) for slip in self.slips
+        ]
+        for slip, wrong in known:
+            if same(wrong, got, rtol):
+                return slip.name, slip.says
+        if found := self._by_value(known, wanted, got, rtol):
+            return found
+        if found := diagnose(wanted, got, [name for name, _ in self.gives]):
+            return found.name, found.says
+        right = sum(same(a, b, rtol) for a, b in zip(wanted, got, strict=True))
+        return "", f"It is right in {right} of {len(cases)} cases." if right else ""
+
+    def _by_value(
+        self, known: list, wanted: list, got: list, rtol: float
+    ) -> tuple | None:
+        """Known slips that explain the values of a pair one by one."""
+        size = len(self.gives)
+        if size < 2 or not all(_has(row, size) for row in (*wanted, *got)):
+            return None
+        found: dict[str, str] = {}
+        for place in range(size):
+            right, given = ([row[place] for row in rows] for rows in (wanted, got))
+            if same(right, given, rtol):
+                continue
+            explains = (
+                slip
+                for slip, wrong in known
+                if all(_has(row, size) for row in wrong)
+                and same([row[place] for row in wrong], given, rtol)
+            )
+            slip = next(explains, None)
+            if slip is None:
+                return None
+            found[slip.name] = slip.says
+        return next(iter(found)), " ".join(found.values())
 
     def _case(self, arguments: list) -> str:
         names = inspect.signature(self.spec).parameters
@@ -148,6 +194,26 @@ class Function(Question):
             if pair[0] != pair[1]:
                 break
         return pair
+
+
+_ERRORS = (
+    (
+        "OverflowError",
+        "NaN or infinity",
+        "A number becomes too large for a float on the way. What can you take out "
+        "before?",
+    ),
+    (
+        "ZeroDivisionError",
+        "divided by zero",
+        "Something is zero in this case. What should the function return then?",
+    ),
+)
+
+
+def _has(row: object, size: int) -> bool:
+    """Whether a result is a list of so many values."""
+    return isinstance(row, list | tuple) and len(row) == size
 
 
 def _are_outputs(outputs: object) -> bool:

@@ -91,6 +91,11 @@ class Question(ABC):
         """The finding on the evidence."""
 
     @property
+    def known_slips(self) -> tuple[Slip, ...]:
+        """All slips that the record names, of whatever kind."""
+        return self.slips
+
+    @property
     def answer(self) -> str:
         """The name that the stub binds last: what the check takes."""
         return _bound(self.stub)
@@ -131,7 +136,7 @@ class Question(ABC):
         elif blocks[0].strip() in self.hint:
             yield "the hint gives the solution away"
         for what in ("name", "says"):
-            said = [getattr(slip, what) for slip in self.slips]
+            said = [getattr(slip, what) for slip in self.known_slips]
             if twice := sorted({words for words in said if said.count(words) > 1}):
                 yield f"two slips share {twice[0]!r}"
 

@@ -14,15 +14,20 @@ from ..hlo import UnknownTurnsError
 from ..ledger import compare
 from ..units import show
 from . import exported
+from .program_result import Spec
 from .question import Finding, Question, code_or
+from .slips import Slip
 
+# `jax.checkpoint` puts a barrier between what it computes and what it computes again.
+# On CPUs an early pass of XLA removes the barrier, and a later one merges the two, so
+# that a program would seem to keep what it forgets. Without the pass it stays.
+_KEEP_BARRIERS = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 DEVICES = 8  # what a kernel is asked to have; the sandbox has as many
 _WANTED = {
     "manual": "a JAX function of the local parts",
     "explicit": "a JAX function of arrays whose types carry their shardings",
     "automatic": "a JAX function of sharded arrays",
 }
-Spec = tuple[str | tuple[str, ...] | None, ...]  # as in `jax.P(*spec)`
 Shape = tuple[int, ...]
 
 
@@ -51,7 +56,13 @@ class Sharded(Question):
             whatever operations they are sent.
         holds: called with the shapes; bytes that the compiled program may need on a
             device beside arguments and result. Not given, as many as it likes.
+        neighbours: whether every permute has to go to a neighbour on the ring.
+        largest_product: called with the shapes; FLOPs that one product may have on a
+            device, where the work has to be done piece by piece.
         slips: collectives that a known clumsy program sends at these shapes.
+        values: wrong results that readers are known to compute: functions of the
+            arguments of `spec`, which give the whole result, or a list of what each
+            device holds.
         rtol: how far off a value may be, relative to the largest of the result.
     """
 
@@ -65,6 +76,9 @@ class Sharded(Question):
     at_most: bool = False
     by_axes: bool = False
     holds: Callable[..., float] | None = None
+    neighbours: bool = False
+    largest_product: Callable[..., float] | None = None
+    values: tuple[Slip, ...] = ()
     rtol: float = 1e-4
 
     def __post_init__(self) -> None:
@@ -79,6 +93,10 @@ class Sharded(Question):
     @property
     def form(self) -> str:
         return f"Answer with {_WANTED[self.view]}; what it compiles to counts."
+
+    @property
+    def known_slips(self) -> tuple[Slip, ...]:
+        return (*self.slips, *self.values)
 
     def draw(self, seed: str) -> list:
         rng = random.Random(f"{self.id} {seed}")
@@ -109,7 +127,16 @@ class Sharded(Question):
             return Finding("wrong", f"for {at} {said}")
         mesh = self._mesh()
         arguments = self._arguments(mesh, task)
-        program = exported.run(found, arguments, self, at, mesh=mesh, out=self.out_spec)
+        program = exported.run(
+            found,
+            arguments,
+            self,
+            at,
+            mesh=mesh,
+            in_specs=self.in_specs,
+            out=self.out_spec,
+            options=_KEEP_BARRIERS if self.holds else None,
+        )
         if isinstance(program, Finding):
             return program
         try:
@@ -120,17 +147,38 @@ class Sharded(Question):
             said = f"the result is right, but what it sends cannot be read: {error}"
             return Finding("wrong", said)
         finding = self._priced(sent, self.collectives(*shapes), shapes, at)
-        if finding.verdict != "correct" or self.holds is None:
+        if finding.verdict != "correct":
             return finding
+        if self.neighbours and (far := _far(program)):
+            return Finding("wrong", f"{finding.message}, but {far}", "no ring")
+        if self.largest_product:
+            most = self.largest_product(*shapes)
+            flops = exported.largest_product(found)
+            if flops > most:
+                said = (
+                    f"{finding.message}, but for {at} one matmul on a device has "
+                    f"{flops:,.0f} FLOPs. Do the work piece by piece, in matmuls of at "
+                    f"most {most:,.0f} FLOPs."
+                )
+                return Finding("wrong", said, "no loop")
+        if self.holds:
+            return self._held(finding, program, shapes, at)
+        return finding
+
+    def _held(self, finding: Finding, program, shapes, at: str) -> Finding:
+        """The finding on a right program: does it hold no more than it may?"""
         needed, allowed = program.memory["temporaries"], self.holds(*shapes)
-        said = f"and holds {show(needed, 'bytes')} at once beside them"
         if needed <= allowed:
+            said = f"and holds {show(needed, 'bytes')} at once beside them"
             return Finding("correct", f"{finding.message}, {said}")
-        return Finding(
-            "wrong",
+        slip = self._sent_by_slip(program.collectives, shapes)
+        said = (
             f"{finding.message}, but for {at} it holds {show(needed, 'bytes')} beside "
-            f"arguments and result; wanted at most {show(allowed, 'bytes')}.",
+            f"arguments and result; wanted at most {show(allowed, 'bytes')}."
         )
+        if slip:
+            return Finding("wrong", f"{said} {slip.says}", slip.name)
+        return Finding("wrong", said, "too much held at once")
 
     def _priced(self, sent, allowed, shapes, at: str) -> Finding:
         """The finding on a right result: is what it sends what it may send?"""
@@ -144,10 +192,16 @@ class Sharded(Question):
             f"the result is right, but for {at} it sends {_said(sent)}; "
             f"wanted {'at most ' if self.at_most else ''}{_said(allowed)}."
         )
+        if slip := self._sent_by_slip(sent, shapes):
+            return Finding("wrong", f"{said} {slip.says}", slip.name)
+        return Finding("wrong", said)
+
+    def _sent_by_slip(self, sent: list[Collective], shapes) -> Slip | None:
+        """The known clumsy program that sends exactly this."""
         for slip in self.slips:
             if compare(slip.wrong(*shapes), sent).exact:
-                return Finding("wrong", f"{said} {slip.says}", slip.name)
-        return Finding("wrong", said)
+                return slip
+        return None
 
     def _body(self, answer: Callable, mesh, arguments: list) -> Callable:
         """`answer` on every device, as `jax.shard_map` runs it unless told otherwise.
@@ -212,6 +266,24 @@ class Sharded(Question):
             axis_types=(types,) * len(self.mesh),
             devices=devices[:wanted],
         )
+
+
+def _far(program) -> str:
+    """What is wrong with permutes that do not go to a neighbour; "" if all do."""
+    shifts = [one.shift for one in program.launches if one.collective.op == "permute"]
+    far = sorted({abs(shift) for shift in shifts if shift and abs(shift) > 1})
+    if far:
+        places = ", ".join(map(str, far))
+        return (
+            f"some permutes send {places} places along the axis. Around a ring, "
+            "everything moves from neighbour to neighbour."
+        )
+    if None in shifts:
+        return (
+            "in some permutes the devices do not all send in the same direction, as "
+            "they do around a ring."
+        )
+    return ""
 
 
 def _within(sent: list[Collective], allowed: list[Collective], by_axes: bool) -> bool:

@@ -31,6 +31,16 @@ def scaled(name: str, factor: float, says: str) -> Slip:
     return Slip(name, lambda right: factor * right, says)
 
 
+def parts(array, n: int, dimension: int = 0) -> list:
+    """The equal parts of a NumPy array that `n` devices hold along one dimension.
+
+    For slips in the values of a program, which start from what each device has.
+    """
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    return np.split(array, n, dimension)
+
+
 def multiply_add(factor: float = 1 / 2) -> Slip:
     """One operation for a multiply-add, or two for each of its halves."""
     return scaled(

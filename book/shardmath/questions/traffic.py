@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from .calling import outcome
 from .question import Finding, Question, code_or, unusable
 from .scratchpad import Matrix, Scratchpad
+from .wrong_values import times
 
 _MOST_OPERATIONS = 200_000
 
@@ -73,15 +74,15 @@ class Traffic(Question):
             if "error" in run:
                 return Finding("wrong", f"at {_sizes(sizes)}: {run['error']}")
             machine = self.machine(*sizes, rng=random.Random(f"values {sizes}"))
-            wanted = self.result(
-                **{n: [r[:] for r in a] for n, a in machine.arrays.items()}
-            )
+            start = {n: [r[:] for r in a] for n, a in machine.arrays.items()}
+            wanted = self.result(**{n: [r[:] for r in a] for n, a in start.items()})
             try:
                 machine.replay(run["trace"])
             except (ValueError, MemoryError, IndexError, TypeError) as error:
                 return Finding("invalid", f"the trace does not run: {error}")
-            if difference := _difference(wanted, machine.arrays):
-                return Finding("wrong", f"at {_sizes(sizes)}: {difference}")
+            if found := _difference(wanted, machine.arrays, start):
+                difference, name = found
+                return Finding("wrong", f"at {_sizes(sizes)}: {difference}", name)
             moved, most = machine.moved, self.at_most(*sizes)
             if moved > most:
                 said = (
@@ -103,11 +104,38 @@ def _sizes(sizes: list) -> str:
     return f"size {sizes[0]}" if len(sizes) == 1 else f"sizes {tuple(sizes)}"
 
 
-def _difference(wanted: Mapping[str, Matrix], arrays: Mapping[str, Matrix]) -> str:
-    for name, rows in wanted.items():
-        for i, row in enumerate(rows):
+def _difference(
+    wanted: Mapping[str, Matrix], arrays: Mapping[str, Matrix], start: Mapping
+) -> tuple[str, str] | None:
+    """The first wrong value, and what all wrong ones are; None where all are right."""
+    for name, right in wanted.items():
+        got = arrays[name]
+        for i, row in enumerate(right):
             for j, value in enumerate(row):
-                got = arrays[name][i][j]
-                if got != value:
-                    return f"{name}[{i}, {j}] must be {value:g}, and is {got:g}."
-    return ""
+                if got[i][j] != value:
+                    said = f"{name}[{i}, {j}] must be {value:g}, and is {got[i][j]:g}."
+                    slip, says = _seen(name, right, got, start[name])
+                    return f"{said} {says}".strip(), slip
+    return None
+
+
+def _seen(name: str, right: Matrix, got: Matrix, start: Matrix) -> tuple[str, str]:
+    """What a wrong array is instead of the right one: a slip's name, and words."""
+    if got == start:
+        return "nothing stored", f"All of {name} is still what it was at the start."
+    if got == [list(column) for column in zip(*right, strict=True)]:
+        return "transposed", f"Rows and columns of {name} are swapped."
+    pairs = [
+        (a, b)
+        for rows in zip(right, got, strict=True)
+        for a, b in zip(*rows, strict=True)
+    ]
+    ratios = {b / a if a else b for a, b in pairs if a or b}
+    if len(ratios) == 1:
+        (ratio,) = ratios
+        said = f"Every value of {name} is {times(ratio)} the right one."
+        return "a constant factor", said if ratio else f"Every value of {name} is zero."
+    places = sum(a == b for a, b in pairs) / len(pairs)
+    if places >= 1 / 16:
+        return "right in places", f"{places:.0%} of the values of {name} are right."
+    return "", ""

@@ -1,0 +1,168 @@
+"""What a program made on its devices, beside what it was given and should have made."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+Spec = tuple[str | tuple[str, ...] | None, ...]  # as in `jax.P(*spec)`
+Index = tuple[slice, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramResult:
+    """What a program was given, what it should have made of it, and what it made.
+
+    Args:
+        spec: the truth, from whole arrays to the whole result.
+        arrays: the whole arguments.
+        wanted: the whole result.
+        got: what each device holds, in the order of the mesh.
+        index: which part of the result each device should hold.
+        rtol: how far off a value may be, relative to the largest of the result.
+        mesh: size by axis name; empty for one device.
+        in_specs: how each argument is sharded, one entry a dimension.
+    """
+
+    spec: Callable
+    arrays: Sequence
+    wanted: object
+    got: Sequence
+    index: Sequence[Index]
+    rtol: float
+    mesh: Mapping[str, int] = field(default_factory=dict)
+    in_specs: Sequence[Spec] = ()
+
+    @property
+    def near(self) -> float:
+        """How far off a value may be."""
+        return self.rtol * abs(self.wanted).max()
+
+    @property
+    def parts(self) -> list:
+        """What each device should hold."""
+        return [self.wanted[index] for index in self.index]
+
+    @property
+    def whole(self):
+        """The whole result, put together from what the devices hold."""
+        import numpy as np  # not at the top: a page judges numbers without it
+
+        whole = np.empty_like(self.wanted)
+        for got, index in zip(self.got, self.index, strict=True):
+            whole[index] = got
+        return whole
+
+    @property
+    def wrong(self) -> list[int]:
+        """The numbers of the devices that hold anything else."""
+        pairs = zip(self.got, self.parts, strict=True)
+        return [k for k, (got, part) in enumerate(pairs) if not self.same(got, part)]
+
+    def same(self, got, wanted, scale: float = 1.0) -> bool:
+        """Whether two arrays agree, within `scale` times what is allowed."""
+        import numpy as np  # not at the top: a page judges numbers without it
+
+        if got.shape != wanted.shape:
+            return False
+        near = self.near * max(1.0, scale)
+        return bool(np.allclose(got, wanted, rtol=0, atol=near))
+
+    def holds(self, parts: Sequence) -> bool:
+        """Whether every device holds exactly what `parts` lists for it."""
+        pairs = zip(self.got, parts, strict=True)
+        return all(self.same(got, part) for got, part in pairs)
+
+    def cut(self, result) -> list | None:
+        """What each device would hold of an alternative result; None if it cannot.
+
+        Args:
+            result: the whole of it; or a list, an entry for each device, of which each
+                is a whole result or the part that the device holds.
+        """
+        found = result if isinstance(result, list) else [result] * len(self.got)
+        if len(found) != len(self.got):
+            return None
+        return [
+            self._cut(one, index) for one, index in zip(found, self.index, strict=True)
+        ]
+
+    def _cut(self, one, index: Index):
+        """A device's part of an array, cut only along dimensions that are whole."""
+        if one.ndim != self.wanted.ndim:
+            return one
+        sizes = zip(one.shape, self.wanted.shape, index, strict=True)
+        return one[tuple(at if n == whole else slice(None) for n, whole, at in sizes)]
+
+
+def devices(numbers: Sequence[int], of: int) -> str:
+    """Devices in words, such as "devices 1 to 7"; "" where they are all of them.
+
+    >>> devices([1, 2, 3], 8), devices([5], 8), devices([0, 2], 8), devices([0, 1], 2)
+    ('devices 1 to 3', 'device 5', 'devices 0 and 2', '')
+    """
+    if len(numbers) == of:
+        return ""
+    if len(numbers) == 1:
+        return f"device {numbers[0]}"
+    first, last = numbers[0], numbers[-1]
+    if len(numbers) > 2 and last - first == len(numbers) - 1:
+        return f"devices {first} to {last}"
+    return f"devices {', '.join(map(str, numbers[:-1]))} and {last}"
+
+
+def own_results(run: ProgramResult, axes: tuple[str, ...]) -> list | None:
+    """The truth of what each device has, if arrays are split over `axes` alone."""
+    import numpy as np
+
+    found: dict[tuple[int, ...], object] = {}
+    order = []
+    for place in _places(run.mesh):
+        at = tuple(place[axis] for axis in axes)
+        order.append(at)
+        if at in found:
+            continue
+        parts = [
+            array[_part(array.shape, spec, place, run.mesh, axes)]
+            for array, spec in zip(run.arrays, run.in_specs, strict=True)
+        ]
+        try:
+            found[at] = np.asarray(run.spec(*parts))
+        except Exception:  # parts of any shape: the truth need not be defined for them
+            return None
+    return [found[at] for at in order]
+
+
+def totals(run: ProgramResult, axes: tuple[str, ...], own: list) -> list:
+    """For each device, the sum of what all devices along `axes` have."""
+    rest = [axis for axis in run.mesh if axis not in axes]
+    places = list(_places(run.mesh))
+    keys = [tuple(place[axis] for axis in rest) for place in places]
+    return [sum(o for o, k in zip(own, keys, strict=True) if k == key) for key in keys]
+
+
+def _part(shape, spec: Spec, place: Mapping[str, int], mesh, axes) -> tuple:
+    """Where the part of an array at `place` lies, if it is split over `axes` alone."""
+    import numpy as np
+
+    found = []
+    for n, entry in itertools.zip_longest(shape, spec):
+        names = (entry,) if isinstance(entry, str) else entry or ()
+        rows = np.arange(n).reshape([mesh[name] for name in names] + [-1])
+        at = tuple(place[name] if name in axes else slice(None) for name in names)
+        found.append(rows[at].reshape(-1))
+    return np.ix_(*found)
+
+
+def subsets(mesh: Mapping[str, int]) -> list[tuple[str, ...]]:
+    """All choices of one axis or more, the largest first."""
+    return [
+        axes
+        for count in range(len(mesh), 0, -1)
+        for axes in itertools.combinations(mesh, count)
+    ]
+
+
+def _places(mesh: Mapping[str, int]) -> Iterator[dict[str, int]]:
+    """The place of each device along every axis, in the order of the mesh."""
+    for at in itertools.product(*(range(n) for n in mesh.values())):
+        yield dict(zip(mesh, at, strict=True))
