@@ -90,17 +90,35 @@ def hidden(gate: jax.Array | None, up: jax.Array) -> jax.Array:
     return jax.nn.gelu(up) if gate is None else jax.nn.silu(gate) * up
 
 
-def mlp(z: jax.Array, w: dict, kind: str = "", line: str = "BSD,DF->BSF") -> jax.Array:
+@jax.custom_vjp
+def fused_hidden(gate: jax.Array | None, up: jax.Array) -> jax.Array:
+    """Stands for a kernel that keeps what comes in, and no step between."""
+    return hidden(gate, up)
+
+
+fused_hidden.defvjp(
+    lambda gate, up: (hidden(gate, up), (gate, up)),
+    lambda kept, d: jax.vjp(hidden, *kept)[1](d),
+)
+
+
+def mlp(
+    activation: Callable,
+    z: jax.Array,
+    w: dict,
+    kind: str = "",
+    line: str = "BSD,DF->BSF",
+) -> jax.Array:
     suffix = kind[:1]
     gate = w.get(f"{kind}gate")
     if gate is not None:
         gate = named(jnp.einsum(line, z, gate), f"g{suffix}")
     up = named(jnp.einsum(line, z, w[f"{kind}up"]), f"u{suffix}")
     back = {"BSD,DF->BSF": "BSF,FD->BSD", "ETD,EDF->ETF": "ETF,EFD->ETD"}[line]
-    return named(jnp.einsum(back, hidden(gate, up), w[f"{kind}down"]), f"m{suffix}")
+    return named(jnp.einsum(back, activation(gate, up), w[f"{kind}down"]), f"m{suffix}")
 
 
-def experts(m: Model, z: jax.Array, w: dict) -> jax.Array:
+def experts(m: Model, activation: Callable, z: jax.Array, w: dict) -> jax.Array:
     B, S, D = z.shape
     E, k = m.experts.count, m.experts.per_token
     r = named(jnp.einsum("BSD,DE->BSE", z, w["router"]), "r")
@@ -108,7 +126,7 @@ def experts(m: Model, z: jax.Array, w: dict) -> jax.Array:
     order = jnp.argsort(chosen.ravel())
     token = (order // k).reshape(E, -1)
     t = rows(z.reshape(B * S, D), token)
-    m_of = mlp(t, w, line="ETD,EDF->ETF")
+    m_of = mlp(activation, t, w, line="ETD,EDF->ETF")
     share = rows(gates.astype(z.dtype).ravel(), order).reshape(token.shape)
     answer = jnp.zeros((B * S, D), z.dtype)
     answer = answer.at[token].add(m_of * share[..., None], wrap_negative_indices=False)
@@ -136,8 +154,10 @@ def heads(m: Model, x: jax.Array, w: dict) -> tuple[jax.Array, jax.Array, jax.Ar
     return (norm(Q), norm(K), V) if m.qk_norm else (Q, K, V)
 
 
-def layer(m: Model, attend: Callable, x: jax.Array, w: dict) -> jax.Array:
-    """One layer; `attend` is `fused` or `unfused`."""
+def layer(
+    m: Model, activation: Callable, attend: Callable, x: jax.Array, w: dict
+) -> jax.Array:
+    """One layer; `activation` and `attend` are both fused, or neither is."""
     stream = x
     first = (lambda x: x) if m.norm_after else norm
     behind = norm if m.norms == 4 or m.norm_after else (lambda x: x)
@@ -145,25 +165,29 @@ def layer(m: Model, attend: Callable, x: jax.Array, w: dict) -> jax.Array:
     y = named(jnp.einsum("BSNH,NHD->BSD", attend(*heads(m, x, w)), w["o"]), "y")
     stream = stream + behind(y)
     z = x if m.parallel else first(stream)
-    answer = experts(m, z, w) if m.experts else mlp(z, w)
+    many = partial(experts, m, activation) if m.experts else partial(mlp, activation)
+    answer = many(z, w)
     if m.experts and m.experts.shared:
-        answer = answer + mlp(z, w, "shared")
+        answer = answer + mlp(activation, z, w, "shared")
     return stream + behind(answer)
 
 
 def with_remat(m: Model, remat: str, kernel: str) -> Callable:
     """The layer, which keeps what a policy or a list of names says."""
-    attend = {"fused": fused, "unfused": unfused}[kernel]
+    kernels = {"fused": (fused_hidden, fused), "unfused": (hidden, unfused)}
+    activation, attend = kernels[kernel]
     if remat == "none":
-        return partial(layer, m, attend)
+        return partial(layer, m, activation, attend)
     if remat == "selective":
         keep_A = jax.checkpoint_policies.save_only_these_names("A")
         attend = jax.checkpoint(attend, prevent_cse=False, policy=keep_A)
-        return partial(layer, m, attend)
+        return partial(layer, m, activation, attend)
     names = remat.split()
     if remat == "dots":
         names = [*"QKVyrgum", "cq", "ckv", "R", "gs", "us", "ms"]
     names = [] if remat == "full" else names
     names += ["lse"] * ("A" in names)
     policy = jax.checkpoint_policies.save_only_these_names(*names)
-    return jax.checkpoint(partial(layer, m, attend), prevent_cse=False, policy=policy)
+    return jax.checkpoint(
+        partial(layer, m, activation, attend), prevent_cse=False, policy=policy
+    )

@@ -58,9 +58,10 @@ def test_full_rematerialisation_keeps_the_stream_and_computes_one_layer_again():
     held = parts(fsdp("X"), {"X": 4})
     tokens = B * S / 4
     assert held["saved"] == L * tokens * 2 * D
-    # x, middle, z; Q, A, K, V; six arrays of the hidden layer; a log-sum in fp32
-    again = 2 * 3 * D + 2 * (2 * N * H + 2 * K * H) + 2 * 6 * F + 4 * N
+    # x, middle, z; Q, A, K, V; g, u and h; a log-sum in fp32
+    again = 2 * 3 * D + 2 * (2 * N * H + 2 * K * H) + 2 * 3 * F + 4 * N
     assert held["computed again"] == tokens * again
+    assert held["in transit"] == tokens * 3 * 2 * F  # gradients of g, u and h
     assert held["gathered"] == 2 * LAYER
     assert held["logits"] == 4 * tokens * V
 
@@ -76,10 +77,10 @@ def test_sequence_parallelism_keeps_gathered_inputs_where_nothing_is_done_again(
     "selective" each chip keeps its part and gathers again, as Megatron does."""
     tokens, Y = B * S, 4
     inputs = L * tokens * 2 * 2 * D  # x and z
-    others = L * tokens * (2 * (2 * D + 2 * N * H + 2 * K * H + 6 * F) + 4 * N)
+    others = L * tokens * (2 * (2 * D + 2 * N * H + 2 * K * H + 3 * F) + 4 * N)
     held = parts(tensor("Y"), {"Y": Y}, remat="none")
     assert held["saved"] == inputs + others / Y
-    assert held["in transit"] == 2 * 2 * tokens * D
+    assert held["in transit"] == 2 * 2 * tokens * D + 3 * 2 * tokens * F / Y
     again = parts(tensor("Y"), {"Y": Y}, remat="selective")
     logs = L * tokens * 4 * N  # only the fused kernel's own log-sums are done again
     assert again["saved"] == pytest.approx((inputs + others - logs) / Y, rel=0.05)

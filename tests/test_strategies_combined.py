@@ -380,7 +380,7 @@ def test_the_network_of_a_pipeline_is_that_of_the_stage_that_moves_most():
     assert one.stage == 3
     assert one.estimate.seconds["network"] == pytest.approx(max(lower), rel=1e-12)
     assert lower[1] == lower[2] > lower[3] * 1.04
-    assert one.at(1).critical_tokens == one.critical_tokens > one.tokens_per_chip
+    assert one.at(1).critical_tokens == one.critical_tokens > 0
 
 
 @pytest.mark.parametrize(

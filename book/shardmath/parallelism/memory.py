@@ -17,7 +17,7 @@ PARTS = {
     "saved": "activations kept for the backward pass",
     "computed again": "activations of one layer, computed again",
     "gathered": "weights of one layer, gathered",
-    "in transit": "activations of one block, between gather and scatter",
+    "in transit": "gradients of one block, soon forgotten",
     "keys": "keys and values of one layer, gathered",
     "scores": "attention scores of one layer, in fp32",
     "logits": "logits, as the loss needs them",

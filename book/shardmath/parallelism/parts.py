@@ -99,7 +99,7 @@ def layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
     if job.remat != "none":
         held["computed again"] = _computed_again(lines, job, matmuls)
     held["gathered"] = _gathered(lines, matmuls)
-    held["in transit"] = _in_transit(lines, job)
+    held["in transit"] = _in_transit(lines, job, matmuls)
     if lines.strategy.inner.get("S"):
         held["keys"] = _keys(lines, matmuls)
     if job.kernel == "unfused":  # in a ring, those of one hop
@@ -285,14 +285,19 @@ def _gathered(lines: Lines, matmuls: Iterable[Matmul]) -> list[Held]:
     return found
 
 
-def _in_transit(lines: Lines, job: Job) -> list[Held]:
-    """With sequence parallelism, the gathered gradient that a block reads and the
-    partial sums that it makes of it: two arrays that are whole on every chip until they
-    are scattered over the sequence again."""
-    at = lines.strategy
-    if at.stream.get("S", ()) == at.inner.get("S", ()):
-        return []
-    return [Held(2 * job.width("activations"), lines.array(STREAM, at.inner))]
+def _in_transit(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> list[Held]:
+    """What the backward pass of one block makes and soon forgets: the gradients of the
+    hidden layer h and of what it is made from. With sequence parallelism also the
+    gathered gradient that a block reads and the partial sums that it gives, two arrays
+    that are whole on every chip until they are scattered over the sequence again."""
+    at, width = lines.strategy, job.width("activations")
+    hidden = next(line.reads for line in matmuls if line.reads.name[0] == "h")
+    inputs = {f"{name}{hidden.name[1:]}" for name in "gu"}
+    gradients = 1 + sum(line.result.name in inputs for line in matmuls)
+    found = [Held(width * gradients, lines.rest(hidden))]
+    if at.stream.get("S", ()) != at.inner.get("S", ()):
+        found.append(Held(2 * width, lines.array(STREAM, at.inner)))
+    return found
 
 
 def _keys(lines: Lines, matmuls: Iterable[Matmul]) -> list[Held]:

@@ -29,8 +29,8 @@ STREAM = ("B", "S", "D")
 SCORES = ("B", "K", "G", "S", "T")
 SUMS = SCORES[:-1]
 INSIDE = ("exp", "sums", "slopes", "P", "lse")  # what attention alone reads
-# Steps of an unfused activation, one array of the hidden layer's shape each. With a gate
-# h = silu(g) · u, where silu(g) = g · sigmoid(g); without one h = u · share, where
+# Steps of an unfused activation, one array of the hidden layer's shape each. With a
+# gate h = silu(g) · u, where silu(g) = g · sigmoid(g); without one h = u · share, where
 # share = (1 + tanh(cubic)) / 2.
 STEPS = {
     True: ("sigmoid", "its slope", "silu"),
@@ -213,7 +213,7 @@ def saved(
     >>> print(*saved(tiny, "dots")[:3], sep=", ")
     bf16 stream[B, S, D], bf16 Q[B, S, N, H], bf16 K[B, S, K, H]
     >>> [len(saved(tiny, remat)) for remat in REMAT]
-    [15, 7, 14, 1]
+    [12, 7, 11, 1]
     >>> [str(one) for one in saved(tiny, "none") if one.format == "fp32"]
     ['fp32 lse[B, S, N]']
     """
@@ -330,7 +330,10 @@ def layer_values(
 def _values(
     model: Model, matmuls: tuple[Matmul, ...], kernel: str
 ) -> Mapping[str, Value]:
-    found = (*_attention_block(model, matmuls, kernel), *_mlp_block(model, matmuls, kernel))
+    found = (
+        *_attention_block(model, matmuls, kernel),
+        *_mlp_block(model, matmuls, kernel),
+    )
     return MappingProxyType({value.array.name: value for value in found})
 
 
