@@ -393,9 +393,8 @@ def _mlp_block(model: Model, matmuls: tuple[Matmul, ...]) -> Iterator[Value]:
     answers = tuple(one.result.name for one in lines if one.result.name[0] == "m")
     gates = ("gates",) if routed else ()
     # The gradient of a gate reads what its expert answers, and the other way round.
-    yield Value(
-        Array("answer", STREAM), answers + gates, ("m", *gates) if routed else ()
-    )
+    reads = ("m", *gates) if routed else ()
+    yield Value(Array("answer", STREAM), answers + gates, reads)
     if model.norms_behind:
         yield _norm("answer normed", "answer" if routed else answers[0], STREAM)
 
