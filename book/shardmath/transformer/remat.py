@@ -91,10 +91,14 @@ class Recompute(NamedTuple):
         lines: the matmuls with weights, in the order of the forward pass.
         attention: the products without weights, of `Model.attention`; empty where
             attention is not done again.
+        values: the names of all values that are computed again, those that cost no
+            matmul among them, in the same order. What is gathered or sent to compute
+            them moves again: x and z where sequences are split, t to the experts.
     """
 
     lines: tuple[Matmul, ...]
     attention: tuple[Matmul, ...]
+    values: tuple[str, ...]
 
 
 def recompute(
@@ -140,7 +144,7 @@ def recompute(
 
     >>> from shardmath.transformer import DEEPSEEK_V3, LLAMA_3_8B
     >>> for remat in REMAT:
-    ...     lines, attention = recompute(LLAMA_3_8B, LLAMA_3_8B.layer, remat)
+    ...     lines, attention, _ = recompute(LLAMA_3_8B, LLAMA_3_8B.layer, remat)
     ...     print(remat, *(line.result.name for line in (*lines, *attention)))
     none
     dots P A
@@ -164,7 +168,7 @@ def recompute(
     attention = tuple(line for line in model.attention if line in products)
     if attention and kernel == "fused" and not bound:
         attention = model.attention
-    return Recompute(tuple(one for one in matmuls if one in products), attention)
+    return Recompute(tuple(one for one in matmuls if one in products), attention, again)
 
 
 def saved(
