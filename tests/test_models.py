@@ -78,6 +78,7 @@ def test_most_models_have_an_exact_count_to_be_held_against():
         "Kimi K2",
         "OLMo 2 32B",
         "GLaM 64B/64E",
+        "Chinchilla 70B",
         "Gopher 280B",
     }
 
@@ -124,6 +125,25 @@ def test_a_matrix_of_relative_positions_makes_the_counts_of_deepmind(row):
     )  # fmt: skip
     assert round(m.params / 1e6) == int(row["millions"])
     assert round(replace(m, relative=False).params / 1e6) < int(row["millions"])
+
+
+@pytest.mark.parametrize(
+    ("printed", "sizes"),
+    [
+        (117e6, (12, 768, 3072, 12, 12, 64)),
+        (417e6, (12, 1536, 6144, 12, 12, 128)),
+        (1.4e9, (24, 2048, 8192, 16, 16, 128)),
+        (7.1e9, (32, 4096, 16_384, 32, 32, 128)),
+    ],
+    ids=str,
+)
+def test_smaller_gophers_have_the_counts_of_the_same_table(printed, sizes):
+    """Table 1 of arXiv:2112.11446, as quoted; the feed-forward size is 4 · D."""
+    gopher = model("gopher")
+    names = ("layers", "d_model", "d_ff", "heads", "kv_heads", "head")
+    small = replace(gopher, **dict(zip(names, sizes, strict=True)))
+    assert rounded(small.params, printed) == printed
+    assert rounded(replace(small, relative=False).params, printed) != printed
 
 
 def test_what_each_form_adds_is_what_its_counts_need():

@@ -152,7 +152,7 @@ def test_what_is_computed_again_is_what_jax_computes_again(m, remat):
 
 def names(m: Model, remat: str, bound: bool = False, kernel: str = "fused") -> str:
     """The results that one layer computes again, in one line."""
-    lines, attention = recompute(m, m.layer, remat, kernel, bound=bound)
+    lines, attention, _ = recompute(m, m.layer, remat, kernel, bound=bound)
     return " ".join(line.result.name for line in (*lines, *attention))
 
 
@@ -196,6 +196,29 @@ def test_an_unfused_kernel_needs_its_scores_alone():
     assert names(LLAMA_3_8B, "selective", kernel="fused") == "P A"
     assert names(LLAMA_3_8B, "A Q K V", kernel="unfused") == "y g u P"
     assert names(LLAMA_3_8B, "A Q K V", kernel="fused") == "y g u"
+
+
+ACTIVATION = ("sigmoid", "its slope", "silu", "h")
+ROUTING = ("r exp", "r sums", "r slopes", "chosen", "picks", "tokens", "gates")
+
+
+@pytest.mark.parametrize(
+    ("m", "remat", "values"),
+    [
+        (LLAMA_3_8B, "none", ()),
+        (LLAMA_3_8B, "selective", ("P", "lse")),
+        (LLAMA_3_8B, "dots", ("x", "P", "lse", "A", "middle", "z", *ACTIVATION)),
+        (PALM_540B, "Q K V g u", ("x", "P", "lse", "A", *ACTIVATION)),
+        (
+            MIXTRAL_8X7B,  # experts get their tokens t again; their answers are kept
+            "dots",
+            ("x", "P", "lse", "A", "middle", "z", *ROUTING, "t", *ACTIVATION),
+        ),
+    ],
+    ids=lambda one: getattr(one, "name", None),
+)
+def test_values_that_cost_no_matmul_are_computed_again_too(m, remat, values):
+    assert recompute(m, m.layer, remat).values == values
 
 
 def test_dense_layers_before_those_with_experts_are_their_own_kind():

@@ -3,11 +3,14 @@
 from dataclasses import dataclass
 
 from ..units import show, whole
-from .lines import Matmul
+from .lines import Array, Matmul, matmul
 from .model import Model, checked
-from .remat import REMAT, recompute
+from .remat import REMAT, Value, keeps, recompute
 
 ATTENTION = ("causal", "half", "full")
+# A result of a matmul with a weight, and what attention alone reads of itself.
+RESULT = Value(Array("y", ("B", "F")), line=matmul("x[B, D] · w[D, F] -> y[B, F]"))
+INSIDE = Value(Array("lse", ("B", "S", "N")))
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,8 +62,9 @@ class Flops:
         [375.0, 395.0, 395.0, 495.0]
         """
         one_of(REMAT, remat=remat)
-        weights = self.weights if remat == "full" else 0.0
-        return weights + (0.0 if remat == "none" else self.attention)
+        weights = 0.0 if keeps(remat, RESULT) else self.weights
+        attention = 0.0 if keeps(remat, INSIDE) else self.attention
+        return weights + attention
 
     def __repr__(self) -> str:
         parts = (

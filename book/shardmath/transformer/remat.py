@@ -91,10 +91,14 @@ class Recompute(NamedTuple):
         lines: the matmuls with weights, in the order of the forward pass.
         attention: the products without weights, of `Model.attention`; empty where
             attention is not done again.
+        values: the names of all values that are computed again, those that cost no
+            matmul among them, in the same order. What is gathered or sent to compute
+            them moves again: x and z where sequences are split, t to the experts.
     """
 
     lines: tuple[Matmul, ...]
     attention: tuple[Matmul, ...]
+    values: tuple[str, ...]
 
 
 def recompute(
@@ -141,7 +145,7 @@ def recompute(
 
     >>> from shardmath.transformer import DEEPSEEK_V3, LLAMA_3_8B
     >>> for remat in REMAT:
-    ...     lines, attention = recompute(LLAMA_3_8B, LLAMA_3_8B.layer, remat)
+    ...     lines, attention, _ = recompute(LLAMA_3_8B, LLAMA_3_8B.layer, remat)
     ...     print(remat, *(line.result.name for line in (*lines, *attention)))
     none
     dots P A
@@ -165,7 +169,7 @@ def recompute(
     attention = tuple(line for line in model.attention if line in products)
     if attention and kernel == "fused" and not bound:
         attention = model.attention
-    return Recompute(tuple(one for one in matmuls if one in products), attention)
+    return Recompute(tuple(one for one in matmuls if one in products), attention, again)
 
 
 def saved(
@@ -401,9 +405,8 @@ def _mlp_block(
     answers = tuple(one.result.name for one in lines if one.result.name[0] == "m")
     gates = ("gates",) if routed else ()
     # The gradient of a gate reads what its expert answers, and the other way round.
-    yield Value(
-        Array("answer", STREAM), answers + gates, ("m", *gates) if routed else ()
-    )
+    reads = ("m", *gates) if routed else ()
+    yield Value(Array("answer", STREAM), answers + gates, reads)
     if model.norms_behind:
         yield _norm("answer normed", "answer" if routed else answers[0], STREAM)
 
