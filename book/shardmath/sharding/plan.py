@@ -266,12 +266,14 @@ def candidates(
     collective beyond the named plan's.
     """
     named = named_axes((a, b, c))
-    first = named_plan(a, b, c)
-    if first is None:
+    by_case = named_plan(a, b, c)
+    if by_case is None:
         return ()
-    most = len(first.moved) + 1
+    most = len(by_case.moved) + 1
     found = list(splits(a, b, c, named))
-    few = Ways.of(a, b, c, found, named, None, most).plans(found)
+    ways = Ways.of(a, b, c, found, named, None, most)
+    few = ways.plans(found)
+    first = min(ways.plans(s for s in found if s.by_case), key=_bytes_first)
     if prices is not None or usable != named:
         found = found if usable == named else list(splits(a, b, c, usable))
         few += Ways.of(a, b, c, found, usable, prices, most).plans(found)
