@@ -7,7 +7,7 @@ the terms of a sum that an operand still is (so is the result then), or not at a
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
@@ -266,20 +266,17 @@ def candidates(
     collective beyond the named plan's.
     """
     named = named_axes((a, b, c))
-    found = list(splits(a, b, c, named))
-    ways = Ways.of(a, b, c, found, named, None)
-    first = min(
-        (ways.plan(split) for split in found if split.by_case and split in ways),
-        key=_bytes_first,
-        default=None,
-    )
-    if first is None:
+    by_case = named_plan(a, b, c)
+    if by_case is None:
         return ()
-    most = len(first.moved) + 1
-    few = ways.plans(found, most)
+    most = len(by_case.moved) + 1
+    found = list(splits(a, b, c, named))
+    ways = Ways.of(a, b, c, found, named, None, most)
+    few = ways.plans(found)
+    first = min(ways.plans(s for s in found if s.by_case), key=_bytes_first)
     if prices is not None or usable != named:
-        found = list(splits(a, b, c, usable))
-        few += Ways.of(a, b, c, found, usable, prices).plans(found, most)
+        found = found if usable == named else list(splits(a, b, c, usable))
+        few += Ways.of(a, b, c, found, usable, prices, most).plans(found)
     kept = {_key(first): first}
     for plan in sorted(few, key=_bytes_first):
         kept.setdefault(_key(plan), plan)
@@ -314,11 +311,15 @@ def splits(
 
 @dataclass(frozen=True)
 class Ways:
-    """The best ways from the operands to what the product sees, and to the result."""
+    """The best ways from the operands to what the product sees, and to the result.
+
+    All three ways of a plan together have at most `most` collectives.
+    """
 
     a: Routes
     b: Routes
     c: Routes
+    most: int
 
     @classmethod
     def of(
@@ -326,40 +327,71 @@ class Ways:
         a: ShardedArray,
         b: ShardedArray,
         c: ShardedArray,
-        found: Sequence[Split],
+        found: Iterable[Split],
         axes: Names,
         prices: Prices | None,
+        most: int,
     ) -> "Ways":
-        """Three searches, for the states of all splits that are `found`."""
+        """Three searches, for the states of all splits that are `found`.
+
+        One array may need all `most` collectives only where the others need none.
+        """
+        alone: tuple[set[State], ...] = (set(), set(), set())
+        for split in found:
+            states = split.a, split.b, split.c
+            free = [
+                _sliced(a.state, split.a),
+                _sliced(b.state, split.b),
+                _sliced(split.c, c.state),
+            ]
+            for n, ends in enumerate(alone):
+                if all(free[:n] + free[n + 1 :]):
+                    ends.add(states[n])
         return cls(
-            routes(a, axes, prices, {split.a for split in found}),
-            routes(b, axes, prices, {split.b for split in found}),
-            routes(c, axes, prices, {split.c for split in found}, backwards=True),
+            routes(a, axes, prices, alone[0], most=most),
+            routes(b, axes, prices, alone[1], most=most),
+            routes(c, axes, prices, alone[2], backwards=True, most=most),
+            most,
         )
 
-    def __contains__(self, split: Split) -> bool:
-        """Whether its blocks are of equal size: to no others does a way lead."""
-        return split.a in self.a and split.b in self.b and split.c in self.c
+    def plans(self, found: Iterable[Split]) -> list[Plan]:
+        """The quickest plan for each split, where so few collectives can make one.
 
-    def plan(self, split: Split) -> Plan:
-        """The plan for one split."""
+        Blocks of unequal size cannot be had: no way leads to them.
+        """
+        return [
+            plan
+            for split in found
+            if split.a in self.a and split.b in self.b and split.c in self.c
+            if (plan := self._plan(split)) is not None
+        ]
+
+    def _plan(self, split: Split) -> Plan | None:
+        """The plan for one split whose three ways take the least time in turn."""
+        choices = product(
+            self.a.costs(split.a), self.b.costs(split.b), self.c.costs(split.c)
+        )
+        sums = [(tuple(map(sum, zip(*three, strict=True))), three) for three in choices]
+        allowed = [(total, three) for total, three in sums if total[2] <= self.most]
+        if not allowed:
+            return None
+        _, (to_a, to_b, to_c) = min(allowed)
         a, b, c = self.a.array, self.b.array, self.c.array
         return Plan(
-            self.a.changes(split.a) + self.b.changes(split.b),
+            self.a.changes(split.a, to_a[2]) + self.b.changes(split.b, to_b[2]),
             a.moved(*split.a),
             b.moved(*split.b),
             c.moved(*split.c),
-            self.c.changes(split.c),
+            self.c.changes(split.c, to_c[2]),
         )
 
-    def plans(self, found: Sequence[Split], most: int) -> list[Plan]:
-        """The plans of at most so many collectives."""
-        inside = (split for split in found if split in self)
-        return [self.plan(split) for split in inside if self._count(split) <= most]
 
-    def _count(self, split: Split) -> int:
-        """How many collectives its plan has."""
-        return self.a.count(split.a) + self.b.count(split.b) + self.c.count(split.c)
+def _sliced(before: State, after: State) -> bool:
+    """Whether slices alone lead from one state to the other."""
+    return before[1] == after[1] and all(
+        there[: len(here)] == here
+        for here, there in zip(before[0], after[0], strict=True)
+    )
 
 
 def _kept_sums(a: ShardedArray, b: ShardedArray) -> Iterator[set[str]]:

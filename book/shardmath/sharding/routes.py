@@ -27,6 +27,12 @@ State = tuple[Placed, Names]
 Cost = tuple[int, int, int]  # time, 0 where there are no prices; bytes; collectives
 
 
+class Permutes(NamedTuple):
+    """In the queue: the permutes from a state that was reached at `cost`."""
+
+    cost: "Cost"
+
+
 class Edge(NamedTuple):
     """A change between two states; a permute's axes and dimensions are not in it."""
 
@@ -39,30 +45,43 @@ class Edge(NamedTuple):
 
 @dataclass
 class Routes:
-    """The best ways between one state and the others, as far as they were searched."""
+    """The best ways between one state and the others, as far as they were searched.
+
+    `found` has the ways to a state from the cheapest on. Where the number of
+    collectives is limited, a dearer way follows if it has fewer collectives.
+    """
 
     array: ShardedArray
     backwards: bool
-    found: dict[State, tuple[tuple, Edge | None]] = field(default_factory=dict)
-    ways: dict[State, tuple[Change, ...]] = field(default_factory=dict)
+    found: dict[State, list[tuple[Cost, Edge | None]]] = field(default_factory=dict)
+    ways: dict[tuple[State, int], tuple[Change, ...]] = field(default_factory=dict)
 
     def __contains__(self, state: State) -> bool:
         return state in self.found
 
-    def count(self, state: State) -> int:
-        """How many collectives the way has."""
-        return self.found[state][0][2]
+    def costs(self, state: State) -> list[Cost]:
+        """Of the ways to `state`, the cheapest first: time, bytes, collectives."""
+        return [cost for cost, _ in self.found[state]]
 
-    def changes(self, state: State) -> tuple[Change, ...]:
-        """The way from the state of the search to `state`, or backwards from it."""
-        if state not in self.ways:
-            edge = self.found[state][1]
-            if edge is None:
-                return ()
-            step = (self._change(edge),)
-            rest = self.changes(edge.after if self.backwards else edge.before)
-            self.ways[state] = step + rest if self.backwards else rest + step
-        return self.ways[state]
+    def changes(self, state: State, most: int | None = None) -> tuple[Change, ...]:
+        """The best way from the state of the search to `state`, or backwards from it.
+
+        Args:
+            state: where to.
+            most: collectives that the way may have; any number if not given.
+        """
+        cost, edge = next(
+            way for way in self.found[state] if most is None or way[0][2] <= most
+        )
+        if edge is None:
+            return ()
+        if (state, cost[2]) not in self.ways:
+            change = self._change(edge)
+            left = None if most is None else cost[2] - (change.collective is not None)
+            rest = self.changes(edge.after if self.backwards else edge.before, left)
+            way = (change, *rest) if self.backwards else (*rest, change)
+            self.ways[state, cost[2]] = way
+        return self.ways[state, cost[2]]
 
     def _change(self, edge: Edge) -> Change:
         """Axes of several dimensions, and those of a permute, as the mesh has them."""
@@ -80,6 +99,7 @@ def routes(
     prices: Prices | None = None,
     targets: Collection[State] | None = None,
     backwards: bool = False,
+    most: int | None = None,
 ) -> Routes:
     """The best ways from `array` as it is placed, or backwards, to it.
 
@@ -90,13 +110,16 @@ def routes(
             that a device sends.
         targets: where to stop the search; None finds every state.
         backwards: search the ways that lead to `array`.
+        most: find the best ways of at most so many collectives, and the best of fewer.
+            Any number if not given. Then `targets` are the states that so many may lead
+            to, and do not stop the search; fewer may lead to any state.
 
     Among equals those of fewer bytes, then of fewer collectives, then those that gather
     the last dimension first, as XLA does. Bytes cannot tell one AllGather over two
     dimensions from two in turn; so it is a choice where there are times.
     """
-    search = _Search(array, frozenset(axes), prices, backwards)
-    open_ = None if targets is None else set(targets)
+    search = _Search(array, frozenset(axes), prices, backwards, most, targets)
+    open_ = None if targets is None or most is not None else set(targets)
     for state in search.settle():
         if open_ is not None:
             open_.discard(state)
@@ -276,11 +299,17 @@ class _Search:
         axes: Collection[str],
         prices: Prices | None,
         backwards: bool,
+        most: int | None,
+        targets: Collection[State] | None,
     ):
         self.array, self.prices, self.backwards = array, prices, backwards
+        self.most = most
+        self.ends = None if most is None or targets is None else set(targets)
+        self.leads: dict[State, bool] = {}
         self.sizes = dict(array.mesh)
         self.axes = tuple(name for name in self.sizes if name in set(axes))
         self.order = {name: n for n, name in enumerate(self.axes)}
+        self.lone = any(self.sizes[name] == 1 for name in self.axes)
         self.routes = Routes(array, backwards)
         self.blocks: dict[Placed, tuple[tuple[int, ...], float, bool]] = {}
         self.terms: dict[tuple[str, Names], tuple[float, int, Rate | None]] = {}
@@ -289,9 +318,9 @@ class _Search:
         for n, placed in enumerate(placements(self.axes, len(array.dims))):
             self.number[placed] = n
             self.alike.setdefault(self._blocks(placed)[0], []).append(placed)
-        self.alike_left: dict[tuple, list[Placed]] = {}
+        self.alike_left: dict[tuple, list[Placed]] = {}  # not reached yet
         self.runs: dict[tuple[Names, Names], list[tuple[Names, Names]]] = {}
-        self.least: dict[State, Cost] = {}  # of what is in the queue
+        self.least: dict[State | tuple[State, int], Cost] = {}  # of what is queued
         self.queue: list = []
         self.pushed = 0
 
@@ -301,22 +330,48 @@ class _Search:
         self._push((0, 0, 0), (), self.array.state, None)
         while self.queue:
             cost, order, _, here, edge = heapq.heappop(self.queue)
-            if edge == "permutes":
-                cost = found[here][0]
-                for permute, more in self._permutes(here):
-                    self._extend(cost, order, permute, more)
+            if isinstance(edge, Permutes):
+                for permute, more in self._permutes(here, edge.cost[2]):
+                    self._extend(edge.cost, order, permute, more)
                 continue
-            if here in found:
+            if self._settled(here, cost[2]):
                 continue
-            found[here] = cost, edge
+            found.setdefault(here, []).append((cost, edge))
             yield here
-            for change in self._edges(here):
+            last = self.most is not None and cost[2] >= self.most - 1
+            for change in self._edges(here, cost[2]):
                 there = change.before if self.backwards else change.after
-                if there not in found and self._blocks(there[0])[2]:
+                if last and change.op != "slice" and not self._leads(there):
+                    continue
+                if self._blocks(there[0])[2] and not self._settled(there, cost[2]):
                     self._extend(cost, order, change, self._cost(change))
-            if edge is None or edge.op != "permute":
+            if (edge is None or edge.op != "permute") and cost[2] != self.most:
                 least = self._least_permute(here)
-                self._push(_add(cost, least), order, here, "permutes")
+                self._push(_add(cost, least), order, here, Permutes(cost))
+
+    def _leads(self, state: State) -> bool:
+        """Whether slices alone lead from `state` to one of `targets`, if any are given.
+
+        A backward search goes from the end of a slice to its beginning.
+        """
+        if self.ends is None or self.lone:
+            return True
+        if not self.leads and not self.backwards:
+            self.leads.update(
+                dict.fromkeys((part for end in self.ends for part in _parts(end)), True)
+            )
+        if self.backwards and state not in self.leads:
+            self.leads[state] = any(part in self.ends for part in _parts(state))
+        return self.leads.get(state, False)
+
+    def _settled(self, state: State, count: int) -> bool:
+        """Whether a way to `state` is known that is as good with `count` collectives.
+
+        Ways are settled in the order of their cost, so only fewer collectives can make
+        another one worth keeping, and only where their number is limited.
+        """
+        ways = self.routes.found.get(state)
+        return bool(ways) and (self.most is None or ways[-1][0][2] <= count)
 
     def _push(self, cost: Cost, order: tuple, state: State, edge) -> None:
         entry = (cost, order, self.pushed, state, edge)
@@ -329,8 +384,13 @@ class _Search:
             return
         there = edge.before if self.backwards else edge.after
         total = _add(cost, more)
-        if total <= self.least.get(there, total):
-            self.least[there] = total
+        if self.most is not None and total[2] > self.most:
+            return
+        if total[2] == self.most and not self._leads(there):
+            return
+        known = there if self.most is None else (there, total[2])
+        if total <= self.least.get(known, total):
+            self.least[known] = total
             rank = self._rank(edge, there)
             order = (rank, *order) if self.backwards else (*order, rank)
             self._push(total, order, there, edge)
@@ -376,19 +436,29 @@ class _Search:
             return 0, _whole_bytes(nbytes), 1
         return int(nbytes / 2 / self.prices.egress * _SECOND), 0, 0
 
-    def _permutes(self, here: State) -> Iterator[tuple[Edge, Cost | None]]:
+    def _permutes(self, here: State, count: int) -> Iterator[tuple[Edge, Cost | None]]:
         """Permutes to the states with blocks of the same shape that are not reached."""
         placed, unreduced = here
         grid, nbytes, _ = self._blocks(placed)
-        found, taken = self.routes.found, set(unreduced)
-        left = [
+        taken = set(unreduced)
+        last = count + 1 == self.most
+        key = grid, unreduced, last
+        if key not in self.alike_left:
+            self.alike_left[key] = [
+                other
+                for other in self.alike[grid]
+                if not any(taken.intersection(axes) for axes in other)
+                and not (last and not self._leads((other, unreduced)))
+            ]
+        left = [  # a permute is one collective: what one reaches is reached for good
             other
-            for other in self.alike_left.get((grid, unreduced), self.alike[grid])
-            if (other, unreduced) not in found
-            and not any(taken.intersection(axes) for axes in other)
+            for other in self.alike_left[key]
+            if not self._settled((other, unreduced), 1)
         ]
-        self.alike_left[grid, unreduced] = left
+        self.alike_left[key] = left
         for other in left:
+            if self._settled((other, unreduced), count + 1):
+                continue
             ends = ((other, unreduced), here)
             before, after = ends if self.backwards else ends[::-1]
             swapped = self._swaps(before[0], after[0])
@@ -409,11 +479,18 @@ class _Search:
             found += self.runs[both]
         return frozenset(found)
 
-    def _edges(self, here: State) -> Iterator[Edge]:
-        """Every other change from `here`, or to it in a backward search."""
+    def _edges(self, here: State, count: int) -> Iterator[Edge]:
+        """Every other change from `here`, or to it in a backward search.
+
+        After `count` collectives, where no more are allowed, only slices are left, and
+        gathers over axes of one device, which move nothing.
+        """
         placed, unreduced = here
         used = {axis for axes in placed for axis in axes} | set(unreduced)
         free = tuple(axis for axis in self.axes if axis not in used)
+        if count == self.most and self.lone is False:
+            yield from self._slices(here, free)
+            return
         for less, axes, dims in self._shorter(placed):
             if self.backwards:
                 sums = tuple(a for a in self.sizes if a in axes or a in unreduced)
@@ -446,6 +523,17 @@ class _Search:
         for more, axes, dims in self._longer(placed, unreduced):
             left = tuple(axis for axis in unreduced if axis not in axes)
             yield Edge("reduce_scatter", axes, here, (more, left), dims)
+
+    def _slices(self, here: State, free: Names) -> Iterator[Edge]:
+        """The slices from `here`, or to it in a backward search."""
+        placed, unreduced = here
+        for d, axes in enumerate(placed):
+            if self.backwards and axes:
+                less = _put(placed, d, axes[:-1])
+                yield Edge("slice", axes[-1:], (less, unreduced), here, (d,))
+            for axis in () if self.backwards else free:
+                more = _put(placed, d, (*axes, axis))
+                yield Edge("slice", (axis,), here, (more, unreduced), (d,))
 
     def _rank(self, edge: Edge, there: State) -> tuple[int, ...]:
         """Which of equals is first: gathers of the last dimension, then the rest."""
@@ -487,6 +575,14 @@ class _Search:
                         for d, part in zip(dims, parts, strict=True):
                             more = _put(more, d, more[d] + part)
                         yield more, ordered, dims
+
+
+def _parts(state: State) -> Iterator[State]:
+    """What `state` may have been before slices: without minor axes of dimensions."""
+    placed, unreduced = state
+    for counts in product(*(range(len(axes) + 1) for axes in placed)):
+        kept = tuple(axes[:n] for axes, n in zip(placed, counts, strict=True))
+        yield kept, unreduced
 
 
 def _choices(n: int, most: int) -> Iterator[tuple[int, ...]]:
