@@ -53,6 +53,8 @@ class Job:
         node_limit: nodes that the experts of one token may be in, at most; None for
             any number. See `experts.copies`.
         vocabulary: whether embedding and head take part.
+        offloads: names of saved activations that wait in the memory of the host, such
+            as "stream Q K V"; how long their way takes is not counted.
         table_kept: whether a table that is both embedding and head stays gathered
             between its two uses, as the root of PyTorch's FSDP does.
 
@@ -81,6 +83,7 @@ class Job:
     capacity: float = 1.0
     node_limit: int | None = None
     vocabulary: bool = True
+    offloads: str = ""
     table_kept: bool = False
 
     def __post_init__(self) -> None:

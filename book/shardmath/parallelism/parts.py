@@ -95,7 +95,12 @@ def layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
     work = layer_work(lines, job.model, matmuls, job.remat, job.kernel)
     matrices = tuple(line.weight for line in matmuls)
     held = _parameters(lines, job, matrices, share=1 / job.model.layers)
-    held["saved"] = _saved(lines, job, matmuls, job.remat)
+    away = job.offloads.split()
+    held["saved"] = [
+        one
+        for one in _saved(lines, job, matmuls, job.remat)
+        if one.array.name not in away
+    ]
     if job.remat != "none":
         held["computed again"] = _computed_again(lines, job, matmuls)
     held["gathered"] = _gathered(lines, matmuls)

@@ -365,6 +365,7 @@ def step(
     formats: Mapping[str, str] = MappingProxyType({}),
     copy: bool = True,
     node_limit: int | None = None,
+    offloads: str = "",
     table_kept: bool = False,
 ) -> Step:
     """A training step of `model` on `mesh`, its arrays lying as `strategy` says.
@@ -395,6 +396,7 @@ def step(
         copy: whether a copy of the weights rests next to the optimizer's fp32 weights;
             without it they are cast where they are used.
         node_limit: nodes that the experts of one token may be in, at most.
+        offloads: names of saved activations that wait in the memory of the host.
         table_kept: whether a table that is both embedding and head is gathered once for
             both.
 
@@ -445,6 +447,7 @@ def step(
         capacity,
         node_limit,
         vocabulary,
+        offloads,
         table_kept,
     )
     return derived(job, strategy, mesh, microbatches)

@@ -347,6 +347,7 @@ class Run:
             "precision": self.precision,
             "formats": self.formats,
             "node_limit": self.node_limit,
+            "offloads": self.offloads,
             "table_kept": True,  # a bound: gathered once for lookup and head
         }
         return step(

@@ -68,18 +68,14 @@ def _note(cell: str) -> str:
 
 
 def _settings(note: str, seqs: str, mesh: Mapping[str, int]) -> dict[str, object]:
-    """What the parts of a note say besides: release, schedule, microbatches, chunks."""
+    """What the parts of a note say besides, as fields of a `Run`."""
     found: dict[str, object] = {}
-    for part in filter(None, note.split("; ")):
-        if part in ("1f1b", "interleaved"):
-            found["schedule"] = part
-        elif part.startswith("VP "):
-            found |= {"chunks": int(part[3:]), "schedule": "interleaved"}
-        elif part.startswith("MBS ") and seqs:
-            groups = prod(n for axis, n in mesh.items() if axis in SPLIT_SEQUENCES)
-            found["microbatches"] = int(seqs) // groups // int(part[4:])
-        elif _TABLES["notes"][part].startswith("release "):
-            found["release"] = part
+    for part in note.split("; "):
+        found |= _TABLES["settings"].get(part, {})
+    microbatch = found.pop("microbatch", None)
+    if microbatch and seqs:
+        groups = prod(n for axis, n in mesh.items() if axis in SPLIT_SEQUENCES)
+        found["microbatches"] = int(seqs) // groups // microbatch
     return found
 
 
