@@ -2,13 +2,14 @@
 
 import math
 import operator
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import pytest
 
 from shardmath import answers, chips, grading
-from shardmath.questions import slips
+from shardmath.questions import Number, slips
 
 H100, B200, TPU_7X, V5P = chips.H100, chips.B200, chips.TPU_7X, chips.TPU_V5P
 H200, V5E, V6E = chips.H200, chips.TPU_V5E, chips.TPU_V6E
@@ -167,11 +168,28 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("05.16", 10 * 8e-6 * V5E.link_bandwidth * 16 / 15, "one half's hops"),
         ("05.16", 10 * 16 * V5E.link_bandwidth * 1e-6, "many chips"),
         ("05.18", 7 * 0.3 * 4000 * 7168 * 2 / H100.scale_up_bandwidth, "fp8 both ways"),
+        ("04.10", 49, None),
+        ("04.10", 47, ""),
+        ("04.10", 49.4, ""),
+        ("04.6", "102.4 Tb/s", None),
+        ("05.8", "3784 Gb/s", None),
+        ("05.8", "450 GB/s", "the wire"),
+        ("08.1", "94.5 Gbit", None),
+        ("07.1", "19.51B", None),
+        ("07.6", "5.873 B", None),
+        ("08.3", "12.08B", None),
+        ("08.3", "180 GiB / 16 B", None),
+        ("07.7", "ceil(16 * 53e9 / 80 GiB)", None),
+        ("07.7", "ceil(16 * 53 GB / 80 GiB)", None),
+        ("07.7", "math.ceil(16 * 53e9 / (80 * 2**30))", None),
+        ("07.9", "1.252", None),
+        ("07.1", 19.3e9, ""),  # no nearer to a slip than 0.5 %
+        ("01.15", 75.41, "not a whole number"),  # and never rounded
         ("06.1", 8192 * 32_768 / 32, "copies counted as parts, or one byte a value"),
         ("06.1", 8 * 2**24, "X alone, or bits"),
         ("06.2", 2, "Z alone"),
         ("06.2", 32, "a factor of 2"),
-        ("06.2", 128, ""),
+        ("06.2", 128, "a factor of 8"),
         ("06.7", 18_360, ""),
         ("06.1", "16 MiB", None),
         ("06.3", 2 * 2048 * 8192 * 7 / 8, "the activations"),
@@ -187,6 +205,7 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("06.7", "146,880", None),
         ("06.7", 8 * 9180, "both directions"),
         ("06.16", "20,625", None),
+        ("06.16", "20.6k", None),
         ("06.16", 16_500, "bytes of X alone"),
         ("06.16", 20_625 / 4, "columns of all chips"),
         ("07.1", 19_208_411_136, "keys alone"),
@@ -247,6 +266,69 @@ def test_what_a_reader_answers_is_named(question, answer, slip):
     assert (found.verdict, found.slip) == wanted, found
 
 
+TABLE = Path(__file__).parent / "data" / "wrong_numbers.txt"
+NUMBERS = {q: r for q, r in answers.questions().items() if isinstance(r, Number)}
+
+
+def typed_wrong():
+    """Question → (what a reader types, the slip to be named), from the table."""
+    rows = {}
+    for line in TABLE.read_text("utf-8").splitlines():
+        if line and not line.startswith("#"):
+            question, answer, slip = map(str.strip, line.split("|"))
+            rows.setdefault(question, []).append((answer, slip))
+    return rows
+
+
+WRONG = typed_wrong()
+
+
+@pytest.mark.parametrize("question", NUMBERS)
+def test_every_slip_of_a_number_is_named_for_an_answer_worked_out_without_it(question):
+    """test_grading asks a slip for its own value, which no fault in it can change."""
+    rows = WRONG.get(question, [])
+    for answer, slip in rows:
+        found = grading.examine(NUMBERS[question], answer)
+        assert (found.verdict, found.slip) == ("wrong", slip), (answer, found)
+    without = {slip.name for slip in NUMBERS[question].slips} - {s for _, s in rows}
+    assert not without, f"write a row for each of them into {TABLE.name}"
+
+
+def test_the_table_of_wrong_numbers_is_about_questions_that_exist():
+    assert WRONG.keys() <= NUMBERS.keys()
+
+
+@pytest.mark.parametrize("question", ["05.2", "05.3", "05.4", "05.6", "05.7", "06.16"])
+def test_latency_is_not_let_through_where_it_is_to_be_left_out(question):
+    """Twice 3.33 µs over NVLink, and a microsecond for each hop of a torus."""
+    asked = NUMBERS[question]
+    assert "leave out the latency" in " ".join(asked.task.split()).lower()
+    more = {"05.3": 6.66e-6, "05.6": 3e-6, "06.16": 131}  # of tokens, in the last
+    late = asked.expected() + more.get(question, 8e-6)
+    assert grading.examine(asked, late).slip == "latency too"
+    three_digits = float(f"{asked.expected():.2e}")
+    assert grading.examine(asked, three_digits).verdict == "correct"
+
+
+@pytest.mark.parametrize(
+    ("question", "factor", "bits", "eights"),
+    [
+        ("12.3", 1 / 64, False, False),  # no factor of 8 at all
+        ("12.3", 1 / 8, True, True),
+        ("13.12", 1 / 8, True, True),
+        ("14.1", 1 / 8, True, True),
+        ("06.2", 8, False, True),  # a count of chips, over |Y| = 8
+        ("12.7", 8, True, True),
+        ("06.6", 8, True, False),  # nothing comes in eights here
+    ],
+)
+def test_a_factor_of_8_is_bits_or_what_comes_in_eights(question, factor, bits, eights):
+    asked = NUMBERS[question]
+    found = grading.examine(asked, factor * asked.expected())
+    assert ("a byte has 8" in found.message) == bits, found
+    assert ("Something comes in eights here" in found.message) == eights, found
+
+
 @pytest.mark.parametrize(
     ("question", "answer", "twos"),
     [
@@ -279,6 +361,31 @@ def test_bits_are_taken_for_bytes_nowhere_else(unit):
     for value in (8.0, 1 / 8):
         found = {slip.name for slip in slips.generic(value, 1.0, unit)}
         assert "a factor of 8" not in found
+
+
+@pytest.mark.parametrize(
+    ("unit", "named"), [("bytes", True), ("s", True), ("chips", False), ("hops", False)]
+)
+def test_nobody_counts_chips_in_1024s(unit, named):
+    found = {slip.name for slip in slips.generic(24.0 * 1024, 24.0, unit)}
+    assert ("a power of 1024" in found) == named
+
+
+@pytest.mark.parametrize(
+    ("value", "right", "unit", "named"),
+    [
+        (1e9, 2**30, "bytes", True),
+        (1e6, 2**20, "bytes", True),
+        (1e9, 1.024**2 * 1e9, "bytes", False),  # MiB for MB among gigabytes
+        (473e9 / 1.024**3, 473e9, "bytes/s", False),  # no rate is in GiB/s
+        (1e3, 1.024e3, "bytes", False),
+    ],
+)
+def test_a_binary_prefix_is_named_where_it_could_have_been_written(
+    value, right, unit, named
+):
+    found = {slip.name for slip in slips.generic(value, right, unit)}
+    assert ("a binary prefix" in found) == named
 
 
 def times(B, D, F, peak, bandwidth):

@@ -402,6 +402,8 @@ SPLIT = Number(
             ),
             "The partial sums travel over the link, not over the memory bus.",
         ),
+        slips.other_link(chips.TPU_V5P.fact("link_bandwidth"), -1),
+        slips.half_of_other_link(chips.TPU_V5P.fact("link_bandwidth"), -1),
     ),
     hint="Write down three times: the math on one chip, the math on each of two, and "
     "the exchange. Which of the last two is the longer one here?",

@@ -161,6 +161,11 @@ USEFUL = Number(
             "Trillium's array is larger than those before it.",
         ),
         slips.percent(),
+        Slip(
+            "the padded share",
+            lambda right: 1 - right,
+            "That is the share that meets padding. The other one is wanted.",
+        ),
     ),
     hint="Round both sizes up to multiples of the array's side.",
     solution="""

@@ -112,7 +112,20 @@ CLOCK = Number(
         / (2 * _fact(chips.B200, "cores") * _fact(chips.B200, "lanes"))
     ),
     slips=(
-        slips.multiply_add(2),
+        slips.scaled(
+            "half of the FLOPs or of the SMs",
+            2,
+            "A multiply and the add that follows are two FLOPs, and the SMs of both "
+            "dies work. Which of the two did you halve?",
+        ),
+        Slip(
+            "another source's peak",
+            lambda right: (
+                chips.B200.fact("flops.fp32").said("stas")
+                / (2 * _fact(chips.B200, "cores") * _fact(chips.B200, "lanes"))
+            ),
+            "That takes the peak that another source prints. The task has NVIDIA's.",
+        ),
         Slip(
             "the clock reported",
             lambda right: _fact(chips.B200, "clock"),
@@ -286,6 +299,7 @@ ASKED = Number(
     given=stated(chips.H100, "cores", "warp_threads", "hbm_latency", "clock"),
     stub="rate = ...",
     unit="bytes/s",
+    rtol=0.005,
     expected=lambda: (
         _fact(chips.H100, "cores")
         * 8
@@ -317,6 +331,15 @@ ASKED = Number(
             "one SM",
             lambda right: right / _fact(chips.H100, "cores"),
             "That is what one SM receives.",
+        ),
+        Slip(
+            "latency of the L2",
+            lambda right: (
+                right
+                * _fact(chips.H100, "hbm_latency")
+                / _fact(chips.H100, "l2_latency")
+            ),
+            "That is how long the L2 takes. These bytes come from HBM.",
         ),
     ),
     hint="Turn (3.3) around: so many bytes arrive once in every latency.",

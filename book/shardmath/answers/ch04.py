@@ -33,6 +33,7 @@ CHAPTER = Chapter(
 
 # Given in the tasks.
 GATHERED, REDUCED = 4e6, 10e9  # bytes
+HOP = 1e-6  # seconds of latency, given in the task
 SWEEP_ALPHA, SWEEP_RATE, SWEEP_GPUS = 20e-6, 400e9, 16
 
 LINK = Number(
@@ -56,6 +57,8 @@ LINK = Number(
             "That adds up all four links, and both directions of each.",
         ),
         slips.bits_for_bytes(1 / 8),
+        slips.other_link(chips.TPU_V6E.fact("link_bandwidth"), 1),
+        slips.half_of_other_link(chips.TPU_V6E.fact("link_bandwidth"), 1),
     ),
     hint="The printed figure adds up all links, and both directions of each.",
     solution="""
@@ -135,6 +138,8 @@ BISECTION = Number(
             3,
             "You cut a short side, where more links cross. Look for the fewest.",
         ),
+        slips.other_link(chips.TPU_V5P.fact("link_bandwidth"), 1),
+        slips.half_of_other_link(chips.TPU_V5P.fact("link_bandwidth"), 1),
     ),
     hint="Cut across the longest side. How many rings run along it, and in how many "
     "places does a cut into halves meet each?",
@@ -205,27 +210,27 @@ LINE = Number(
     slips=(
         Slip(
             "a ring",
-            lambda right: _gather((8, 8)).bandwidth_seconds / 2 + 4e-6,
+            lambda right: _gather((8, 8)).bandwidth_seconds / 2 + 4 * HOP,
             "A side of 8 does not wrap on a v5e.",
         ),
         Slip(
             "twice the link",
-            lambda right: _gather((8, 8)).bandwidth_seconds / 2 + 7e-6,
+            lambda right: _gather((8, 8)).bandwidth_seconds / 2 + 7 * HOP,
             "The end of a line has one neighbour on it, and the link is one-way.",
         ),
         Slip(
             "a hop too many",
-            lambda right: _gather((8, 8)).bandwidth_seconds + 8e-6,
+            lambda right: _gather((8, 8)).bandwidth_seconds + 8 * HOP,
             "Eight chips in a line: how many links lie between them?",
         ),
         Slip(
             "hops of a ring",
-            lambda right: _gather((8, 8)).bandwidth_seconds + 4e-6,
+            lambda right: _gather((8, 8)).bandwidth_seconds + 4 * HOP,
             "On a line nothing leads back: how far is one end from the other?",
         ),
         Slip(
             "one hop",
-            lambda right: _gather((8, 8)).bandwidth_seconds + 1e-6,
+            lambda right: _gather((8, 8)).bandwidth_seconds + HOP,
             "The part of the first chip must reach the last one.",
         ),
         Slip(
@@ -235,7 +240,7 @@ LINE = Number(
         ),
         Slip(
             "own part counted",
-            lambda right: GATHERED / chips.TPU_V5E.link_bandwidth + 7e-6,
+            lambda right: GATHERED / chips.TPU_V5E.link_bandwidth + 7 * HOP,
             "A chip has one part already. How much is left to arrive?",
         ),
     ),
@@ -458,6 +463,12 @@ HALF = Number(
     """,
 )
 
+
+def _tie():
+    """Chips of a slice whose ICI and DCN take equally long."""
+    return chips.TPU_7X.scale_up_bandwidth / chips.TPU_7X.scale_out_bandwidth
+
+
 SLICES = Number(
     id="04.10",
     title="When the crossing no longer binds",
@@ -472,7 +483,8 @@ SLICES = Number(
     given=stated(chips.TPU_7X, "links", "link_bandwidth", "scale_out_bandwidth"),
     stub="size = ...",
     unit="chips",
-    expected=lambda: chips.TPU_7X.scale_up_bandwidth / chips.TPU_7X.scale_out_bandwidth,
+    expected=_tie,
+    also=lambda: math.floor(_tie()) + 1,
     slips=(
         slips.scaled(
             "one link",
@@ -496,7 +508,8 @@ SLICES = Number(
         size = chip.scale_up_bandwidth / chip.scale_out_bandwidth
         ```
 
-        48 chips: smaller than one cube of 64.
+        With 48 chips the two take equally long, and with 49 the ICI binds. Both are
+        fewer than the 64 of one cube.
     """,
 )
 

@@ -5,7 +5,7 @@ import math
 from shardmath import chips, collectives
 from shardmath.collectives import Collective, Priced
 from shardmath.mesh import Mesh
-from shardmath.networks import LATENCY, Network, NVLinkDomain, Torus
+from shardmath.networks import Network, NVLinkDomain, Torus
 from shardmath.questions import Chapter, Function, Number, Sharded, Slip, slips, stated
 
 CHAPTER = Chapter(
@@ -44,6 +44,7 @@ LINE = 32 * 2**20
 GRADIENTS = 1e9
 SHARPNESS = 100  # so that exponentials overflow without the largest taken off
 MEASURED = 3.7e-3  # seconds, given in the task
+HOP = 1e-6  # seconds of latency, given in the tasks
 GRADIENT_BYTES = 2e9  # 10⁹ parameters in bf16
 TOKENS, TOP, WIDTH = 2000, 2, 7168  # on one GPU, experts of a token, values of a token
 
@@ -57,7 +58,7 @@ NO_LATENCY = "That counts the latency of the hops as well, which is left out her
 
 
 def _with_hops(hops: int):
-    return lambda right: right + hops * LATENCY["ICI"].value
+    return lambda right: right + hops * HOP
 
 
 V5E_RING = Torus(chips.TPU_V5E, (16, 16))
@@ -114,13 +115,13 @@ GATHER = Number(
         **Given** the same AllGather on a ring of 16 TPU v5p chips, both directions in
         use.
 
-        **Wanted** its time, without latency.
+        **Wanted** its time by bandwidth alone: leave out the latency of the hops.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
     unit="s",
     expected=lambda: _priced("all_gather", MATRIX, V5P_RING).bandwidth_seconds,
-    rtol=0.005,
+    rtol=0.001,
     slips=(
         slips.one_direction(2),
         slips.scaled(
@@ -135,6 +136,13 @@ GATHER = Number(
             "V is the whole array, the result of the gather.",
         ),
         Slip("latency too", _with_hops(8), NO_LATENCY),
+        slips.scaled(
+            "all six links",
+            1 / 3,
+            "The ring is one axis of the torus. Two of a chip's six links lie on it.",
+        ),
+        slips.other_link(chips.TPU_V5P.fact("link_bandwidth"), -1),
+        slips.half_of_other_link(chips.TPU_V5P.fact("link_bandwidth"), -1),
     ),
     hint="The bytes of the last question leave through two links at once.",
     solution="""
@@ -156,11 +164,12 @@ REDUCE = Number(
         **Given** 8 H100 on NVLink with a switch that does not add. Each holds 1 GB (10⁹
         bytes) of gradients.
 
-        **Wanted** the time of the AllReduce, without latency.
+        **Wanted** the time of the AllReduce by bandwidth alone: leave out the latency.
     """,
     given=stated(chips.H100, "scale_up_bandwidth"),
     stub="seconds = ...",
     unit="s",
+    rtol=0.001,
     expected=lambda: _priced("all_reduce", GRADIENTS, NODE).bandwidth_seconds,
     slips=(
         slips.scaled(
@@ -217,13 +226,14 @@ TO_ALL = Number(
         **Given** an array of 256 MiB (256 · 2²⁰ bytes) in all, sharded over a ring of
         16 TPU v5e chips: one axis of a $16 \times 16$ slice.
 
-        **Wanted** the time of an AllToAll over these 16 chips, without latency.
+        **Wanted** the time of an AllToAll over these 16 chips by bandwidth alone: leave
+        out the latency of the hops.
     """,
     given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="seconds = ...",
     unit="s",
     expected=lambda: _priced("all_to_all", EXPERTS, V5E_RING).bandwidth_seconds,
-    rtol=0.005,
+    rtol=0.001,
     slips=(
         slips.scaled(
             "an AllGather's time",
@@ -275,7 +285,7 @@ BEND = Number(
     given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="nbytes = ...",
     unit="bytes",
-    expected=lambda: _priced("all_gather", 1e6, V5E_RING).latency_bound_below,
+    expected=lambda: 8 * HOP / _priced("all_gather", 1, V5E_RING).bandwidth_seconds,
     slips=(
         slips.scaled(
             "one hop",
@@ -314,10 +324,9 @@ BEND = Number(
 
         ```python
         from shardmath import chips
-        from shardmath.networks import LATENCY
 
         hops = 16 // 2
-        latency = hops * LATENCY["ICI"].value
+        latency = hops * 1e-6
         nbytes = 2 * chips.TPU_V5E.link_bandwidth * latency * 16 / 15
         ```
     """,
@@ -330,11 +339,13 @@ SLICE = Number(
         **Given** a $4 \times 4$ slice of TPU v5e and an array of 32 MiB, sharded over
         $X$ with $|X| = 4$.
 
-        **Wanted** the time of an AllGather over $X$, without latency.
+        **Wanted** the time of an AllGather over $X$ by bandwidth alone: leave out the
+        latency of the hops.
     """,
     given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="seconds = ...",
     unit="s",
+    rtol=0.001,
     expected=lambda: _priced("all_gather", LINE, V5E_LINE).bandwidth_seconds,
     slips=(
         slips.scaled(
@@ -354,6 +365,7 @@ SLICE = Number(
             "The gather runs over X alone: four chips in a group.",
         ),
         slips.scaled("MB for MiB", 1e6 / 2**20, "A MiB has 2²⁰ bytes, not 10⁶."),
+        Slip("latency too", _with_hops(3), NO_LATENCY),
     ),
     hint="Look at the chip at the end of the line: what must come in, and through how "
     "many links?",
@@ -375,8 +387,8 @@ AXES = Number(
         **Given** a slice of $8 \times 8 \times 8$ TPU v5p and an array of 1 GB (10⁹
         bytes), sharded over $X$ and $Y$ together and replicated over $Z$.
 
-        **Wanted** the time of the AllGather over $X$ and $Y$, by the links of these two
-        axes alone, without latency.
+        **Wanted** the time of the AllGather over $X$ and $Y$ by the bandwidth of these
+        two axes' links alone: leave out the latency of the hops.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -384,7 +396,7 @@ AXES = Number(
     expected=lambda: (
         _priced("all_gather", GRADIENTS, V5P_CUBE, ("X", "Y")).bandwidth_seconds
     ),
-    rtol=0.005,
+    rtol=0.001,
     slips=(
         slips.scaled(
             "one axis after the other",
@@ -418,6 +430,7 @@ AXES = Number(
             "That gathers over one axis, with its two links. The array is sharded over "
             "both, and so is the work.",
         ),
+        Slip("latency too", _with_hops(8), NO_LATENCY),
     ),
     hint="How many links does a chip have along X and Y together, and how many parts "
     "does it lack?",
@@ -463,6 +476,13 @@ BUS = Number(
             "own part too",
             8 / 7,
             "In each half one of the eight parts stays where it is.",
+        ),
+        Slip(
+            "the wire",
+            lambda right: chips.H100.scale_up_bandwidth,
+            "That is what a GPU's links carry one way. The test divides by the time "
+            "that it measured, and a switch that adds spares the GPUs some of the "
+            "sending.",
         ),
     ),
     hint="Bus bandwidth is what a GPU must send without help, over the time.",
@@ -893,7 +913,9 @@ BUCKETS = Number(
     given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="nbytes = ...",
     unit="bytes",
-    expected=lambda: 10 * _priced("all_reduce", 1e6, V5E_RING).latency_bound_below,
+    expected=lambda: (
+        10 * (2 * 8) * HOP / _priced("all_reduce", 1, V5E_RING).bandwidth_seconds
+    ),
     slips=(
         slips.scaled(
             "equal terms",
@@ -937,9 +959,8 @@ BUCKETS = Number(
 
         ```python
         from shardmath import chips
-        from shardmath.networks import LATENCY
 
-        latency = 2 * (16 // 2) * LATENCY["ICI"].value
+        latency = 2 * (16 // 2) * 1e-6
         nbytes = 10 * latency * chips.TPU_V5E.link_bandwidth * 16 / 15
         ```
 
@@ -1079,11 +1100,13 @@ POPULAR = Number(
         each of the other seven (a GPU's own expert counts as any other). The tokens go
         out in fp8, and after the last has arrived the results come back in bf16.
 
-        **Wanted** the time of both exchanges together, without latency.
+        **Wanted** the time of both exchanges together by bandwidth alone: leave out the
+        latency.
     """,
     given=stated(chips.H100, "scale_up_bandwidth"),
     stub="seconds = ...",
     unit="s",
+    rtol=0.002,
     expected=_there_and_back,
     slips=(
         slips.scaled(
@@ -1103,9 +1126,11 @@ POPULAR = Number(
             "Copies for a GPU's own expert stay where they are.",
         ),
         slips.scaled(
-            "no way back",
+            "no way back, or what the first GPU sends out",
             1 / 3,
-            "The results come back as well, in bf16.",
+            "The results come back as well, in bf16. And which port has more to carry "
+            "on the way out: the first GPU's own copies leave, and those of seven "
+            "others arrive?",
         ),
         slips.scaled(
             "bf16 both ways",

@@ -151,6 +151,12 @@ TOKEN = Number(
             lambda right: right - 3 * flops(DENSE, 4096, "causal").head,
             "The scores of the vocabulary are a matmul, too.",
         ),
+        Slip(
+            "6 · params",
+            lambda right: conventions(DENSE, 4096)["6 · params"],
+            "That leaves out attention, and counts the embedding, which is only looked "
+            "up.",
+        ),
     ),
     hint="Six FLOPs for each weight that multiplies; twelve for each layer, head, head "
     "value and key.",
@@ -351,7 +357,7 @@ ACTIVE = Number(
     """,
     stub="params = ...",
     unit="params",
-    rtol=0.002,
+    rtol=0.0008,
     expected=lambda: SPARSE.active("without input embedding"),
     slips=(
         Slip(
@@ -378,6 +384,12 @@ ACTIVE = Number(
             "one routed expert",
             lambda right: right - 40 * 3 * _EXPERT,
             "A token goes to four of them.",
+        ),
+        Slip(
+            "no router",
+            lambda right: right - 40 * 64 * 4096,
+            "Every token is multiplied with the router, which has a column for each of "
+            "the 64 experts.",
         ),
     ),
     hint="Attention, the router, five experts, and the head.",
@@ -436,6 +448,11 @@ STATE = Number(
             "weights alone",
             lambda right: _chips(53e9, 2),
             "That serves the model. Training holds eight times as much.",
+        ),
+        Slip(
+            "rounded down",
+            lambda right: right - 1,
+            "So many are not enough: there is no part of a GPU.",
         ),
     ),
     hint="4 + 4 + 4 + 2 + 2 bytes a parameter.",
@@ -522,9 +539,9 @@ KEPT = Function(
 _ONCE = flops(DENSE, 4096, "full")
 
 
-def _again() -> float:
-    down = 2 * DENSE.L * DENSE.met(DENSE.layer[-1])
-    return 1 + (_ONCE.recomputed("full") - down) / _ONCE.training
+def _again(attention: str = "full") -> float:
+    once, down = flops(DENSE, 4096, attention), DENSE.met(DENSE.layer[-1])
+    return 1 + (once.recomputed("full") - 2 * DENSE.L * down) / once.training
 
 
 AGAIN = Number(
@@ -538,7 +555,7 @@ AGAIN = Number(
     """,
     stub="factor = ...",
     unit="",
-    rtol=0.002,
+    rtol=0.0005,
     expected=_again,
     slips=(
         Slip(
@@ -563,6 +580,17 @@ AGAIN = Number(
             "what is added",
             lambda right: right - 1,
             "That comes on top. Wanted is all of it, over what it was.",
+        ),
+        Slip(
+            "the round number",
+            lambda right: 5 / 4,
+            "A factor of 5/4 is the chapter's round number. What do this model's sizes "
+            "give, to four digits?",
+        ),
+        Slip(
+            "causal attention",
+            lambda right: _again("causal"),
+            "Full attention is counted here, and a query meets all 4,096 keys.",
         ),
         Slip(
             "over the forward pass",
@@ -697,6 +725,16 @@ UTILISED = Number(
             "6 · params",
             lambda right: _share(conventions(DENSE, 4096)["6 · params"]),
             "That leaves out attention, and counts the embedding.",
+        ),
+        Slip(
+            "no head",
+            lambda right: _share(_token() - 3 * flops(DENSE, 4096, "causal").head),
+            "The scores of the vocabulary are a matmul as well.",
+        ),
+        Slip(
+            "6 · params and attention",
+            lambda right: _share(_token() + 6 * DENSE.vocab * DENSE.D),
+            "The embedding is looked up and has no FLOPs. Only the head is a matmul.",
         ),
         slips.forward_only(),
         scaled("all chips against one", 128, "The peak is that of one chip."),

@@ -115,7 +115,7 @@ THRESHOLD = Number(
     given=stated(chips.TPU_V5E, "flops.bf16", "link_bandwidth"),
     stub="tokens = ...",
     unit="tokens",
-    rtol=0.005,
+    rtol=0.001,
     expected=_threshold,
     slips=(
         scaled(
@@ -137,6 +137,11 @@ THRESHOLD = Number(
             "A token takes 2 FLOPs a parameter forward, and twice as many backward.",
         ),
         scaled("all chips", 256, "That is the batch of all chips."),
+        scaled(
+            "own part sent too",
+            256 / 255,
+            "A chip need not send anything to itself: one part of n stays.",
+        ),
     ),
     hint="Set 6 · params · t / C equal to 4 · params · (n − 1)/n / W_X. What cancels?",
     solution="""
@@ -162,7 +167,7 @@ LARGEST = Number(
     given=stated(chips.B200, "hbm_bytes"),
     stub="params = ...",
     unit="params",
-    rtol=0.01,
+    rtol=0.002,
     expected=lambda: chips.B200.hbm_bytes / 16,
     slips=(
         scaled(
@@ -181,6 +186,18 @@ LARGEST = Number(
             "GB for GiB",
             1e9 / 2**30,
             "Capacities are in GiB here: 1 GiB is 2³⁰ bytes.",
+        ),
+        Slip(
+            "192 GB",
+            lambda right: 192e9 / 16,
+            "192 GB are fitted to the package, but the task gives what a program can "
+            "use, and in GiB.",
+        ),
+        Slip(
+            "192 GiB",
+            lambda right: chips.B200.fact("hbm_bytes").said("book_gpu") / 16,
+            "Another text counts all of the memory that is fitted. The task gives what "
+            "a program can use.",
         ),
     ),
     hint="Add up the bytes that a parameter takes, array by array: there are five.",

@@ -108,6 +108,12 @@ HELD = Number(
             (12 + 4 / 64) / (4 + 12 / 64),
             "Stage 1 splits the largest part first.",
         ),
+        scaled(
+            "16 bytes of state",
+            (4 + 16 / 64) / (4 + 12 / 64),
+            "Of a parameter's 16 bytes, 12 are the optimizer's. The gradient and the "
+            "weight are counted whole here, and must not be counted again.",
+        ),
     ),
     hint="Stage 1 splits the optimizer state alone.",
     solution="""

@@ -990,6 +990,7 @@ EXCHANGE = Number(
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
     unit="s",
+    rtol=0.002,
     expected=_exchange,
     slips=(
         Slip(

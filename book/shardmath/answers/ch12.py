@@ -70,6 +70,11 @@ BUBBLE = Number(
             (40 / 11) ** 2,
             "That is busy over idle time.",
         ),
+        scaled(
+            "the busy share",
+            (40 / 51) / (11 / 40),
+            "That is the share of the step in which a stage works.",
+        ),
     ),
     hint="How long does the last stage wait for its first microbatch, and the first "
     "one for its last gradient?",
@@ -120,6 +125,17 @@ MICROBATCHES = Number(
             "chunks counted as stages",
             lambda right: 1776,
             "Three chunks make the bubble smaller, not larger.",
+        ),
+        Slip(
+            "all stages wait",
+            lambda right: 200,
+            "A stage does not wait for itself, and microbatches come in multiples of "
+            "the stages.",
+        ),
+        Slip(
+            "one round of stages more",
+            lambda right: 216,
+            "One round fewer keeps the bubble within 4 % as well.",
         ),
     ),
     hint="(p − 1)/(vM), and then the next multiple of 24.",
@@ -184,6 +200,7 @@ HELD = Number(
             "Sequence parallelism splits the stream over 8 chips.",
         ),
         scaled("one layer", 1 / 14, "Each of the stage's 14 layers keeps its input."),
+        scaled("all layers", 9, "A stage has 14 of the 126 layers."),
     ),
     hint="1F1B holds p − s microbatches on stage s.",
     solution="""
@@ -294,6 +311,7 @@ BOUNDARY = Number(
             "A loop over ticks sends in its bubbles. Here each runs its own program.",
         ),
         scaled("an eighth of the stream", 1 / 8, "The stream is whole on a stage."),
+        scaled("all stages", 8, "One chip in the middle is asked for, not all eight."),
     ),
     hint="The stream of one microbatch forward, and its gradient backward.",
     solution="""
@@ -367,6 +385,17 @@ ZERO_BUBBLE = Number(
             "With − 2W, B has to be the whole backward pass.",
         ),
         scaled("all stages", 8 / 7, "A stage does not wait for itself."),
+        scaled(
+            "one stage",
+            1 / 7,
+            "The last stage is seven stages away from the first, and each of them adds "
+            "to the wait.",
+        ),
+        Slip(
+            "the whole step",
+            lambda right: right + 64 * 0.130,
+            "That is the time of the step. Only the wait is asked for.",
+        ),
     ),
     hint="(p − 1)(F + I − W).",
     solution="""
@@ -412,6 +441,26 @@ DUALPIPE = Number(
             "input's gradient for the whole backward pass",
             lambda right: 7 * (0.130 + 0.050 - 0.120),
             "Here B is the whole backward pass: both gradients.",
+        ),
+        Slip(
+            "p/2 for p/2 − 1",
+            lambda right: 8 * (0.130 + 0.090 - 0.120),
+            "From an end to the middle there is one step less than half of the stages.",
+        ),
+        Slip(
+            "the formula of ZB-H1",
+            lambda right: 15 * (0.050 + 0.050 - 0.040),
+            "That is one direction only. DualPipe feeds microbatches from both ends.",
+        ),
+        Slip(
+            "one W for three",
+            lambda right: 7 * (0.130 + 0.090 - 0.040),
+            "Three gradients of weights fill the wait, not one.",
+        ),
+        Slip(
+            "two W for three",
+            lambda right: 7 * (0.130 + 0.090 - 2 * 0.040),
+            "Three gradients of weights fill the wait, not two.",
         ),
     ),
     hint="(p/2 − 1)(F&B + B − 3W), with B the whole backward pass.",
@@ -734,6 +783,22 @@ STEP = Number(
             lambda right: right / 2,
             "Ordinary matrices run at the dense rate.",
         ),
+        Slip(
+            "all sequences in one pipeline",
+            lambda right: _WORK * (1 + 15 / (2 * 512)),
+            "The 512 sequences are shared out over several pipelines. How many "
+            "microbatches has each?",
+        ),
+        Slip(
+            "the bubble alone",
+            lambda right: _WORK * 15 / (2 * 64),
+            "That is the wait. The step has the math as well.",
+        ),
+        Slip(
+            "chunks that lengthen the bubble",
+            lambda right: _WORK * (1 + 2 * 15 / 64),
+            "Two chunks make the bubble shorter, not longer.",
+        ),
     ),
     hint="How many pipelines are there, and how many microbatches has each?",
     solution="""
@@ -809,6 +874,11 @@ PUBLISHED = Number(
             lambda right: 2.03,
             "That was measured. What does the formula say?",
         ),
+        scaled(
+            "p/2 for p/2 − 1",
+            8 / 7,
+            "From an end to the middle there is one step less than half of the stages.",
+        ),
     ),
     hint="Each op's seconds by its count. Both gradients were made 8 + 15 times.",
     solution="""
@@ -864,6 +934,12 @@ QUARREL = Number(
             8 / 7,
             "A chip need not send anything to itself: one part of n stays.",
         ),
+        scaled(
+            "gathered for the recompute, too",
+            4 / 3,
+            "The recomputation of a layer and its backward pass share one gather.",
+        ),
+        scaled("one layer", 1 / 20, "A stage has 20 layers."),
     ),
     hint="Three times the stage's weights for each microbatch.",
     solution="""

@@ -387,11 +387,21 @@ WIDTH = Number(
             1 / 2,
             "Tokens go there and come back, in both passes, two bytes a value.",
         ),
-        scaled("one FLOP a weight", 2, "A multiply and the add that follows are two."),
+        scaled(
+            "one FLOP a weight, or the sparse peak",
+            2,
+            "A multiply and the add that follows are two FLOPs, and ordinary matrices "
+            "run at the dense rate.",
+        ),
         scaled(
             "eight copies and one expert",
             8,
             "With the copies grow the experts that compute: k cancels.",
+        ),
+        scaled(
+            "HBM for NVLink",
+            chips.B200.scale_up_bandwidth / chips.B200.hbm_bandwidth,
+            "That divides by the bandwidth of the HBM. What do the tokens travel on?",
         ),
     ),
     hint="18 k D F FLOPs a token, four times k copies of 2 D bytes.",
@@ -423,6 +433,7 @@ CUBE = Number(
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
     unit="s",
+    rtol=0.002,
     expected=lambda: _CUBE,
     slips=(
         scaled(
@@ -803,6 +814,11 @@ CARD = Number(
                 right * chips.H800.scale_out_bandwidth / chips.H800.scale_up_bandwidth
             ),
             "Between nodes the network card sets the pace.",
+        ),
+        scaled(
+            "one card for a node",
+            8,
+            "Each GPU has its own card, which carries the copies of its own tokens.",
         ),
     ),
     hint="4 · 7/8 copies; one byte there, two back, in two passes.",

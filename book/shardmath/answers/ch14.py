@@ -100,6 +100,20 @@ HELD = Number(
             lambda right: 12 * _P70 / 256,
             "Weights and gradients in bf16 are there as well.",
         ),
+        Slip(
+            "gradients in fp32",
+            lambda right: 6 * _P70 / 32 + 12 * _P70 / 256,
+            "Six bytes a parameter are right where gradients are added up in fp32, as "
+            "some systems do. Here they are in bf16.",
+        ),
+        scaled(
+            "the pipeline left out", 4, "Each chip has the layers of one stage only."
+        ),
+        scaled(
+            "tensor parallelism left out",
+            8,
+            "Eight chips share the weights of a layer between them.",
+        ),
     ),
     hint="4 bytes a parameter are divided by tensor and pipeline, 12 by all axes.",
     solution="""
@@ -260,6 +274,17 @@ MICROBATCHES = Number(
             "Idle over busy time is wanted, not over the whole step.",
         ),
         scaled("all stages wait", 16 / 15, "The pipeline fills in one stage less."),
+        Slip(
+            "all sequences in one pipeline",
+            lambda right: 15 / 2048,
+            "The 2,048 sequences are shared out over several pipelines. How many "
+            "microbatches has each?",
+        ),
+        scaled(
+            "tensor parallelism left out",
+            8,
+            "Eight chips work on the same sequence, so there are fewer pipelines.",
+        ),
     ),
     hint="Into how many pipelines go the 2,048 sequences?",
     solution="""
@@ -364,6 +389,11 @@ TOKENS = Number(
         scaled("8 FLOPs", 6 / 8, "Nothing is computed again here."),
         scaled("one axis of the torus", 3, "FSDP alone uses all three axes."),
         scaled("one byte a value", 1 / 2, "A value in bf16 has two bytes."),
+        scaled(
+            "two of three rounds",
+            2 / 3,
+            "Weights are gathered twice, and their gradients are scattered as well.",
+        ),
     ),
     hint="3 · 2 bytes of every parameter; 6 FLOPs of every active one and token.",
     solution=f"""
@@ -753,6 +783,16 @@ FED = Number(
             1 / 2,
             "The peak in bf16 is asked for.",
         ),
+        scaled(
+            "two of three rounds",
+            3 / 2,
+            "Weights are gathered twice, and their gradients are scattered as well.",
+        ),
+        Slip(
+            "tokens of a GPU",
+            lambda right: _BATCH / right,
+            "So many tokens each GPU needs. How many GPUs does the batch feed?",
+        ),
     ),
     hint="Network seconds do not depend on the GPUs; math seconds of a step are the "
     "batch's over all of them.",
@@ -846,6 +886,12 @@ BUDGET = Number(
             "all layers on every stage",
             lambda right: _budget(tensor_share=8),
             "A stage has 10 layers, and eight times the tokens pass.",
+        ),
+        Slip(
+            "all sequences in one pipeline",
+            lambda right: _budget(bubble=7 / 256),
+            "The 256 sequences are shared out over four pipelines. How many "
+            "microbatches has each?",
         ),
     ),
     hint="A chip has t = 4,096 tokens of a step. Use (14.1), and (12.1).",

@@ -3,11 +3,14 @@
     sum      = product (("+" | "-") product)*
     product  = signed (("*" | "/" | "//") signed | "/" unit)*
     signed   = ("+" | "-")* amount
-    amount   = (number | "(" sum ")") ["**" exponent] [unit]
-    exponent = ("+" | "-")* (number | "(" sum ")") ["**" exponent]
+    amount   = atom ["**" exponent] [unit]
+    exponent = ("+" | "-")* atom ["**" exponent]
+    atom     = number | [function] "(" sum ("," sum)* ")"
+    function = "ceil" | "floor" | "int" | "log2" | "max" | "min" | "round" | "sqrt"
     unit     = word+ (("/" | "per") word+)*
 
-8 H100, 8xH100, 8 GPUs and 8 H100 GPUs are the same.
+8 H100, 8xH100, 8 GPUs and 8 H100 GPUs are the same. Bits are turned into bytes. A comma
+between two arguments has a space behind it: 1,024 is one number, and 1, 024 are two.
 
 Whole numbers stay whole, all else is a float, as in Python.
 """
@@ -16,7 +19,7 @@ import math
 import operator
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .unit_words import CHIP, MODEL, Powers, is_count, meaning, same, written
 
@@ -28,13 +31,15 @@ _SIGNS = str.maketrans({**dict.fromkeys("×·∙⋅✕", "*"), **dict.fromkeys("
 _RAISED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 _SUPERSCRIPT = re.compile("[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
 _FLOPS = re.compile(r"FLOPS\b(?! ?(?:/|per ) ?s)")  # capitals are a rate
+_OF_MATH = re.compile(r"\bmath\.(?=[a-z]+[0-9]? ?\()")
 _TIMES_CHIP = re.compile(rf"(?<=[0-9)]) ?[*xX] ?(?={CHIP})")
 _TOKEN = re.compile(
-    r" ?(?:(?P<number>(?=\.?[0-9])(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9,])|[0-9_]+)?"
+    r" ?(?:(?P<number>(?=\.?[0-9])(?:[0-9]{1,3}(?:,[0-9]{3})+(?!,?[0-9])|[0-9_]+)?"
     r"(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)"
-    r"|(?P<sign>\*\*|//|[-+*/^()]|[xX](?= ?[0-9.(]))"
-    rf"|(?P<word>{MODEL}|[A-Za-zµ]+|%))"
+    r"|(?P<sign>\*\*|//|[-+*/^(),]|[xX](?= ?[0-9.(]))"
+    rf"|(?P<word>{MODEL}|log2(?= ?\()|[A-Za-zµ]+|%))"
 )
+_COMMA = "has a comma that does not part thousands (2.5 has a point)"
 
 
 @dataclass(frozen=True)
@@ -46,12 +51,14 @@ class Amount:
         unit: the powers of the units in it.
         bare: whether any number in it has no unit.
         united: whether any has one.
+        bits: whether any was given in bits.
     """
 
     value: int | float
     unit: Powers = field(default_factory=dict)
     bare: bool = True
     united: bool = False
+    bits: bool = False
 
     def fits(self, unit: Powers) -> bool:
         """Whether this can be in `unit`.
@@ -88,30 +95,65 @@ class Amount:
         if any(n != int(n) or abs(n) > _HIGHEST for n in unit.values()):
             raise ValueError(f"has a power of {written(self.unit)} that means nothing")
         unit = {name: int(n) for name, n in unit.items() if n}
-        return Amount(_power(self.value, other.value), unit, self.bare, self.united)
+        return replace(self, value=_power(self.value, other.value), unit=unit)
 
     def __neg__(self) -> "Amount":
-        return Amount(-self.value, self.unit, self.bare, self.united)
+        return replace(self, value=-self.value)
 
     def __add__(self, other: "Amount") -> "Amount":
+        return self.alike(other, operator.add, "adds")
+
+    def alike(self, other: "Amount", compute: Callable, verb: str) -> "Amount":
+        """What `compute` makes of two amounts that are in the same unit."""
         for one, two in ((self, other), (other, self)):
             if one.fits(two.unit):
-                value = _finite(operator.add, self.value, other.value)
+                value = _finite(compute, self.value, other.value)
                 return self._and(other, value, two.unit)
         units = (written(a.unit) if a.unit else "plain numbers" for a in (self, other))
-        raise ValueError("adds {} and {}".format(*units))
+        raise ValueError(f"{verb} {' and '.join(units)}")
 
     def _and(self, other: "Amount", value: int | float, unit: Powers) -> "Amount":
         bare, united = self.bare or other.bare, self.united or other.united
-        return Amount(value, unit, bare, united)
+        return Amount(value, unit, bare, united, self.bits or other.bits)
 
 
-def amount(text: str, own: Powers) -> Amount:
+_ROUNDING = {"ceil": math.ceil, "floor": math.floor, "int": int, "round": round}
+_CHOOSING = {"max": max, "min": min}
+_FUNCTIONS = (*_ROUNDING, *_CHOOSING, "sqrt", "log2")
+
+
+def _applied(name: str, given: list[Amount]) -> Amount:
+    """A function of `_FUNCTIONS` and its arguments, which have units as well."""
+    if name in _CHOOSING:
+        if len(given) < 2:
+            raise ValueError(
+                f"has one number in {name}(): put a space behind the comma between two"
+            )
+        found = given[0]
+        for other in given[1:]:
+            found = found.alike(other, _CHOOSING[name], "compares")
+        return found
+    if len(given) > 1:
+        raise ValueError(f"has {len(given)} numbers in {name}(), which takes one")
+    (one,) = given
+    if name == "sqrt":
+        return one ** Amount(0.5)
+    if not one.fits({}) and not all(is_count(unit) for unit in one.unit):
+        raise ValueError(f"has {written(one.unit)} in {name}(), which takes a number")
+    if name == "log2":
+        if one.value <= 0:
+            raise ValueError("takes the logarithm of a number that is not above zero")
+        return replace(one, value=math.log2(one.value))
+    return replace(one, value=_ROUNDING[name](one.value))
+
+
+def amount(text: str, own: Powers, billions: bool = False) -> Amount:
     """What a line of arithmetic comes to, in base units.
 
     Args:
         text: numbers, units and operators; white space is one space.
         own: the units that the question asks for, which words may name.
+        billions: whether a B behind a number is a billion and not a byte.
 
     Raises:
         ValueError: a phrase that says what is wrong, to go behind the text.
@@ -119,11 +161,13 @@ def amount(text: str, own: Powers) -> Amount:
     >>> amount("2*512*4096*16384", {}).value
     68719476736
     >>> amount("4 GB / 800 GB/s", {})
-    Amount(value=0.005, unit={'s': 1}, bare=False, united=True)
+    Amount(value=0.005, unit={'s': 1}, bare=False, united=True, bits=False)
     >>> amount("2³⁰ B", {}).value, amount("-(1 − 3)^2 × 1.5k", {}).value
     (1073741824, -6000.0)
+    >>> amount("max(3, ceil(7 / 2)) * sqrt(16)", {}).value
+    16.0
     """
-    return _Reader(tokens(text), own).all()
+    return _Reader(tokens(text), own, billions).all()
 
 
 def tokens(text: str) -> list[tuple[str, str]]:
@@ -139,17 +183,12 @@ def tokens(text: str) -> list[tuple[str, str]]:
         raise ValueError(f"has more than {_LONGEST} characters")
     text = _SUPERSCRIPT.sub(lambda n: f"**({n[0].translate(_RAISED)})", text)
     text = _FLOPS.sub("FLOPs/s", text.translate(_SIGNS))
-    text = _TIMES_CHIP.sub(" ", text)
+    text = _OF_MATH.sub("", _TIMES_CHIP.sub(" ", text))
     found, at = [], 0
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
-            character = text[at:].strip()[0]
-            if character == ",":
-                raise ValueError(
-                    "has a comma that does not part thousands (2.5 has a point)"
-                )
-            raise ValueError(f"has {character!r} in it")
+            raise ValueError(f"has {text[at:].strip()[0]!r} in it")
         sign = {"^": "**", "x": "*", "X": "*"}.get(token["sign"], token["sign"])
         found.append((token.lastgroup, sign or token[token.lastgroup]))
         at = token.end()
@@ -159,17 +198,22 @@ def tokens(text: str) -> list[tuple[str, str]]:
 class _Reader:
     """Reads the grammar above; each method reads what it is named after."""
 
-    def __init__(self, found: list[tuple[str, str]], own: Powers) -> None:
+    def __init__(
+        self, found: list[tuple[str, str]], own: Powers, billions: bool
+    ) -> None:
         self.tokens = [*found, ("end", "")]
         self.at = 0
         self.own = own
+        self.billions = billions
         self.depth = 0
 
     def all(self) -> Amount:
         total = self.sum()
         kind, text = self.tokens[self.at]
-        if kind == "number" or text == "(":
+        if kind == "number" or text == "(" or self._is_function():
             raise ValueError(f"has no operator before {text!r}")
+        if text == ",":
+            raise ValueError(_COMMA)
         if kind != "end":
             raise ValueError(f"has {text!r} where an operator was expected")
         return total
@@ -213,10 +257,11 @@ class _Reader:
 
     def unit(self, before: Amount) -> Amount:
         """The amount with the words behind it."""
-        value, unit, below = before.value, before.unit, False
+        value, unit, below, bits = before.value, before.unit, False, before.bits
         while True:
             said = self._next()[1]
-            word = meaning(said, self.own)
+            word = meaning(said, self.own, self.billions)
+            bits |= word.bits
             while self._is_word() and same(said, self.tokens[self.at][1]):
                 self.at += 1
             times, by = (word.by, word.times) if below else (word.times, word.by)
@@ -229,19 +274,23 @@ class _Reader:
             elif not (self._is_word() and not word.unit):  # "8 billion params"
                 break
         united = before.united or bool(unit)
-        return Amount(value, unit, before.bare and not unit, united)
+        return Amount(value, unit, before.bare and not unit, united, bits)
 
     def _raised(self) -> Amount:
         self.depth += 1
         if self.depth > _DEEPEST:
             raise ValueError(f"goes more than {_DEEPEST} levels deep")
+        is_function = self._is_function()
         kind, text = self._next()
         if kind == "number":
             base = Amount(_number(text))
+        elif is_function:
+            self.at += 1  # the parenthesis
+            base = _applied(text.lower(), self.arguments())
         elif text == "(":
-            base = self.sum()
-            if self._next()[1] != ")":
-                raise ValueError("has a ( that no ) closes")
+            base, *more = self.arguments()
+            if more:
+                raise ValueError(_COMMA)
         elif kind == "end":
             raise ValueError("stops before its end")
         else:
@@ -250,6 +299,15 @@ class _Reader:
             base = base ** self.exponent()
         self.depth -= 1
         return base
+
+    def arguments(self) -> list[Amount]:
+        """What stands between parentheses, of which the first is read already."""
+        found = [self.sum()]
+        while self._taken(","):
+            found.append(self.sum())
+        if self._next()[1] != ")":
+            raise ValueError("has a ( that no ) closes")
+        return found
 
     def _next(self) -> tuple[str, str]:
         token = self.tokens[self.at]
@@ -264,7 +322,15 @@ class _Reader:
         return text
 
     def _is_word(self, ahead: int = 0) -> bool:
-        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)][0] == "word"
+        at = min(self.at + ahead, len(self.tokens) - 1)
+        return self.tokens[at][0] == "word" and not self._is_function(ahead)
+
+    def _is_function(self, ahead: int = 0) -> bool:
+        """Whether a function stands there: "min(" is one, and "min" alone is a unit."""
+        last = len(self.tokens) - 1
+        at = min(self.at + ahead, last)
+        name, after = self.tokens[at][1], self.tokens[min(at + 1, last)][1]
+        return name.lower() in _FUNCTIONS and after == "("
 
 
 def _number(text: str) -> int | float:

@@ -7,7 +7,7 @@ from numbers import Real
 
 from ..units import counted, show, takes_prefix
 from .arithmetic import Amount, amount
-from .unit_words import powers, seconds, written
+from .unit_words import Powers, in_billions, powers, seconds, written
 
 _QUOTED, _ECHOED = 40, 120  # characters of an answer: where it is refused, or read
 _NUMBER = re.compile(r"[-+−]?[\d_,]*\.?\d*([eE][-+−]?\d+)?")
@@ -29,12 +29,17 @@ _AN_HOUR = re.compile(r" (?:an?|per) (?=[A-Za-z])")
 class Quantity:
     """A number in a base unit, and the text that it was read from, if it was one.
 
-    Where days are wanted, `turned` says that the text has units and no days in it.
+    Args:
+        value: the number.
+        text: what was typed, or "".
+        turned: whether days are wanted, and the text has units but no days in it.
+        bits: whether the text has bits in it, which were turned into bytes.
     """
 
     value: float
     text: str = ""
     turned: bool = False
+    bits: bool = False
 
     def said(self, unit: str, digits: int | None = 4) -> str:
         """The number with its prefix, behind the text where that says it otherwise.
@@ -70,11 +75,13 @@ def quantity(answer: object, unit: str) -> Quantity:
 
     Raises:
         ValueError: says what was given and what would be valid. Booleans, complex
-            numbers, NaN, infinities and bits are refused, and units that come out as
-            another than `unit`.
+            numbers, NaN and infinities are refused, and units that come out as another
+            than `unit`.
 
     >>> quantity("459 TFLOPs/s", "FLOPs/s").value, quantity("16 GiB", "bytes").value
     (459000000000000.0, 17179869184.0)
+    >>> quantity("400 Gb/s", "bytes/s").value, quantity("19.51B", "params").value
+    (50000000000.0, 19510000000.0)
     >>> quantity("4 GB / 2", "s")
     Traceback (most recent call last):
     ValueError: '4 GB / 2' comes out in bytes, not in s: give a number in s, \
@@ -124,7 +131,7 @@ def _typed(typed: str, unit: str) -> Quantity:
         text = " ".join(_DOLLARS.sub(_dollars, text).split())
     if hour:
         text = _AN_HOUR.sub(" / ", text)
-    found = amount(text, wanted)
+    found = _amount(text, wanted)
     if hour and found.unit == {"s": -1}:  # "5/h"
         found = replace(found, unit=wanted)
     elif hour and found.unit == powers(above):  # "$5"
@@ -139,7 +146,19 @@ def _typed(typed: str, unit: str) -> Quantity:
         return Quantity(float(found.value), typed)
     named = any(seconds(word) == days for word in re.findall("[A-Za-z]+", text))
     value = (found * Amount(hour or 1) / Amount(days or 1)).value
-    return Quantity(float(value), typed, bool(days) and not named)
+    return Quantity(float(value), typed, bool(days) and not named, found.bits)
+
+
+def _amount(text: str, wanted: Powers) -> Amount:
+    """What the text comes to, with a B as a billion where no byte can be meant."""
+    try:
+        found = amount(text, wanted)
+        if not in_billions(wanted) or found.fits(wanted):
+            return found
+    except ValueError:
+        if not in_billions(wanted):
+            raise
+    return amount(text, wanted, billions=True)
 
 
 def _dollars(found: re.Match) -> str:

@@ -9,6 +9,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ..facts import Fact
+
 
 @dataclass(frozen=True)
 class Slip:
@@ -129,38 +131,70 @@ def inverse() -> Slip:
     )
 
 
-_PREFIX = "The digits fit, the prefix does not: answers are in base units."
+def other_link(link: Fact, power: int) -> Slip:
+    """The rate that "How to Scale Your Model" prints for the same link.
+
+    Args:
+        link: the one-way bandwidth in a chip's record, which says what the book has.
+        power: 1 where the answer grows with the bandwidth, −1 where it falls.
+    """
+    return scaled(
+        "the link of another text",
+        (link.said("book") / link.value) ** power,
+        "Another text prints a lower rate for this link. Which one does the task give?",
+    )
+
+
+def half_of_other_link(link: Fact, power: int) -> Slip:
+    """Half of that rate, as if it were of both directions."""
+    return scaled(
+        "half the link of another text",
+        (link.said("book") / link.value / 2) ** power,
+        "What another text prints for this link is lower than the rate of the task, "
+        "and it is of one direction already.",
+    )
+
+
+_PREFIX = "The digits fit, and the prefix does not. Answers are in base units."
 _POWERS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
+_EIGHT, _BINARY_POWER = "a factor of 8", "a power of 1024"
+_BITS = "Networks are sold in bits, and a byte has 8 of them."
+_EIGHTS = "Something comes in eights here: was it left out, or counted twice?"
 GENERIC = (
     *(scaled("a power of 1000", 1000.0**k, _PREFIX) for k in _POWERS),
-    *(scaled("a power of 1024", 1024.0**k, _PREFIX) for k in _POWERS),
-    *(scaled("a factor of 8", f, "A byte has 8 bits.") for f in (8, 1 / 8)),
+    *(scaled(_BINARY_POWER, 1024.0**k, _PREFIX) for k in _POWERS),
+    *(scaled(_EIGHT, f, _BITS) for f in (8, 1 / 8)),
     *(scaled("a factor of 2", f, "Look for what comes in twos.") for f in (2, 1 / 2)),
 )
 _IN_BYTES = ("bytes", "bytes/s", "s", "FLOPs/byte")  # units that count bytes
 _BALANCES = ("tokens", "columns")  # at which FLOPs take as long as bytes
+_BY_1024 = (*_IN_BYTES, *_BALANCES, "FLOPs", "FLOPs/s", "params", "pairs")
 _IN_FLOPS = ("FLOPs", "FLOPs/s", "FLOPs/byte", "s", "days", *_BALANCES)
 
 
-_BINARY = tuple(
-    scaled(
-        "a binary prefix",
-        1.024**k,
-        "kB, MB and GB count in thousands; KiB, MiB and GiB count in 1024s.",
-    )
-    for k in (-4, -3, -2, 2, 3, 4)
-)
 _THREE_DIGITS = 5e-3  # 16/15, a slip of another kind, is 0.7% from GiB for GB
 
 
-def generic(value: float, right: float, unit: str) -> tuple[Slip, ...]:
+def generic(
+    value: float, right: float, unit: str, eights: bool = False
+) -> tuple[Slip, ...]:
     """The slips that any number can have and that could explain this one.
 
     Of powers and factors only the nearest: 1000 and 1024 are 2.4% apart. Bits are taken
-    for bytes only where an answer counts bytes.
+    for bytes only where an answer counts bytes, and a binary prefix for a decimal one
+    only as it would be written: MiB for MB where the answer is in megabytes.
+
+    Args:
+        value: what was answered.
+        right: the right value.
+        unit: its unit.
+        eights: whether eight of something are in the task, which explain a factor of 8
+            as well as bits do.
 
     >>> [slip.name for slip in generic(148e6, 155189248, "bytes")][1:-1]
     ['a binary prefix']
+    >>> generic(8.0, 1.0, "s", eights=True)[-1].says.count("?")
+    1
     """
     if value == 0 or (value > 0) != (right > 0):
         return ()
@@ -169,14 +203,31 @@ def generic(value: float, right: float, unit: str) -> tuple[Slip, ...]:
         return abs(math.log(abs(value)) - math.log(abs(slip.wrong(right))))
 
     shares = () if unit else (percent(100), percent(1 / 100))
-    prefixes = _BINARY if unit in ("bytes", "bytes/s") else ()
+    prefixes = _binary(right) if unit == "bytes" else ()
     binary = (slip for slip in prefixes if away(slip) < _THREE_DIGITS)
-    nearest = min(GENERIC, key=away)
-    if nearest.name == "a factor of 8" and unit not in _IN_BYTES:
-        return (inverse(), *shares, *binary)
+    kinds = [slip for slip in GENERIC if unit in _BY_1024 or slip.name != _BINARY_POWER]
+    nearest = min(kinds, key=away)
+    if nearest.name == _EIGHT:
+        bits = unit in _IN_BYTES
+        if not (bits or eights):
+            return (inverse(), *shares, *binary)
+        says = " ".join([_BITS] * bits + [_EIGHTS] * eights)
+        nearest = replace(nearest, says=says)
     if nearest.name == "a factor of 2" and (twos := _twos(unit)):
         nearest = replace(nearest, says=f"{nearest.says[:-1]}: {twos}.")
     return (inverse(), *shares, *binary, nearest)
+
+
+def _binary(right: float) -> list[Slip]:
+    """A binary prefix for a decimal one, and the other way, in a number of this size.
+
+    >>> [round(slip.wrong(1e9)) for slip in _binary(1e9)]
+    [1073741824, 931322575]
+    """
+    thousands = int(math.log10(abs(right)) / 3) if abs(right) >= 1000 else 0
+    says = "kB, MB and GB count in thousands; KiB, MiB and GiB count in 1024s."
+    factors = [1.024**thousands, 1.024**-thousands] if thousands > 1 else []
+    return [scaled("a binary prefix", factor, says) for factor in factors]
 
 
 def _twos(unit: str) -> str:

@@ -28,6 +28,7 @@ _UNITS = {
     "token": re.compile("tok(en)?s?", re.IGNORECASE),
 }
 _BITS = re.compile("b|(?i:bits?)")
+_BITS_OF_A_BYTE = 8
 _CLOCK = {  # in seconds
     "min": 60, "minute": 60, "h": 3600, "hr": 3600, "hour": 3600, "d": 86_400,
     "day": 86_400, "week": 604_800,
@@ -45,11 +46,19 @@ Powers = Mapping[str, int]  # unit → its power: bytes/s is {"byte": 1, "s": -1
 
 @dataclass(frozen=True)
 class Word:
-    """What a word does to the number before it: times `times`, by `by`, in `unit`."""
+    """What a word does to the number before it.
+
+    Args:
+        times: what multiplies the number.
+        by: what divides it.
+        unit: the unit that it is in then.
+        bits: whether the word counts bits, which `by` turns into bytes.
+    """
 
     times: int = 1
     by: int = 1
     unit: Powers = field(default_factory=dict)
+    bits: bool = False
 
 
 def powers(unit: str) -> Powers:
@@ -109,15 +118,35 @@ def is_count(name: str) -> bool:
     return name not in _MEASURES
 
 
-def meaning(word: str, own: Powers) -> Word:
-    """What a word says; in `own` are the units of the question.
+def in_billions(own: Powers) -> bool:
+    """Whether a B behind a number may be a billion where such a unit is wanted.
+
+    >>> in_billions({"param": 1}), in_billions({"byte": 1}), in_billions({"chip": 1})
+    (True, False, False)
+    """
+    return own in ({"param": 1}, {"token": 1})
+
+
+def meaning(word: str, own: Powers, billions: bool = False) -> Word:
+    """What a word says.
+
+    Args:
+        word: behind a number.
+        own: the units of the question.
+        billions: whether a B is a billion, as in "an 8B model", and not a byte.
 
     Raises:
         ValueError: a phrase that says what is wrong with the word.
 
-    >>> meaning("TB", {}), meaning("µs", {}).by, meaning("chip", {"chip": 1}).unit
-    (Word(times=1000000000000, by=1, unit={'byte': 1}), 1000000, {'chip': 1})
+    >>> meaning("TB", {}).times, meaning("µs", {}).by, meaning("GPU", {"chip": 1}).unit
+    (1000000000000, 1000000, {'chip': 1})
+    >>> meaning("Gb", {})
+    Word(times=1000000000, by=8, unit={'byte': 1}, bits=True)
+    >>> meaning("B", {"param": 1}, billions=True).times
+    1000000000
     """
+    if billions and word in ("B", "b"):
+        return Word(10**9)
     if word in ("%", "percent"):
         return Word(by=100)
     minutes = word.lower() == _MAY_BE_MINUTES and own == {"s": 1}
@@ -132,8 +161,10 @@ def meaning(word: str, own: Powers) -> Word:
         return replace(there, unit={**there.unit, "s": -1})
     for prefix, rest in _split(word):
         unit = _named(rest, own)
-        if _BITS.fullmatch(rest):
-            raise ValueError(f"counts bits ({word}){_in_bytes(prefix, own)}")
+        if _BITS.fullmatch(rest) and prefix not in _BELOW_ONE:
+            powers_of = _BINARY if prefix in _BINARY else _DECIMAL
+            base = 2 if prefix in _BINARY else 10
+            return _bits(base ** powers_of[prefix])
         if prefix in _BELOW_ONE and not rest:
             raise ValueError(f"has {word!r} alone in it, which has many meanings")
         if unit is None and rest:
@@ -145,20 +176,19 @@ def meaning(word: str, own: Powers) -> Word:
         if unit == {"s": 1}:
             return Word(by=10 ** _BELOW_ONE[prefix], unit=unit)
     if _BITS.fullmatch(word):
-        raise ValueError(f"counts bits{_in_bytes('', own)}")
+        return _bits(1)
     raise ValueError(f"has {word!r} in it, which is no unit here{_nearly(word, own)}")
 
 
-def _in_bytes(prefix: str, own: Powers) -> str:
-    """What to do about bits, where bytes or what they take can be the answer."""
-    return f"; divide by 8 and write {prefix}B" if {"byte", "s"} & {*own} else ""
+def _bits(times: int) -> Word:
+    return Word(times, _BITS_OF_A_BYTE, {"byte": 1}, bits=True)
 
 
 def _nearly(word: str, own: Powers) -> str:
     """What capitals would make of a word that is no unit: " (GB is)" of "gb"."""
     for other in (word[0].upper() + word[1:], word.upper()):
         with suppress(ValueError):
-            if other != word and meaning(other, own):
+            if other != word and not meaning(other, own).bits:
                 return f" ({other} is)"
     return ""
 
