@@ -62,12 +62,13 @@ def sent(trace: Trace, step: int) -> float:
 
 def _rows(data: dict) -> tuple[tuple[str, ...], ...]:
     met = "the same" if data["exact"] else "a bound"
+    late = f"of it latency, {show(LATENCY['ICI'].value, 's')} a hop assumed"
     return (
         ("", "so far", "in all"),
         ("steps", str(data["step"]), str(data["steps"])),
         ("time", *(show(data[k], "s") for k in ("elapsed", "simulated"))),
         (f"closed form, {met}", "", show(data["closed_form"], "s")),
-        ("of it latency", "", show(data["latency_seconds"], "s")),
+        (late, "", show(data["latency_seconds"], "s")),
         ("each chip sends", *(show(data[k], "bytes") for k in ("sent", "sent_in_all"))),
     )
 

@@ -89,6 +89,7 @@ def draw(line: str, machine: str, plan: str, B: int, D: int, F: int) -> Drawing:
 
 def _readout(op: Contraction, chosen, here) -> tuple[tuple[str, ...], ...]:
     line = f"{op.a.notation} · {op.b.notation} -> {op.c.notation}"
+    most = len(op.plan.moved) + 1
     rows = [("", line), ("case", str(op.case))]
     for step in chosen.moved:
         rows.append((str(step).split(":")[0], str(step).split(": ", 1)[1]))
@@ -97,9 +98,10 @@ def _readout(op: Contraction, chosen, here) -> tuple[tuple[str, ...], ...]:
         ("FLOPs of each chip", show(chosen.flops, "FLOPs")),
         *((f"time for {n}", show(s, "s")) for n, s in here.seconds.items()),
         ("lower bound (all overlaps)", show(here.lower, "s")),
-        ("upper bound (nothing overlaps)", show(here.upper, "s")),
+        ("expected, latency included", show(op.expected(chosen), "s")),
+        ("expected if nothing overlaps", show(here.upper, "s")),
         ("what binds", here.bound),
-        (f"quickest of up to {len(op.plan.moved) + 1} collectives", op.best.moves),
+        (f"quickest by what we expect, {most} collectives at most", op.best.moves),
     ]
     return tuple(rows)
 
