@@ -163,7 +163,7 @@ def _held(stage: int) -> float:
         microbatches=36,
         vocabulary=False,
     )
-    layers = sum(count for count, _ in one.at(stage).stack)
+    layers = sum(count for count, _ in one.stages.stack(stage))
     return one.stages.in_flight(stage) * layers * 8192 * LLAMA_3_405B.D * 2 / 8
 
 
