@@ -73,7 +73,7 @@ def test_bars_end_to_end_are_all_that_is_held(params):
 
 def test_what_is_missing_is_said_in_bytes():
     said = FIGURE.draw(chip="v5e", chips=64).summary
-    assert "It does not fit: 6.57 GiB more than 15.8 GiB. 128 of them are enough." in said
+    assert "6.57 GiB more than 15.8 GiB. 128 of them are enough." in said
     never = FIGURE.draw(model="Llama 3.1 405B", chip="v5e", chips=4096, remat="none")
     assert never.summary.endswith("No number of chips is enough.")
     assert FIGURE.draw(chips=4, Y=8).data == {"total": None}

@@ -15,10 +15,10 @@ from shardmath.drawing.picture import Picture
 from shardmath.mesh import Mesh
 from shardmath.networks import network
 from shardmath.parallelism import step
+from shardmath.parallelism.stages import GROWS, PERIODIC_FROM, Pipelines
 from shardmath.pipeline_schedules import Times, schedule
 from shardmath.planner import ORDER, plan
 from shardmath.planner.machines import usual
-from shardmath.parallelism.stages import GROWS, PERIODIC_FROM, Pipelines
 from shardmath.planner.patterns import SHARDS, strategy
 from shardmath.planner.search import divisors, factorisations
 from shardmath.transformer import DEEPSEEK_V3, LLAMA_3_8B, Experts, Model

@@ -389,7 +389,10 @@ def test_the_network_of_a_pipeline_is_that_of_the_stage_that_moves_most():
         (lambda: context("C", "tree"), "attention = 'tree': must be one of ring, "),
         (lambda: context("C", weights="all"), "weights = 'all': must be one of copies"),
         (lambda: context("C", kv="C"), "kv = 'C': is for attention 'ulysses' alone"),
-        (lambda: expert("E", "some"), "dense = 'some': must be one of copies, state, shards"),
+        (
+            lambda: expert("E", "some"),
+            "dense = 'some': must be one of copies, state, shards",
+        ),
         (lambda: combine(pipeline("P"), pipeline("Z")), "layers: are cut by pipeline"),
         (lambda: combine(context("C"), context("Z")), "dimension S"),
         (lambda: steps(pipeline("P"), {"P": 8}, microbatches=8), "toy has 4 layers"),

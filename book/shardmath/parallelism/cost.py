@@ -185,8 +185,13 @@ class StepCost:
         return self.pipelines.in_flight(self.count, self.microbatches)[stage]
 
 
-def fixed_and_shrinking(share: Share, ways, batch) -> tuple[float, float, float]:
+def fixed_and_shrinking(
+    share: Share, ways: Callable[[Names], int], batch: Mapping[str, float]
+) -> tuple[float, float, float]:
     """The memory of a stage as a line over the share of the batch in one microbatch.
+
+    Args:
+        share, ways, batch: as for `StepCost`, of one stage.
 
     Returns:
         Bytes that do not depend on it; bytes that are proportional to it; and the bytes

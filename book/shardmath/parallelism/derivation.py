@@ -7,9 +7,9 @@ evaluates it at its own sizes, and the planner, which evaluates it at many.
 There is one exception. A gradient that all chips of an axis Y keep whole may be added
 up over X in parts of 1/|Y|, and these gathered over Y. For |X| = 2 that saves no byte,
 for more it does. The projections into a latent (MLA), which tensor parallelism does not
-split, are such a case: of 119 meshes of DeepSeek-V3 drawn at random, one had 2.8 % more
-network time when evaluated from the derivation of another size than from its own, and
-all others were within 0.4 % (see `tests/test_planner.py`).
+split, are such a case. When a mesh of DeepSeek-V3 is evaluated from the derivation of
+another size, its network time comes out up to 3.04 % too long (`tests/test_planner.py`
+has the worst of 119 meshes drawn at random; the others were within 0.4 %).
 """
 
 from collections import defaultdict

@@ -368,55 +368,37 @@ def step(
     offloads: str = "",
     table_kept: bool = False,
 ) -> Step:
-    """A training step of `model` on `mesh`, its arrays lying as `strategy` says.
+    """A training step of `model` on `mesh`, with its arrays sharded by `strategy`.
 
     Args:
-        strategy: where the arrays lie.
-        model: its lines are what is multiplied.
-        mesh: a `Mesh` (its chips give times), or sizes by axis name in device order.
-        seqs: sequences of one step, on all chips.
-        seq: tokens of a sequence.
-        attention: "causal", "half" or "full", which keys the FLOPs of attention count;
-            see `transformer.keys_per_query`.
-        remat: what is kept for the backward pass: "none" of it is computed again,
-            "dots" keeps the results of matmuls with weights, "full" keeps the input of
-            a layer alone.
-        precision: of weights, activations and gradients.
+        strategy: where the arrays are.
+        model: the model, whose lines say what is multiplied.
+        mesh: a `Mesh`, whose chips give times, or sizes by axis name in device order.
+        seqs, seq: sequences of one step, on all chips, and tokens of each.
         microbatches: into how many parts the sequences of a step go, one after another;
             gradients are added up.
-        vocabulary: whether embedding and head take part.
-        schedule, chunks: of a pipeline; see `pipeline_schedules.schedule`.
-        capacity: slots of an expert, over its tokens where all get the same; a chip
-            has a whole number of them for its own tokens.
-        kernel: "fused" attention never stores its scores; "unfused" keeps those of one
-            layer in fp32, and what of them the backward pass reads.
-        formats: formats that differ from `precision`, by the keys of `job.ROLES`: for
-            example ``{"gradients": "fp32"}`` where gradients are accumulated and
-            reduced in fp32, or ``{"dispatch": "fp8"}``.
-        copy: whether a copy of the weights rests next to the optimizer's fp32 weights;
-            without it they are cast where they are used.
-        node_limit: nodes that the experts of one token may be in, at most.
-        offloads: names of saved activations that wait in the memory of the host.
-        table_kept: whether a table that is both embedding and head is gathered once for
-            both.
+        attention, remat, precision, kernel, loss, formats, copy: the numerics; each is
+            explained at `Job`.
+        vocabulary, schedule, chunks, capacity, node_limit, offloads, table_kept: see
+            `Job` as well.
 
     Returns:
-        A Step: `collectives`, `flops`, `memory`, `estimate`, `critical_tokens`; of a
-        pipeline as the stage with most to compute sees it.
+        A Step: `collectives`, `flops`, `memory`, `estimate`, `critical_tokens`. In a
+        pipeline it is seen from the stage that has most to compute.
 
     Assumes:
         XLA's order: weights are gathered for each pass and forgotten; head and loss are
-        one pass, the lookup is another. The gradient of a tied table is reduced once,
-        as by hand; XLA left alone may reduce that of head and of lookup. The tokens of
-        a sequence are dealt to chips so that each has equally many keys to look at, and
-        experts get equally many.
-        Vectors (norms, biases) move nothing here: their gradients do, some kB a layer.
-        Times are bounds: a pipeline waits as its schedule says, else no kernel or
-        latency hiding is modelled.
+        one pass, and the lookup is another. The gradient of a tied table is reduced
+        once, as in a program by hand; XLA may reduce those of head and lookup one by
+        one. The tokens of a sequence are shared out evenly by the keys that they see,
+        and all experts get equally many. Vectors (norms, biases) move nothing here;
+        their gradients do, some kB per layer. Times are lower bounds: a pipeline waits
+        as its schedule says, and apart from that no kernel, no latency and no hiding is
+        modelled.
 
     Raises:
         ValueError: a number that does not divide (heads, sequences, sizes over a mesh
-            axis), an axis that the mesh lacks, a word that is none of those above.
+            axis), an axis that the mesh lacks, a setting that `Job` refuses.
 
     >>> from shardmath.parallelism import fsdp
     >>> from shardmath.transformer import LLAMA_3_8B
