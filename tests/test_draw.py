@@ -15,7 +15,7 @@ from shardmath.waves import dispatch
 
 RING = Mesh(net.Torus(TPU_V5E, (16, 16)), {"X": 16, "Y": 16})
 NODES = Mesh(net.Cluster(net.NVLinkDomain(H100), 4), {"node": 4, "gpu": 8})
-MATMUL = "A[I_X, J] · B[J, K_Y] -> C[I, K_Y]"
+MATMUL = "A[I_X, J] · B[J, K_X] -> C[I, K_X]"
 THINGS = {
     "array": array("A[I_X, J]", {"X": 4}, I=8, J=8),
     "torus": net.Torus(TPU_V5E, (4, 4)),
