@@ -17,6 +17,7 @@ answers
 questions
 live
 figures plots pictures
+objects
 planner inference published
 compilers
 programs

@@ -10,15 +10,11 @@ import heapq
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from .chips import CORES, Chip
-from .drawing import svg
-from .drawing.picture import Picture, picture
 from .units import bytes_per_value, counted, positive, show, whole
 
 DIVIDED = ("SMs", "Compute units")  # cores that take one tile after another
-MOST_TEETH = 8  # of a sawtooth: more cannot be labelled
 
 
 @dataclass(frozen=True)
@@ -182,7 +178,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Schedule:
-    """Which SM did which tile when; draws itself as a timeline."""
+    """Which SM did which tile when."""
 
     sms: int
     runs: tuple[Run, ...]
@@ -204,17 +200,8 @@ class Schedule:
             f"{show(self.seconds, 's')}, {self.used:.1%} of the SM time used"
         )
 
-    @property
-    def picture(self) -> Picture:
-        """The time line, see `timeline`."""
-        return picture(
-            "Tiles on the SMs",
-            f"{self.summary}. A box is a tile; blank is idle.",
-            timeline(self),
-        )
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        return self.picture.bundle() | {"text/plain": self.summary}
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(self.summary)
 
 
 def dispatch(seconds: Sequence[float], sms: int) -> Schedule:
@@ -240,76 +227,3 @@ def dispatch(seconds: Sequence[float], sms: int) -> Schedule:
         heapq.heappush(free, (start + duration, sm))
         runs.append(Run(tile, sm, start, start + duration))
     return Schedule(sms, tuple(runs))
-
-
-def timeline(schedule: Schedule, title: str = "Tiles on the SMs") -> str:
-    """SMs over time: a box is a tile, or a block of SMs in step; blank is idle.
-
-    The dashed line, ideal, is the time of work that could be divided at will.
-    """
-    runs = schedule.runs
-    ideal = math.fsum(run.end - run.start for run in runs) / schedule.sms
-    gap = 0.006 * schedule.seconds  # before the next tile, and nowhere else
-    starts = {run.start for run in runs}
-    x = svg.Axis("time", 0, schedule.seconds * 1.04, log=False, unit="s")
-    y = svg.Axis("SM", 0, schedule.sms, log=False)
-    seam = 0.12 if schedule.sms <= 40 else 0  # between SMs, where it can be seen
-    marks: list = []
-    for (start, end), group in groupby(sorted(runs, key=_when), key=_when):
-        for low, high in _blocks([run.sm for run in group], together=not seam):
-            seen = end - min(gap, (end - start) / 4) if end in starts else end
-            corner = (seen, high - seam)
-            marks.append(svg.Bar((start, low + seam), corner))
-    marks.append(svg.Line(((ideal, 0), (ideal, schedule.sms)), dashed=True, width=1.5))
-    marks.append(svg.Label(ideal, schedule.sms, "ideal", toward="ne"))
-    return svg.plot(title, f"{schedule.summary}.", x, y, marks)
-
-
-def sawtooth(sms: int, waves: int = 6) -> Picture:
-    """The used share of the SM time from one tile to so many full waves.
-
-    Each tile over a full wave opens the next, which is a tooth, with its foot labelled.
-
-    Raises:
-        ValueError: sizes that are no whole numbers from 1, or more than 8 waves.
-
-    >>> print(sawtooth(132, waves=2).desc[24:])
-    1 tile uses 0.8%, 133 use 50%. Each multiple of 132 uses all of it.
-    """
-    sms, waves = whole(sms=sms, waves=waves)
-    if waves > MOST_TEETH:
-        raise ValueError(f"waves = {waves}: must be at most {MOST_TEETH}, to be seen")
-    feet = [Waves(wave * sms + 1, sms) for wave in range(waves)]
-    points: list[tuple[float, float]] = []
-    for foot in feet:
-        points += [(foot.tiles, foot.used), (foot.waves * sms, 1.0)]
-    marks: list = [svg.Line(points, "math")]
-    marks += [svg.Label(f.tiles, f.used, f"{f.used:.0%}", toward="s") for f in feet[1:]]
-    x = svg.Axis("tiles", 0, waves * sms, log=False)
-    y = svg.Axis("share of the SM time used", 0, 1, log=False)
-    said = "".join(f", {foot.tiles:,} use {foot.used:.0%}" for foot in feet[1:])
-    title = "Tiles and the used share"
-    desc = (
-        f"Of the time of {sms} SMs, 1 tile uses {feet[0].used:.1%}{said}. "
-        f"Each multiple of {sms} uses all of it."
-    )
-    return picture(title, desc, svg.plot(title, desc, x, y, marks))
-
-
-def _when(run: Run) -> tuple[float, float]:
-    return run.start, run.end
-
-
-def _blocks(sms: list[int], together: bool) -> list[tuple[int, int]]:
-    """Neighbouring SMs as one block from low to high, or each alone.
-
-    >>> _blocks([0, 1, 2, 5], together=True)
-    [(0, 3), (5, 6)]
-    """
-    blocks: list[tuple[int, int]] = []
-    for sm in sorted(sms):
-        if together and blocks and blocks[-1][1] == sm:
-            blocks[-1] = (blocks[-1][0], sm + 1)
-        else:
-            blocks.append((sm, sm + 1))
-    return blocks

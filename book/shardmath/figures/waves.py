@@ -1,8 +1,9 @@
 """The live figure "waves": the tiles of a matmul on the SMs of a GPU."""
 
 from .. import chips
+from ..objects.waves import timeline
 from ..units import show
-from ..waves import TiledMatmul, dispatch, timeline
+from ..waves import TiledMatmul, dispatch
 from .controls import Choice, Drawing, Figure, Slider
 
 D = 4096  # contracted; it scales every time alike

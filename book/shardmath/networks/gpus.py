@@ -3,11 +3,9 @@
 import math
 
 from ..chips import Chip
-from ..drawing.picture import Picture
 from ..units import positive, quoted, whole
 from .records import LATENCY, must_have_nvlink, nvswitch
 from .switches import NVSwitch
-from .tree_figure import domains, tree
 from .wiring import Network, Switch
 
 
@@ -87,11 +85,6 @@ class NVLinkDomain(Network):
             ValueError: no source states how many links the GPU has.
         """
         return self.chips * self.chip.links
-
-    @property
-    def picture(self) -> Picture:
-        """Its GPUs, and the rate of each inside the domain and out of it."""
-        return domains(self)
 
 
 class Cluster(Network):
@@ -180,8 +173,3 @@ class Cluster(Network):
         )
         title = f"{math.prod(sizes)} nodes of {node.chips} {chip.name}"
         super().__init__((*levels, *node.dims), title, chip)
-
-    @property
-    def picture(self) -> Picture:
-        """Its levels from the GPUs up, with the rate of each unit into its level."""
-        return tree(self)

@@ -4,9 +4,7 @@ import contextlib
 import math
 
 from ..chips import Chip
-from ..drawing.picture import Picture
 from ..units import number
-from .grid_figure import cube, grid
 from .records import GRIDS, LATENCY
 from .wiring import Network, Ring
 
@@ -79,15 +77,6 @@ class Torus(Network):
     def optical_links(self) -> int:
         """Directed links that leave a cube, all through optical switches: 96 a cube."""
         return 96 * self.cubes
-
-    @property
-    def picture(self) -> Picture:
-        """A 2D slice with its open sides; of a 3D one, a cube with its faces.
-
-        Raises:
-            ValueError: a 3D slice that is not made of whole cubes.
-        """
-        return grid(self) if len(self.dims) == 2 else cube(self)
 
 
 def _sides(shape: object) -> tuple[int, ...]:

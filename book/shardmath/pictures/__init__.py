@@ -1,12 +1,15 @@
 """Pictures of chips and of what runs on them, drawn from the book's own records.
 
 Each function answers with a `Picture`, which shows itself in a notebook and on the
-page.
+page. ``draw(thing)`` draws an object of the package, whatever its kind.
 """
 
+from ..objects.waves import sawtooth
+from ..simulator.trace_figure import trace_ends, trace_step
 from .bars import bars
 from .behind import behind
 from .causal_load import causal_load, causal_steps
+from .draw import draw
 from .exchange import exchange
 from .gathering import gathering
 from .gpu import gpu_parts
@@ -30,6 +33,7 @@ __all__ = [
     "block",
     "causal_load",
     "causal_steps",
+    "draw",
     "exchange",
     "gathering",
     "gpu_parts",
@@ -42,8 +46,11 @@ __all__ = [
     "overlap",
     "padding",
     "replicas",
+    "sawtooth",
     "slices",
     "streaming",
     "tpu_parts",
+    "trace_ends",
+    "trace_step",
     "two_chips",
 ]

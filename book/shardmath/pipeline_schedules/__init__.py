@@ -7,10 +7,11 @@
 ((4.0, 3.0, 2.0, 1.0), (8, 16, 16, 8))
 """
 
+from .checking import check
 from .closed_forms import idle, peak
 from .named import NAMES, schedule
-from .playing import check
-from .schedule import Op, Schedule, Span, Times
+from .ops import Op, Span, Times
+from .schedule import Schedule
 from .timeline import timeline
 
 __all__ = [

@@ -22,7 +22,7 @@ two passes one after the other, is what playing them shows.
 
 from ..units import whole
 from .named import chunks_of
-from .schedule import EVEN, Times, checked
+from .ops import EVEN, Times, checked
 
 
 def idle(

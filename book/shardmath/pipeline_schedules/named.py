@@ -1,8 +1,9 @@
 """Schedules by name."""
 
 from ..units import quoted, whole
+from .ops import EVEN, Times, checked
 from .orders import dualpipe, gpipe, interleaved, one_f_one_b, zb_h1, zb_v
-from .schedule import EVEN, Schedule, Times, checked
+from .schedule import Schedule
 
 NAMES = {
     "gpipe": gpipe,

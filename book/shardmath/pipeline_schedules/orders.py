@@ -7,7 +7,7 @@ stage and the paths of the microbatches. Stages are counted from 0 here.
 from collections import Counter, deque
 from collections.abc import Iterator
 
-from .schedule import Op, Place
+from .ops import Op, Place
 
 Orders = tuple[tuple[Op, ...], ...]
 Paths = tuple[tuple[Place, ...], ...]

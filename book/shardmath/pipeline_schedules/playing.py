@@ -8,17 +8,16 @@ Every stage does its ops in their order, each as soon as what it needs has arriv
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
-from ..units import quoted
-from .schedule import KINDS, Op, Place, Schedule, Span
+from .ops import KINDS, Op, Place, Playable, Span
 
 Work = tuple[str, Place]  # "F", "B" (also for "I") or "W", at a place
 Ended = dict[Work, dict[int, float]]  # when, by microbatch
 
 
-def play(schedule: Schedule) -> tuple[tuple[Span, ...], ...]:
+def play(schedule: Playable) -> tuple[tuple[Span, ...], ...]:
     """Every op of every stage with its start and end.
 
     Raises:
@@ -26,7 +25,7 @@ def play(schedule: Schedule) -> tuple[tuple[Span, ...], ...]:
     """
     orders, needs = schedule.orders, _needs(schedule.paths)
     seconds, ended = _seconds(schedule), defaultdict(dict)
-    slots, after = [_slots(order) for order in orders], _after(schedule, needs, ended)
+    slots, after = [slots_of(order) for order in orders], _after(schedule, needs, ended)
     spans: list[list[Span]] = [[] for _ in orders]
     clock, done = [0.0] * len(orders), [0] * len(orders)
     waiting = defaultdict(list)  # for work on a microbatch, stages
@@ -60,37 +59,6 @@ def play(schedule: Schedule) -> tuple[tuple[Span, ...], ...]:
     return tuple(map(tuple, spans))
 
 
-def check(schedule: Schedule) -> None:
-    """Accept a schedule that can be run, and say what is wrong with any other.
-
-    Raises:
-        ValueError: an op that is missing, there twice or not a stage's own, or ops
-            that wait for one another; says which stage waits where for what.
-
-    >>> from dataclasses import replace
-    >>> from shardmath.pipeline_schedules import schedule
-    >>> good = schedule("gpipe", stages=2, microbatches=1)
-    >>> check(good)
-    >>> first, last = good.orders
-    >>> check(replace(good, orders=(first[::-1], last)))
-    Traceback (most recent call last):
-    ValueError: gpipe cannot run: stage 0 waits at B0 for its own F0, which comes later
-    """
-    if not isinstance(schedule, Schedule):
-        raise ValueError(f"schedule = {quoted(schedule)}: must be a `Schedule`")
-    if len(schedule.orders) != schedule.stages:
-        raise ValueError(
-            f"{schedule.name} has {schedule.stages} stages, "
-            f"but orders for {len(schedule.orders)}"
-        )
-    if not schedule.paths or not all(schedule.paths):
-        raise ValueError(f"{schedule.name}: a path passes no place")
-    for stage, order in enumerate(schedule.orders):
-        for problem in _wrong_ops(schedule, stage, order):
-            raise ValueError(f"{schedule.name} cannot run: {problem}")
-    play(schedule)
-
-
 def _needs(paths: Sequence[Sequence[Place]]) -> dict[Work, tuple[Work, ...]]:
     """What an op of each kind waits for at each place, of its own microbatch."""
     found = {}
@@ -106,7 +74,7 @@ def _needs(paths: Sequence[Sequence[Place]]) -> dict[Work, tuple[Work, ...]]:
     return found
 
 
-def _after(schedule: Schedule, needs: dict, ended: Ended) -> list[dict]:
+def _after(schedule: Playable, needs: dict, ended: Ended) -> list[dict]:
     """Stage by stage, for each kind of op and chunk: when what it needs has ended, how
     long that takes to arrive, and what it is."""
     found: list[dict] = [{} for _ in schedule.orders]
@@ -122,7 +90,7 @@ def _work(op: Op, stage: int) -> Work:
     return "B" if op.kind == "I" else op.kind, (stage, op.chunk)
 
 
-def _slots(order: Sequence[Op]) -> list[tuple[Op, ...]]:
+def slots_of(order: Sequence[Op]) -> list[tuple[Op, ...]]:
     """The ops, those that run together in one slot."""
     if not any(op.beside for op in order):
         return [(op,) for op in order]
@@ -135,7 +103,7 @@ def _slots(order: Sequence[Op]) -> list[tuple[Op, ...]]:
     return slots
 
 
-def _seconds(schedule: Schedule):
+def _seconds(schedule: Playable):
     """How long the ops of a slot take."""
     times, share = schedule.times, schedule.share
     length = len(schedule.paths[0])
@@ -160,45 +128,7 @@ def _seconds(schedule: Schedule):
     return seconds
 
 
-def _wrong_ops(schedule: Schedule, stage: int, order: Sequence[Op]) -> Iterator[str]:
-    seen = set()
-    for op in order:
-        if op.kind not in KINDS:
-            yield f"stage {stage}: {op} must be one of {', '.join(KINDS)}"
-        if op.microbatch not in range(schedule.microbatches):
-            last = schedule.microbatches - 1
-            yield f"stage {stage}: {op}, but the microbatches are 0 to {last}"
-        if (stage, op.chunk) not in schedule.path(op.microbatch):
-            yield f"stage {stage}: {op}, which microbatch {op.microbatch} does not pass"
-        if op in seen:
-            yield f"stage {stage} does {op} twice"
-        seen.add(op)
-    if order and order[0].beside:
-        yield f"stage {stage}: nothing comes before {order[0]} to run beside"
-    for slot in _slots(order):
-        if len(slot) > 1 and sorted(op.kind for op in slot) != ["B", "F"]:
-            together = " and ".join(map(str, slot))
-            yield f"stage {stage}: {together}; one F and one B can run together"
-    for microbatch in range(schedule.microbatches):
-        for there, chunk in schedule.path(microbatch):
-            if there == stage:
-                yield from _wrong_passes(microbatch, chunk, stage, seen)
-
-
-def _wrong_passes(microbatch: int, chunk: int, stage: int, seen: set) -> Iterator[str]:
-    has = {kind for kind in KINDS if Op(kind, microbatch, chunk) in seen}
-    if "F" not in has:
-        yield f"stage {stage} never does {Op('F', microbatch, chunk)}"
-    if "B" in has and has & {"I", "W"}:
-        half = Op((has & {"I", "W"}).pop(), microbatch, chunk)
-        yield f"stage {stage} does {half} twice: {Op('B', microbatch, chunk)} has it"
-    if "B" not in has:
-        halves = [kind for kind in "IW" if kind not in has]
-        for kind in "B" if len(halves) == 2 else halves:
-            yield f"stage {stage} never does {Op(kind, microbatch, chunk)}"
-
-
-def _deadlock(stuck: dict, ended: Ended, needs: dict, schedule: Schedule) -> str:
+def _deadlock(stuck: dict, ended: Ended, needs: dict, schedule: Playable) -> str:
     """The stages that wait for one another, all around the circle."""
     stage, said = min(stuck), {}
     while stage in stuck and stage not in said:

@@ -8,7 +8,8 @@ from ..drawing.labels import FONT, text_width
 from ..drawing.picture import WIDEST, Picture, picture
 from ..drawing.theme import paint
 from ..units import quoted
-from .schedule import Schedule, Span
+from .ops import Span
+from .schedule import Schedule
 
 LEFT, RIGHT, TOP = 26.0, 372.0, 30.0  # where the time begins and ends, and the rows
 TALL, FLAT = 26, 17  # from one stage to the next, of few stages and of many

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
-from ..drawing.picture import Picture
 from ..tables import Table
 from ..units import bytes_per_value, show
-from .layout_figure import drawn, holders
+from .holders import holders
 from .machine import chip_of
 from .notation import subscript
 
@@ -220,11 +219,3 @@ class ShardedArray:
 
     def __repr__(self) -> str:
         return f"<{self}>"
-
-    @property
-    def picture(self) -> Picture:
-        """Its blocks, and in each the devices that hold it."""
-        return drawn(self)
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        return self.picture.bundle() | {"text/plain": f"{self}\n\n{self.table}"}

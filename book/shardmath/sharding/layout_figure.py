@@ -5,7 +5,6 @@ device that holds the block: tokens side by side hold the same, and a + between 
 says that they hold terms of one sum.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator
 from itertools import product
 from math import ceil
@@ -14,31 +13,13 @@ from ..drawing.labels import text_width
 from ..drawing.picture import Picture, picture
 from ..drawing.shapes import box, framed, label, written
 from ..drawing.theme import HUES, hue
-from ..tables import Table, table
 from ..units import quoted
+from .holders import MANY, part, shown_blocks, terms, two_dims, write
+from .layout import ShardedArray
 
-MANY = 8  # blocks along one dimension, or devices in one block, that are all written
 WIDE, HIGH, FLAT = 264, 176, 84  # of an array, and the height of one with one row
 SMALL = 132  # width of an array among several
 TOKEN, LINE, PLUS = 21, 20, 13  # a device in a block: width and height; a + sign
-
-
-def holders(array) -> Table:
-    """Rows and columns of blocks; in each the numbers of the devices that hold it."""
-    down, across = _drawn(array)
-    terms = _terms(array, down, across)
-    cells = {at: _write(list(held.values())) for at, held in terms.items()}
-    rows, columns = _some(array, down), _some(array, across)
-    return table(
-        ["", *(_part(array, across, column) for column in columns)],
-        [
-            [
-                _part(array, down, row),
-                *(cells.get((row, column), "…") for column in columns),
-            ]
-            for row in rows
-        ],
-    )
 
 
 def describe(array) -> str:
@@ -73,8 +54,6 @@ def layouts(*arrays) -> Picture:
     Raises:
         ValueError: no array, or something else among them.
     """
-    from .layout import ShardedArray  # draws itself, so it imports this module
-
     if not arrays:
         raise ValueError("layouts(): must be given an array or more")
     for given in arrays:
@@ -92,14 +71,14 @@ def layouts(*arrays) -> Picture:
 
 def panel(array, wide: float) -> str:
     """One array as `<svg>`: its name, its blocks, and where each begins and ends."""
-    down, across = _drawn(array)
-    rows, columns = _some(array, down), _some(array, across)
-    said = [_part(array, down, row) for row in rows]
+    down, across = two_dims(array)
+    rows, columns = shown_blocks(array, down), shown_blocks(array, across)
+    said = [part(array, down, row) for row in rows]
     left = 6 + (6 + max(map(text_width, said)) if any(said) else 0)
     top = 28 if across is None else 50
     high = FLAT if len(rows) == 1 and down is None else HIGH
     parts = [written(left, 16, array.notation, bold=True)]
-    parts += _heads(left, wide, [_part(array, across, column) for column in columns])
+    parts += _heads(left, wide, [part(array, across, column) for column in columns])
     for m, words in enumerate(said):
         y = top + (m + 0.5) * high / len(rows)
         parts.append(written(left - 6, y + 5, words, anchor="end"))
@@ -115,22 +94,22 @@ def panel(array, wide: float) -> str:
 
 def rows(array) -> int:
     """Rows of blocks that are drawn."""
-    return len(_some(array, _drawn(array)[0]))
+    return len(shown_blocks(array, two_dims(array)[0]))
 
 
 def blocks(array, left: float, top: float, wide: float, high: float) -> Iterator[str]:
     """The blocks of `array` in a frame of that size, with their devices."""
-    down, across = _drawn(array)
-    lines, columns = _some(array, down), _some(array, across)
-    terms = _terms(array, down, across)
+    down, across = two_dims(array)
+    lines, columns = shown_blocks(array, down), shown_blocks(array, across)
+    held_by = terms(array, down, across)
     width, height = wide / len(columns), high / len(lines)
     for (m, row), (n, column) in product(enumerate(lines), enumerate(columns)):
         x, y = left + n * width, top + m * height
         place = (x + 1, y + 1, x + width - 1, y + height - 1)
-        if (row, column) not in terms:
+        if (row, column) not in held_by:
             yield label(*place, "…")
             continue
-        held = list(terms[row, column].values())
+        held = list(held_by[row, column].values())
         alone = len(held) == 1 and len(held[0]) == 1
         shade = _hue(array, held[0][0]) if alone else "ink"
         yield box(*place, shade, fill=0.22 if alone else 0.04, edge=0.8)
@@ -140,7 +119,7 @@ def blocks(array, left: float, top: float, wide: float, high: float) -> Iterator
 def _tokens(array, held: list[list[int]], place) -> Iterator[str]:
     """The devices of one block, in its middle; in words where they do not fit."""
     left, top, right, bottom = place
-    words = _write(held)
+    words = write(held)
     if words.isdigit():
         yield label(*place, words)
         return
@@ -220,59 +199,5 @@ def _hidden(array) -> list[str]:
     return [
         dim
         for n, dim in enumerate(array.dims)
-        if n not in _drawn(array) and array.grid[n] > 1
+        if n not in two_dims(array) and array.grid[n] > 1
     ]
-
-
-def _drawn(array) -> tuple[int, int | None]:
-    """Two dimensions to draw, down and across: split ones before whole ones."""
-    order = sorted(range(len(array.dims)), key=lambda n: (array.grid[n] == 1, n))
-    chosen = sorted(order[:2])
-    return (None, chosen[0]) if len(chosen) == 1 else tuple(chosen)
-
-
-def _terms(array, down, across) -> dict[tuple[int, int], dict[tuple, list[int]]]:
-    """The devices of each block that is drawn, by the term of the sum they hold."""
-    held = defaultdict(lambda: defaultdict(list))
-    for number, place in enumerate(array.places()):
-        index = array.index(place)
-        at = tuple(0 if n is None else index[n] for n in (down, across))
-        # Two devices that differ here hold the same numbers, or different terms.
-        term = tuple(place[axis] for axis in array.unreduced)
-        held[at][term].append(number)
-    shown = set(product(_some(array, down), _some(array, across)))
-    return {at: terms for at, terms in held.items() if at in shown}
-
-
-def _write(held: list[list[int]]) -> str:
-    groups = [_list(numbers) for numbers in held]
-    if len(groups) == 1:
-        return groups[0]
-    if len(groups) > MANY:
-        return f"{groups[0]} + … + {groups[-1]}"
-    return " + ".join(
-        g if len(numbers) == 1 else f"({g})"
-        for g, numbers in zip(groups, held, strict=True)
-    )
-
-
-def _list(numbers: list[int]) -> str:
-    if len(numbers) > MANY:
-        return f"{numbers[0]}, {numbers[1]}, … {numbers[-1]}"
-    return ", ".join(map(str, numbers))
-
-
-def _some(array, dim: int | None) -> list[int]:
-    """Blocks to draw along one dimension; -1 stands for those left out."""
-    n = 1 if dim is None else array.grid[dim]
-    return list(range(n)) if n <= MANY else [0, 1, 2, -1, n - 1]
-
-
-def _part(array, dim: int | None, block: int) -> str:
-    """Name and range of one block along one dimension."""
-    if dim is None:
-        return ""
-    if block < 0:
-        return "…"
-    size = array.local_shape[dim]
-    return f"{array.dims[dim]} {block * size}:{(block + 1) * size}"

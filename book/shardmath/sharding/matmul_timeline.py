@@ -1,16 +1,10 @@
-"""A gather before a matmul, and inside it: two time lines to one scale."""
+"""A gather before a matmul, and inside it: the spans of both."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..collectives import price_of
-from ..drawing.labels import text_width
-from ..drawing.picture import WIDEST, Picture, picture
-from ..drawing.shapes import box, framed, label, line, written
-from ..units import quoted, show
+from ..units import quoted
 from .contraction import Contraction
-
-EDGE, LANE = 12, 26
 
 Span = tuple[float, float]  # start and end, in seconds
 
@@ -85,57 +79,3 @@ class Overlap:
             done = start + self.product
             products.append((start, done))
         return {"network": hops, "math": products}
-
-    @property
-    def picture(self) -> Picture:
-        """Both, to one scale."""
-        both = {
-            "gather, then multiply": self.in_turn,
-            "collective matmul": self.inside,
-        }
-        ends = {name: _end(lanes) for name, lanes in both.items()}
-        title = f"{self.op.plan.product}, {show(self.op.a.sizes[0])} rows"
-        left = EDGE + text_width("network") + 8
-        scale = (WIDEST - EDGE - left) / max(ends.values())
-        parts, y = [], 0.0
-        for name, lanes in both.items():
-            said = f"{name}: {show(ends[name], 's')}"
-            parts.append(written(EDGE, y + 18, said, bold=True))
-            y += 28
-            for resource, spans in lanes.items():
-                parts.append(written(left - 8, y + 18, resource, resource, "end"))
-                parts += _lane(f"{name} {resource}", resource, spans, left, scale, y)
-                y += LANE + 4
-            x = left + scale * ends[name]
-            parts.append(line((x, y - 2 * LANE - 8), (x, y), width=1.2, dashed=True))
-            y += 10
-        desc = (
-            f"{self.op.plan.product} on {self.parts} devices. Gather, then multiply: "
-            f"{show(self.gather, 's')} of network and then "
-            f"{show(self.parts * self.product, 's')} of math. Collective matmul: "
-            f"{self.parts - 1} hops of {show(self.hop, 's')} beside {self.parts} "
-            f"products of {show(self.product, 's')}, "
-            f"{show(ends['collective matmul'], 's')} in all."
-        )
-        return picture(title, desc, framed(title, desc, parts, WIDEST, y))
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        return self.picture.bundle()
-
-
-def _end(lanes: dict[str, list[Span]]) -> float:
-    return max(end for spans in lanes.values() for _, end in spans)
-
-
-def _lane(
-    name: str, resource: str, spans: list[Span], left: float, scale: float, top: float
-) -> Iterator[str]:
-    """The spans of one resource as boxes, numbered where there is room."""
-    many = len(spans) > 1
-    for n, (start, end) in enumerate(spans):
-        spot = (left + scale * start, top, left + scale * end, top + LANE)
-        key = f"{name} {n}"
-        yield box(*spot, resource, fill=0.3, edge=0.9, round=1, key=key)
-        words = str(n + (resource == "network")) if many else show(end - start, "s")
-        if text_width(words) + 4 < spot[2] - spot[0]:
-            yield label(*spot, words)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from ..collectives import Priced
-from ..drawing.picture import Picture
 from ..units import show
 from .groups import Chunk, Group
 from .schedules import Delivery, Round
@@ -75,29 +74,6 @@ class Trace:
             moved(state, done.moves)
         return state
 
-    def show(self, step: int) -> Picture:
-        """A picture of what moves in `step` and what each chip holds after it."""
-        from .trace_figure import chips  # draws traces, so it imports this module
-
-        return chips(self, step)
-
-    @property
-    def ends(self) -> Picture:
-        """A picture of what each chip holds before the collective and after it."""
-        from .trace_figure import ends
-
-        return ends(self)
-
-    @property
-    def picture(self) -> Picture:
-        """The time line: when the links work, and how much of the result is there."""
-        from .trace_figure import timeline
-
-        return timeline(self)
-
-    def _repr_mimebundle_(self, include=None, exclude=None):
-        return self.picture.bundle() | {"text/plain": str(self)}
-
     def __str__(self) -> str:
         met = abs(self.gap - 1) < 1e-9
         gap = "as the closed form" if met else f"{self.gap:.3g} × the closed form"
@@ -105,6 +81,9 @@ class Trace:
             f"{self.priced.collective.title}: {show(self.seconds, 's')} in "
             f"{len(self.steps)} steps, {gap}"
         )
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
 
 
 def moved(state: State, step: Round) -> None:

@@ -44,7 +44,7 @@ class Scene:
         return x + self.side / 2, y + self.side / 2
 
 
-def chips(trace: Trace, step: int) -> Picture:
+def trace_step(trace: Trace, step: int) -> Picture:
     """What moves in `step`, as arrows, and what each chip holds after it, as cells.
 
     Every chip has a cell for each block; in an AllToAll, for the block that each chip
@@ -79,7 +79,7 @@ def chips(trace: Trace, step: int) -> Picture:
     return picture(f"{title}: {said}", desc, svg)
 
 
-def ends(trace: Trace) -> Picture:
+def trace_ends(trace: Trace) -> Picture:
     """What every chip holds before and after, as two sheets: what the collective does.
 
     A row is a chip and a number a block, of one colour; in an AllToAll a number is the
@@ -108,7 +108,7 @@ def ends(trace: Trace) -> Picture:
     return Picture(title, desc, tuple(panels))
 
 
-def timeline(trace: Trace) -> Picture:
+def trace_timeline(trace: Trace) -> Picture:
     """When the links work, and how much of the result is there.
 
     Links that do the same have one lane: a box is a step, its light part latency.

@@ -1,0 +1,83 @@
+"""Which devices hold which block of a sharded array, as a table.
+
+A row and a column of the table are blocks along the two dimensions that matter most.
+"""
+
+from collections import defaultdict
+from itertools import product
+
+from ..tables import Table, table
+
+MANY = 8  # blocks along one dimension, or devices in one block, that are all written
+
+
+def holders(array) -> Table:
+    """Rows and columns of blocks; in each the numbers of the devices that hold it."""
+    down, across = two_dims(array)
+    held = terms(array, down, across)
+    cells = {at: write(list(by_term.values())) for at, by_term in held.items()}
+    rows, columns = shown_blocks(array, down), shown_blocks(array, across)
+    return table(
+        ["", *(part(array, across, column) for column in columns)],
+        [
+            [
+                part(array, down, row),
+                *(cells.get((row, column), "…") for column in columns),
+            ]
+            for row in rows
+        ],
+    )
+
+
+def two_dims(array) -> tuple[int, int | None]:
+    """Two dimensions to draw, down and across: split ones before whole ones."""
+    order = sorted(range(len(array.dims)), key=lambda n: (array.grid[n] == 1, n))
+    chosen = sorted(order[:2])
+    return (None, chosen[0]) if len(chosen) == 1 else tuple(chosen)
+
+
+def terms(array, down, across) -> dict[tuple[int, int], dict[tuple, list[int]]]:
+    """The devices of each block that is drawn, by the term of the sum they hold."""
+    held = defaultdict(lambda: defaultdict(list))
+    for number, place in enumerate(array.places()):
+        index = array.index(place)
+        at = tuple(0 if n is None else index[n] for n in (down, across))
+        # Two devices that differ here hold the same numbers, or different terms.
+        term = tuple(place[axis] for axis in array.unreduced)
+        held[at][term].append(number)
+    shown = set(product(shown_blocks(array, down), shown_blocks(array, across)))
+    return {at: by_term for at, by_term in held.items() if at in shown}
+
+
+def write(held: list[list[int]]) -> str:
+    groups = [_list(numbers) for numbers in held]
+    if len(groups) == 1:
+        return groups[0]
+    if len(groups) > MANY:
+        return f"{groups[0]} + … + {groups[-1]}"
+    return " + ".join(
+        g if len(numbers) == 1 else f"({g})"
+        for g, numbers in zip(groups, held, strict=True)
+    )
+
+
+def _list(numbers: list[int]) -> str:
+    if len(numbers) > MANY:
+        return f"{numbers[0]}, {numbers[1]}, … {numbers[-1]}"
+    return ", ".join(map(str, numbers))
+
+
+def shown_blocks(array, dim: int | None) -> list[int]:
+    """Blocks to draw along one dimension; -1 stands for those left out."""
+    n = 1 if dim is None else array.grid[dim]
+    return list(range(n)) if n <= MANY else [0, 1, 2, -1, n - 1]
+
+
+def part(array, dim: int | None, block: int) -> str:
+    """Name and range of one block along one dimension."""
+    if dim is None:
+        return ""
+    if block < 0:
+        return "…"
+    size = array.local_shape[dim]
+    return f"{array.dims[dim]} {block * size}:{(block + 1) * size}"
