@@ -11,7 +11,7 @@ from shardmath.published.run import SPLIT_SEQUENCES
 from shardmath.sharding.machine import axes_of
 
 HELD = "96 GB HBM2e"  # the note of H100s that have more memory than the record
-# What is found is more than the chip has: the recipe may keep moments or gradients in 16
+# More is found than the chip has: the recipe may keep moments or gradients in 16
 # bits, which it does not print.
 STATE_UNKNOWN = {("Llama 3.1 70B", "TPU v6e (Trillium)", 32)}
 

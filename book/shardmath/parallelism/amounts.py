@@ -28,7 +28,7 @@ def zeros() -> dict:
 
 
 @dataclass(frozen=True)
-class Traffic:
+class MovedBytes:
     """What moves by one operation over the same axes.
 
     Args:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import gcd
 
-from .amounts import Amounts, Names, Sizes, Traffic, Ways, Wire, total
+from .amounts import Amounts, MovedBytes, Names, Sizes, Ways, Wire, total
 from .experts import dealt_over, slots
 from .job import Job
 from .moves import Lines
@@ -50,7 +50,7 @@ class Share:
     largest: Mapping[str, tuple[Amounts, ...]]
     once: Amounts
     read: Amounts
-    traffic: Mapping[Wire, Traffic]
+    traffic: Mapping[Wire, MovedBytes]
 
     @cached_property
     def constant(self) -> Amounts:
@@ -179,7 +179,7 @@ def _sum(parts: list[tuple[int, Part]]) -> Share:
             some = largest.setdefault(name, [])
             if name not in ADDED_UP and amounts and amounts not in some:
                 some.append(amounts)
-    traffic: dict[Wire, Traffic] = defaultdict(Traffic)
+    traffic: dict[Wire, MovedBytes] = defaultdict(MovedBytes)
     for count, part in parts:
         for wire, some in part.traffic.items():
             for key, nbytes in some.nbytes.items():

@@ -24,8 +24,8 @@ from ..transformer import (
 from ..units import PRECISION_BYTES
 from .amounts import (
     Amounts,
+    MovedBytes,
     Names,
-    Traffic,
     Wire,
     bytes_held,
     divisors_of,
@@ -67,7 +67,7 @@ class Part:
     held: Mapping[str, Amounts] = field(default_factory=dict)
     once: Amounts = field(default_factory=dict)
     read: Amounts = field(default_factory=dict)
-    traffic: Mapping[Wire, Traffic] = field(default_factory=dict)
+    traffic: Mapping[Wire, MovedBytes] = field(default_factory=dict)
     limits: frozenset[tuple[str, int, Names]] = frozenset()
     matrices: tuple[Array, ...] = ()
     works: tuple[Work, ...] = ()
@@ -316,9 +316,9 @@ def _keys(lines: Lines, matmuls: Iterable[Matmul]) -> list[Held]:
 
 def _traffic(
     lines: Lines, moves: Iterable[Move], matrices: Iterable[Array]
-) -> dict[Wire, Traffic]:
+) -> dict[Wire, MovedBytes]:
     """What moves send, by operation and axes."""
-    found: dict[Wire, Traffic] = defaultdict(Traffic)
+    found: dict[Wire, MovedBytes] = defaultdict(MovedBytes)
     matrices = tuple(matrices)
     for move in moves:
         change, times = move.change, float(move.times)
