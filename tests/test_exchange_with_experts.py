@@ -85,8 +85,17 @@ def test_the_record_of_an_exchange_has_a_copy_for_each_expert():
         for limit in (4, None)
     )
     assert limited.collectives == free.collectives
-    seconds = [one.estimate.seconds["network"] for one in (limited, free)]
-    assert seconds[0] < seconds[1]
+    cards = [max(one._rates(("all_to_all", ("E",), "dealt")).values())
+             for one in (limited, free)]  # fmt: skip
+    assert cards[0] < cards[1]
+
+
+def test_a_chip_takes_copies_in_by_all_its_links():
+    """No chip of a node can get its copies faster than NVLink and its card together."""
+    one = step(expert("E"), SPARSE, NODES, 64, 4096, **SETTINGS)
+    links = chips.H800.scale_up_bandwidth + chips.H800.scale_out_bandwidth
+    rate = min(one._rates(("all_to_all", ("E",), "dealt")).values())
+    assert rate == pytest.approx(63 / 64**2 / links * drawn(64) / 8, rel=0.01)
 
 
 def test_on_a_torus_one_copy_goes_to_each_chip():

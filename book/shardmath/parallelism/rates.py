@@ -1,16 +1,17 @@
 """Seconds that one byte of a collective keeps the links of a network busy."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
 from ..collectives.closed_forms import loads
-from ..mesh import Mesh
+from ..mesh import Mesh, Piece
 from ..sharding.prices import Prices
 from .amounts import Wire
 from .experts import copies
 from .job import Job
 
 Rate = Mapping[int, float]  # seconds a byte, by dimension of the network
+Levels = Iterable[tuple[tuple[int, ...], float]]  # places in the mesh, seconds a byte
 
 
 class Rates:
@@ -41,22 +42,32 @@ class Rates:
             found = self.prices.rate(op, axes, pairs(kind, self.mesh.size(axes)))
             return found and dict.fromkeys(self.prices.links(axes), found[0])
         pieces = self.mesh.span(axes)
-        rate = {}
-        for places, seconds in loads(op, 1.0, tuple(piece.wires for piece in pieces)):
-            if kind == "dealt":
-                seconds *= self._share_of_copies(pieces, places)
-            rate |= {pieces[at].dim: seconds for at in places}
-        return rate
+        found = loads(op, 1.0, tuple(piece.wires for piece in pieces))
+        if kind == "dealt":
+            found = list(self._dealt(pieces, found))
+        return {pieces[at].dim: seconds for places, seconds in found for at in places}
 
-    def _share_of_copies(self, pieces, places: tuple[int, ...]) -> float:
-        """What has to cross one level of the network, of the k copies of a token that
-        an AllToAll sends: a copy for each unit that has some of its experts."""
+    def _dealt(
+        self, pieces: Sequence[Piece], found: Sequence[tuple[tuple[int, ...], float]]
+    ) -> Levels:
+        """The same, of tokens that go to their experts and back.
+
+        An AllToAll sends k copies of a token. At least one copy has to reach each node,
+        and each chip, that has some of its experts. A node takes copies in by the cards
+        of its chips. A chip takes them in by all its links together, as a copy may come
+        straight by its own card or from a neighbour in the node.
+        """
         experts = self.job.model.experts
-        units = prod(piece.wires.size for piece in pieces[: places[-1] + 1])
-        nodes = places[-1] + 1 < len(pieces)  # or the chips themselves
-        limit = self.job.node_limit if nodes else None
-        found = copies(experts.count, experts.per_token, units, limit)
-        return found / experts.per_token
+        n = prod(piece.wires.size for piece in pieces)
+        inmost = len(pieces) - 1
+        for places, seconds in found:
+            units = prod(piece.wires.size for piece in pieces[: places[-1] + 1])
+            chips = inmost in places
+            if chips and len(found) > 1:
+                seconds = (n - 1) / n**2 / self.prices.egress
+            limit = None if chips else self.job.node_limit
+            share = copies(experts.count, experts.per_token, units, limit)
+            yield places, seconds * share / experts.per_token
 
 
 def pairs(kind: str, n: int) -> tuple[tuple[int, int], ...]:
