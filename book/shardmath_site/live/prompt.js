@@ -13,7 +13,7 @@ const OPENER = ".sm-prompt-open";
 const NEVER = "script, style, link, meta, base, iframe, object, embed, form";
 
 const near = (file) => new URL(file, import.meta.url).href;
-const ask = (name, kwargs, limit) => call(MODULE, name, kwargs, PACK, { limit });
+const ask = (name, kwargs, options) => call(MODULE, name, kwargs, PACK, options);
 
 function make(name, given = {}, ...children) {
   const element = Object.assign(document.createElement(name), given);
@@ -298,7 +298,7 @@ async function prepare() {
   const numbers = [setup, ...asked].filter((n) => n in cells).sort((a, b) => a - b);
   const given = numbers.map((n) => [`cell ${n + 1}`, cells[n].source]);
   const kwargs = { cells: Object.fromEntries(given) };
-  const { fresh } = await ask("prepare", kwargs, EARLIER).catch((error) => {
+  const { fresh } = await ask("prepare", kwargs, { limit: EARLIER }).catch((error) => {
     if (error.stopped) asked.clear(); // or nothing would run any more
     throw error.stopped ? new Error("The cells that it needs take too long here.") : error;
   });
@@ -360,13 +360,15 @@ function run(text) {
 async function answer(source) {
   try {
     await told("Running what it needs …", prepare());
-    const found = await told("Running …", ask("run", { source }, LIMIT));
+    const options = { limit: LIMIT, stateful: true };
+    const found = await told("Running …", ask("run", { source }, options));
     used = true;
     return found;
-  } catch ({ stopped, message }) {
-    const gone = stopped && used ? " Names from before are gone." : "";
-    if (stopped) used = false;
-    return { error: stopped ? `Stopped after ${LIMIT / 1000} s.${gone}` : message };
+  } catch ({ stopped, gone, message }) {
+    const isLost = (stopped || gone) && used;
+    if (isLost) used = false;
+    const said = stopped ? `Stopped after ${LIMIT / 1000} s.` : message;
+    return { error: isLost ? `${said} Names from before are gone.` : said };
   }
 }
 
