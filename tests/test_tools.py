@@ -1,6 +1,8 @@
 """The steps behind `make`: one clear line where something is missing."""
 
 import ast
+import functools
+import gzip
 import os
 import re
 import runpy
@@ -10,12 +12,20 @@ import sys
 import threading
 import time
 import tomllib
+from collections import namedtuple
+from http.server import ThreadingHTTPServer
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import execute
 import nbformat
 import pytest
+import serve
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from packaging.requirements import Requirement
+
+from shardmath.elsewhere import LACKING, setup_cell
+from shardmath_site.runtime import PACKAGE, imported
 
 ROOT = Path(__file__).parent.parent
 
@@ -359,6 +369,47 @@ def test_a_copy_for_elsewhere_installs_the_book_first(tmp_path):
         install, *rest = nbformat.read(path, as_version=4).cells
         assert "%pip install --quiet --no-deps https://x.org/book.zip" in install.source
         assert rest == source.cells
+
+
+BROUGHT = {"jax", "numpy", "IPython", "jinja2", "traitlets"}  # with JAX and Jupyter
+LATE = {"flatbuffers"}  # jax.export imports it when it writes a program
+
+
+def test_the_first_cell_of_a_copy_installs_all_that_notebooks_import():
+    """What they import themselves, and what the modules do that they reach."""
+    files = {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path
+        for path in PACKAGE.rglob("*.py")
+    }
+    files = {name.removesuffix(".__init__"): path for name, path in files.items()}
+    left, met = set(), set()
+    for path in [*ROOT.glob("[ce]*/[0-9]*_*.ipynb"), *ROOT.glob("book/*.ipynb")]:
+        cells = nbformat.read(path, as_version=4).cells
+        for cell in (cell for cell in cells if cell.cell_type == "code"):
+            left |= imported(cell.source)
+    while left:
+        name = left.pop()
+        if name in met:
+            continue
+        met.add(name)
+        left |= {name.rpartition(".")[0]} - {""}
+        if path := files.get(name):
+            package = name if path.stem == "__init__" else name.rpartition(".")[0]
+            left |= imported(path.read_bytes(), package)
+    tops = {name.partition(".")[0] for name in met - files.keys()}
+    others = tops - {*sys.stdlib_module_names} - BROUGHT - {"shardmath"}
+    assert others | LATE == {*LACKING}
+
+
+def test_a_copy_says_where_a_reload_is_needed(capsys, monkeypatch):
+    """Only where the widgets were not there before."""
+    lines = setup_cell("here").splitlines()
+    code = "\n".join(line for line in lines if not line.startswith("%"))
+    exec(code, {})
+    assert capsys.readouterr().out == ""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    exec(code, {})
+    assert "reload this page" in capsys.readouterr().out
 
 
 def test_a_copy_without_an_address_is_not_made(tmp_path):

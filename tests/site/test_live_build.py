@@ -92,11 +92,10 @@ def test_a_page_gets_the_modules_of_its_figures_or_questions_alone(pages):
         assert records == [f"shardmath/answers/{name}.py"]
 
 
-def test_imports_in_functions_count(tmp_path):
+def test_imports_in_functions_count():
     """What a figure imports only to draw would be missed by the reader alone."""
-    path = tmp_path / "trace.py"
-    path.write_text("def draw():\n    from .picture import panel\n")
-    assert "shardmath.ring.picture" in runtime._imported("shardmath.ring.trace", path)
+    source = "def draw():\n    from .picture import panel\n"
+    assert "shardmath.ring.picture" in runtime.imported(source, "shardmath.ring")
 
 
 def test_a_pack_that_lacks_something_stops_the_build(pages, monkeypatch, tmp_path):
