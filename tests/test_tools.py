@@ -64,6 +64,47 @@ def test_a_port_in_use_is_said_in_one_line(tmp_path):
 
 
 @pytest.fixture
+def served(tmp_path):
+    """A folder, and the address at which tools/serve.py's handler serves it."""
+    handler = functools.partial(serve.Handler, directory=tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield tmp_path, f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def fetch(address, **headers):
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    with urlopen(Request(address, headers=given)) as response:
+        return response.headers, response.read()
+
+
+def test_the_served_site_is_compressed_for_who_reads_that(served):
+    """The page says how much Python is to load, and means compressed."""
+    folder, address = served
+    content = b"\0asm" * 10_000
+    (folder / "python.wasm").write_bytes(content)
+    (folder / "index.html").write_text("<p>Book</p>" * 100)
+    (folder / "base.pack").write_bytes(content)
+    headers, body = fetch(address + "python.wasm", Accept_Encoding="br, gzip")
+    assert headers["Content-Encoding"] == "gzip"
+    assert headers["Content-Type"] == "application/wasm"
+    assert int(headers["Content-Length"]) == len(body) < len(content) / 10
+    assert gzip.decompress(body) == content
+    assert fetch(address + "python.wasm")[1] == content
+    _, body = fetch(address, Accept_Encoding="gzip")
+    assert gzip.decompress(body) == (folder / "index.html").read_bytes()
+    # A pack is compressed already.
+    headers, body = fetch(address + "base.pack", Accept_Encoding="gzip")
+    assert (headers["Content-Encoding"], body) == (None, content)
+    # What has changed is not answered from before.
+    (folder / "python.wasm").write_bytes(b"other")
+    os.utime(folder / "python.wasm", (1, 1))
+    _, body = fetch(address + "python.wasm", Accept_Encoding="gzip")
+    assert gzip.decompress(body) == b"other"
+
+
+@pytest.fixture
 def setup(tmp_path, monkeypatch):
     """The set-up as a module's names, at work in a folder of its own."""
     monkeypatch.chdir(tmp_path)
