@@ -71,16 +71,16 @@ clean: ## remove what was built; readers' progress stays
 $(VENV)/python.ok:
 	@$(SETUP) python $(VENV)
 
-$(VENV)/notebook.ok: requirements-notebook.txt pyproject.toml $(VENV)/python.ok
+$(VENV)/notebook.ok: requirements-notebook.txt requirements-build.txt pyproject.toml $(VENV)/python.ok
 	@$(SETUP) notebook $(VENV)
 
-$(VENV)/site.ok: requirements-site.txt pyproject.toml $(VENV)/python.ok
+$(VENV)/site.ok: requirements-site.txt requirements-build.txt pyproject.toml $(VENV)/python.ok
 	@$(SETUP) site $(VENV)
 
 $(VENV)/compilers.ok: requirements-referee.txt $(VENV)/python.ok
 	@$(SETUP) compilers $(VENV)
 
-$(VENV)/all.ok: requirements.txt pyproject.toml $(VENV)/python.ok
+$(VENV)/all.ok: requirements.txt requirements-build.txt pyproject.toml $(VENV)/python.ok
 	@$(SETUP) all $(VENV)
 
 node_modules/ok: package-lock.json $(VENV)/python.ok

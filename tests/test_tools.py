@@ -161,6 +161,36 @@ def test_reading_installs_nothing_that_only_tests_need():
     assert not needless & pinned("requirements-notebook.txt").keys()
 
 
+def test_what_installs_the_package_is_locked_too(setup, tmp_path):
+    """Every download is checked against its hash, and the last step downloads none."""
+    asked = []
+    names = setup["packages"].__globals__
+    names["run"] = lambda command, hint: asked.append(command)
+    setup["packages"]("requirements-site.txt", str(tmp_path))
+    fetching, installing = asked
+    assert "--require-hashes" in fetching
+    assert "requirements-build.txt" in fetching
+    assert {"--no-index", "--no-build-isolation", "--no-deps"} <= {*installing}
+
+    build = pinned("requirements-build.txt")
+    assert "editables" in build  # asked for by hatchling when it installs so
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    for line in map(Requirement, project["build-system"]["requires"]):
+        assert line.specifier.contains(build[line.name])
+    whole = pinned("requirements.txt")
+    assert {name: whole[name] for name in build if name in whole}.items() <= (
+        build.items()
+    )
+
+
+@pytest.mark.parametrize("file", sorted(ROOT.glob("requirements*.txt")), ids=str)
+def test_every_locked_package_has_a_hash(file):
+    text = file.read_text("utf-8")
+    packages = re.split(r"^(?=[\w.-]+==)", text, flags=re.M)[1:]
+    assert packages
+    assert all("--hash=sha256:" in package for package in packages)
+
+
 def test_the_package_alone_pulls_nothing():
     """Its cost model needs the standard library; the rest are extras."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -244,6 +274,27 @@ def test_a_second_make_waits_and_does_not_set_up_again(setup, tmp_path, capfd):
     assert marker.exists()
     alone(done.append, "later", str(marker))
     assert done == ["first", "later"]
+
+
+def test_a_folder_that_cannot_be_written_is_said_in_one_line(tmp_path):
+    """As on a read-only disk, where root may not write either."""
+    (tmp_path / "_build").touch()
+    done = tool("setup.py", "python", tmp_path / "venv", folder=tmp_path)
+    assert done.returncode == 1
+    said = one_line(done.stderr)
+    assert "_build" in said
+    assert "must be able to write in this folder" in said
+
+
+def test_a_full_disk_is_named_where_a_step_fails(setup, monkeypatch):
+    """Beside the usual hint: what failed cannot tell it from a network."""
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage(10**9, 10**9, 3_000_000))
+    with pytest.raises(SystemExit, match=r"Check the network\. Only 3 MB are free on"):
+        setup["run"](["false"], "Check the network.")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage(10**12, 0, 10**12))
+    with pytest.raises(SystemExit, match=r"Check the network\.$"):
+        setup["run"](["false"], "Check the network.")
 
 
 def test_a_failed_step_leaves_no_marker(setup, tmp_path):
