@@ -134,6 +134,9 @@ def test_live_figures_are_saved_with_their_notebook(make):
     assert folder.parent == ROOT / "tools"
     settings = json.loads((folder / "overrides.json").read_text("utf-8"))
     assert settings["@jupyter-widgets/jupyterlab-manager:plugin"]["saveState"] is True
+    # Else a notification asks about Jupyter's news, in front of the figures.
+    news = settings["@jupyterlab/apputils-extension:notification"]["fetchNews"]
+    assert news == "false"
 
 
 def test_notebooks_see_the_compilers_where_they_are_installed(make, tmp_path):
