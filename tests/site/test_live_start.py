@@ -307,7 +307,7 @@ def test_storage_that_is_refused_does_no_harm(view):
     assert type_answer(page, "1e30") == judge_number(QUESTION, "1e30")["message"]
     page.locator("[name=chip]").select_option("H100")
     wait_for(page, chip="H100")
-    page.route("**/kept.js*", lambda route: route.abort())
+    page.route("**/storage.js*", lambda route: route.abort())
     page.reload()
     assert type_answer(page, "1e30") == judge_number(QUESTION, "1e30")["message"]
 

@@ -7,7 +7,8 @@ const MODULE = "shardmath.live.prompt";
 const PACK = "prompt";
 const LIMIT = 10_000; // ms for what is typed
 const EARLIER = 30_000; // ms for the cells that a cell needs
-const KEY = "shardmath.inputs.v1"; // [text, …], the newest last
+// [text, …], the newest last. Absent where storage.js was not loaded.
+const stored = globalThis.Shardmath?.storage?.setting("shardmath.inputs.v1");
 const KEPT = 100;
 const OPENER = ".sm-prompt-open";
 const NEVER = "script, style, link, meta, base, iframe, object, embed, form";
@@ -31,7 +32,7 @@ class Inputs {
 
   constructor() {
     try {
-      const kept = JSON.parse(localStorage.getItem(KEY) ?? "[]");
+      const kept = JSON.parse(stored?.get() ?? "[]");
       this.#texts = kept.filter((text) => typeof text === "string");
     } catch {
       // it begins anew
@@ -43,11 +44,7 @@ class Inputs {
     if (text.trim() && this.#texts.at(-1) !== text) this.#texts.push(text);
     this.#texts = this.#texts.slice(-KEPT);
     this.#at = this.#texts.length;
-    try {
-      localStorage.setItem(KEY, JSON.stringify(this.#texts));
-    } catch {
-      // not kept
-    }
+    stored?.set(JSON.stringify(this.#texts));
   }
 
   /** The input `step` away from the one that is shown; null at the ends. */
