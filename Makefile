@@ -30,7 +30,7 @@ pdf: $(VENV)/all.ok book ## print the whole book into _build/shardmath.pdf
 	@$(WITH) python tools/pdf.py
 
 test: $(VENV)/all.ok book ## run every notebook, unit test and site test (ARGS="-k 04")
-	@$(WITH) pytest -n 2 $(ARGS)
+	@$(WITH) pytest -n 2 --durations=20 $(ARGS)
 
 referee: $(VENV)/compilers.ok $(VENV)/all.ok ## compile again what is kept of TPUs and GPUs (WRITE=1 keeps what is new)
 	@$(WITH) python tools/referee.py $(VENV)/compilers $(if $(WRITE),--write) $(FILES)
@@ -71,16 +71,16 @@ clean: ## remove what was built; readers' progress stays
 $(VENV)/python.ok:
 	@$(SETUP) python $(VENV)
 
-$(VENV)/notebook.ok: requirements-notebook.txt pyproject.toml $(VENV)/python.ok
+$(VENV)/notebook.ok: requirements-notebook.txt requirements-build.txt pyproject.toml $(VENV)/python.ok
 	@$(SETUP) notebook $(VENV)
 
-$(VENV)/site.ok: requirements-site.txt pyproject.toml $(VENV)/python.ok
+$(VENV)/site.ok: requirements-site.txt requirements-build.txt pyproject.toml $(VENV)/python.ok
 	@$(SETUP) site $(VENV)
 
 $(VENV)/compilers.ok: requirements-referee.txt $(VENV)/python.ok
 	@$(SETUP) compilers $(VENV)
 
-$(VENV)/all.ok: requirements.txt pyproject.toml $(VENV)/python.ok
+$(VENV)/all.ok: requirements.txt requirements-build.txt pyproject.toml $(VENV)/python.ok
 	@$(SETUP) all $(VENV)
 
 node_modules/ok: package-lock.json $(VENV)/python.ok

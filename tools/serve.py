@@ -1,11 +1,45 @@
 """Serve the built site on this machine: python tools/serve.py FOLDER PORT."""
 
 import functools
+import gzip
+import io
 import sys
+from email.utils import formatdate
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+SHORTER = {".css", ".html", ".js", ".json", ".mjs", ".svg", ".txt", ".wasm", ".xml"}
+
+
+@functools.lru_cache(maxsize=512)
+def compressed(path: Path, changed: float) -> bytes:
+    """The file behind gzip, made once for each time that it has `changed`."""
+    return gzip.compress(path.read_bytes(), 6)
 
 
 class Handler(SimpleHTTPRequestHandler):
+    """Compresses what that makes shorter, as hosts do: then Python is 3.5 MB."""
+
+    def send_head(self):
+        """The headers, and the file to send behind them."""
+        path = Path(self.translate_path(self.path))
+        if path.is_dir() and self.path.endswith("/"):
+            path /= "index.html"
+        wanted = "gzip" in self.headers.get("Accept-Encoding", "")
+        is_known = "If-Modified-Since" in self.headers  # it may have this file
+        if not wanted or is_known or path.suffix not in SHORTER or not path.is_file():
+            return super().send_head()
+        changed = path.stat().st_mtime
+        content = compressed(path, changed)
+        self.send_response(200)
+        self.send_header("Content-Type", self.guess_type(str(path)))
+        self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(content)))
+        self.send_header("Last-Modified", formatdate(changed, usegmt=True))
+        self.send_header("Vary", "Accept-Encoding")
+        self.end_headers()
+        return io.BytesIO(content)
+
     def end_headers(self) -> None:
         """What lies under a digest of its content is kept by the browser for good."""
         if "/_static/live/" in self.path:

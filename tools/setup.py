@@ -13,6 +13,7 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 OLDEST = (3, 11)
@@ -22,6 +23,8 @@ COST = {  # measured without a cache: x86-64 Linux, Python 3.11
     "requirements-site.txt": " (about 0.2 GB, half a minute)",
     "requirements.txt": " (about 1.2 GB, a minute or two)",
 }
+BUILD = "requirements-build.txt"  # hatchling, and what it needs
+ROOM = 2000  # MB: with less on the disk, what fails may fail for that
 LOCK = os.path.join("_build", "site.lock")  # tests that build the site take it too
 NO_WHEEL = (
     "Without a network nothing can be fetched. With one, a package may have no wheel "
@@ -37,7 +40,16 @@ def say(line):
 def run(command, hint):
     """Run `command`; if it fails, say in one line what is likely missing and stop."""
     if subprocess.call(command):
-        sys.exit("shardmath: `{}` failed. {}".format(" ".join(command[:4]), hint))
+        told = "shardmath: `{}` failed. {}".format(" ".join(command[:4]), hint)
+        sys.exit(" ".join([told] + scarce()))
+
+
+def scarce():
+    """What to say of a disk that is nearly full, on which a step may have failed."""
+    said = "Only {:.0f} MB are free on the disk of {}: that may be why."
+    places = (os.getcwd(), tempfile.gettempdir())
+    free = [(shutil.disk_usage(place).free / 1e6, place) for place in places]
+    return [said.format(*found) for found in free if found[0] < ROOM][:1]
 
 
 def alone(step, folder, marker):
@@ -90,12 +102,14 @@ def size(folder):
 def packages(file, folder):
     """Exactly what `file` lists, each download checked against its hash.
 
-    And `import shardmath` means this checkout.
+    And `import shardmath` means this checkout. What installs it is locked as well: the
+    step that does so runs what is installed by then, and fetches nothing.
     """
     began = time.time()
     say("installing {} into {}{}".format(file, folder, COST.get(file, "")))
-    run(pip(folder) + ["--require-hashes", "-r", file], NO_WHEEL)
-    run(pip(folder) + ["--no-deps", "--editable", "."], NO_WHEEL)
+    run(pip(folder) + ["--require-hashes", "-r", file, "-r", BUILD], NO_WHEEL)
+    offline = ["--no-index", "--no-deps", "--no-build-isolation"]
+    run(pip(folder) + offline + ["--editable", "."], "The lines above say why.")
     spent = time.time() - began
     say("done in {:.0f} s; {} has {:.0f} MB".format(spent, folder, size(folder)))
 
@@ -186,7 +200,13 @@ def main(step, folder):
             )
         )
     do, marker = STEPS[step]
-    alone(do, folder, marker.format(folder))
+    try:
+        alone(do, folder, marker.format(folder))
+    except OSError as error:
+        sys.exit(
+            "shardmath: {}. make must be able to write in this folder, and there must "
+            "be room on its disk.".format(error)
+        )
 
 
 if __name__ == "__main__":

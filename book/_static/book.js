@@ -59,7 +59,11 @@
   // Browsers refuse modules on file://, loudly; so they are asked for only over http.
   if (location.protocol !== "file:")
     for (const script of document.querySelectorAll("script[type='shardmath/module']"))
-      import(script.src);
+      import(script.src).catch(() => {
+        // Figures and answer fields stay as they are written: say so at each of them.
+        for (const place of document.querySelectorAll(".sm-live .sm-message, .sm-verdict"))
+          place.textContent = "A script of this page did not arrive: reload the page.";
+      });
 
   // The Python prompt comes when it is asked for: by its button, by Ctrl and the key left
   // of 1, or by a cell. Its script and the page's cells are named by the button.

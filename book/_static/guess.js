@@ -3,7 +3,8 @@
 "use strict";
 {
   const kept = Shardmath.guesses; // by the key of a form; null: skipped
-  const ASKS = "shardmath.guesses.asks"; // "no": never ask; the page's head reads it too
+  // "no": never ask; the page's head reads it too
+  const asks = Shardmath.storage.setting("shardmath.guesses.asks");
   const MARKS = { right: "✓", near: "≈", wrong: "✗", skipped: "–" };
   const VERDICTS = { right: "Right", near: "Near", wrong: "Not so", skipped: "Skipped" };
 
@@ -197,11 +198,7 @@
 
   function ask(on, from) {
     root.classList.toggle("sm-guessing", on);
-    try {
-      localStorage.setItem(ASKS, on ? "yes" : "no");
-    } catch {
-      // the next page asks again
-    }
+    asks.set(on ? "yes" : "no"); // where that is refused, the next page asks again
     for (const guess of guesses) guess.show();
     summarise();
     from?.goBehind();

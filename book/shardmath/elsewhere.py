@@ -1,6 +1,6 @@
-"""Notebooks on a machine that has JAX, NumPy and Matplotlib but not this book."""
+"""Notebooks on a machine that has Jupyter and JAX, but not this book."""
 
-LACKING = ("anywidget", "filelock", "flatbuffers", "platformdirs")
+LACKING = ("anywidget", "filelock", "flatbuffers", "matplotlib", "platformdirs")
 
 
 def setup_cell(address: str) -> str:
@@ -9,13 +9,24 @@ def setup_cell(address: str) -> str:
     Args:
         address: where pip finds this repository: `git+https://…`, an archive, a folder.
 
+    Jupyter loads widgets with its page, so that a page which was open before has none.
+
     >>> print(setup_cell("git+https://example.org/book"))
     # Once in a new session: this book's package, and what it needs beside JAX.
+    from importlib.util import find_spec
+    <BLANKLINE>
+    had_widgets = find_spec("anywidget") is not None
     %pip install --quiet --no-deps git+https://example.org/book
-    %pip install --quiet anywidget filelock flatbuffers platformdirs
+    %pip install --quiet anywidget filelock flatbuffers matplotlib platformdirs
+    if not had_widgets:
+        print("For live figures that move: reload this page, then run all cells again.")
     """
-    return (
-        "# Once in a new session: this book's package, and what it needs beside JAX.\n"
-        f"%pip install --quiet --no-deps {address}\n"
-        f"%pip install --quiet {' '.join(LACKING)}"
-    )
+    return f"""\
+# Once in a new session: this book's package, and what it needs beside JAX.
+from importlib.util import find_spec
+
+had_widgets = find_spec("anywidget") is not None
+%pip install --quiet --no-deps {address}
+%pip install --quiet {" ".join(LACKING)}
+if not had_widgets:
+    print("For live figures that move: reload this page, then run all cells again.")"""

@@ -25,9 +25,8 @@
     say();
     button.addEventListener("click", () => {
       shown = !shown;
-      try {
-        localStorage.setItem(KEY, shown ? "shown" : "folded");
-      } catch {} // then it holds for this page
+      // Where that is refused, it holds for this page.
+      globalThis.Shardmath?.storage.setting(KEY).set(shown ? "shown" : "folded");
       // What the reader looks at stays where it is.
       const { left } = document.querySelector("article").getBoundingClientRect();
       const seen = document.elementFromPoint(left + 1, innerHeight / 3);

@@ -196,12 +196,13 @@ def visit_display(typeset, self, node):
 
 
 def _copy_style(dist, out):
-    """Copy style and fonts of the same KaTeX; every browser reads woff2."""
+    """Copy style, fonts and licence of the same KaTeX; every browser reads woff2."""
     (out / "fonts").mkdir(parents=True, exist_ok=True)
     style = (dist / "katex.min.css").read_text(encoding="utf-8")
     (out / "katex.css").write_text(OTHER_FORMATS.sub("", style), encoding="utf-8")
     for font in (dist / "fonts").glob("*.woff2"):
         shutil.copyfile(font, out / "fonts" / font.name)
+    shutil.copyfile(dist.parent / "LICENSE", out / "LICENSE.txt")
 
 
 def _add_style(app, pagename, templatename, context, doctree):

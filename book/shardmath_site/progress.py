@@ -1,8 +1,9 @@
 """How far a reader is: the score of a page with questions, and of all of them.
 
-A page says how much there is to reach, from the records of the questions; `kept.js`
-holds what its reader has answered, and `progress.js` says how much that is;
-`keeping.js` saves it. Which questions a page has, all learn from ``questions.js``.
+A page says how much there is to reach, from the records of the questions. What its
+reader has answered, and how much that is, only `progress.js` knows; `score.js` and
+`panel.js` show it, and `storage.js` keeps it in the browser. Which questions a page has,
+all learn from ``questions.js``.
 """
 
 import json
@@ -53,7 +54,7 @@ def _chapter(docname: str) -> str:
 
 
 def reached(records: Collection[Question]) -> str:
-    """HTML of a score as it is before the first answer; progress.js counts.
+    """HTML of a score as it is before the first answer; score.js counts.
 
     >>> reached(answers.chapter("14").values())[:53]
     '<span><strong data-count="points">0</strong> of 17 po'
@@ -136,7 +137,7 @@ def _write_questions(app, env):
 def _add_files(app, pagename, templatename, context, doctree):
     """Only pages with a score load what saves it."""
     if doctree and any(doctree.findall(score)):
-        app.add_js_file("keeping.js")
+        app.add_js_file("panel.js")
 
 
 def _write(translator, node):
@@ -151,6 +152,7 @@ def setup(app):
     app.connect("env-updated", _write_questions)
     app.connect("html-page-context", _add_files)
     app.add_css_file("progress.css")
-    app.add_js_file("kept.js", priority=FIRST)
-    app.add_js_file(QUESTIONS, priority=FIRST + 1)
-    app.add_js_file("progress.js")
+    app.add_js_file("storage.js", priority=FIRST)
+    app.add_js_file("progress.js", priority=FIRST + 1)
+    app.add_js_file(QUESTIONS, priority=FIRST + 2)
+    app.add_js_file("score.js")

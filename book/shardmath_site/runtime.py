@@ -183,7 +183,8 @@ def pages() -> Pages:
     for module, place in found["files"].items():
         path = Path(place)
         content = path.read_bytes()
-        imports[module] = _imported(module, path) & found["files"].keys()
+        within = module if path.stem == "__init__" else module.rpartition(".")[0]
+        imports[module] = imported(content, within) & found["files"].keys()
         read[module] = {keep(path, content)}
         for data in [*path.parent.glob("*.toml"), *path.parent.glob("*.csv")]:
             if data.name.encode() in content:
@@ -222,11 +223,17 @@ def _data(path: Path) -> bytes:
     return json.dumps(tomllib.loads(content.decode("utf-8"))).encode()
 
 
-def _imported(module: str, path: Path) -> set[str]:
-    """Names that a module imports anywhere, in its functions too."""
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+def imported(source: str | bytes, package: str = "") -> set[str]:
+    """Names that a source imports anywhere, in its functions too.
+
+    Args:
+        package: the one that the source is in, where it has relative imports.
+
+    >>> sorted(imported("from . import a\\nimport b.c", "p"))
+    ['b.c', 'p', 'p.a']
+    """
     names = set()
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

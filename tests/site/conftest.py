@@ -19,6 +19,8 @@ from playwright.sync_api import Error, sync_playwright
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
 
+from shardmath_site.builder import FINISHED
+
 ROOT = Path(__file__).parents[2]
 HTML = ROOT / "_build" / "html"
 SOURCES = ("book", "chapters", "exercises", "_config.yml", "_toc.yml", "package.json")
@@ -52,7 +54,7 @@ def site() -> Path:
 
 
 def _is_stale() -> bool:
-    built = HTML / "index.html"  # written when all else is
+    built = HTML / FINISHED
     if not built.exists():
         return True
     tops = [ROOT / name for name in SOURCES]

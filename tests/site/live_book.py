@@ -111,7 +111,10 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """A fault is a status, a number of seconds (a float), or a dict of headers."""
+    """A fault is a status, a number of seconds (a float), or a dict of headers.
+
+    A fault that is a text is sent behind the file, as more of a script.
+    """
 
     def do_GET(self):
         self.server.asked.append(self.path)
@@ -120,7 +123,17 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             return self.send_error(fault)
         if isinstance(fault, float):
             time.sleep(fault)
+        if isinstance(fault, str):
+            return self.send_with(fault)
         return super().do_GET()
+
+    def send_with(self, text: str) -> None:
+        content = Path(self.translate_path(self.path)).read_bytes() + text.encode()
+        self.send_response(200)
+        self.send_header("Content-Type", self.guess_type(self.path))
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
 
     def fault(self):
         faults = self.server.faults.items()

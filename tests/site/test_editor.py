@@ -282,6 +282,20 @@ def test_without_the_editor_a_text_area_does(browser, site_url):
     context.close()
 
 
+def test_a_script_that_does_not_arrive_is_told_where_it_is_missed(browser, site_url):
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.route("**/host.js", lambda route: route.abort())
+        for address, place in [
+            (EXERCISES, ".sm-check .sm-verdict"),
+            (CHAPTERS[0], ".sm-live .sm-message"),
+        ]:
+            page.goto(site_url + address)
+            told = page.locator(place)
+            told.get_by_text("did not arrive: reload the page").first.wait_for()
+            assert len({*told.all_text_contents()}) == 1
+
+
 def test_without_scripts_the_stub_is_there_and_where_to_answer(new_page, site_url):
     page = new_page(scripts=False)
     visit(page, site_url + EXERCISES)

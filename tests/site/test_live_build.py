@@ -2,8 +2,12 @@
 
 import gzip
 import json
+import os
 import re
 import shutil
+import signal
+import subprocess
+import sys
 import tomllib
 from html import escape
 from importlib.util import module_from_spec, spec_from_file_location
@@ -11,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from bs4 import BeautifulSoup
-from live_book import DEFAULTS, build
+from live_book import DEFAULTS, build, write
 
 from shardmath import answers, figures
 from shardmath.live import first_answers
@@ -88,11 +92,10 @@ def test_a_page_gets_the_modules_of_its_figures_or_questions_alone(pages):
         assert records == [f"shardmath/answers/{name}.py"]
 
 
-def test_imports_in_functions_count(tmp_path):
+def test_imports_in_functions_count():
     """What a figure imports only to draw would be missed by the reader alone."""
-    path = tmp_path / "trace.py"
-    path.write_text("def draw():\n    from .picture import panel\n")
-    assert "shardmath.ring.picture" in runtime._imported("shardmath.ring.trace", path)
+    source = "def draw():\n    from .picture import panel\n"
+    assert "shardmath.ring.picture" in runtime.imported(source, "shardmath.ring")
 
 
 def test_a_pack_that_lacks_something_stops_the_build(pages, monkeypatch, tmp_path):
@@ -189,3 +192,72 @@ def test_without_node_the_build_says_what_to_do(pages, monkeypatch, tmp_path):
     monkeypatch.setattr(runtime, "PYODIDE", tmp_path / "nowhere")
     with pytest.raises(runtime.MissingToolError, match="npm ci"):
         runtime.build()
+
+
+# A build that is cut short ------------------------------------------------------------
+
+DYING = """
+extensions += ["shardmath_site.builder"]
+html_static_path = []
+import os, signal
+live = setup
+def setup(app):
+    live(app)
+    if moment := os.environ.get("DIES"):
+        die = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+        app.connect(moment, die, priority=int(os.environ["AT"]))
+"""
+
+
+def sphinx(folder: Path, dies: str = "", at: int = 0) -> int:
+    """Build the book in a process that is killed when Sphinx emits the event `dies`."""
+    command = [sys.executable, "-m", "sphinx", "-q", "source", "html"]
+    killed = {"DIES": dies, "AT": str(at)} if dies else {}
+    done = subprocess.run(command, cwd=folder, env=os.environ | killed)
+    return done.returncode
+
+
+def tree(html: Path) -> dict[str, str]:
+    """The files of a site by name, without what Sphinx keeps for itself.
+
+    MyST-NB names the digest of its style sheet only where it finds one already.
+    """
+    files = (path for path in html.rglob("*") if path.is_file())
+    named = {path.relative_to(html).as_posix(): path for path in files}
+    return {
+        name: re.sub(r"\.css\?v=\w+", ".css", path.read_bytes().decode("latin-1"))
+        for name, path in named.items()
+        if not name.startswith(".doctrees")
+    }
+
+
+def test_a_killed_build_is_mended_by_the_next(tmp_path):
+    """Whether it was killed between pages, before the files they name, or after.
+
+    One that is not killed leaves nothing to do for the next.
+    """
+    html = tmp_path / "html"
+    write(tmp_path / "source")
+    with (tmp_path / "source/conf.py").open("a") as conf:
+        conf.write(DYING)
+    assert sphinx(tmp_path) == 0
+    whole = tree(html)
+    assert any(name.endswith(".json") for name in whole)
+
+    shutil.rmtree(html)
+    for moment in ("html-page-context", "build-finished"):
+        assert sphinx(tmp_path, moment) == -signal.SIGKILL
+    assert not any(name.endswith(".json") for name in tree(html))
+    assert sphinx(tmp_path) == 0
+    assert tree(html) == whole
+
+    # A file that was half written has its name already.
+    assert sphinx(tmp_path, "build-finished", 9_999) == -signal.SIGKILL
+    worker = next(html.rglob("worker.js"))
+    worker.write_bytes(worker.read_bytes()[:100])
+    assert sphinx(tmp_path) == 0
+    assert tree(html) == whole
+
+    written = (html / "index.html").stat().st_mtime_ns
+    assert sphinx(tmp_path) == 0
+    assert (html / "index.html").stat().st_mtime_ns == written

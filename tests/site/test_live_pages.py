@@ -279,12 +279,29 @@ def test_a_link_carries_the_setting(view, server):
     assert other.evaluate("scrollY") > 2000
 
     other.evaluate("location.hash = 'roofline?B=3&D=8192&wings=2'")
-    said = "The link asks for “B” and “wings” in a way that no control can take."
+    said = (
+        "The link gives “B” a value that the figure does not offer. "
+        "The link names a setting that the figure does not have."
+    )
     other.locator(".sm-message").nth(1).get_by_text(said).wait_for()
     assert other.locator("[name=D]").nth(0).get_attribute("aria-valuetext") == "8,192"
     assert other.locator("[name=B]").nth(1).get_attribute("aria-valuetext") == (
         "128 tokens"
     )
+
+
+@pytest.mark.parametrize("name", ["toString", "__proto__", "wing" * 9_000])
+def test_a_link_can_name_what_it_likes(view, server, name):
+    """Names that every object has are no settings, and nothing is repeated."""
+    page = view(f"{server.url}#roofline?{name}=1&D=8192")
+    said = "The link names a setting that the figure does not have."
+    page.wait_for_function(
+        "(said) => document.querySelector('.sm-message').textContent === said", arg=said
+    )
+    wait_for(page, D=8192)
+    slider(page).press("ArrowRight")
+    wait_for(page, D=8192, B=256)
+    page.locator(".sm-check form").wait_for()  # what comes after the figure started too
 
 
 def test_the_readers_machine_is_remembered_until_forgotten(view, server):

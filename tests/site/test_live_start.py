@@ -168,6 +168,25 @@ def test_what_is_missing_or_refused_is_named_and_the_next_touch_tries_again(
     assert message(page) == ""
 
 
+def test_a_figure_that_does_not_start_takes_no_other_with_it(view, server):
+    """Here one that lacks its controls, as an error in a script might leave it."""
+
+    def maim(page):
+        def without_controls(route):
+            html = route.fetch().text()
+            assert html.count('class="sm-controls"') == 3
+            html = html.replace('class="sm-controls"', "", 1)
+            route.fulfill(body=html, content_type="text/html")
+
+        page.route("**/07_far.html", without_controls)
+
+    page = view(server.far, prepare=maim)
+    second = page.locator(".sm-live").nth(1)
+    second.locator("fieldset:enabled").wait_for(state="attached")
+    told = page.locator(".sm-message").all_inner_texts()
+    assert ["could not start" in text for text in told] == [True, False, False]
+
+
 def test_a_start_that_never_ends_is_given_up(view, server):
     server.faults["pyodide.asm.wasm"] = 20.0
     page = view(prepare=lambda page: page.clock.install())
@@ -288,7 +307,7 @@ def test_storage_that_is_refused_does_no_harm(view):
     assert type_answer(page, "1e30") == judge_number(QUESTION, "1e30")["message"]
     page.locator("[name=chip]").select_option("H100")
     wait_for(page, chip="H100")
-    page.route("**/kept.js*", lambda route: route.abort())
+    page.route("**/storage.js*", lambda route: route.abort())
     page.reload()
     assert type_answer(page, "1e30") == judge_number(QUESTION, "1e30")["message"]
 

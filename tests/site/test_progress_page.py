@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -309,3 +310,58 @@ def test_from_a_folder_progress_is_kept_too(new_page, site):
     page.get_by_text("Your progress").click()
     with page.expect_download():
         page.get_by_role("button", name="Save to a file").click()
+
+
+# The storage of the browser -----------------------------------------------------------
+
+BOOK = Path(__file__).parents[2] / "book"
+# Only storage.js uses it; what a page needs before its first paint is read in its head.
+EARLY = {"shardmath_site/folds.js": 1, "shardmath_site/guesses.py": 1}
+SHIM = "shardmath_site/templates/layout.html"  # keeps the theme from breaking
+KEPT = {
+    STORE: json.dumps({"01.1": entry(), "01.2": entry("7", "wrong")}),
+    "shardmath.guesses.asks": "no",
+    "shardmath.machine.v1": "H100",
+    "shardmath.inputs.v1": json.dumps(["6 * 7"]),
+    "shardmath.code": "shown",
+}
+
+
+def test_one_script_uses_the_storage_of_the_browser():
+    kinds = ("*.js", "*.mjs", "*.html", "*.py")
+    files = [path for kind in kinds for path in BOOK.rglob(kind)]
+    texts = {path.relative_to(BOOK).as_posix(): path.read_text() for path in files}
+    uses = {name: text.count("localStorage") for name, text in texts.items()}
+    users = {name for name, count in uses.items() if count}
+    assert users == {"_static/storage.js", SHIM, *EARLY}
+    assert {name: uses[name] for name in EARLY} == EARLY
+    assert all("localStorage.getItem" in texts[name] for name in EARLY)
+
+
+def test_what_earlier_visits_kept_is_found(new_page, site_url):
+    """Under the keys that it had, each by the script that shows it."""
+    page = new_page()
+    visit(page, f"{site_url}404.html")
+    page.evaluate(
+        "(kept) => { for (const key in kept) localStorage.setItem(key, kept[key]); }",
+        KEPT,
+    )
+    visit(page, f"{site_url}chapters/01_rooflines.html")
+    assert beside(page, "01") == f"1 of {len(OWN)}"
+    assert not page.evaluate(
+        "document.documentElement.classList.contains('sm-guessing')"
+    )
+    assert page.locator("details.sm-fold:not([open])").count() == 0
+    page.locator(".sm-live [name=chip]").first.hover()
+    page.locator(".sm-machine", has_text="Your machine: H100").first.wait_for()
+    page.keyboard.press("Control+Backquote")
+    field = page.locator(".sm-prompt-input :is(textarea, .cm-content)")
+    field.wait_for()
+    field.press("ArrowUp")
+    page.wait_for_function(
+        """() => { const { innerText, value } = document.querySelector(
+            ".sm-prompt-input :is(textarea, .cm-content)");
+            return (value ?? innerText).trim() === "6 * 7"; }"""
+    )
+    now = page.evaluate("() => ({ ...localStorage })")
+    assert now.items() >= KEPT.items()

@@ -107,3 +107,11 @@ def test_ships_nothing_unused(site):
     shipped = [f for f in site.rglob("*") if f.suffix in suffixes]
     assert not shipped
     assert not list(site.rglob("fontawesome*"))
+
+
+def test_katex_ships_with_its_licence(site):
+    folder = site / "_static" / "katex"
+    assert (folder / "katex.css").exists()
+    licence = (folder / "LICENSE.txt").read_text("utf-8")
+    assert "Permission is hereby granted" in licence
+    assert "Khan Academy" in licence

@@ -79,7 +79,7 @@ export function mount(root, compute) {
   function set(given) {
     notice = "";
     const refused = Object.keys(given).filter(
-      (name) => !(name in named) || !put(named[name], given[name]),
+      (name) => !Object.hasOwn(named, name) || !put(named[name], given[name]),
     );
     update();
     return refused;

@@ -3,7 +3,7 @@
 const KEPT = { correct: "right", wrong: "wrong" }; // what a verdict is kept as
 const SHOWN = { right: "correct", wrong: "wrong" };
 
-// Absent where kept.js was not loaded: the field works, and nothing is remembered.
+// Absent where progress.js was not loaded: the field works, and nothing is remembered.
 const answers = globalThis.Shardmath?.answers;
 
 /**

@@ -1,6 +1,8 @@
 // The page's side of the worker: one for all figures and questions of a page.
 
 const PATIENCE = 120_000; // ms for the start; a slow line needs some 30 seconds
+const SILENCE = 12_000; // ms without a sign from a worker that has something to do
+const RUN = 60_000; // ms that a call without a limit of its own may run
 
 let engine = null;
 
@@ -19,12 +21,15 @@ export function start(pack) {
  * @param limit ms that it may run, once Python is there and comes to it. After that this
  *   Python is given up with all that it knew, and the error is `stopped`. The next call
  *   starts another, which is also asked all that waited.
+ * @param stateful whether the answer depends on earlier calls. When a worker dies, the
+ *   call is then refused with an error that is `gone`; any other is asked once more.
  */
-export async function call(module, name, kwargs, pack, { limit } = {}) {
-  return ask({ module, function: name, kwargs, pack }, limit);
+export async function call(module, name, kwargs, pack, { limit, stateful } = {}) {
+  const what = { module, function: name, kwargs, pack };
+  return ask({ what, limit, stateful, deaths: 0 });
 }
 
-const ask = async (what, limit) => (await start(what.pack)).ask(what, limit);
+const ask = async (request) => (await start(request.what.pack)).ask(request);
 
 /** Whether an answer can come at once. */
 export const running = () => Boolean(engine?.up);
@@ -37,26 +42,39 @@ function stopped(limit) {
   return Object.assign(error, { stopped: true });
 }
 
+function gone() {
+  const error = new Error("Python ended unexpectedly in this page. Please try again.");
+  return Object.assign(error, { gone: true });
+}
+
 function notStarted(reason) {
   const why = reason.replace(/\.$/, "");
   return new Error(`Python could not start in this browser: ${why}.`);
 }
 
 function launch(pack) {
-  const waiting = new Map();
+  const waiting = new Map(); // id → request, with `answer`, `refuse` and, if it runs, `timer`
   let last = 0;
+  let watchdog;
   // A script that the page holds runs under its policy (policy.py); a loaded one would not.
   const load = `import ${JSON.stringify(new URL("./worker.js", import.meta.url))};`;
   const url = URL.createObjectURL(new Blob([load], { type: "text/javascript" }));
   const starting = new Promise((resolve, reject) => {
-    const fail = (reason) => {
+    let worker;
+    let over = false;
+    const end = () => {
+      over = true;
       clearTimeout(timer);
+      clearTimeout(watchdog);
       worker?.terminate();
       if (engine === starting) engine = null;
+    };
+    const fail = (reason) => {
+      if (over) return;
+      end();
       reject(notStarted(reason));
     };
     const timer = setTimeout(() => fail("no answer after two minutes"), PATIENCE);
-    let worker;
     try {
       worker = new Worker(url, { type: "module", name: pack });
     } catch (error) {
@@ -67,28 +85,48 @@ function launch(pack) {
       event.preventDefault();
       fail(event.message || "its script was refused or is missing");
     };
-    const request = (what, limit) =>
+    /** While something waits and nothing runs, the worker has to give signs of life. */
+    const watch = () => {
+      clearTimeout(watchdog);
+      const isIdle = [...waiting.values()].every((request) => !request.timer);
+      if (waiting.size && isIdle) watchdog = setTimeout(die, SILENCE);
+    };
+    const request = (asked) =>
       new Promise((answer, refuse) => {
+        if (over) return ask(asked).then(answer, refuse); // it died in the meantime
         last += 1;
-        waiting.set(last, { what, limit, answer, refuse });
-        worker.postMessage({ id: last, ...what, limited: Boolean(limit) });
+        waiting.set(last, { ...asked, answer, refuse });
+        worker.postMessage({ id: last, ...asked.what });
+        watch();
       });
-    const giveUp = (guilty, reason) => {
-      worker.terminate();
-      if (engine === starting) engine = null;
-      for (const [id, { what, limit, answer, refuse, timer }] of waiting) {
+    /** End this Python; the next one is asked what waits, but for what `refused` names. */
+    const giveUp = (refused) => {
+      end();
+      for (const [id, { answer, refuse, timer, ...asked }] of waiting) {
         clearTimeout(timer);
-        if (id === guilty) refuse(reason);
-        else ask(what, limit).then(answer, refuse);
+        const reason = refused(id, asked);
+        if (reason) refuse(reason);
+        else ask(asked).then(answer, refuse);
       }
       waiting.clear();
     };
+    const giveUpFor = (guilty, reason) =>
+      giveUp((id, asked) => (id === guilty ? reason : asked.stateful && gone()));
+    /** The worker has ended by itself, or says nothing any more. */
+    const die = () => {
+      if (over) return;
+      if (!starting.up) return fail("it ended while it started");
+      giveUp((_, asked) => {
+        asked.deaths += 1;
+        return (asked.stateful || asked.deaths > 1) && gone();
+      });
+    };
     worker.onmessage = ({ data }) => {
-      const { id, result, error, failed, missing, up, percent, runs, broken } = data;
-      if (percent !== undefined) {
-        starting.percent = percent;
-        return;
-      }
+      if (over) return;
+      const { id, result, error, failed, missing, up, percent, runs, broken, lock } = data;
+      if (percent !== undefined) starting.percent = percent;
+      // Whoever gets the lock that the worker holds for its lifetime learns of its end.
+      if (lock) navigator.locks?.request(lock, die).catch(() => {});
       if (failed) return fail(failed);
       if (up) {
         clearTimeout(timer);
@@ -96,18 +134,20 @@ function launch(pack) {
         return resolve({ ask: request });
       }
       const asked = waiting.get(id);
-      if (!asked) return; // its answer was on the way when Python was stopped
-      if (runs) {
-        asked.timer = setTimeout(giveUp, asked.limit, id, stopped(asked.limit));
-        return;
+      if (asked && runs) {
+        const limit = asked.limit ?? RUN;
+        asked.timer = setTimeout(giveUpFor, limit, id, stopped(limit));
+      } else if (asked && broken) {
+        return giveUpFor(id, new Error(`Python broke down: ${error}.`));
+      } else if (asked) {
+        const { answer, refuse } = asked;
+        clearTimeout(asked.timer);
+        waiting.delete(id);
+        if (missing) refuse(notStarted(missing));
+        else if (error === undefined) answer(result);
+        else refuse(new Error(error));
       }
-      if (broken) return giveUp(id, new Error(`Python broke down: ${error}.`));
-      const { answer, refuse } = asked;
-      clearTimeout(asked.timer);
-      waiting.delete(id);
-      if (missing) refuse(notStarted(missing));
-      else if (error === undefined) answer(result);
-      else refuse(new Error(error));
+      watch();
     };
   });
   return starting;

@@ -9,7 +9,7 @@ const KEYS = "Ctrl+Enter or ⌘+Enter checks; Escape, then Tab leaves the editor
 const KEPT = { correct: "right", wrong: "wrong" }; // what a verdict is kept as
 const SHOWN = { right: "correct", wrong: "wrong" };
 
-// Absent where kept.js was not loaded: all works, and nothing is remembered.
+// Absent where progress.js was not loaded: all works, and nothing is remembered.
 const answers = globalThis.Shardmath?.answers;
 
 /** The same four functions as of editor.js, on a text area. */

@@ -12,8 +12,11 @@ const NEAR = "200% 0px"; // two screens above and below: time for Python to star
 
 /** Call Python, and `tell` the reader while it has to start first. */
 async function telling(tell, ...asked) {
+  let isTold = false;
   const timer = setInterval(() => {
     if (!running()) tell("Starting Python in this page (3.5 MB, only once) …", percent());
+    else if (isTold) tell("Python has started and is at work …");
+    isTold ||= !running();
   }, SOON);
   try {
     return await call(...asked);
@@ -55,6 +58,19 @@ function onApproach(element, run) {
 
 const early = (pack) => start(pack).catch(() => {}); // who moves a control is told
 
+/** What to say of settings in a link; only the figure's own names are repeated. */
+function refusal(refused, controls) {
+  const own = controls.map(({ name }) => name).filter((name) => refused.includes(name));
+  const names = own.map((name) => `“${name}”`).join(" and ");
+  const strange = refused.length - own.length;
+  return [
+    own.length && `The link gives ${names} a value that the figure does not offer.`,
+    strange && "The link names a setting that the figure does not have.",
+  ]
+    .filter(Boolean)
+    .join(" ");
+}
+
 function mountFigure(block, place) {
   const name = block.dataset.figure;
   // The answers that the page carries; without them Python gives all.
@@ -76,10 +92,7 @@ function mountFigure(block, place) {
     const linked = wanted(location.hash, place, figure.controls);
     if (!linked) return false;
     const refused = figure.set(linked);
-    if (refused.length) {
-      const names = refused.map((name) => `“${name}”`).join(" and ");
-      figure.say(`The link asks for ${names} in a way that no control can take.`);
-    }
+    if (refused.length) figure.say(refusal(refused, figure.controls));
     block.scrollIntoView();
     return true;
   }
@@ -108,22 +121,34 @@ function mountFigure(block, place) {
   if (!navigator.connection?.saveData) onApproach(block, wake);
 }
 
+/** Start what matches, one by one: where one of them fails, the others still start. */
+function mountEach(selector, mountOne) {
+  for (const block of document.querySelectorAll(selector))
+    try {
+      mountOne(block);
+    } catch (error) {
+      console.error(error);
+      block.querySelector(".sm-message, .sm-verdict").textContent =
+        "This could not start: an error in the page's script.";
+    }
+}
+
 const seen = {};
-for (const block of document.querySelectorAll(".sm-live")) {
+mountEach(".sm-live", (block) => {
   const name = block.dataset.figure;
   seen[name] = (seen[name] ?? 0) + 1;
   mountFigure(block, address(name, seen[name]));
-}
+});
 
-for (const block of document.querySelectorAll('.sm-check[data-kind="number"]')) {
+mountEach('.sm-check[data-kind="number"]', (block) => {
   const { pack } = mountCheck(block, telling);
   onReach(block, () => early(pack));
-}
+});
 
-for (const block of document.querySelectorAll('.sm-check[data-kind="function"]')) {
+mountEach('.sm-check[data-kind="function"]', (block) => {
   const { pack, reach } = mountFunction(block, telling);
   onReach(block, () => {
     early(pack);
     reach();
   });
-}
+});

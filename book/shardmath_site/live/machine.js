@@ -1,17 +1,8 @@
 // The reader's machine: a chip chosen once is used by every figure that has it.
 
-const KEY = "shardmath.machine.v1"; // a chip's name
-
-// Storage may be refused (private windows): then nothing is remembered.
-function stored(change) {
-  try {
-    return change(localStorage);
-  } catch {
-    return null;
-  }
-}
-
-const remembered = () => stored((storage) => storage.getItem(KEY));
+// A chip's name. Absent where storage.js was not loaded: then nothing is remembered.
+const stored = globalThis.Shardmath?.storage?.setting("shardmath.machine.v1");
+const remembered = () => stored?.get() ?? null;
 
 /**
  * Remember the chip that is chosen in `block`, and say which is.
@@ -35,7 +26,7 @@ export function mountMachine(block, figure, linked) {
   }
   const change = button("change", () => list.focus());
   const forget = button("forget", () => {
-    stored((storage) => storage.removeItem(KEY));
+    stored?.forget();
     note.remove();
     figure.set({ [list.name]: usual });
     list.focus();
@@ -46,7 +37,7 @@ export function mountMachine(block, figure, linked) {
     block.querySelector(".sm-status").append(note);
   }
   list.addEventListener("change", () => {
-    stored((storage) => storage.setItem(KEY, list.value));
+    stored?.set(list.value);
     if (remembered() === list.value) tell(list.value);
   });
   block.addEventListener("input", () => (touched = true));

@@ -7,13 +7,14 @@ const MODULE = "shardmath.live.prompt";
 const PACK = "prompt";
 const LIMIT = 10_000; // ms for what is typed
 const EARLIER = 30_000; // ms for the cells that a cell needs
-const KEY = "shardmath.inputs.v1"; // [text, …], the newest last
+// [text, …], the newest last. Absent where storage.js was not loaded.
+const stored = globalThis.Shardmath?.storage?.setting("shardmath.inputs.v1");
 const KEPT = 100;
 const OPENER = ".sm-prompt-open";
 const NEVER = "script, style, link, meta, base, iframe, object, embed, form";
 
 const near = (file) => new URL(file, import.meta.url).href;
-const ask = (name, kwargs, limit) => call(MODULE, name, kwargs, PACK, { limit });
+const ask = (name, kwargs, options) => call(MODULE, name, kwargs, PACK, options);
 
 function make(name, given = {}, ...children) {
   const element = Object.assign(document.createElement(name), given);
@@ -31,7 +32,7 @@ class Inputs {
 
   constructor() {
     try {
-      const kept = JSON.parse(localStorage.getItem(KEY) ?? "[]");
+      const kept = JSON.parse(stored?.get() ?? "[]");
       this.#texts = kept.filter((text) => typeof text === "string");
     } catch {
       // it begins anew
@@ -43,11 +44,7 @@ class Inputs {
     if (text.trim() && this.#texts.at(-1) !== text) this.#texts.push(text);
     this.#texts = this.#texts.slice(-KEPT);
     this.#at = this.#texts.length;
-    try {
-      localStorage.setItem(KEY, JSON.stringify(this.#texts));
-    } catch {
-      // not kept
-    }
+    stored?.set(JSON.stringify(this.#texts));
   }
 
   /** The input `step` away from the one that is shown; null at the ends. */
@@ -298,7 +295,7 @@ async function prepare() {
   const numbers = [setup, ...asked].filter((n) => n in cells).sort((a, b) => a - b);
   const given = numbers.map((n) => [`cell ${n + 1}`, cells[n].source]);
   const kwargs = { cells: Object.fromEntries(given) };
-  const { fresh } = await ask("prepare", kwargs, EARLIER).catch((error) => {
+  const { fresh } = await ask("prepare", kwargs, { limit: EARLIER }).catch((error) => {
     if (error.stopped) asked.clear(); // or nothing would run any more
     throw error.stopped ? new Error("The cells that it needs take too long here.") : error;
   });
@@ -360,13 +357,15 @@ function run(text) {
 async function answer(source) {
   try {
     await told("Running what it needs …", prepare());
-    const found = await told("Running …", ask("run", { source }, LIMIT));
+    const options = { limit: LIMIT, stateful: true };
+    const found = await told("Running …", ask("run", { source }, options));
     used = true;
     return found;
-  } catch ({ stopped, message }) {
-    const gone = stopped && used ? " Names from before are gone." : "";
-    if (stopped) used = false;
-    return { error: stopped ? `Stopped after ${LIMIT / 1000} s.${gone}` : message };
+  } catch ({ stopped, gone, message }) {
+    const isLost = (stopped || gone) && used;
+    if (isLost) used = false;
+    const said = stopped ? `Stopped after ${LIMIT / 1000} s.` : message;
+    return { error: isLost ? `${said} Names from before are gone.` : said };
   }
 }
 

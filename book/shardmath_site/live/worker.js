@@ -3,14 +3,17 @@
 // {percent} as files arrive, and {up: true} or {failed: reason}. With `pack` in it, the
 // modules of that pack are brought first: those of a figure, or of a chapter's questions
 // ("ch05"); where they do not come, {id, missing: reason}. One that the worker is named
-// after comes early. What is `limited` is told when it begins to run, {id, runs: true}:
-// whoever asked stops the worker if it must.
+// after comes early. When a call begins to run, that is told, {id, runs: true}: whoever
+// asked stops the worker if it must. While nothing runs, the worker answers a question
+// at once, or says {arriving: name} as pieces of a pack come. It holds the lock
+// {lock: name} until it ends, however it ends.
 
 import { LOCK, PYTHON, SIZES } from "./runtime.js";
 import { prepare, unpack, unzipped } from "./unpack.mjs";
 
 const here = (path) => new URL(path, import.meta.url).href;
 const BOOK = "/book";
+const STALL = 8_000; // ms without a piece of a pack; engine.js waits longer for a sign
 
 const CALL = `
 import importlib, json, sys
@@ -76,10 +79,35 @@ async function count(file, { body }) {
   }
 }
 
+/** The bytes of a pack; an error where nothing of it comes for STALL ms. */
+async function arrived(name) {
+  const control = new AbortController();
+  const stalled = new Error(`${name}.pack: nothing came for ${STALL / 1000} s`);
+  let timer;
+  const hope = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => control.abort(stalled), STALL);
+  };
+  const pass = (chunk, to) => {
+    hope();
+    postMessage({ arriving: name });
+    to.enqueue(chunk);
+  };
+  hope();
+  try {
+    const { body } = await fetch(here(`./${name}.pack`), { signal: control.signal });
+    return await unzipped(body.pipeThrough(new TransformStream({ transform: pass })));
+  } catch (error) {
+    throw control.signal.aborted ? stalled : error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 const brought = new Map(); // name of a pack → its content, or the promise of it
 function bring(name) {
   if (!brought.has(name)) {
-    const content = fetch(here(`./${name}.pack`)).then(({ body }) => unzipped(body));
+    const content = arrived(name);
     content.catch(() => brought.delete(name)); // the next question tries again
     brought.set(name, content);
   }
@@ -119,18 +147,28 @@ async function start() {
   return { call, need: (pack) => need(pack).then(renew) };
 }
 
+// Browsers have locks where the page came by https, or from this machine.
+if (navigator.locks) {
+  const lock = `shardmath ${crypto.randomUUID()}`;
+  const held = () => {
+    postMessage({ lock });
+    return new Promise(() => {});
+  };
+  navigator.locks.request(lock, held).catch(() => {});
+}
+
 const ready = Promise.race([failure, start()]);
 ready.then(
   () => postMessage({ up: true }),
   (error) => postMessage({ failed: String(error.message ?? error) }),
 );
 
-onmessage = async ({ data: { id, module, function: name, kwargs, pack, limited } }) => {
+onmessage = async ({ data: { id, module, function: name, kwargs, pack } }) => {
   const python = await ready;
   let isAsked = false;
   try {
     if (pack) await python.need(pack);
-    if (limited) postMessage({ id, runs: true });
+    postMessage({ id, runs: true });
     isAsked = true;
     const result = python.call(module, name, JSON.stringify(kwargs));
     postMessage({ id, result: JSON.parse(result) });

@@ -1,5 +1,6 @@
-// What the browser keeps of its reader, for all scripts: answers and guesses. Classic,
-// and before all others, so that pages opened from a folder have it too.
+// All that reads or writes the storage of the browser does so through this script. It is
+// classic and comes before all others, so that pages opened from a folder have it too.
+// Only what a page needs before its first paint is read in its head (folds.js, guesses.py).
 "use strict";
 {
   const isObject = (found) =>
@@ -9,7 +10,7 @@
    * Entries by name, as JSON under one key of the browser's storage. Other tabs may
    * change them at any time. Where storage is refused they live as long as the page.
    */
-  class Kept {
+  class Store {
     #text = null; // as read last, and what it says: undefined where it is damaged
     #entries = {};
     #unsaved = {};
@@ -122,62 +123,25 @@
     }
   }
 
-  const isOrLacks = (value, type) => value === undefined || typeof value === type;
-  const isAnswer = (entry) =>
-    isObject(entry) &&
-    typeof entry.text === "string" &&
-    isOrLacks(entry.message, "string") &&
-    isOrLacks(entry.attempts, "number");
-  const isGuess = (entry) => entry === null || typeof entry === "string"; // null: skipped
-  const kept = new Kept("shardmath.answers.v1", "answers", isAnswer);
-  const guesses = new Kept("shardmath.guesses.v1", "guesses", isGuess);
-
-  // ---- Answers: {question: {text, attempts, verdict, best, message, time}} ---------
-
-  const isRight = (entry) => entry?.verdict === "right" || entry?.best === "right";
-  let told = kept.all();
-
-  /** Tell the page which entries have changed, each by itself; then that this is all. */
-  function tell() {
-    const now = kept.all();
-    const before = told;
-    told = now;
-    for (const question of new Set([...Object.keys(before), ...Object.keys(now)])) {
-      const entry = now[question];
-      if (JSON.stringify(before[question]) === JSON.stringify(entry)) continue;
-      const detail = { question, entry };
-      document.dispatchEvent(new CustomEvent("shardmath:answer", { detail }));
-    }
-    document.dispatchEvent(new CustomEvent("shardmath:kept"));
+  /**
+   * One text under a key of the browser's storage.
+   * @returns {get(), set(text), forget()}: `get` gives null where there is none, or where
+   *   storage is refused; then the others do nothing
+   */
+  function setting(key) {
+    const tried = (act) => {
+      try {
+        return act(localStorage);
+      } catch {
+        return null;
+      }
+    };
+    return {
+      get: () => tried((storage) => storage.getItem(key)),
+      set: (text) => tried((storage) => storage.setItem(key, text)),
+      forget: () => tried((storage) => storage.removeItem(key)),
+    };
   }
 
-  const answers = {
-    kept,
-    isRight,
-    of: (question) => kept.of(question),
-
-    /** Keep an entry: its text, attempts, the verdict on the text, what was said. */
-    put(question, entry) {
-      if (!isAnswer(entry)) return;
-      const dated = { ...entry, time: Date.now() };
-      if ([kept.of(question), entry].some(isRight)) dated.best = "right";
-      answers.change({ [question]: dated });
-    },
-
-    /** Set the entries of several questions as they are; undefined forgets one. */
-    change(changes) {
-      kept.change(changes);
-      tell();
-    },
-
-    erase() {
-      kept.erase();
-      tell();
-    },
-  };
-  addEventListener("storage", ({ key }) => {
-    if (key === kept.key || key === null) tell(); // null: all of it was cleared
-  });
-
-  globalThis.Shardmath = { answers, guesses, isObject };
+  globalThis.Shardmath = { isObject, storage: { Store, setting } };
 }
