@@ -783,6 +783,10 @@ SOONEST = Number(
         About 2,600 GPUs and six and a half days. At half of the peak, math takes twice
         as long as the AllReduce, so that up to twice the GPUs would still be sooner
         done. Beyond that the AllReduce binds, and more GPUs save no time.
+
+        Each GPU works on whole sequences, so this takes sequences of at most 1,600
+        tokens. With sequences of 4,096 tokens the batch has 1,024 of them, and feeds no
+        more GPUs than that.
     """,
 )
 

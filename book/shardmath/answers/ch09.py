@@ -256,7 +256,8 @@ FEWEST = Number(
         Slip(
             "a power of two",
             lambda right: 16,
-            "A ring can have any number of chips.",
+            "16 is the next power of two, or two nodes: a good choice. But the task "
+            "asks for the smallest number, and FSDP can split the state over any.",
         ),
     ),
     hint="Bytes of the whole state over bytes of one HBM, in the same unit, rounded "
