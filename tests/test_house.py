@@ -36,8 +36,8 @@ chips
 records
 facts
 drawing
-tables guess
-units checks elsewhere
+tables guess checks
+units elsewhere
 """  # top floor first; rooms beside each other do not know of each other
 FLOOR = {
     room: -height

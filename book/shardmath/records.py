@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, TypeVar
 
 from .facts import VOCABULARY, Fact, Term, Unpublished, term
-from .units import quoted
+from .units import quoted, shortened, text
 
 Named = TypeVar("Named")  # any record with a `name`
 
@@ -34,13 +34,14 @@ class HasFacts:
         """
         if isinstance(name, str) and name in self.facts:
             return self.facts[name]
-        known = ", ".join(self.facts)
+        whose = shortened(self.name)
+        known = shortened(", ".join(self.facts), 300)
         try:
             term(name, self.vocabulary)
         except AttributeError:
-            wrong = f"{self.name}: no fact is called {quoted(name)}; known: {known}"
+            wrong = f"{whose}: no fact is called {quoted(name)}; known: {known}"
             raise ValueError(wrong) from None
-        raise Unpublished(f"{self.name}: no source states {name!r}; known: {known}")
+        raise Unpublished(f"{whose}: no source states {name!r}; known: {known}")
 
 
 def plain(name: str) -> str:
@@ -49,7 +50,7 @@ def plain(name: str) -> str:
     >>> plain("Llama-3.1 8B")
     'llama318b'
     """
-    return re.sub(r"[^a-z0-9]", "", str(name).casefold())
+    return re.sub(r"[^a-z0-9]", "", text("name", name).casefold())
 
 
 def named(
