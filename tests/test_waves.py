@@ -11,16 +11,9 @@ import numpy as np
 import pytest
 
 from shardmath import chips, figures
+from shardmath.objects.waves import sawtooth, timeline
 from shardmath.roofline import matmul
-from shardmath.waves import (
-    Schedule,
-    TiledMatmul,
-    Waves,
-    dispatch,
-    sawtooth,
-    tiles_of,
-    timeline,
-)
+from shardmath.waves import Schedule, TiledMatmul, Waves, dispatch, tiles_of
 
 SEEDS = pytest.mark.parametrize("seed", range(40))
 FIGURE = figures.find("waves")

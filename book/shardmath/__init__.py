@@ -23,7 +23,8 @@ These need nothing but Python:
     planner             the best meshes for a model on a machine
     published           training runs that others measured, next to their bounds
     hlo, ledger         what compiled programs send, against what was predicted
-    drawing, pictures   SVG pictures of what the other modules compute
+    drawing             SVG, labels, and a picture's text for who cannot see it
+    pictures, objects   pictures of what the other modules compute
     figures             the live figures: settings in, picture and numbers out
     checks, guess       claims and guesses of the chapters
     questions, answers  kinds of questions, and the questions of each chapter
