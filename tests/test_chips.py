@@ -545,5 +545,5 @@ def test_a_measured_chip_works_like_any_other_and_bad_input_is_named():
         chips.measured("x", {"fp31": 1.0}, 1.0)
     with pytest.raises(ValueError, match="at least one precision"):
         chips.measured("x", {}, 1.0)
-    with pytest.raises(TypeError, match="flops = 5: must map precisions to rates"):
+    with pytest.raises(ValueError, match="flops = 5: must map precisions to rates"):
         chips.measured("x", 5, 1.0)

@@ -154,7 +154,7 @@ def test_bad_input_is_quoted(call, said):
 
 
 def test_an_estimate_is_made_of_legs():
-    with pytest.raises(TypeError, match="x: must be made of Legs, not of 3"):
+    with pytest.raises(ValueError, match="x: must be made of Legs, not of 3"):
         Estimate("x", (3,))
 
 
@@ -172,7 +172,7 @@ def test_a_tile_may_be_any_pair(pair):
         256, 8, 256, (128, 64)
     )
     for wrong in ("ab", {128: 64}, {128, 64}, (1, 2, 3)):
-        with pytest.raises(TypeError, match="must be a pair"):
+        with pytest.raises(ValueError, match="must be a pair"):
             roofline.tile_traffic(8, 8, 8, wrong)
 
 
@@ -195,7 +195,7 @@ def test_a_tile_may_be_any_pair(pair):
     ],
 )
 def test_what_is_no_chip_or_no_pair_is_quoted(call, said):
-    with pytest.raises(TypeError, match=said):
+    with pytest.raises(ValueError, match=said):
         call()
 
 

@@ -1,9 +1,10 @@
-"""``python -m shardmath plan llama3-70b v5p:16x16x16 --tokens 4M``: the best meshes."""
+"""``shardmath plan llama3-70b v5p:16x16x16 --tokens 4M``: the best meshes."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 
+from . import __version__
 from .planner import plan
 from .planner.plan import LEFT_OUT
 
@@ -46,7 +47,9 @@ def _size(text: str) -> tuple[str, int]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("python -m shardmath", description=__doc__)
+    parser = argparse.ArgumentParser("shardmath", description=__doc__)
+    version = f"shardmath {__version__}"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(required=True)
     ours = commands.add_parser("plan", help="the best meshes for training a model")
     ours.add_argument("model", help="such as llama3-70b")

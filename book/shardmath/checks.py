@@ -5,6 +5,8 @@ who changes a chip or a batch runs on to the end, and the line's text, which the
 compare with the stored one, still tells on a change that nobody meant.
 """
 
+from .units import quoted
+
 HOLDS, FAILS = "✓", "✗"  # how the line of a claim begins
 
 
@@ -27,10 +29,10 @@ def holds(claim: str, *conditions: object) -> None:
       It is claimed for the book's own; if you changed one of them, read on.
     """
     if not isinstance(claim, str) or not claim.strip() or len(claim.splitlines()) > 1:
-        raise ValueError(f"claim = {claim!r}: must be words, on one line")
+        raise ValueError(f"claim = {quoted(claim)}: must be words, on one line")
     if not conditions:
         raise ValueError(
-            f"{claim!r}: must have at least one condition, holds(claim, …)"
+            f"{quoted(claim)}: must have at least one condition, holds(claim, …)"
         )
     found = [_truth(n, value) for n, value in enumerate(conditions, 1)]
     if all(found):
@@ -53,7 +55,7 @@ def _truth(place: int, value: object) -> bool:
     single = value.item() if size == 1 else value
     if not isinstance(single, bool):
         raise ValueError(
-            f"condition {place} = {value!r}: must be True or False, such as a "
+            f"condition {place} = {quoted(value)}: must be True or False, such as a "
             "comparison gives"
         )
     return single

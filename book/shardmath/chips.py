@@ -16,7 +16,7 @@ from importlib.resources import files
 
 from .facts import VOCABULARY, Fact, Source, Unpublished, recorded, term
 from .records import HasFacts, named, plain
-from .units import bytes_per_value, positive, quoted, show
+from .units import bytes_per_value, positive, quoted, shortened, show
 
 CORES = {  # what each maker calls them
     "Google": "TensorCores",
@@ -38,7 +38,8 @@ class ByPrecision(dict[str, float]):
         return super().__getitem__(precision)
 
     def __missing__(self, precision: str) -> float:
-        what = f"{self._chip}: no {self._what} is published for {precision!r}"
+        chip = shortened(self._chip)
+        what = f"{chip}: no {self._what} is published for {precision!r}"
         raise Unpublished(f"{what}; published: {', '.join(self) or 'none'}")
 
 
@@ -75,7 +76,8 @@ class Chip(HasFacts):
     def __getattr__(self, name: str) -> float:
         """Every fact of the vocabulary is an attribute: ``H100.cores``."""
         if name not in VOCABULARY:
-            raise AttributeError(f"a chip has no {name!r}", name=name, obj=self)
+            given = quoted(name)
+            raise AttributeError(f"a chip has no {given}", name=name, obj=self)
         return self.fact(name).value
 
     @property
@@ -193,7 +195,7 @@ def measured(name: str, flops: Mapping[str, float], hbm_bandwidth: float) -> Chi
     """
     if not isinstance(flops, Mapping):
         wanted = 'must map precisions to rates, such as {"fp32": 2e11}'
-        raise TypeError(f"flops = {quoted(flops)}: {wanted}")
+        raise ValueError(f"flops = {quoted(flops)}: {wanted}")
     if not flops:
         raise ValueError("flops = {}: must hold the rate of at least one precision")
     for precision in flops:
@@ -204,6 +206,22 @@ def measured(name: str, flops: Mapping[str, float], hbm_bandwidth: float) -> Chi
     facts = {f"flops.{p}": Fact(rate, source) for p, rate in named}
     facts["hbm_bandwidth"] = Fact(bandwidth, source)
     return Chip(_key(name), name, "", facts)
+
+
+def require_chip(chip: object) -> Chip:
+    """`chip` as it is; the one test of an argument that must be a record of a chip.
+
+    Raises:
+        ValueError: it is anything else; quotes what was given.
+
+    >>> require_chip("H100")
+    Traceback (most recent call last):
+    ValueError: chip = 'H100': must be a Chip, such as chips.TPU_V5E or find("H100")
+    """
+    if not isinstance(chip, Chip):
+        wanted = 'must be a Chip, such as chips.TPU_V5E or find("H100")'
+        raise ValueError(f"chip = {quoted(chip)}: {wanted}")
+    return chip
 
 
 def _key(name: str) -> str:

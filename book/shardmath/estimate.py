@@ -2,9 +2,10 @@
 
 import contextlib
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .units import number, positive, quoted, show
+from .units import number, positive, quoted, shortened, show, text
 
 BOUNDS = {
     "math": "compute-bound",
@@ -27,9 +28,10 @@ class Leg:
     slack: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.resource not in BOUNDS:
+        if not isinstance(self.resource, str) or self.resource not in BOUNDS:
             known = ", ".join(BOUNDS)
-            raise ValueError(f"resource = {self.resource!r}: must be one of {known}")
+            given = quoted(self.resource)
+            raise ValueError(f"resource = {given}: must be one of {known}")
         (rate,) = positive(rate=self.rate)
         object.__setattr__(self, "amount", _not_negative("amount", self.amount))
         object.__setattr__(self, "rate", rate)
@@ -46,7 +48,7 @@ def _not_negative(name: str, value: object) -> int | float:
     with contextlib.suppress(OverflowError):  # ints beyond all floats
         if found >= 0 and math.isfinite(found):
             return found
-    raise ValueError(f"{name} = {value!r}: must be finite, 0 or more")
+    raise ValueError(f"{name} = {quoted(value)}: must be finite, 0 or more")
 
 
 @dataclass(frozen=True)
@@ -62,19 +64,20 @@ class Estimate:
     legs: tuple[Leg, ...]
 
     def __post_init__(self) -> None:
+        title = shortened(text("title", self.title))
+        if isinstance(self.legs, str) or not isinstance(self.legs, Iterable):
+            given = quoted(self.legs)
+            raise ValueError(f"{title}: legs = {given}: must be Legs in a tuple")
+        object.__setattr__(self, "legs", tuple(self.legs))
         if not self.legs:
-            raise ValueError(
-                f"{self.title}: must ask something of one resource or more"
-            )
+            raise ValueError(f"{title}: must ask something of one resource or more")
         for leg in self.legs:
             if not isinstance(leg, Leg):
-                raise TypeError(
-                    f"{self.title}: must be made of Legs, not of {quoted(leg)}"
-                )
+                raise ValueError(f"{title}: must be made of Legs, not of {quoted(leg)}")
         used = [leg.resource for leg in self.legs]
         for resource in used:
             if used.count(resource) > 1:
-                raise ValueError(f"{self.title}: must ask {resource!r} in one Leg")
+                raise ValueError(f"{title}: must ask {resource!r} in one Leg")
 
     @property
     def lower(self) -> float:
@@ -133,7 +136,8 @@ class Estimate:
             ValueError: nothing crosses the HBM.
         """
         if not self.nbytes:
-            raise ValueError(f"{self.title}: has no intensity, nothing crosses the HBM")
+            title = shortened(self.title)
+            raise ValueError(f"{title}: has no intensity, nothing crosses the HBM")
         return self.flops / self.nbytes
 
     @property
@@ -171,6 +175,7 @@ class Roof:
     bandwidth: float
 
     def __post_init__(self) -> None:
+        text("name", self.name)
         peak, bandwidth = positive(peak=self.peak, bandwidth=self.bandwidth)
         object.__setattr__(self, "peak", peak)
         object.__setattr__(self, "bandwidth", bandwidth)

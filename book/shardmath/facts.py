@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .tables import Absent
-from .units import PRECISION_BYTES
+from .units import PRECISION_BYTES, quoted
 
 
 class Unpublished(Absent):
@@ -56,9 +56,10 @@ class Fact:
         """
         stated = {self.source.key: self.value}
         stated |= {other.key: value for value, other in self.disagrees}
-        if source not in stated:
+        if not isinstance(source, str) or source not in stated:
             known = ", ".join(stated)
-            raise Unpublished(f"{source!r} says nothing on it here; known: {known}")
+            given = quoted(source)
+            raise Unpublished(f"{given} says nothing on it here; known: {known}")
         return stated[source]
 
     def __repr__(self) -> str:
@@ -184,11 +185,13 @@ def term(name: str, vocabulary: Mapping[str, Term] = VOCABULARY) -> Term:
     >>> term("flops.int8").words, term("flops.int8").unit, term("hbm_bytes").unit
     ('int8 peak', 'OPs/s', 'capacity')
     """
+    if not isinstance(name, str):
+        raise AttributeError(f"no fact is called {quoted(name)}: a name is a string")
     kind, _, precision = name.partition(".")
     by_precision = kind in vocabulary and "{precision}" in vocabulary[kind].words
     known = not by_precision or precision in PRECISION_BYTES
     if kind not in vocabulary or bool(precision) != by_precision or not known:
-        raise AttributeError(f"no fact is called {name!r}: see facts.VOCABULARY")
+        raise AttributeError(f"no fact is called {quoted(name)}: see facts.VOCABULARY")
     words, unit, meaning = vocabulary[kind]
     if by_precision:
         words = words.replace("{precision}", precision)

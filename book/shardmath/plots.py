@@ -8,9 +8,14 @@ from itertools import pairwise
 from math import ceil, floor, log10
 from xml.etree import ElementTree
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from .extras import missing
+
+try:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+except ImportError as error:
+    raise missing("shardmath.plots", error) from error
 
 from .collectives import NAMES
 from .drawing import svg

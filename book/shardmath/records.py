@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar, TypeVar
 
 from .facts import VOCABULARY, Fact, Term, Unpublished, term
-from .units import quoted
+from .units import quoted, shortened, text
 
 Named = TypeVar("Named")  # any record with a `name`
 
@@ -34,13 +34,14 @@ class HasFacts:
         """
         if isinstance(name, str) and name in self.facts:
             return self.facts[name]
-        known = ", ".join(self.facts)
+        whose = shortened(self.name)
+        known = shortened(", ".join(self.facts), 300)
         try:
             term(name, self.vocabulary)
         except AttributeError:
-            wrong = f"{self.name}: no fact is called {quoted(name)}; known: {known}"
+            wrong = f"{whose}: no fact is called {quoted(name)}; known: {known}"
             raise ValueError(wrong) from None
-        raise Unpublished(f"{self.name}: no source states {name!r}; known: {known}")
+        raise Unpublished(f"{whose}: no source states {name!r}; known: {known}")
 
 
 def plain(name: str) -> str:
@@ -49,7 +50,7 @@ def plain(name: str) -> str:
     >>> plain("Llama-3.1 8B")
     'llama318b'
     """
-    return re.sub(r"[^a-z0-9]", "", str(name).casefold())
+    return re.sub(r"[^a-z0-9]", "", text("name", name).casefold())
 
 
 def named(
@@ -60,6 +61,8 @@ def named(
     bare: Callable[[str], str] = plain,
 ) -> Named:
     """The record that `name` means; the beginning of one alone will do.
+
+    A beginning that ends within a number means nothing: 7 is not short for 70.
 
     Args:
         kind: what it is one of, for the message: "chip".
@@ -76,16 +79,26 @@ def named(
     if asked in by_key:
         return by_key[asked]
     given = quoted(name)
-    begun = _by_name(by_key[k] for k in by_key if asked and k.startswith(asked))
-    if len(begun) == 1:
+    keys = [key for key in by_key if asked and key.startswith(asked)]
+    begun = _by_name(by_key[key] for key in keys)
+    if len(begun) == 1 and not all(_cuts_a_number(asked, key) for key in keys):
         return next(iter(begun.values()))
-    if begun:
+    if len(begun) > 1:
         raise ValueError(f"{kind} {given} could be {', '.join(begun)}: say which")
-    near = difflib.get_close_matches(asked, by_key, n=5, cutoff=0.6)
+    near = keys[:5] or difflib.get_close_matches(asked, by_key, n=5, cutoff=0.6)
     if near:
         nearest = ", ".join(_by_name(by_key[k] for k in near))
         raise ValueError(f"no {kind} is called {given}; nearest: {nearest}")
     raise ValueError(f"no {kind} is called {given}, nor nearly so; {some}")
+
+
+def _cuts_a_number(asked: str, key: str) -> bool:
+    """Whether `asked` ends in a digit and `key` goes on with another one.
+
+    >>> _cuts_a_number("llama37", "llama370b"), _cuts_a_number("llama370", "llama370b")
+    (True, False)
+    """
+    return asked[-1:].isdigit() and key[len(asked) : len(asked) + 1].isdigit()
 
 
 def _by_name(records: Iterable[Named]) -> dict[str, Named]:

@@ -7,17 +7,18 @@ perfectly, the slowest sets the time; if none overlaps, the times add up:
     max(T_math, T_HBM, …)  ≤  T  ≤  T_math + T_HBM + …
 """
 
+import contextlib
 import math
 from collections.abc import Mapping
 
-from .chips import Chip
+from .chips import Chip, require_chip
 from .estimate import Estimate, Leg, Roof
-from .units import bytes_per_value, number, positive, show
+from .units import bytes_per_value, flags, number, positive, quoted, show
 
 
 def roof(chip: Chip, precision: str = "bf16") -> Roof:
     """The roof of one chip over its HBM, at the dense peak of `precision`."""
-    return Roof(_chip(chip).name, chip.flops[precision], chip.hbm_bandwidth)
+    return Roof(require_chip(chip).name, chip.flops[precision], chip.hbm_bandwidth)
 
 
 def vector_roof(chip: Chip) -> Roof:
@@ -34,7 +35,7 @@ def vector_roof(chip: Chip) -> Roof:
     >>> round(vector_roof(TPU_V5P).ridge, 1), round(roof(TPU_V5P).ridge)
     (5.2, 166)
     """
-    name = f"{_chip(chip).name}, vector units"
+    name = f"{require_chip(chip).name}, vector units"
     return Roof(name, chip.vector_flops, chip.hbm_bandwidth)
 
 
@@ -54,9 +55,9 @@ def read(nbytes: float, chip: Chip, bandwidth: float | None = None) -> Estimate:
     >>> print(read(400e9 / 32, TPU_V4))  # 200 billion parameters in bf16 on 32 chips
     12.5 GB to TPU v4: 10.4 ms to 10.4 ms, memory-bound (HBM 10.4 ms)
     """
-    (nbytes,) = positive(nbytes=nbytes)
+    chip, (nbytes,) = require_chip(chip), positive(nbytes=nbytes)
     leg = (
-        Leg("HBM", nbytes, _chip(chip).hbm_bandwidth)
+        Leg("HBM", nbytes, chip.hbm_bandwidth)
         if bandwidth is None
         else Leg("network", nbytes, *positive(bandwidth=bandwidth))
     )
@@ -105,10 +106,11 @@ def matmul(
     w = bytes_per_value(precision if weights is None else weights)
     a = bytes_per_value(precision if activations is None else activations)
     nbytes = a * B * D + w * D * F + a * B * F
+    peak = require_chip(chip).flops[precision]
     return Estimate(
-        f"{_shapes(B, D, F)} in {precision} on {_chip(chip).name}",
+        f"{_shapes(B, D, F)} in {precision} on {chip.name}",
         (
-            Leg("math", 2 * B * D * F, chip.flops[precision]),
+            Leg("math", 2 * B * D * F, peak),
             Leg("HBM", nbytes, chip.hbm_bandwidth),
         ),
     )
@@ -146,10 +148,10 @@ def critical_batch(
     >>> round(critical_batch(TPU_V5E, bandwidth=TPU_V5E.host_bandwidth))
     12312
     """
-    D, F = (_size("D", D), _size("F", F))
+    chip, D, F = require_chip(chip), _size("D", D), _size("F", F)
     w = bytes_per_value(precision if weights is None else weights)
     a = bytes_per_value(precision if activations is None else activations)
-    rate = _chip(chip).hbm_bandwidth if bandwidth is None else bandwidth
+    rate = chip.hbm_bandwidth if bandwidth is None else bandwidth
     per_flop = chip.flops[precision] / positive(bandwidth=rate)[0]
     room = 2 - per_flop * a * (1 / D + 1 / F)  # numerator and denominator over D·F
     return per_flop * w / room if room > 0 else math.inf
@@ -169,13 +171,6 @@ def _size(name: str, size: float) -> float:
     """A size that may be infinite."""
     found = number(name, size)
     return math.inf if found == math.inf else positive(**{name: found})[0]
-
-
-def _chip(chip: object) -> Chip:
-    """`chip`, if it is one."""
-    if not isinstance(chip, Chip):
-        raise TypeError(f"chip = {chip!r}: must be a Chip, such as chips.TPU_V5E")
-    return chip
 
 
 def elementwise(
@@ -214,8 +209,9 @@ def elementwise(
     'compute-bound'
     """
     n, flops, reads, writes = positive(n=n, flops=flops, reads=reads, writes=writes)
+    chip = require_chip(chip)
     nbytes = (reads + writes) * bytes_per_value(precision) * n
-    peak = _chip(chip).vector_flops if rate is None else positive(rate=rate)[0]
+    peak = chip.vector_flops if rate is None else positive(rate=rate)[0]
     return Estimate(
         f"elementwise on {n:g} values of {precision} on {chip.name}",
         (Leg("math", flops * n, peak), Leg("HBM", nbytes, chip.hbm_bandwidth)),
@@ -250,12 +246,23 @@ def tile_traffic(B: float, D: float, F: float, tile: tuple[float, float]) -> flo
     Each tile of Z has b rows of X and f columns of Y stream past it, so X is read once
     per column of tiles, Y once per row of tiles, and Z is written once.
 
+    Raises:
+        ValueError: a size that is not a finite number above 0, a tile that is no pair
+            of sizes from 1, or sizes whose traffic no float can hold.
+
     >>> tile_traffic(256, 256, 256, (256, 256)) == 3 * 256 * 256
     True
     """
     b, f = _sides("tile", tile)
     B, D, F = positive(B=B, D=D, F=F)
-    return B * D * math.ceil(F / f) + D * F * math.ceil(B / b) + B * F
+    with contextlib.suppress(OverflowError):
+        moved = B * D * math.ceil(F / f) + D * F * math.ceil(B / b) + B * F
+        if math.isfinite(moved):
+            return moved
+    raise ValueError(
+        f"B = {quoted(B)}, D = {quoted(D)}, F = {quoted(F)}: the values moved are more "
+        "than a float can hold"
+    )
 
 
 def _sides(name: str, tile: object) -> tuple[float, float]:
@@ -263,10 +270,10 @@ def _sides(name: str, tile: object) -> tuple[float, float]:
     pair = hasattr(tile, "__getitem__") and hasattr(tile, "__len__")  # NumPy's too
     pair = pair and getattr(tile, "shape", None) != ()  # a scalar has no len()
     if not pair or isinstance(tile, str | bytes | Mapping) or len(tile) != 2:
-        raise TypeError(f"{name} = {tile!r}: must be a pair, (rows, columns)")
+        raise ValueError(f"{name} = {quoted(tile)}: must be a pair, (rows, columns)")
     b, f = positive(b=tile[0], f=tile[1])
     if min(b, f) < 1:
-        raise ValueError(f"{name} = {tile!r}: must be 1 × 1 or larger")
+        raise ValueError(f"{name} = {quoted(tile)}: must be 1 × 1 or larger")
     return b, f
 
 
@@ -296,7 +303,7 @@ def tiled_matmul(
     B, D, F = positive(B=B, D=D, F=F)
     size, tile = bytes_per_value(precision), _sides("tile", tile)
     moved = size * tile_traffic(B, D, F, tile)
-    hbm = Leg("HBM", moved, _chip(chip).hbm_bandwidth)
+    hbm = Leg("HBM", moved, require_chip(chip).hbm_bandwidth)
     legs = [Leg("math", 2 * B * D * F, chip.flops[precision]), hbm]
     if inner is not None:
         moved = size * tile_traffic(B, D, F, _sides("inner", inner))
@@ -382,6 +389,7 @@ def split_threshold(
     246
     """
     b, link = bytes_per_value(precision), _link(chip, bandwidth)
+    (overlap,) = flags(overlap=overlap)
     edge = 1 / _size("B", B) + 1 / _size("F", F)
     net = b / link  # all times over B·F
 
@@ -404,5 +412,6 @@ def split_threshold(
 
 def _link(chip: Chip, bandwidth: float | None) -> float:
     """The bandwidth given, or that of one link of the chip."""
-    rate = _chip(chip).link_bandwidth if bandwidth is None else bandwidth
+    chip = require_chip(chip)
+    rate = chip.link_bandwidth if bandwidth is None else bandwidth
     return positive(bandwidth=rate)[0]

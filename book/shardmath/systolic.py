@@ -21,10 +21,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .units import number, whole
+from .units import flags, number, quoted, whole
 
 Matrix = Sequence[Sequence[float]]
 LARGEST = 1024  # side of an array that is still played cell by cell
+MOST_PLAYED = 2**22  # cells times cycles of one product: about 3 seconds in Python
 
 
 class Weight(NamedTuple):
@@ -108,6 +109,7 @@ def cycles(B: int, tiles: int, size: int, prefetch: bool = True) -> int:
     (18, 34, 42)
     """
     B, tiles, size = whole(B=B, tiles=tiles, size=size)
+    (prefetch,) = flags(prefetch=prefetch)
     if prefetch:
         return size + (tiles - 1) * max(B, size) + B + 2 * size - 2
     return tiles * (size + B) + 2 * size - 2
@@ -155,7 +157,8 @@ def multiply(X: Matrix, W: Matrix, size: int, prefetch: bool = True) -> Run:
 
     Raises:
         ValueError: empty or ragged arrays, what is no matrix, lengths that do not fit,
-            or a side above 1024, of which every cell would have to be played.
+            a side above 1024, or a product of more than 4,194,304 cells times cycles,
+            because every cell is played in every cycle. `cycles` counts those too.
 
     >>> run = multiply([[1, 2], [3, 4]], [[1, 0], [0, 1]], size=2)
     >>> run.result, run.busy
@@ -163,6 +166,8 @@ def multiply(X: Matrix, W: Matrix, size: int, prefetch: bool = True) -> Run:
     """
     result: dict[tuple[int, int], float] = {}
     busy = []
+    X, W = _numbers("X", X), _numbers("W", W)
+    _refuse_too_many(X, W, size, prefetch)
     for cycle in steps(X, W, size, prefetch):
         busy.append(cycle.busy)
         for column, cell in enumerate(cycle.cells[-1]):
@@ -174,9 +179,23 @@ def multiply(X: Matrix, W: Matrix, size: int, prefetch: bool = True) -> Run:
     return Run(rows, tuple(busy[1:]), size)
 
 
+def _refuse_too_many(X: Matrix, W: Matrix, size: int, prefetch: bool) -> None:
+    """Refuse a product of which too many cells would have to be played."""
+    (size,) = whole(size=size)
+    if size > LARGEST:
+        raise ValueError(f"size = {size}: must be at most {LARGEST} to be played")
+    tokens, tiles = _tiled(X, W, size)
+    needed = size**2 * cycles(len(tokens), len(tiles), size, prefetch)
+    if needed > MOST_PLAYED:
+        raise ValueError(
+            f"size = {size}: this product takes {needed:,} cells times cycles, and at "
+            f"most {MOST_PLAYED:,} are played; `cycles` counts them without playing"
+        )
+
+
 def steps(X: Matrix, W: Matrix, size: int, prefetch: bool = True) -> Iterator[Cycle]:
     """The empty array, then the array after each cycle; arguments as for `multiply`."""
-    (size,) = whole(size=size)
+    (size,), (prefetch,) = whole(size=size), flags(prefetch=prefetch)
     if size > LARGEST:
         raise ValueError(f"size = {size}: must be at most {LARGEST} to be played")
     tokens, tiles = _tiled(X, W, size)
@@ -231,7 +250,7 @@ def _numbers(name: str, rows: Matrix) -> list[list[float]]:
     try:
         listed = [list(row) for row in rows]
     except TypeError:
-        raise ValueError(f"{name} = {rows!r}: must be rows of numbers") from None
+        raise ValueError(f"{name} = {quoted(rows)}: must be rows of numbers") from None
     return [[number(name, value) for value in row] for row in listed]
 
 
@@ -241,8 +260,8 @@ def _tiled(X: Matrix, W: Matrix, size: int):
     across, wide = {len(row) for row in X}, {len(row) for row in W}
     if across != {len(W)} or len(wide) != 1 or wide == {0}:
         raise ValueError(
-            f"X has rows of {sorted(across)} values, W has {len(W)} rows of "
-            f"{sorted(wide)}: must be X[B, D] and W[D, F], neither empty"
+            f"X has rows of {quoted(sorted(across))} values, W has {len(W)} rows of "
+            f"{quoted(sorted(wide))}: must be X[B, D] and W[D, F], neither empty"
         )
     D, F = len(W), len(W[0])
     deep, far = padded(D, size), padded(F, size)

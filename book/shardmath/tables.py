@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from .units import number, show, takes_prefix
+from .units import number, quoted, shortened, show, takes_prefix, text
 
 MISSING = "–"
 
@@ -34,11 +34,22 @@ class Table:
     right: tuple[bool, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "header", _cells("header", self.header))
+        if isinstance(self.rows, str) or not isinstance(self.rows, Iterable):
+            raise ValueError(f"rows = {quoted(self.rows)}: must be a list of rows")
+        rows = tuple(_cells(f"rows[{n}]", row) for n, row in enumerate(self.rows))
+        object.__setattr__(self, "rows", rows)
+        if not isinstance(self.right, tuple) or len(self.right) not in (
+            0,
+            len(self.header),
+        ):
+            wanted = f"must be () or a tuple of {len(self.header)} flags"
+            raise ValueError(f"right = {quoted(self.right)}: {wanted}")
         for row in self.rows:
             if len(row) != len(self.header):
                 raise ValueError(
-                    f"row {row!r} has {len(row)} cells, the header {self.header!r} "
-                    f"has {len(self.header)}"
+                    f"row {quoted(row)} has {len(row)} cells, the header "
+                    f"{quoted(self.header)} has {len(self.header)}"
                 )
 
     @property
@@ -98,15 +109,26 @@ class Table:
         return f"<table>\n{head}\n<tbody>\n{body}\n</tbody></table>"
 
 
+def _cells(name: str, row: object) -> tuple[str, ...]:
+    """The cells of a row as text; a string is no row, although it has letters."""
+    if isinstance(row, str) or not isinstance(row, Iterable):
+        raise ValueError(f"{name} = {quoted(row)}: must be a list of cells")
+    return tuple(map(str, row))
+
+
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     """A Table of `rows` under `header`; every cell is turned into text with str().
+
+    Raises:
+        ValueError: a header, rows or a row that is no list, or a row whose number of
+            cells is not that of the header.
 
     >>> print(table(["chip", "tokens"], [("TPU v5e", 241), ("H100", "1,024")]))
     chip     tokens
     TPU v5e     241
     H100      1,024
     """
-    return Table(tuple(header), tuple(tuple(str(c) for c in row) for row in rows))
+    return Table(header, rows)
 
 
 @dataclass(frozen=True)
@@ -118,15 +140,20 @@ class Ratio:
     form: str
     minus: int = 0
 
+    def __post_init__(self) -> None:
+        for name in ("first", "second", "form"):
+            text(name, getattr(self, name))
+
     def of(self, columns: Mapping[str, Sequence]) -> list[float | None]:
         """The ratio in every row; None where either of the two is missing."""
         for name in (self.first, self.second):
             if name not in columns:
-                known = ", ".join(map(repr, columns))
-                raise ValueError(f"no column {name!r} to the left; there are {known}")
+                known = shortened(", ".join(map(repr, columns)), 300)
+                given = quoted(name)
+                raise ValueError(f"no column {given} to the left; there are {known}")
         if 0 in columns[self.second]:
             raise ValueError(
-                f"column {self.second!r} has a 0: nothing is a ratio to it"
+                f"column {quoted(self.second)} has a 0: nothing is a ratio to it"
             )
         pairs = zip(columns[self.first], columns[self.second], strict=True)
         return [None if None in (a, b) else a / b - self.minus for a, b in pairs]
@@ -201,6 +228,7 @@ def compare(
 
     Raises:
         ValueError: a ratio of columns that are not there, no things or no columns.
+        AttributeError: a name that a row does not have, or that is no fact of a chip.
         Exception: what a function raises, but for `Absent`, gets through.
 
     >>> from shardmath.chips import H100, TPU_V5E
@@ -217,10 +245,15 @@ def compare(
         24  165 µs         9.9%  memory-bound
      2,048  1.4 ms       100.0%  compute-bound
     """
+    if isinstance(things, str) or not isinstance(things, Iterable):
+        raise ValueError(f"things = {quoted(things)}: must be a list or a mapping")
+    if isinstance(columns, str) or not isinstance(columns, Iterable):
+        wanted = "must map headings to what is shown, or list names"
+        raise ValueError(f"columns = {quoted(columns)}: {wanted}")
     labels = list(things) if isinstance(things, Mapping) else []
     rows = list(things.values() if isinstance(things, Mapping) else things)
     if not rows:
-        raise ValueError(f"things = {things!r}: must hold at least one")
+        raise ValueError(f"things = {quoted(things)}: must hold at least one")
     if not isinstance(columns, Mapping):
         columns = {_words(name, rows): name for name in columns}
     shown = _labels(labels, of)
@@ -250,12 +283,15 @@ def _labels(labels: list, of: str | tuple[str, ...]) -> list[tuple]:
     keys = [key if isinstance(key, tuple) else (key,) for key in labels]
     for key in keys:
         if len(key) != len(keys[0]):
-            pair = f"{keys[0]!r} and {key!r}"
+            pair = f"{quoted(keys[0])} and {quoted(key)}"
             raise ValueError(f"things: labels {pair} must have as many parts")
     parts = list(zip(*keys, strict=True))
     heads = (of,) if isinstance(of, str) else of
+    if not isinstance(heads, tuple) or not all(isinstance(h, str) for h in heads):
+        raise ValueError(f"of = {quoted(of)}: must be a heading or a tuple of them")
     if keys and len(heads) != len(parts):
-        raise ValueError(f"of = {of!r}: must head {len(parts)} columns of labels")
+        wanted = f"must head {len(parts)} columns of labels"
+        raise ValueError(f"of = {quoted(of)}: {wanted}")
     return [
         _column(head, [(label, "") for label in part], 3)
         for head, part in zip(heads, parts, strict=False)
@@ -269,7 +305,7 @@ def _parts(heading: str, column: Column) -> tuple[str | Callable, str, int]:
         what, unit, digits = (*column, digits)[:3]
     if not (callable(what) or isinstance(what, str)):
         raise ValueError(
-            f"column {heading!r} = {column!r}: must be a name, a function, "
+            f"column {quoted(heading)} = {quoted(column)}: must be a name, a function, "
             "(either, unit), (either, unit, digits), ratio(…) or deviation(…)"
         )
     return what, unit, digits

@@ -45,7 +45,8 @@ def show(value: float, unit: str = "", digits: int = 3) -> str:
         "1 byte". Only seconds get prefixes below one.
 
     Raises:
-        ValueError: names the argument that is no number, or digits below 1.
+        ValueError: names the argument that is no number, digits below 1, or a unit
+            that is no string.
 
     >>> show(4.59e14, "FLOPs/s"), show(3.35e12, "bytes/s"), show(4.36e-5, "s")
     ('459 TFLOPs/s', '3.35 TB/s', '43.6 µs')
@@ -57,6 +58,7 @@ def show(value: float, unit: str = "", digits: int = 3) -> str:
     ('128 GiB', '137 GB', '128 MiB')
     """
     value, (digits,) = _real("value", value), whole(digits=digits)
+    text("unit", unit)
     if unit == "capacity":
         return _binary(value, digits)
     if not math.isfinite(value):
@@ -90,7 +92,7 @@ def counted(number: str, unit: str) -> str:
     >>> counted("1", "microbatches"), counted("1", "queries"), counted("1", "axes")
     ('1 microbatch', '1 query', '1 axis')
     """
-    if number in ("1", "-1"):
+    if text("number", number) in ("1", "-1") and text("unit", unit):
         for plural, singular in _SINGULAR.items():
             unit, found = re.subn(plural, singular, unit)
             if found:
@@ -141,12 +143,37 @@ def quoted(value: object) -> str:
     ("'8'", 'an int of 16610 bits')
     """
     try:
-        text = repr(value)
+        printed = repr(value)
     except Exception:  # ints of too many digits, objects that fail to print
         if isinstance(value, int):
             return f"an int of {value.bit_length()} bits"
         return f"a {type(value).__name__}"
-    return text if len(text) <= 80 else f"{text[:79]}…"
+    return shortened(printed)
+
+
+def shortened(words: str, most: int = 80) -> str:
+    """`words` if it has at most `most` characters, otherwise its beginning and "…".
+
+    >>> shortened("a chip"), shortened("a chip of a long name", most=7)
+    ('a chip', 'a chip…')
+    """
+    words, (most,) = text("words", words), whole(most=most)
+    return words if len(words) <= most else f"{words[: most - 1]}…"
+
+
+def text(name: str, value: object) -> str:
+    """`value`, if it is a string.
+
+    Raises:
+        ValueError: names the argument, quotes what was given.
+
+    >>> text("unit", 3)
+    Traceback (most recent call last):
+    ValueError: unit = 3: must be a string
+    """
+    if not isinstance(value, str):
+        raise ValueError(f"{name} = {quoted(value)}: must be a string")
+    return value
 
 
 def number(name: str, value: object) -> int | float:
@@ -272,5 +299,5 @@ def bytes_per_value(precision: str) -> float:
     """
     if not isinstance(precision, str) or precision not in PRECISION_BYTES:
         known = ", ".join(PRECISION_BYTES)
-        raise ValueError(f"precision {precision!r}: must be one of {known}")
+        raise ValueError(f"precision {quoted(precision)}: must be one of {known}")
     return PRECISION_BYTES[precision]

@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .chips import CORES, Chip
-from .units import bytes_per_value, counted, positive, show, whole
+from .chips import CORES, Chip, require_chip
+from .units import bytes_per_value, counted, positive, quoted, shortened, show, whole
 
 DIVIDED = ("SMs", "Compute units")  # cores that take one tile after another
 
@@ -78,7 +78,7 @@ def _sides(tile: Sequence[int]) -> tuple[int, int]:
         b, f = tile
     except (TypeError, ValueError):
         wanted = "must be two sizes, such as (128, 128)"
-        raise ValueError(f"tile = {tile!r}: {wanted}") from None
+        raise ValueError(f"tile = {quoted(tile)}: {wanted}") from None
     b, f = whole(**{"tile[0]": b, "tile[1]": f})
     return b, f
 
@@ -101,8 +101,8 @@ class TiledMatmul:
 
     Raises:
         ValueError: a size or side that is no whole number from 1, an unknown precision,
-            or a chip whose few cores take no tiles one by one: a TPU.
-        TypeError: `chip` is no record of chips.
+            what is no record of a chip, or a chip whose few cores take no tiles one by
+            one: a TPU.
     """
 
     B: int
@@ -118,12 +118,10 @@ class TiledMatmul:
         for name, size in zip("BDF", whole(**sizes), strict=True):
             object.__setattr__(self, name, size)
         object.__setattr__(self, "tile", _sides(self.tile))
-        if not isinstance(self.chip, Chip):
-            wanted = "must be a Chip, such as chips.H100"
-            raise TypeError(f"chip = {self.chip!r}: {wanted}")
+        require_chip(self.chip)
         if (cores := CORES.get(self.chip.vendor, "SMs")) not in DIVIDED:
             wanted = f"has {cores}; tiles here go to {' or '.join(DIVIDED)}"
-            raise ValueError(f"chip = {self.chip.name}: {wanted}")
+            raise ValueError(f"chip = {shortened(self.chip.name)}: {wanted}")
         bytes_per_value(self.precision)  # raises for what is no precision
 
     @property
@@ -217,7 +215,8 @@ def dispatch(seconds: Sequence[float], sms: int) -> Schedule:
     2.0
     """
     if not hasattr(seconds, "__len__"):
-        raise TypeError(f"seconds = {seconds!r}: must be a list, a time for each tile")
+        wanted = "must be a list, a time for each tile"
+        raise ValueError(f"seconds = {quoted(seconds)}: {wanted}")
     sms = Waves(len(seconds), sms).sms  # raises for what cannot be scheduled
     seconds = positive(**{f"seconds[{n}]": time for n, time in enumerate(seconds)})
     free = [(0.0, sm) for sm in range(min(sms, len(seconds)))]  # the rest stay idle

@@ -1,9 +1,10 @@
 """Pairs of query and key on a ring of chips, counted exactly."""
 
+import contextlib
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ..units import whole
+from ..units import number, quoted, whole
 
 ORDERS = ("contiguous", "zig-zag", "striped")
 
@@ -39,16 +40,16 @@ class CausalRing:
     seq: int
 
     def __post_init__(self) -> None:
-        if self.order not in ORDERS:
+        if not isinstance(self.order, str) or self.order not in ORDERS:
             raise ValueError(
-                f"order = {self.order!r}: must be one of {', '.join(ORDERS)}"
+                f"order = {quoted(self.order)}: must be one of {', '.join(ORDERS)}"
             )
         chips, seq = whole(chips=self.chips, seq=self.seq)
         parts = 2 * chips if self.order == "zig-zag" else chips
         if seq % parts:
             raise ValueError(
-                f"seq = {seq}: must be a multiple of {parts}, the chunks of "
-                f"{self.order} order on {chips} chips"
+                f"seq = {quoted(seq)}: must be a multiple of {quoted(parts)}, the "
+                f"chunks of {self.order} order on {quoted(chips)} chips"
             )
         object.__setattr__(self, "chips", chips)
         object.__setattr__(self, "seq", seq)
@@ -63,7 +64,7 @@ class CausalRing:
         (range(2, 4), range(12, 14))
         """
         n, seq = self.chips, self.seq
-        _one_of(n, chip=chip)
+        chip = _one_of(n, chip=chip)
         if self.order == "striped":
             return (range(chip, seq, n),)
         if self.order == "contiguous":
@@ -78,7 +79,7 @@ class CausalRing:
         Raises:
             ValueError: no position of the sequence.
         """
-        _one_of(self.seq, token=token)
+        token = _one_of(self.seq, token=token)
         return next(
             chip
             for chip in range(self.chips)
@@ -95,7 +96,7 @@ class CausalRing:
         Raises:
             ValueError: another step.
         """
-        _one_of(self.chips, step=step)
+        step = _one_of(self.chips, step=step)
         return tuple(
             self.pairs(chip, (chip - step) % self.chips) for chip in range(self.chips)
         )
@@ -150,12 +151,16 @@ def seen(queries: range, keys: range) -> int:
         queries, keys: positions, both in steps of the same size.
 
     Raises:
-        ValueError: steps of different sizes.
+        ValueError: what is no range that rises, or steps of different sizes.
 
     >>> low, high = range(4), range(4, 8)
     >>> seen(low, low), seen(high, low), seen(low, high)
     (10, 16, 0)
     """
+    for name, positions in (("queries", queries), ("keys", keys)):
+        if not isinstance(positions, range) or positions.step < 1:
+            wanted = "must be a range that rises, such as range(4)"
+            raise ValueError(f"{name} = {quoted(positions)}: {wanted}")
     if queries.step != keys.step:
         raise ValueError(
             f"queries in steps of {queries.step}, keys in steps of {keys.step}: must "
@@ -165,11 +170,14 @@ def seen(queries: range, keys: range) -> int:
     return _up_to(first + len(queries), len(keys)) - _up_to(first, len(keys))
 
 
-def _one_of(count: int, **named: int) -> None:
-    """Refuse a number that is not one of 0 to count − 1."""
+def _one_of(count: int, **named: int) -> int:
+    """The number as Python's int, if it is one of 0 to count − 1."""
     ((name, value),) = named.items()
-    if value not in range(count):
-        raise ValueError(f"{name} = {value!r}: must be one of 0 to {count - 1}")
+    with contextlib.suppress(ValueError):
+        found = number(name, value)
+        if isinstance(found, int) and 0 <= found < count:
+            return found
+    raise ValueError(f"{name} = {quoted(value)}: must be one of 0 to {count - 1}")
 
 
 def _up_to(end: int, most: int) -> int:

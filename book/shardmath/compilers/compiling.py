@@ -5,7 +5,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-import jax
+from ..extras import missing
+
+try:
+    import jax
+except ImportError as error:
+    raise missing("shardmath.compilers", error) from error
 
 from .. import hlo
 from ..collectives import Collective

@@ -5,7 +5,7 @@ from itertools import groupby
 
 from ..drawing import svg
 from ..drawing.picture import Picture, picture
-from ..units import whole
+from ..units import quoted, text, whole
 from ..waves import Run, Schedule, Waves
 
 MOST_TEETH = 8  # of a sawtooth: more cannot be labelled
@@ -24,7 +24,14 @@ def timeline(schedule: Schedule, title: str = "Tiles on the SMs") -> str:
     """SMs over time: a box is a tile, or a block of SMs in step; blank is idle.
 
     The dashed line, ideal, is the time of work that could be divided at will.
+
+    Raises:
+        ValueError: `schedule` is not what `dispatch` returns, or `title` no string.
     """
+    if not isinstance(schedule, Schedule):
+        wanted = "must be a Schedule, such as dispatch([1.0] * 133, 132)"
+        raise ValueError(f"schedule = {quoted(schedule)}: {wanted}")
+    text("title", title)
     runs = schedule.runs
     ideal = math.fsum(run.end - run.start for run in runs) / schedule.sms
     gap = 0.006 * schedule.seconds  # before the next tile, and nowhere else

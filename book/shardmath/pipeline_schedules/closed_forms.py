@@ -20,7 +20,7 @@ our B. That zb-h1 needs W ≤ min(F, I), and dualpipe I = F and pairs no longer 
 two passes one after the other, is what playing them shows.
 """
 
-from ..units import whole
+from ..units import flags, whole
 from .named import chunks_of
 from .ops import EVEN, Times, checked
 
@@ -55,6 +55,7 @@ def idle(
     v = chunks_of(name, stages, microbatches, chunks)
     p, M = whole(stages=stages, microbatches=microbatches)
     F, I, W = checked(times).F, times.I, times.W
+    (together,) = flags(together=together)
     _within(name, times)
     if name in ("gpipe", "1f1b"):
         return (p - 1) * times.total

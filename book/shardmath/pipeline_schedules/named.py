@@ -14,6 +14,8 @@ NAMES = {
     "dualpipe": dualpipe,
 }
 CHUNKS = {"zb-v": 2, "dualpipe": 2}  # of the others one
+SPLIT = ("zb-h1", "zb-v")  # their backward passes are two ops each
+MOST_OPS = 1_500_000  # of all stages together; Python plays them in about 8 seconds
 
 
 def schedule(
@@ -35,7 +37,8 @@ def schedule(
         times: of the ops.
 
     Raises:
-        ValueError: the schedule does not exist for these; says what would.
+        ValueError: the schedule does not exist for these; says what would. Also for
+            more than 1,500,000 ops, such as 64 stages and 11,719 microbatches of 1f1b.
 
     >>> schedule("1f1b", stages=4, microbatches=8)
     1f1b over 4 stages, 8 microbatches: bubble 37.5%, at most 4 in flight
@@ -48,11 +51,25 @@ def schedule(
     chunks = chunks_of(name, stages, microbatches, chunks)
     stages, microbatches = whole(stages=stages, microbatches=microbatches)
     times = checked(times)
+    _refuse_too_many(name, stages, microbatches, chunks)
     if name == "interleaved":
         orders, paths = interleaved(stages, microbatches, chunks)
     else:
         orders, paths = NAMES[name](stages, microbatches)
     return Schedule(name, stages, microbatches, orders, paths, times)
+
+
+def _refuse_too_many(name: str, stages: int, microbatches: int, chunks: int) -> None:
+    """Refuse more ops than can be written down and played within about 10 seconds."""
+    # The order of zb-v is made for at least 2p − 1 microbatches, see `zb_v`.
+    made = max(microbatches, 2 * stages - 1) if name == "zb-v" else microbatches
+    ops = stages * made * chunks * (3 if name in SPLIT else 2)
+    if ops > MOST_OPS:
+        raise ValueError(
+            f"{name} over {quoted(stages)} stages, {quoted(microbatches)} microbatches "
+            f"has {quoted(ops)} ops: must be at most {MOST_OPS:,}, because each of "
+            "them is played; `idle` and `peak` have closed forms for any number"
+        )
 
 
 def chunks_of(name: str, stages: int, microbatches: int, chunks: int | None) -> int:
@@ -64,17 +81,18 @@ def chunks_of(name: str, stages: int, microbatches: int, chunks: int | None) -> 
         (chunks,) = whole(chunks=2 if chunks is None else chunks)
         if chunks > 1 and M % p:
             raise ValueError(
-                f"interleaved needs a multiple of {p} microbatches for {p} stages, "
-                f"not {M}"
+                f"interleaved needs a multiple of {quoted(p)} microbatches for "
+                f"{quoted(p)} stages, not {quoted(M)}"
             )
         return chunks
     own = CHUNKS.get(name, 1)
     (chunks,) = whole(chunks=own if chunks is None else chunks)
     if chunks != own:
-        raise ValueError(f"{name} has {own} chunks on a stage, not {chunks}")
+        raise ValueError(f"{name} has {own} chunks on a stage, not {quoted(chunks)}")
     if name == "dualpipe" and (p % 2 or M % 2 or 2 * p > M):
         raise ValueError(
             f"dualpipe needs an even number of stages and an even number of "
-            f"microbatches, at least twice the stages: not {p} stages and {M}"
+            "microbatches, at least twice the stages: "
+            f"not {quoted(p)} stages and {quoted(M)}"
         )
     return own

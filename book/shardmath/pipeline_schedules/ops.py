@@ -1,6 +1,6 @@
 """The pieces of work of a pipeline stage, and how long they take."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple, Protocol
@@ -76,10 +76,12 @@ class Times:
         for name in ("W", "send"):
             found[name] = number(name, given := getattr(self, name))
             if not 0 <= found[name] < inf:
+                given = quoted(given)
                 raise ValueError(f"{name} must be finite and 0 or more, not {given}")
         if self.both is not None:
             (found["both"],) = positive(both=self.both)
-        if isinstance(self.work, str) or not isinstance(self.work, Iterable):
+        no_row = str | bytes | Mapping
+        if isinstance(self.work, no_row) or not isinstance(self.work, Iterable):
             raise ValueError(f"work = {quoted(self.work)}: must be numbers in a row")
         work = {f"work[{i}]": share for i, share in enumerate(self.work)}
         found["work"] = tuple(positive(**work))

@@ -88,7 +88,8 @@ class Schedule:
     @property
     def idle(self) -> tuple[float, ...]:
         """How long each stage waits, of `seconds`."""
-        return tuple(self.seconds - busy for busy in self.busy)
+        seconds = self.seconds
+        return tuple(seconds - busy for busy in self.busy)
 
     @property
     def bubble(self) -> float:

@@ -7,7 +7,7 @@ from ..drawing import shapes
 from ..drawing.labels import FONT, text_width
 from ..drawing.picture import WIDEST, Picture, picture
 from ..drawing.theme import paint
-from ..units import quoted
+from ..units import number, positive, quoted
 from .ops import Span
 from .schedule import Schedule
 
@@ -32,7 +32,8 @@ def timeline(
         seconds: that the width shows, to compare schedules; all of this one by default.
 
     Raises:
-        ValueError: no `Schedule`.
+        ValueError: no `Schedule`, an `until` that is no number or `seconds` that are
+            no finite number above 0.
 
     >>> from shardmath.pipeline_schedules.named import schedule
     >>> timeline(schedule("gpipe", 2, 2)).desc[:58]
@@ -40,6 +41,10 @@ def timeline(
     """
     if not isinstance(schedule, Schedule):
         raise ValueError(f"schedule = {quoted(schedule)}: must be a `Schedule`")
+    if until is not None and (until := number("until", until)) != until:
+        raise ValueError("until = nan: must be a time in the unit of the schedule")
+    if seconds is not None:
+        (seconds,) = positive(seconds=seconds)
     title = f"{schedule.name}, {schedule.stages} stages, "
     title += f"{schedule.microbatches} microbatches"
     pitch = TALL if schedule.stages <= 8 else FLAT

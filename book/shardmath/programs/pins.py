@@ -5,8 +5,13 @@ from dataclasses import dataclass
 from functools import partial, reduce
 from math import prod
 
-import jax
-import jax.numpy as jnp
+from ..extras import missing
+
+try:
+    import jax
+    import jax.numpy as jnp
+except ImportError as error:
+    raise missing("shardmath.programs", error) from error
 
 from ..parallelism import Strategy
 from ..parallelism.strategy import Layout
