@@ -53,8 +53,8 @@ lint: $(VENV)/all.ok ## check code and notebooks
 format: $(VENV)/all.ok ## mend what lint can mend
 	@$(WITH) ruff check --fix . && $(BIN)/ruff format .
 
-grade: $(VENV)/notebook.ok ## grade the submitted notebooks in the folder DIR=…, options in ARGS="…"
-	@test -n "$(DIR)" || { echo "make grade DIR=…: name the folder of notebooks"; exit 2; }
+grade: $(VENV)/notebook.ok ## grade the submissions in the folder DIR=…, options in ARGS="…"
+	@test -n "$(DIR)" || { echo "make grade DIR=…: name the folder of submissions"; exit 2; }
 	@$(WITH) python -m shardmath.grading $(ARGS) "$(DIR)"
 
 colab: $(VENV)/notebook.ok ## copies that install the book FROM=… themselves, in _build/colab

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from grading_material import best_walls
 
 from shardmath import answers
 from shardmath.grading import sandbox
 from shardmath.grading.grade import grade, references
-from shardmath.grading.notebook import ROLES, answers_in, checked, role
+from shardmath.grading.notebook import ROLES, answers_in, checked, role, steps_in
 from shardmath.grading.students import Owner
 from shardmath.grading.submissions import Submission
 from shardmath.questions import Number, scaled
@@ -51,9 +52,10 @@ def test_blank_notebook_stores_what_is_to_do(path):
 def test_worked_solutions_are_correct(path):
     """The notebook with the solutions as answers, graded as a student's would be."""
     notebook = exercises.solved(exercises.blank(path.name[:2], path.name))
-    submission = Submission(Owner("x"), path.name, answers_in(notebook.cells))
+    submission = Submission(Owner("x"), path.name, tuple(steps_in(notebook.cells)))
     reference = references(path.parent)
-    graded = grade(submission, reference, "solved", sandbox.Limits(seconds=60))
+    limits = sandbox.Limits(seconds=60)
+    graded = grade(submission, reference, "solved", limits, rung=best_walls())
     assert graded.problem == ""
     found = {row.question: row.finding for row in graded.rows}
     assert {q: f for q, f in found.items() if f.verdict != "correct"} == {}

@@ -18,6 +18,7 @@ from grading_material import (
     NUMBER,
     RIGHT,
     WRONG_NUMBER,
+    best_walls,
     kill_with_an_answer_running,
     notebook,
 )
@@ -28,6 +29,8 @@ from shardmath.grading import grade as grading
 from shardmath.grading.results import Graded, Row
 from shardmath.questions import Finding
 
+ISOLATION = best_walls()
+UNSAFE = [] if ISOLATION.closed else ["--unsafe"]  # of a machine without bubblewrap
 SECONDS = 6  # so long one endless answer takes; three of them outlast two restarts
 
 FORGERY = f"""
@@ -129,7 +132,7 @@ def graded(tmp_path_factory):
     roster = root / "roster.csv"
     roster.write_text("student,name\n501,Ann\nabsent,Bo\nwrong,=Cy\n", "utf-8-sig")
     told = [submitted, "--reference", root / "reference", "--roster", roster]
-    told += ["--out", root / "out", "--seconds", SECONDS, "--memory", 2]
+    told += ["--out", root / "out", "--seconds", SECONDS, "--memory", 2, *UNSAFE]
     with pytest.MonkeyPatch.context() as patch:
         said: list[str] = []
         patch.setattr(folder, "_say", said.append)
@@ -196,7 +199,7 @@ def test_what_is_left_out_is_said_with_the_reason(graded):
 
 def test_the_run_says_its_walls_and_how_far_it_is(graded):
     first, *progress = graded[2]
-    assert first == walls.walls().said
+    assert first == ISOLATION.said
     assert [line.split("/")[0] for line in progress] == [
         str(n) for n in range(1, len(progress) + 1)
     ]
@@ -274,13 +277,13 @@ def small(tmp_path, content):
     put(tmp_path / "in", content)
     put(tmp_path / "reference", {"01_x.ipynb": notebook({NUMBER.id: BLANK[NUMBER.id]})})
     told = [str(tmp_path / "in"), "--reference", str(tmp_path / "reference")]
-    return [*told, "--jobs", "1"]
+    return [*told, "--jobs", "1", *UNSAFE]
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="processes are in /proc")
 def test_a_killed_run_leaves_nothing_running_and_goes_on(tmp_path, capfd):
-    if not walls.walls().closed:
-        pytest.skip(walls.walls().said)
+    if not ISOLATION.closed:
+        pytest.skip(ISOLATION.said)
     told = small(
         tmp_path,
         {
@@ -434,6 +437,8 @@ def test_nobodys_many_notebooks_hold_up_the_class(
         (["--jobs", "0"], "'0': must be a whole number, at least 1"),
         (["--memory", "nan"], "'nan': must be a number, at least 2"),
         (["--memory", "0.3"], "'0.3': must be a number, at least 2"),
+        (["--total", "9"], "--total 9: must be at least --seconds"),
+        (["--points", "file"], 'has no column "student"; it wants "student", "questi'),
         (["--seconds", "-1"], "'-1': must be a number, at least 1"),
         (["--seconds", "inf"], "'inf': must be a number, at least 1"),
         (["--out", "in/x"], "must lie outside the folder of submissions"),
@@ -454,7 +459,10 @@ def test_wrong_options_are_said_in_one_line(tmp_path, capsys, monkeypatch, more,
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [("missing", "missing: no such folder"), ("empty", "holds no notebook (.ipynb)")],
+    [
+        ("missing", "missing: no such folder"),
+        ("empty", "holds no notebook (.ipynb) and no saved progress (.json)"),
+    ],
 )
 def test_a_folder_without_notebooks_is_said_in_one_line(tmp_path, capsys, given, said):
     told = small(tmp_path, {"a.ipynb": "{}"})
@@ -480,3 +488,262 @@ def test_a_damaged_result_is_found_anew(tmp_path, capsys):
         capsys.readouterr()
         assert folder.main(told) == 0
         assert "graded before" not in capsys.readouterr().err
+
+
+# Isolation
+
+
+SNOOP = """
+import os
+reached = []
+for path in {paths!r}:
+    try:
+        reached += os.listdir(path) if os.path.isdir(path) else [open(path).read()]
+    except OSError:
+        pass
+raise ValueError(f"reached {{len(reached)}} things")
+"""
+
+
+def snooping(tmp_path):
+    """A folder where one submission looks for another one, and for the results."""
+    paths = [tmp_path / "in" / "b.ipynb", tmp_path / "in", tmp_path / "in-graded"]
+    code = SNOOP.format(paths=[str(path) for path in paths])
+    right = notebook({NUMBER.id: RIGHT[NUMBER.id]})
+    told = small(tmp_path, {"a.ipynb": notebook({NUMBER.id: code}), "b.ipynb": right})
+    return [option for option in told if option != "--unsafe"]
+
+
+@pytest.fixture
+def no_isolation(monkeypatch):
+    """As on a machine without bubblewrap."""
+    monkeypatch.setattr(walls, "_fault", lambda rung: "bwrap is not on the PATH")
+    walls.walls.cache_clear()
+    yield
+    walls.walls.cache_clear()
+
+
+def page(tmp_path, start):
+    found = (tmp_path / "in-graded" / "feedback").glob(f"{start}*.html")
+    return next(found).read_text("utf-8")
+
+
+@pytest.mark.skipif(not ISOLATION.closed, reason=ISOLATION.said)
+def test_an_answer_reads_no_other_submission_and_no_results(tmp_path, capsys):
+    assert folder.main(snooping(tmp_path)) == 0
+    assert "reached 0 things" in page(tmp_path, "a-")
+    rows = table(out(tmp_path, "answers"))
+    assert {row["isolation"] for row in rows} == {ISOLATION.name}
+    overview = (tmp_path / "in-graded" / "index.html").read_text("utf-8")
+    assert "Answers run in bubblewrap" in overview
+
+
+def test_without_isolation_nothing_is_graded(tmp_path, capsys, no_isolation):
+    told = snooping(tmp_path)
+    assert folder.main(told) == 3
+    said = capsys.readouterr().err
+    assert said.startswith("Nothing was graded")
+    assert "bwrap is not on the PATH" in said
+    assert "--unsafe" in said
+    assert not (tmp_path / "in-graded").exists()
+
+
+def test_the_command_refuses_where_the_tools_are_not_on_the_path(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, "-m", "shardmath.grading", *snooping(tmp_path)],
+        env={**os.environ, "PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 3
+    assert "Nothing was graded" in ran.stderr
+    assert not (tmp_path / "in-graded").exists()
+
+
+def test_an_unsafe_result_says_so_and_is_never_used_for_an_isolated_one(
+    tmp_path, capsys, monkeypatch
+):
+    told = snooping(tmp_path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(walls, "_fault", lambda rung: "bwrap is not on the PATH")
+        walls.walls.cache_clear()
+        assert folder.main([*told, "--unsafe"]) == 0
+        assert "UNSAFE" in capsys.readouterr().err
+        assert folder.main([*told, "--unsafe"]) == 0
+        assert capsys.readouterr().err.count("graded before") == 2
+    walls.walls.cache_clear()
+    assert "reached 0 things" not in page(tmp_path, "a-")  # it did read them
+    assert "Graded without isolation" in page(tmp_path, "b-")
+    overview = (tmp_path / "in-graded" / "index.html").read_text("utf-8")
+    assert "Graded without isolation" in overview
+    for name in ("answers", "totals"):
+        rows = table(out(tmp_path, name))
+        assert {row["isolation"] for row in rows} == {"none"}
+    if not ISOLATION.closed:
+        pytest.skip(ISOLATION.said)
+    assert folder.main(told) == 0
+    assert "graded before" not in capsys.readouterr().err
+    assert "reached 0 things" in page(tmp_path, "a-")
+
+
+# What is not graded, and points by hand
+
+
+def totals_by_student(tmp_path):
+    return {row["student"]: row for row in table(out(tmp_path, "totals"))}
+
+
+def test_what_cannot_be_graded_is_a_row_with_a_problem(tmp_path, capsys):
+    told = small(
+        tmp_path,
+        {
+            "good/01_x.ipynb": ONE,
+            "broken/01_x.ipynb": "{",
+            "zipped/work.zip": "PK",
+            "script/answers.py": "answer = 3",
+            "jane_77_7001_w.zip": "PK",
+            "flat.py": "answer = 3",
+            "roster.csv": "student\n",
+            ".DS_Store": "",
+        },
+    )
+    (tmp_path / "roster").write_text("student\ngood\nabsent\n")
+    assert folder.main([*told, "--roster", str(tmp_path / "roster")]) == 0
+    rows = totals_by_student(tmp_path)
+    neither = "neither a notebook (.ipynb) nor a saved progress file (.json)"
+    assert {who: row["problem"] for who, row in rows.items()} == {
+        "good": "",
+        "absent": "handed in nothing",
+        "broken": "broken/01_x.ipynb: it is not a notebook",
+        "zipped": "zipped/work.zip: an archive: unpack it",
+        "script": f"script/answers.py: {neither}",
+        "jane 77": "jane_77_7001_w.zip: an archive: unpack it",
+        "flat": f"flat.py: {neither}",
+    }
+    assert all(row["problem"] for row in rows.values() if row["points"] == "0")
+    overview = (tmp_path / "in-graded" / "index.html").read_text("utf-8")
+    for row in rows.values():
+        assert row["problem"] in overview
+    assert "6 students with a problem" in capsys.readouterr().out
+
+
+def test_a_folder_of_archives_alone_is_reported_too(tmp_path, capsys):
+    assert folder.main(small(tmp_path, {"a/x.zip": "PK", "b/y.zip": "PK"})) == 0
+    found = {who: row["problem"] for who, row in totals_by_student(tmp_path).items()}
+    assert list(found) == ["a", "b"]
+    assert all("archive" in problem for problem in found.values())
+
+
+def test_late_submissions_are_shown_as_such(tmp_path, capsys, run_order):
+    told = small(
+        tmp_path, {"ann_501_7001_x.ipynb": ONE, "bo_LATE_502_7002_x.ipynb": ONE}
+    )
+    assert folder.main(told) == 0
+    late = {who: row["late"] for who, row in totals_by_student(tmp_path).items()}
+    assert late == {"ann 501": "", "bo 502": "yes"}
+    assert [row["late"] for row in table(out(tmp_path, "answers"))] == ["", "yes"]
+    overview = (tmp_path / "in-graded" / "index.html").read_text("utf-8")
+    assert "bo 502, late" in overview
+    assert "handed in late" in page(tmp_path, "bo_LATE")
+    assert "handed in late" not in page(tmp_path, "ann_501")
+
+
+def test_points_by_hand_survive_the_next_run(tmp_path, capsys):
+    told = small(tmp_path, {"a.ipynb": notebook({NUMBER.id: WRONG_NUMBER})})
+    assert folder.main(told) == 0
+    assert totals_by_student(tmp_path)["a"]["points"] == "0"
+    (tmp_path / "in-graded" / "by_hand.csv").write_text(
+        "student,question,points,note\n"
+        f"a,{NUMBER.id},0.5,a slip of the pen\n"
+        f"nobody,{NUMBER.id},1,\n"
+        "a,09.1,1,\n"
+    )
+    for _ in range(2):
+        assert folder.main(told) == 0
+        row = totals_by_student(tmp_path)["a"]
+        assert (row["points"], row["points 01"]) == ("0.5", "0.5")
+        assert row["by hand"] == f"{NUMBER.id}: 0.5"
+    assert f"0.5 of {NUMBER.points}, given by hand: a slip" in page(tmp_path, "a-")
+    overview = (tmp_path / "in-graded" / "index.html").read_text("utf-8")
+    assert '<span role="img" aria-label="by hand">✎</span> 0.5' in overview
+    said = capsys.readouterr().err
+    for text in (said, overview):
+        assert "of “nobody” change nothing: there is no such student" in text
+        assert "of “a” change nothing: the question does not count" in text
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ("a,01.99,1", "line 2: question '01.99'"),
+        (f"a,{NUMBER.id},half", "line 2: points 'half': must be from 0 to"),
+        (f"a,{NUMBER.id},-1", "line 2: points '-1': must be from 0 to"),
+        (f"a,{NUMBER.id},99", "line 2: points '99': must be from 0 to"),
+        (f"a,{NUMBER.id},nan", "line 2: points 'nan': must be from 0 to"),
+        (f",{NUMBER.id},1", "line 2: has no student"),
+        (f"a,{NUMBER.id},1\na,{NUMBER.id},0", f"has points for {NUMBER.id} already"),
+    ],
+)
+def test_points_by_hand_that_cannot_be_are_refused(tmp_path, capsys, row, said):
+    told = small(tmp_path, {"a.ipynb": "{}"})
+    (tmp_path / "points.csv").write_text(f"student,question,points\n{row}\n")
+    with pytest.raises(SystemExit):
+        folder.main([*told, "--points", str(tmp_path / "points.csv")])
+    assert said in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_full_disk_is_told_apart_from_kept_results(
+    tmp_path, capsys, monkeypatch, run_order
+):
+    def full(*rest):
+        raise OSError(28, "No space left on device", "totals.csv")
+
+    keep = results.Store.keep
+    told = small(tmp_path, {"a.ipynb": ONE, "b.ipynb": ONE})
+    monkeypatch.setattr(folder.sheets, "totals_csv", full)
+    monkeypatch.setattr(results.Store, "keep", full)
+    assert folder.main(told) == 1
+    said = capsys.readouterr().err
+    assert "no result is kept: make room, and run the same again" in said
+    assert "the results are kept" not in said
+
+    def half(store, key, graded):
+        keep(store, key, graded) if graded.notebook == "a.ipynb" else full()
+
+    monkeypatch.setattr(results.Store, "keep", half)
+    assert folder.main(told) == 1
+    said = capsys.readouterr().err
+    assert "1 of 2 results are kept; the other 1 are graded again" in said
+    monkeypatch.setattr(results.Store, "keep", keep)
+    assert folder.main(told) == 1
+    assert "the results are kept, so run the same again" in capsys.readouterr().err
+
+
+def test_both_numbers_are_stated_what_stands_and_what_was_ever_right(tmp_path, capsys):
+    content = json.loads(notebook({NUMBER.id: WRONG_NUMBER}))
+    text = f"✓ {NUMBER.id} correct: it was, once"
+    content["cells"][-1]["outputs"] = [{"data": {"text/plain": [text]}}]
+    told = small(tmp_path, {"a.ipynb": json.dumps(content)})
+    assert folder.main(told) == 0
+    row = totals_by_student(tmp_path)["a"]
+    assert (row["points"], row["ever right"]) == ("0", str(NUMBER.points))
+    (answer,) = table(out(tmp_path, "answers"))
+    assert (answer["verdict"], answer["shown correct"]) == ("wrong", "yes")
+    said = page(tmp_path, "a-")
+    assert f"0 of {NUMBER.points} points as the file stands" in said
+    assert f"at some time, {NUMBER.points}." in said
+
+
+def test_names_that_clash_or_look_alike_are_reported(tmp_path, capsys, run_order):
+    names = ("1001_1002_66666_x", "Ann", "A\u200cnn", "\u0410nn")
+    told = small(tmp_path, {f"{name}.ipynb": ONE for name in names})
+    (tmp_path / "roster").write_text("student\n1001\n1002\nAnn\n", "utf-8")
+    assert folder.main([*told, "--roster", str(tmp_path / "roster")]) == 0
+    rows = totals_by_student(tmp_path)
+    assert rows["1001"]["points"] == rows["1002"]["points"] == "0"
+    said = capsys.readouterr().err
+    overview = (tmp_path / "in-graded" / "index.html").read_text("utf-8")
+    for text in (said, overview.replace("&#39;", "'")):
+        assert "may be number 1001 or number 1002: it is counted as neither" in text
+        assert r"These names look alike: 'A\u200cnn', 'Ann', '\u0410nn'." in text
+        assert r"The name '\u0410nn' mixes Cyrillic and Latin letters." in text

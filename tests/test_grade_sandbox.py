@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -26,22 +27,21 @@ from shardmath.grading import sandbox, syscalls, walls
 
 LIMITS = sandbox.Limits(seconds=20, memory=2**31, disk=2**22)
 RUNGS = {
-    f"{rung.name}-{'root' if rung.prefix.keywords['as_root'] else 'user'}"
+    ("root" if rung.prefix.keywords["as_root"] else "user")
     + "-plain" * ("counted" in rung.prefix.keywords): rung
     for rung in walls._ladder()
-    if rung.closed
 }
 LINUX = pytest.mark.skipif(not syscalls.known(), reason="the filter is Linux's")
 
 
-@pytest.fixture(params=["bubblewrap-root", "bubblewrap-user", "namespaces-root"])
+@pytest.fixture(params=["root", "user"])
 def closed(request):
     """Each way to build walls, where it works."""
     return working(request.param)
 
 
 def working(name):
-    if name not in RUNGS or not walls._works(RUNGS[name]):
+    if name not in RUNGS or walls._fault(RUNGS[name]):
         pytest.skip(f"{name}: not on this system")
     return RUNGS[name]
 
@@ -148,20 +148,10 @@ ALONE = (
 def reached(host, rung, names):
     """Which of these an answer reaches, as it says itself."""
     code = f"host, names = {host!r}, {names!r}\n{TRIES}"
-    job = {
-        "cells": [
-            {"question": NUMBER.id, "code": code},
-            {"question": NUMBER.id, "expression": "answer"},
-        ],
-        "tasks": {NUMBER.id: None},
-        "skip": [],
-        "have": [],
-    }
-    ran = sandbox.run(
-        "shardmath.grading.sandboxed", job, [NUMBER.id], LIMITS, rung=rung
-    )
+    job = {"cells": [{"at": "x", "code": code}], "tasks": {}, "skip": [], "have": []}
+    ran = sandbox.run("shardmath.grading.sandboxed", job, ["x"], LIMITS, rung=rung)
     assert not ran.ended
-    return re.search(r"reached (\[.*?\])", ran.results[NUMBER.id]["invalid"])[1]
+    return re.search(r"reached (\[.*?\])", ran.results["x"]["raises"])[1]
 
 
 @LINUX
@@ -172,9 +162,8 @@ def test_an_answer_reaches_nothing_but_its_own_process(closed, host):
 
 
 @LINUX
-@pytest.mark.parametrize("name", ["namespaces-user", "bubblewrap-user-plain"])
-def test_without_root_an_answer_reaches_nothing_either(host, name):
-    assert reached(host, working(name), WALLED + ALONE) == "[]"
+def test_without_a_limit_on_files_an_answer_reaches_nothing_either(host):
+    assert reached(host, working("user-plain"), WALLED + ALONE) == "[]"
 
 
 @LINUX
@@ -186,7 +175,37 @@ def test_without_walls_there_is_still_one_process_without_network(host):
 
 
 def test_each_way_to_run_says_what_has_no_limit():
-    assert all("the kernel holds" in rung.said for rung in walls._ladder())
+    ways = [*walls._ladder(), walls.walls("none")]
+    assert all("the kernel holds" in rung.said for rung in ways)
+
+
+@pytest.fixture
+def no_tools(tmp_path, monkeypatch):
+    """A PATH on which there is nothing."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    walls.walls.cache_clear()
+    yield
+    walls.walls.cache_clear()
+
+
+def test_without_walls_nothing_runs_unless_somebody_asks_for_it(no_tools):
+    with pytest.raises(OSError, match="bwrap is not on the PATH"):
+        walls.walls()
+    given = {NUMBER.id: RIGHT[NUMBER.id]}
+    with pytest.raises(OSError, match="bwrap is not on the PATH"):
+        grading.grade(submission(given), reference(NUMBER.id), "x", LIMITS)
+    job = {"cells": [], "tasks": {}, "skip": [], "have": []}
+    with pytest.raises(OSError, match="bwrap is not on the PATH"):
+        sandbox.run("shardmath.grading.sandboxed", job, [], LIMITS)
+
+
+def test_tools_that_are_links_from_somewhere_else_build_the_same_walls(
+    closed, tmp_path, monkeypatch
+):
+    for name in ("bwrap", "unshare", "setpriv", "sh"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert walls._fault(closed) == ""
 
 
 @LINUX
@@ -232,10 +251,10 @@ rung = next(
     rung for rung in walls._ladder()
     if rung.name == {closed.name!r} and rung.prefix.keywords["as_root"] is {as_root}
 )
-cells = [{{"question": {NUMBER.id!r}, "code": {ENDLESS!r}}}]
+cells = [{{"at": "x", "code": {ENDLESS!r}}}]
 job = {{"cells": cells, "tasks": {{}}, "skip": [], "have": []}}
 limits = sandbox.Limits(seconds=60)
-sandbox.run("shardmath.grading.sandboxed", job, [{NUMBER.id!r}], limits, rung=rung)
+sandbox.run("shardmath.grading.sandboxed", job, ["x"], limits, rung=rung)
 """
     kill_with_an_answer_running(subprocess.Popen([sys.executable, "-c", told]))
 
@@ -292,7 +311,7 @@ for n in itertools.count():
 def test_all_questions_together_have_an_end():
     hang = """print('{"at": "a"}'); import time; time.sleep(99)"""
     ran = listen(hang, "ab", sandbox.Limits(seconds=50), granted=0.2)
-    assert ran.ended == "the questions before it left no time"
+    assert ran.ended == "what ran before it left no time"
 
 
 def test_endless_answers_share_one_grant(monkeypatch):
@@ -310,6 +329,23 @@ def test_endless_answers_share_one_grant(monkeypatch):
     assert granted == [130, 110, 90, 70, 50, 30, 10]
     assert not results
     assert list(stopped) == questions
+
+
+def test_a_submission_has_a_limit_however_many_answers_it_has(monkeypatch):
+    granted = []
+
+    def hang(module, job, asked, limits, slot, rung, seconds, returned):
+        granted.append(seconds)
+        at = next(q for q in asked if q not in job["skip"])
+        return sandbox.Ran({}, at, "stopped", min(limits.seconds, seconds))
+
+    monkeypatch.setattr(sandbox, "run", hang)
+    cells = [f"code cell {n}" for n in range(450)]  # all that the book asks, endless
+    limits = sandbox.Limits()
+    _, stopped = grading._rounds({}, cells, limits, sandbox.ANYWHERE, None)
+    assert sum(1 for _ in granted) == limits.total / limits.seconds == 10
+    assert len(stopped) == 450
+    assert stopped["code cell 449"] == "what ran before it left no time"
 
 
 def test_a_result_too_large_is_not_looked_at():
@@ -341,12 +377,12 @@ def stopping(monkeypatch, size=0, slow=0):
 
 def test_all_rounds_share_what_may_come_back(monkeypatch):
     assert stopping(monkeypatch) == (11, "stopped")
-    late = "the questions before it left no room"
+    late = "what ran before it left no room"
     assert stopping(monkeypatch, size=sandbox.RETURNED // 3) == (4, late)
 
 
 def test_every_start_but_the_first_takes_of_the_grant(monkeypatch):
-    late = "the questions before it left no time"
+    late = "what ran before it left no time"
     assert stopping(monkeypatch, slow=0.11) == (3, late)
 
 

@@ -7,7 +7,7 @@ import os
 import pytest
 from grading_material import FUNCTION, NUMBER, submission
 
-from shardmath.grading import folder, sheets, submissions
+from shardmath.grading import folder, sheets, students, submissions
 from shardmath.grading.results import Graded, Row
 from shardmath.grading.standing import standing
 from shardmath.grading.students import Owner, enrolled, owner
@@ -45,6 +45,7 @@ def test_names_of_learning_platforms_are_read(first, file, student, when):
     whose = owner(first, file)
     assert (whose.student, whose.when) == (student, when)
     assert student in whose.known_as
+    assert whose.is_late is ("_LATE_" in first)
 
 
 @pytest.mark.parametrize(
@@ -207,6 +208,120 @@ def test_a_roster_holds_a_students_platform_numbers_together():
         one = owner("Jane Doe_1_assignsubmission_file", "")
         assert enrolled(one, {known: ""}).student == known
         assert enrolled(one, {"2": ""}) == one
+
+
+@pytest.mark.parametrize(
+    ("first", "roster", "student", "notice"),
+    [
+        # Canvas writes a name first, so a number there may be either's.
+        (
+            "1001_1002_66666_x",
+            {"1001": "A", "1002": "B"},
+            "1001 1002",
+            "“1001 1002” may be number 1001 or number 1002: it is counted as neither.",
+        ),
+        ("1001_1002_66666_x", {"1002": "B"}, "1001 1002", "may be number 1001 or"),
+        # The number comes before the name.
+        (
+            "ann_1002_66666_x",
+            {"ann": "", "1002": "B"},
+            "1002",
+            "it is counted as “1002”",
+        ),
+        ("ann_1002_66666_x", {"ann": "", "1003": "C"}, "ann", ""),
+        ("ann_1002_66666_x", {"1002": "ann", "1003": "C"}, "1002", ""),
+        ("ann_1002_66666_x", {"1003": "ann"}, "1003", ""),
+        ("ann_1002_66666_x", {"ann 1002": "ann", "1003": ""}, "ann 1002", ""),
+        # A name that two on the roster have is nobody's.
+        ("ann", {"7": "ann", "8": "ann"}, "ann", "fits “7” and “8” on the roster"),
+        ("ann_9_assignsubmission_", {"7": "ann", "8": "ann"}, "ann 9", "as neither"),
+        ("ann_7_assignsubmission_", {"7": "ann", "8": "ann"}, "7", "it is counted as"),
+        # An accent may be a letter of its own.
+        ("Jose\u0301", {"Jos\u00e9": ""}, "Jos\u00e9", ""),
+    ],
+)
+def test_a_student_is_found_by_number_then_by_name(first, roster, student, notice):
+    found = enrolled(owner(first, f"{first}.ipynb"), roster)
+    assert found.student == student
+    assert notice in found.notice
+    assert bool(notice) == bool(found.notice)
+
+
+def test_two_numbers_of_one_entry_on_the_roster_are_reported():
+    owners = [owner(f"Jane Doe_{n}_assignsubmission_file", "") for n in "12"]
+    (said,) = students.clashes(owners, {"Jane Doe": ""})
+    assert said.startswith("“Jane Doe” stands for the numbers 1, 2: one student, or")
+    assert not students.clashes(owners, {"1": "", "2": ""})
+    assert not students.clashes(owners[:1] * 2, {"Jane Doe": ""})
+
+
+def test_a_roster_with_a_student_twice_is_refused(tmp_path):
+    path = tmp_path / "roster.csv"
+    path.write_text("student,name\n501,Ann\n 501,Bo\n")
+    with pytest.raises(ValueError, match="has the student '501' twice"):
+        students.roster(path)
+
+
+@pytest.mark.parametrize(
+    "other",
+    ["An\u200bn", "A\u00adnn", "\u0410nn", "\u0391nn", "ann", "Ann ", "\uff21nn"],
+)
+def test_names_that_look_alike_are_reported(other):
+    said = students.look_alikes(["Ann", other, "Bo"])
+    assert (
+        said[0]
+        == f"These names look alike: {', '.join(sorted(map(ascii, ['Ann', other])))}."
+    )
+
+
+def test_honest_names_are_not_reported():
+    names = [
+        "José",
+        "Jose",
+        "Мария Иванова",
+        "Νίκος",
+        "Zoë 12",
+        "李雷",
+        "O'Neil",
+        "501",
+    ]
+    assert students.look_alikes(names) == []
+
+
+def brought(chapters, student):
+    return attempt(
+        [(f"{chapter}.1", "correct", "") for chapter in chapters], "", student
+    )
+
+
+def test_a_chapter_that_half_of_the_class_brought_does_not_count():
+    """Most of a class is more than half of it."""
+    half = [brought(("01", "09"), s) for s in "ab"] + [
+        brought(("01",), s) for s in "cd"
+    ]
+    assert standing(half).chapters == ["01"]
+    assert "Chapter 09 does not count: 2 of 4" in standing(half).left_out[0]
+    most = [*half[:2], brought(("01", "09"), "c"), half[-1]]
+    assert standing(most).chapters == ["01", "09"]
+    assert standing(most).left_out == ()
+
+
+def test_work_on_the_website_adds_to_the_notebook():
+    """Where both answer, the attempt that counts is chosen; a "todo" replaces none."""
+
+    def file(name, when, verdicts):
+        found = attempt([(q, v, "") for q, v in verdicts.items()], when)
+        one = dataclasses.replace(found.submission, notebook=name)
+        return dataclasses.replace(found, submission=one)
+
+    site = {NUMBER.id: "correct", FUNCTION.id: "todo"}
+    book = {NUMBER.id: "wrong", FUNCTION.id: "correct"}
+    for when, latest in (("3", "correct"), ("1", "wrong")):
+        graded = [file("a.json", when, site), file("b.ipynb", "2", book)]
+        for attempts, number in (("latest", latest), ("best", "correct")):
+            (ann,) = standing(graded, attempts).students
+            found = {q: row.finding.verdict for q, row in ann.rows.items()}
+            assert found == {NUMBER.id: number, FUNCTION.id: "correct"}
 
 
 def test_places_that_could_take_each_others_memory_are_said():

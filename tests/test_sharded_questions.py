@@ -8,6 +8,7 @@ import sys
 import jax
 import jax.numpy as jnp
 import pytest
+from grading_material import best_walls
 
 from shardmath import answers, grading
 from shardmath.collectives import Collective
@@ -204,7 +205,9 @@ def test_evidence_is_json_and_judged_in_another_process_of_the_sandbox():
     job = {"evidence": evidence, "tasks": tasks, "skip": [], "have": []}
     told = json.loads(json.dumps(job))
     ran = sandbox.run(
-        "shardmath.grading.sandboxed", told, [record.id], sandbox.Limits(seconds=60)
+        *("shardmath.grading.sandboxed", told, [record.id]),
+        sandbox.Limits(seconds=60),
+        rung=best_walls(),
     )
     assert ran.ended == ""
     assert ran.results[record.id]["verdict"] == "correct", ran

@@ -9,23 +9,28 @@ import jinja2
 from .. import answers
 from . import MARKS, prose
 from .results import Graded, write
-from .standing import Class
+from .standing import Class, Student
 from .submissions import LeftOut
+from .walls import Walls
 
 
-def feedback_pages(folder: Path, graded: list[Graded]) -> dict[str, str]:
-    """Write a page for each notebook. It names nobody else and links nowhere.
+def feedback_pages(folder: Path, graded: list[Graded], group: Class) -> dict[str, str]:
+    """Write a page for each submission. It names nobody else and links nowhere.
 
     Returns:
-        Notebook → the page's file name.
+        Submission → the page's file name.
     """
     folder.mkdir(exist_ok=True)
     template = _template("feedback.html")
+    students = {one.student: one for one in group.students}
     names = {}
     for one in graded:
         rows = [(row, answers.find(row.question)) for row in one.rows]
         names[one.notebook] = _name(one)
-        page = template.render(one=one, rows=rows, marks=MARKS, prose=prose)
+        student = students.get(one.student, Student(one.student))
+        page = template.render(
+            one=one, rows=rows, by_hand=student.by_hand, marks=MARKS, prose=prose
+        )
         write(folder / names[one.notebook], page)
     return names
 
@@ -37,14 +42,18 @@ def overview(
     left_out: list[LeftOut],
     pages: dict[str, str],
     seed: str,
+    rung: Walls,
+    notices: list[str],
 ) -> None:
-    """Write the instructor's page: class by question, matrix, notebooks, left out."""
+    """Write the instructor's page: class by question, matrix, submissions, left out."""
     page = _template("overview.html").render(
         graded=graded,
         group=group,
         left_out=left_out,
         pages=pages,
         seed=seed,
+        rung=rung,
+        notices=notices,
         marks=MARKS,
         find=answers.find,
     )
@@ -63,9 +72,8 @@ def _template(name: str) -> jinja2.Template:
 
 def _name(one: Graded) -> str:
     """The page's file name: readable, safe, and used by no other notebook."""
-    readable = "".join(
-        c if c.isalnum() or c in "-_" else "-" for c in one.notebook[: -len(".ipynb")]
-    )
+    stem = one.notebook.rpartition(".")[0]
+    readable = "".join(c if c.isalnum() or c in "-_" else "-" for c in stem)
     only = hashlib.sha256(one.notebook.encode()).hexdigest()[:8]
     short = readable.encode("ascii", "ignore").decode()[:80].strip("-")
     return f"{short or 'page'}-{only}.html"

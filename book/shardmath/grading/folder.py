@@ -1,11 +1,21 @@
-"""Grades a folder of submitted exercise notebooks: ``python -m shardmath.grading DIR``.
+"""Grades a folder of submissions: ``python -m shardmath.grading DIR``.
 
-Each submission runs by itself, and its result is written as soon as it is there: a run
+A submission is an exercise notebook (.ipynb), or the progress file that the website
+saves (.json). Each one runs by itself, shut in by bubblewrap; without bubblewrap,
+nothing is graded unless you pass --unsafe. Results are written as they arrive: a run
 that was ended goes on where it stopped, and what has changed is graded again.
 
-Inside the walls an answer reads Python and this package, and so the worked values and
-solutions: the exercises are open book. It reads no other submission, and of the
-grader's machine no file but Python's and the system's libraries and programs.
+A notebook's code cells run in their order, as the student ran them: imports, helper
+cells and variables of earlier cells are there, and what `check` is given is the answer.
+What counts is the notebook as it stands; "ever right" also counts what the stored
+verdicts of the file say, which anybody can write there.
+
+Results are totals.csv (a line per student), answers.csv (a line per answer), index.html
+(for you) and feedback/ (a page per file, for its student).
+
+An answer can read Python and this package, and so the worked solutions: the exercises
+are open book. It can read no other submission, and of this machine no file but Python's
+and the system's libraries and programs.
 """
 
 import argparse
@@ -24,13 +34,15 @@ from pathlib import Path
 
 from . import feedback, sandbox, sheets
 from .grade import grade, questions, references
+from .manual import manual_points
 from .results import Graded, Store, write
-from .standing import ATTEMPTS, standing, turns
-from .students import enrolled, roster
-from .submissions import Submission, found, printable
-from .walls import PACKAGE, walls
+from .standing import ATTEMPTS, REPLACED, standing, turns
+from .students import clashes, enrolled, look_alikes, roster
+from .submissions import LeftOut, Submission, found, printable
+from .walls import PACKAGE, Walls, walls
 
 _LEAST_MEMORY = 2  # GiB: less, and JAX may not start
+_REFUSED = 3  # exit status where nothing was graded, for there is no isolation
 _CPUS = 4  # a place has no more: XLA's threads, and so its memory, grow with them
 
 
@@ -39,27 +51,33 @@ def main(arguments: list[str] | None = None) -> int:
     parser = _parser()
     told = parser.parse_args(arguments)
     try:
+        rung = _isolation(told.unsafe)
+    except OSError as error:
+        _say(_NO_ISOLATION.format(error))
+        return _REFUSED
+    try:
         reference = _chosen(references(told.reference), told.chapters)
         students = roster(told.roster) if told.roster else {}
+        limits = _limits(told)
         out = _place(told.folder, told.out)
+        by_hand = manual_points(path) if (path := _by_hand(out, told.points)) else []
         seed = _seed(out, told.seed)
         store = Store(out / "results")
     except ValueError as error:
         parser.error(printable(str(error)))
     except OSError as error:
         parser.error(printable(f"{error.filename}: {error.strerror}: cannot write"))
-    submissions, left_out = found(told.folder)
-    if not submissions:
-        parser.error(printable(f"{told.folder}: holds no notebook (.ipynb)"))
-    submissions = [
-        replace(one, owner=enrolled(one.owner, students)) for one in submissions
-    ]
-    _say(walls().said)
+    there, left_out = found(told.folder)
+    if not there and not any(one.owner for one in left_out):
+        lacks = "holds no notebook (.ipynb) and no saved progress (.json)"
+        parser.error(printable(f"{told.folder}: {lacks}"))
+    submissions = [replace(one, owner=enrolled(one.owner, students)) for one in there]
+    left_out = [_enrolled(one, students) for one in left_out]
+    _say(rung.said)
     if short := _short_of_memory(told.jobs, told.memory):
         _say(short)
 
-    limits = sandbox.Limits(told.seconds, int(told.memory * 2**30))
-    context = f"{seed} {limits} {_digest()}"
+    context = f"{rung.name} {seed} {limits} {_digest()}"
 
     def key(one: Submission) -> str:
         asked = {c: reference[c] for c in sorted(one.chapters & reference.keys())}
@@ -67,37 +85,109 @@ def main(arguments: list[str] | None = None) -> int:
         return hashlib.sha256(about.encode()).hexdigest()
 
     run, replaced = turns(submissions, told.attempts, reference)
-    graded = _graded(
+    graded, unkept = _graded(
         run,
-        functools.partial(grade, reference=reference, seed=seed, limits=limits),
+        functools.partial(
+            grade, reference=reference, seed=seed, limits=limits, rung=rung
+        ),
         key,
         store,
         told.jobs,
     )
-    late = "a later notebook of the same student counts"
-    graded += [Graded(one, problem=late) for one in replaced]
+    graded += [Graded(one, problem=REPLACED) for one in replaced]
     graded.sort(key=lambda one: one.notebook)
     asked = questions(reference) if told.chapters else ()
-    group = standing(graded, told.attempts, students, asked)
-    for line in group.left_out:
+    group = standing(graded, told.attempts, students, asked, left_out, by_hand)
+    notices = _notices(there, submissions, left_out, students, [*group.notices])
+    for line in [*group.left_out, *notices]:
         _say(line)
     try:
         sheets.answers_csv(out / "answers.csv", graded)
         sheets.totals_csv(out / "totals.csv", group)
-        pages = feedback.feedback_pages(out / "feedback", graded)
-        feedback.overview(out / "index.html", graded, group, left_out, pages, seed)
+        pages = feedback.feedback_pages(out / "feedback", graded, group)
+        feedback.overview(
+            out / "index.html", graded, group, left_out, pages, seed, rung, notices
+        )
     except OSError as error:
-        _say(f"{error.filename}: {error.strerror}: the results are kept, run again")
+        _say(f"{error.filename}: {error.strerror}: {_kept(len(run), unkept)}")
         return 1
     where = ", ".join(str(out / f) for f in ("totals.csv", "answers.csv", "index.html"))
     more = f", {len(replaced)} replaced by a later one" if replaced else ""
     more += f", {len(left_out)} things left out" if left_out else ""
-    print(printable(f"{len(run)} notebooks graded{more}: {where}"))
+    if problems := sum(bool(one.problems) for one in group.students):
+        more += f", {problems} students with a problem (totals.csv says which)"
+    print(printable(f"{len(run)} submissions graded{more}: {where}"))
+    if unkept:
+        _say(_kept(len(run), unkept))
     return 0
 
 
-def _graded(submissions, grade, key, store: Store, jobs: int) -> list[Graded]:
-    """Every submission's result, kept as it arrives. None of them stops another."""
+_NO_ISOLATION = (
+    "Nothing was graded, for answers cannot be shut in here: {}. They could read other "
+    "submissions, these results and your files. Install bubblewrap (Linux, for example "
+    "`apt-get install bubblewrap`), or pass --unsafe if you trust everybody who handed "
+    "something in."
+)
+
+
+def _isolation(unsafe: bool) -> Walls:
+    """The safest walls there are; none only where that is allowed.
+
+    Raises:
+        OSError: there are none.
+    """
+    try:
+        return walls()
+    except OSError:
+        if unsafe:
+            return walls("none")
+        raise
+
+
+def _limits(told: argparse.Namespace) -> sandbox.Limits:
+    total = 10 * told.seconds if told.total is None else told.total
+    if total < told.seconds:
+        raise ValueError(f"--total {total:g}: must be at least --seconds")
+    return sandbox.Limits(told.seconds, total, int(told.memory * 2**30))
+
+
+def _by_hand(out: Path, told: Path | None) -> Path | None:
+    """The file with points by hand, if there is one."""
+    usual = out / "by_hand.csv"
+    return told or (usual if usual.exists() else None)
+
+
+def _enrolled(one: LeftOut, students: dict[str, str]) -> LeftOut:
+    return replace(one, owner=one.owner and enrolled(one.owner, students))
+
+
+def _notices(there, submissions, left_out, students, more: list[str]) -> list[str]:
+    """What a person should look at: names that clash, fit twice, or look alike."""
+    owners = [one.owner for one in [*submissions, *left_out] if one.owner]
+    told = [one.notice for one in owners if one.notice]
+    told += clashes([one.owner for one in there], students)
+    told += look_alikes({*students, *(one.student for one in owners)})
+    return [*dict.fromkeys([*told, *more])]
+
+
+def _kept(graded: int, unkept: int) -> str:
+    """What a run that is started again need not grade again."""
+    if not unkept:
+        return "the results are kept, so run the same again"
+    if unkept == graded:
+        return "no result is kept: make room, and run the same again"
+    kept = f"{graded - unkept} of {graded} results are kept"
+    return f"{kept}; the other {unkept} are graded again in the next run"
+
+
+def _graded(
+    submissions, grade, key, store: Store, jobs: int
+) -> tuple[list[Graded], int]:
+    """Every submission's result, kept as it arrives, and how many could not be kept.
+
+    None of them stops another.
+    """
+    unkept: list[str] = []
     slots: queue.SimpleQueue = queue.SimpleQueue()
     for slot in _slots(jobs):
         slots.put(slot)
@@ -118,6 +208,7 @@ def _graded(submissions, grade, key, store: Store, jobs: int) -> list[Graded]:
             store.keep(name, result)
         except Exception as error:  # a full disk, or no memory for it
             why = getattr(error, "strerror", None) or type(error).__name__
+            unkept.append(submission.notebook)
             _say(f"{store.folder}: {why}: this result is not kept")
         return result, f"{time.monotonic() - began:.0f} s"
 
@@ -132,7 +223,7 @@ def _graded(submissions, grade, key, store: Store, jobs: int) -> list[Graded]:
         except KeyboardInterrupt:
             _say("Stopped. What is graded is kept: run the same again to go on.")
             os._exit(130)  # what still runs dies with this process
-    return [done[number] for number in sorted(done)]
+    return [done[number] for number in sorted(done)], len(unkept)
 
 
 def _slots(jobs: int) -> list[sandbox.Slot]:
@@ -215,30 +306,14 @@ def _say(line: str) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="shardmath.grading",
+        prog="python -m shardmath.grading",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("folder", type=Path, help="holds the submitted notebooks")
+    add("folder", type=Path, help="holds the submissions")
     add("--reference", type=Path, default=Path("exercises"), help="the exercises")
     add("--out", type=Path, help="default: the folder's name + -graded, beside it")
-    add(
-        "--seconds",
-        type=_least(float, 1),
-        default=30,
-        help="for each question; for a notebook at most this times its questions, "
-        "and as much for the judge (default: 30)",
-    )
-    add(
-        "--memory",
-        type=_least(float, _LEAST_MEMORY),
-        default=4,
-        help="GiB for each notebook (default: 4)",
-    )
-    add("--jobs", type=_least(int, 1), default=2, help="notebooks at a time (2)")
-    add("--seed", default="", help="draws the same cases again")
-    add("--attempts", choices=ATTEMPTS, default="latest", help="which one counts")
     add(
         "--chapters",
         type=lambda text: [number.strip().zfill(2) for number in text.split(",")],
@@ -246,7 +321,41 @@ def _parser() -> argparse.ArgumentParser:
         help="those that count, such as 01,02: no other runs (default: all run, and "
         "those count that more than half of the students brought)",
     )
+    add("--attempts", choices=ATTEMPTS, default="latest", help="which one counts")
     add("--roster", type=Path, help='CSV with a column "student", perhaps a "name"')
+    add(
+        "--points",
+        type=Path,
+        help='CSV with columns "student" (as in totals.csv), "question", "points" and '
+        'perhaps "note": points by hand, which count in place of the grader\'s '
+        "(default: by_hand.csv among the results, if it is there)",
+    )
+    add(
+        "--seconds",
+        type=_least(float, 1),
+        default=30,
+        help="for each code cell, and for judging each answer (default: 30)",
+    )
+    add(
+        "--total",
+        type=_least(float, 1),
+        help="seconds for all code cells of a submission, and as much again for "
+        "judging its answers (default: ten times --seconds)",
+    )
+    add(
+        "--memory",
+        type=_least(float, _LEAST_MEMORY),
+        default=4,
+        help="GiB for each submission (default: 4)",
+    )
+    add("--jobs", type=_least(int, 1), default=2, help="submissions at a time (2)")
+    add("--seed", default="", help="draws the same cases again")
+    add(
+        "--unsafe",
+        action="store_true",
+        help="grade also where answers cannot be shut in; results say so, and a later "
+        "run with isolation does not use them",
+    )
     return parser
 
 

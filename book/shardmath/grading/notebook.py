@@ -5,11 +5,27 @@ A question is three cells side by side, task, answer and check, each with the me
 """
 
 import ast
-import itertools
 import re
+from dataclasses import dataclass
 
 ROLES = ("task", "answer", "check")
 _CHECK = re.compile(r"""\bcheck\(\s*["'](\d\d\.\d+)["']""")
+_SETUP = re.compile(r"^\s*(?:from|import)\s+shardmath\.grading\b", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A code cell, in its place among the others.
+
+    Attributes:
+        code: its source.
+        question: whose answer or check cell it is, or "".
+        role: "answer", "check", or "" for any other cell of the notebook.
+    """
+
+    code: str
+    question: str = ""
+    role: str = ""
 
 
 def role(cell: dict) -> tuple[str, str]:
@@ -38,23 +54,81 @@ def checked(source: str) -> tuple[str, str] | None:
     return None
 
 
-def answers_in(cells: list[dict]) -> dict[str, str]:
-    """Question → source of its answer cell, in somebody's copy of the notebook.
+def steps_in(cells: list[dict]) -> list[Step]:
+    """The code cells of somebody's copy of the notebook, in their order.
 
-    By metadata first; a cell that was split keeps it, and its parts are joined. Else
-    by the id in `check("…")`: the code cell right before it.
+    Metadata says which question a cell belongs to; the parts of a cell that was split
+    both keep it. Where a question has no such cell, the id in `check("…")` says it: the
+    code cell right before that check is the answer, unless it imports this grader.
     """
     code = [cell for cell in cells if cell.get("cell_type") == "code"]
+    steps = [Step(source(cell), *_marked(cell)) for cell in code]
+    marked = {(step.question, step.role) for step in steps}
+    for place, step in enumerate(steps):
+        asked = _CHECK.search(step.code)
+        if step.role or not asked or (asked[1], "check") in marked:
+            continue
+        question = asked[1]
+        steps[place] = Step(step.code, question, "check")
+        before = steps[place - 1] if place else step
+        free = not (before.role or _CHECK.search(before.code))
+        if free and (question, "answer") not in marked and not _is_setup(before):
+            steps[place - 1] = Step(before.code, question, "answer")
+            marked.add((question, "answer"))
+    return steps
+
+
+def answers_of(steps: list[Step]) -> dict[str, str]:
+    """Question → its answer: its answer cells, and a check cell that holds one."""
     found: dict[str, list[str]] = {}
-    for cell in code:
-        question, kind = role(cell)
-        if kind == "answer":
-            found.setdefault(question, []).append(source(cell))
-    for before, cell in itertools.pairwise(code):
-        asked = _CHECK.search(source(cell))
-        if asked and role(before)[1] == "" and not _CHECK.search(source(before)):
-            found.setdefault(asked[1], [source(before)])
+    for step in steps:
+        if step.role == "answer" or (step.role == "check" and holds_answer(step.code)):
+            found.setdefault(step.question, []).append(step.code)
     return {question: "\n".join(parts) for question, parts in found.items()}
+
+
+def holds_answer(source: str) -> bool:
+    """Whether a check cell does more than to check a name.
+
+    >>> holds_answer('check("01.3", tokens)'), holds_answer('check("01.3", 512 / 2)')
+    (False, True)
+    """
+    found = checked(source)
+    return bool(source.strip()) and (found is None or not found[1].isidentifier())
+
+
+def answers_in(cells: list[dict]) -> dict[str, str]:
+    """Question → source of its answer, in somebody's copy of the notebook."""
+    return answers_of(steps_in(cells))
+
+
+def shown_correct(cells: list[dict]) -> frozenset[str]:
+    """The questions whose stored verdict says "correct". Anybody can write that there.
+
+    >>> out = {"data": {"text/plain": ["✓ 01.3 correct: right"]}}
+    >>> sorted(shown_correct([{"cell_type": "code", "outputs": [out]}]))
+    ['01.3']
+    """
+    found = set()
+    for cell in cells:
+        outputs = cell.get("outputs")
+        for output in outputs if isinstance(outputs, list) else ():
+            data = output.get("data") if isinstance(output, dict) else None
+            text = data.get("text/plain") if isinstance(data, dict) else ""
+            text = text if isinstance(text, str | list) else ""
+            words = source({"source": text}).split(maxsplit=3)[:3]
+            if len(words) == 3 and words[0] == "✓" and words[2] == "correct:":
+                found.add(words[1])
+    return frozenset(found)
+
+
+def _marked(cell: dict) -> tuple[str, str]:
+    question, kind = role(cell)
+    return (question, kind) if kind in ("answer", "check") else ("", "")
+
+
+def _is_setup(step: Step) -> bool:
+    return bool(_SETUP.search(step.code))
 
 
 def source(cell: dict) -> str:

@@ -34,11 +34,21 @@ class Row:
 
 @dataclass(frozen=True)
 class Graded:
-    """One submission: its rows, or why there are none."""
+    """One submission: its rows, or why there are none.
+
+    Attributes:
+        submission: what was handed in.
+        rows: one for each question asked.
+        problem: why it was not graded, or "".
+        isolation: the name of the walls within which it ran; "" where nothing ran.
+        notes: what happened to cells that are neither answer nor check.
+    """
 
     submission: Submission
     rows: tuple[Row, ...] = ()
     problem: str = ""
+    isolation: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def student(self) -> str:
@@ -47,6 +57,20 @@ class Graded:
     @property
     def notebook(self) -> str:
         return self.submission.notebook
+
+    @property
+    def points(self) -> int:
+        """What the file as it stands is worth."""
+        return sum(row.points for row in self.rows)
+
+    @property
+    def ever(self) -> int:
+        """Points of the questions that are right now, or that the file says were."""
+        return sum(
+            row.maximum
+            for row in self.rows
+            if row.points or row.question in self.submission.shown
+        )
 
     def in_chapter(self, chapter: str) -> list[Row]:
         return [row for row in self.rows if row.chapter == chapter]
@@ -69,7 +93,9 @@ class Store:
             ]
             for row in rows:
                 answers.find(row.question)
-            return Graded(submission, tuple(rows), str(kept["problem"]))
+            notes = tuple(map(str, kept["notes"]))
+            problem, isolation = str(kept["problem"]), str(kept["isolation"])
+            return Graded(submission, tuple(rows), problem, isolation, notes)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
@@ -79,8 +105,13 @@ class Store:
         Raises:
             OSError: the disk does not take it.
         """
-        rows = [asdict(row) for row in graded.rows]
-        told = {"notebook": graded.notebook, "problem": graded.problem, "rows": rows}
+        told = {
+            "notebook": graded.notebook,
+            "problem": graded.problem,
+            "isolation": graded.isolation,
+            "notes": graded.notes,
+            "rows": [asdict(row) for row in graded.rows],
+        }
         write(self.folder / f"{key}.json", json.dumps(told, indent=1))
 
 

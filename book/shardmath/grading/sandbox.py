@@ -1,7 +1,8 @@
 """Runs what others wrote: within walls, one process, under limits of time and memory.
 
-Time is counted per question: the clock starts anew with each line that names one. A
-question can be named once, so forged lines gain no more than what all are granted.
+Time is counted per step, which is a code cell or a question: the clock starts anew with
+each line that names one. A step can be named once, and all of them together have a
+limit, so forged lines gain no more than what all are granted.
 """
 
 import contextlib
@@ -32,14 +33,15 @@ class Limits:
     """What an answer may use.
 
     Args:
-        seconds: of wall clock for each question; a submission has this times the
-            number of its questions, all its restarts together, and as much again
-            for the judge.
+        seconds: of wall clock for each code cell, and for judging each answer.
+        total: seconds for all code cells of a submission, restarts included, and as
+            much again for judging its answers.
         memory: bytes of address space; there is no second process.
         disk: bytes of all files together.
     """
 
     seconds: float = 30
+    total: float = 300
     memory: int = 4 * 2**30
     disk: int = 2**25
 
@@ -85,11 +87,11 @@ class Ran:
     """What came back.
 
     Attributes:
-        results: question → result, JSON values, of the questions asked. One larger than
-            1 MiB is left out.
-        at: the question that the program came to last, or "".
+        results: name → result, JSON values, of the names asked. One larger than 1 MiB
+            is left out.
+        at: the step that the program came to last, or "".
         ended: why it ended before its end, or "".
-        seconds: that the questions took.
+        seconds: that the steps took.
         size: bytes that came back.
     """
 
@@ -114,14 +116,17 @@ def run(
 
     Args:
         module: reads two lines of JSON from standard input: "limits" and "cpus" to
-            bind itself to, and its job. It writes a line of JSON before a question,
-            ``{"at": …}``, and after it, ``{"question": …, "result": …}``, and
+            bind itself to, and its job. It writes a line of JSON before a step,
+            ``{"at": …}``, and for each result, ``{"question": …, "result": …}``, and
             ``{"end": true}`` at last. Other lines are ignored.
         job: its job.
-        asked: the questions that it may name.
+        asked: the steps and questions that it may name.
         rung: the walls; the safest there are if not given.
-        seconds: that all questions together may take.
+        seconds: that all steps together may take.
         returned: bytes that may come back.
+
+    Raises:
+        OSError: no walls are given, and none can be built here.
     """
     rung = rung or walls()
     bounds = json.dumps({"limits": asdict(limits), "cpus": slot.cpus})
@@ -169,7 +174,7 @@ def _listen(
             now = time.monotonic()
             if now >= until:
                 if at and now >= began + granted:
-                    return ran("the questions before it left no time")
+                    return ran("what ran before it left no time")
                 spent = limits.seconds if at else _TO_START
                 return ran(f"stopped after {spent:g} s, the limit")
             if not ready.select(until - now):

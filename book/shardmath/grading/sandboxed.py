@@ -1,8 +1,11 @@
 """The inside of the sandbox: collects evidence from answers, or judges evidence.
 
 ``python -m shardmath.grading.sandboxed`` reads limits and a job from standard input. It
-writes a line of JSON before and after each question: what came before a crash is not
-lost.
+writes a line of JSON before each step and for each result: what came before a crash is
+not lost.
+
+A notebook's code cells run in their order, as they do for the student, and `check` is
+one that takes the evidence in place of judging: what `check` was given is the answer.
 Collecting runs what somebody wrote, so nothing it says is believed; judging runs in
 a second process that has never seen the submission's code, only its evidence.
 """
@@ -10,10 +13,14 @@ a second process that has never seen the submission's code, only its evidence.
 import json
 import os
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from .. import answers
 from ..questions.calling import describe
+from ..questions.number import Number
 from ..questions.question import Finding
+from . import Verdict, typed
 from .sandbox import Limits
 
 
@@ -38,58 +45,130 @@ def main() -> None:
     else:
         done = {*job["skip"], *job["have"]}
         left = {q: found for q, found in job["evidence"].items() if q not in done}
-        judge(left, job["tasks"], say)
+        judge(left, job["tasks"], job.get("secret", ""), say)
     say(end=True)
 
 
 def collect(cells: list, tasks: dict, skip: set, have: set, say) -> None:
-    """Run a notebook's code cells, and at each check cell take the evidence.
+    """Run a notebook's code cells in their order, and take the evidence.
 
     Args:
-        skip: questions to leave out, for they ended an earlier run.
+        cells: each with "at", the step that it is, or "" where it is ours, and one of
+            "code", to run, with the "question" whose check cell it is, if any;
+            "expression", to take as the answer where no check took one; and "typed",
+            an answer from the website, by itself.
+        skip: steps to leave out, for they ended an earlier run.
         have: questions whose evidence an earlier run brought. Their answers run, for
             later ones may use their names.
     """
-    from IPython.core.interactiveshell import InteractiveShell
-
-    shell = InteractiveShell.instance()
-    failed: dict[str, str] = {}
+    shell = _shell()
+    apart = {cell["question"] for cell in cells if cell.get("is_check")}
+    taker = _Taker(tasks, have, apart, say)
+    for module in ("shardmath.grading", "shardmath.grading.check"):
+        sys.modules[module].check = taker.check
     for cell in cells:
-        question = cell.get("question")
-        if question in skip:
+        if cell["at"] in skip:
             continue
-        if question:
-            say(at=question)
-        if "expression" not in cell:
+        if cell["at"]:
+            say(at=cell["at"])
+        question = cell.get("question", "")
+        if "typed" in cell:
+            taker.take(question, lambda cell=cell: _typed(cell))
+        elif "expression" in cell:
+            if question not in taker.taken:
+                names, code = shell.user_ns, cell["expression"]
+                taker.take(question, lambda names=names, code=code: eval(code, names))
+        else:
+            taker.at = question if cell.get("is_check") else ""
             ran = shell.run_cell(cell["code"], silent=True)
             error = ran.error_before_exec or ran.error_in_exec
-            if question and error is not None:
-                failed[question] = describe(error, None)
-            continue
-        if question in have:
-            continue
-        if question in failed:
-            evidence = {"invalid": f"the answer cell raises {failed[question]}"}
-        else:
-            evidence = _evidence(question, cell["expression"], shell.user_ns, tasks)
-        say(question=question, result=evidence)
+            if error is not None and cell["at"]:
+                said = describe(error, None)
+                say(question=cell["at"], result={"raises": said})
+                taker.raised(said)
 
 
-def _evidence(question: str, expression: str, names: dict, tasks: dict) -> dict:
+def _shell():
+    from IPython.core.interactiveshell import InteractiveShell
+
+    return InteractiveShell.instance()
+
+
+@dataclass
+class _Taker:
+    """Stands for `check`: takes the evidence of what it is given.
+
+    Attributes:
+        tasks: question → the case that its answer is tried on.
+        have: questions whose evidence is there already.
+        apart: questions with a check cell, whose checks elsewhere do not count.
+        say: writes a line.
+        at: the question whose check cell runs now, or "".
+        taken: questions that need no other look.
+    """
+
+    tasks: dict
+    have: set
+    apart: set
+    say: Callable
+    at: str = ""
+    taken: set = field(default_factory=set)
+
+    def check(self, question: str, answer: object = ...) -> Verdict:
+        """As `shardmath.grading.check`, for a submission: the verdict comes later."""
+        answers.find(question)  # as there, an error where no question has this id
+        if question == self.at or question not in self.apart:
+            self.take(question, lambda: answer)
+        return Verdict(question, "todo", "it is judged when the notebook has run")
+
+    def take(self, question: str, answer: Callable[[], object]) -> None:
+        """Write what an answer does on its case."""
+        self.taken.add(question)
+        if question in self.tasks and question not in self.have:
+            evidence = _evidence(question, answer, self.tasks[question])
+            self.say(question=question, result=evidence)
+
+    def raised(self, said: str) -> None:
+        """Note that the check cell that runs now raised before its check."""
+        if self.at and self.at not in self.taken:
+            self.taken.add(self.at)
+            evidence = {"invalid": f"the check cell raises {said}"}
+            if self.at not in self.have:
+                self.say(question=self.at, result=evidence)
+
+
+def _typed(cell: dict) -> object:
+    """The answer to a question as it was typed on the website."""
+    record = answers.find(cell["question"])
+    if isinstance(record, Number):
+        return cell["typed"]
+    return typed.answer_of(record, cell["typed"])
+
+
+def _evidence(question: str, read: Callable[[], object], task) -> dict:
     try:
-        answer = eval(expression, names)
-        evidence = answers.find(question).collect(answer, tasks[question])
+        answer = read()
+        if isinstance(answer, Finding):  # there is no answer, and it says why
+            done = answer.verdict == "todo"
+            return {"todo": True} if done else {"invalid": answer.message}
+        evidence = answers.find(question).collect(answer, task)
         json.dumps(evidence)
     except BaseException as error:  # whatever the submission made of its names
         return {"invalid": f"the answer cannot be read: {describe(error, None)}"}
     return evidence
 
 
-def judge(evidence: dict, tasks: dict, say) -> None:
-    """Judge the evidence of each question. What does not fit is invalid."""
+def judge(evidence: dict, tasks: dict, secret: str, say) -> None:
+    """Judge the evidence of each question. What does not fit is invalid.
+
+    Args:
+        secret: what no answer knows; arrays are drawn from it.
+    """
     for question, found in evidence.items():
         say(at=question)
         try:
+            if "program" in found:
+                found = {**found, "secret": secret}
             finding = answers.find(question).judge(found, tasks[question])
         except Exception as error:  # evidence of any shape may arrive here
             finding = Finding(

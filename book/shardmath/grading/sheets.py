@@ -2,18 +2,16 @@
 
 import csv
 import io
-import re
 from pathlib import Path
 
 from .results import Graded, write
-from .standing import Class
-from .submissions import printable
+from .standing import Class, Student
+from .submissions import cell
 
-# Where a cell starts, also in a spreadsheet that takes a semicolon for the end of one.
-_FORMULA = re.compile(r"""(^|;)(?=[\s"]*[=+\-@＝＋－＠])""")
 _COLUMNS = (
     *("student", "question", "verdict", "slip"),
     *("points", "maximum", "notebook", "problem"),
+    *("shown correct", "late", "isolation"),
 )
 
 
@@ -21,44 +19,52 @@ def answers_csv(path: Path, graded: list[Graded]) -> None:
     """One line per question, or one without a question where none was graded."""
     lines: list[list] = [[*_COLUMNS]]
     for one in graded:
+        late = _yes(one.submission.owner.is_late)
         if one.problem:
             why = ["", "not graded", "", 0, 0, one.notebook, one.problem]
-            lines.append([one.student, *why])
+            lines.append([one.student, *why, "", late, one.isolation])
         for row in one.rows:
             found = row.finding
             points = [row.points, row.maximum, one.notebook, ""]
-            lines.append(
-                [one.student, row.question, found.verdict, found.slip, *points]
-            )
+            shown = _yes(row.question in one.submission.shown)
+            found = [row.question, found.verdict, found.slip]
+            lines.append([one.student, *found, *points, shown, late, one.isolation])
     _write(path, lines)
 
 
 def totals_csv(path: Path, group: Class) -> None:
     """One line per student: points and maximum, in all and of each chapter."""
-    head = ["student", "name", "points", "maximum", "notebooks"]
+    head = ["student", "name", "points", "maximum", "ever right", "notebooks"]
+    head += ["late", "by hand", "problem", "isolation"]
     for chapter in group.chapters:
         head += [f"points {chapter}", f"maximum {chapter}"]
     lines: list[list] = [head]
     for one in group.students:
-        line = [one.student, one.name, one.points(), group.maximum(), one.submitted]
+        line = [one.student, one.name, _number(one.points()), group.maximum()]
+        line += [one.ever, one.submitted, _yes(one.is_late), _by_hand(one)]
+        line += ["; ".join(one.problems), ", ".join(one.isolation)]
         for chapter in group.chapters:
-            line += [one.points(f"{chapter}."), group.maximum(f"{chapter}.")]
+            points = _number(one.points(f"{chapter}."))
+            line += [points, group.maximum(f"{chapter}.")]
         lines.append(line)
     _write(path, lines)
+
+
+def _by_hand(one: Student) -> str:
+    given = (f"{q}: {_number(m.points)}" for q, m in sorted(one.by_hand.items()))
+    return ", ".join(given)
+
+
+def _number(points: float) -> float:
+    """A whole number as one."""
+    return int(points) if points == int(points) else points
+
+
+def _yes(true: bool) -> str:
+    return "yes" if true else ""
 
 
 def _write(path: Path, lines: list[list]) -> None:
     table = io.StringIO(newline="")
     csv.writer(table).writerows([map(cell, line) for line in lines])
     write(path, table.getvalue(), "utf-8-sig")
-
-
-def cell(value: object) -> str:
-    """A value as text that no spreadsheet takes for a formula.
-
-    >>> cell("=1+1"), cell("x;=1+1"), cell(-3)
-    ("'=1+1", "x;'=1+1", '-3')
-    """
-    if not isinstance(value, str):
-        return str(value)
-    return _FORMULA.sub(r"\1'", printable(value))

@@ -2,20 +2,26 @@
 
 What counts is the same for all. No student can change the maximum of the others by
 bringing a question that nobody asked for: a chapter counts where it is named, or where
-most of the class brought it.
+most of the class brought it, which is more than half.
+
+A file that the website saved adds to a student's notebooks: where both answer a
+question, the attempt that counts is chosen between them, and where one has no answer to
+it, the other counts.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
 
 from .. import answers
+from .manual import Manual
 from .results import Graded, Row
-from .submissions import Submission
+from .submissions import LeftOut, Submission, cell
 
 ATTEMPTS = ("latest", "best")
+REPLACED = "a later notebook of the same student counts"
 
 
 @dataclass(frozen=True)
@@ -26,8 +32,13 @@ class Student:
         student: as the submissions or the roster call her.
         name: from the roster, or "".
         rows: of the attempts and chapters that count.
-        submitted: how many notebooks there are.
+        submitted: how many files were graded or should have been.
         on_roster: False where there is a roster without this student.
+        by_hand: question → points that the instructor gives.
+        ever: points of what is right, or was by any file of the student's.
+        problems: why a file was not graded, or that there is none.
+        is_late: whether the platform marked a file that counts as late.
+        isolation: the names of the walls within which the files that count ran.
     """
 
     student: str
@@ -35,10 +46,17 @@ class Student:
     rows: dict[str, Row] = field(default_factory=dict)
     submitted: int = 0
     on_roster: bool = True
+    by_hand: dict[str, Manual] = field(default_factory=dict)
+    ever: int = 0
+    problems: tuple[str, ...] = ()
+    is_late: bool = False
+    isolation: tuple[str, ...] = ()
 
-    def points(self, chapter: str = "") -> int:
+    def points(self, chapter: str = "") -> float:
+        asked = [q for q in {**self.rows, **self.by_hand} if q.startswith(chapter)]
         return sum(
-            row.points for row in self.rows.values() if row.question.startswith(chapter)
+            self.by_hand[q].points if q in self.by_hand else self.rows[q].points
+            for q in asked
         )
 
 
@@ -57,11 +75,16 @@ class Summary:
 
 @dataclass(frozen=True)
 class Class:
-    """All students, the questions that count, and a line on each chapter without."""
+    """All students, the questions that count, and a line on each chapter without.
+
+    Attributes:
+        notices: a line on each row of points by hand that changes nothing.
+    """
 
     students: tuple[Student, ...]
     questions: tuple[str, ...]
     left_out: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
     @property
     def chapters(self) -> list[str]:
@@ -94,6 +117,8 @@ def standing(
     attempts: str = "latest",
     roster: dict | None = None,
     asked: Collection[str] = (),
+    left_out: Iterable[LeftOut] = (),
+    by_hand: Iterable[Manual] = (),
 ) -> Class:
     """The class as it stands.
 
@@ -105,11 +130,23 @@ def standing(
             Owners are called as there (`students.enrolled`).
         asked: the questions that count; if not given, those of each chapter that more
             than half of the students brought, of those on the roster if there is one.
+        left_out: what is not graded. Whose it is, is there too.
+        by_hand: points in place of those of the grader.
     """
     by_student: dict[str, list[Graded]] = {student: [] for student in roster or {}}
     for one in graded:
         by_student.setdefault(one.student, []).append(one)
-    rows = {who: _counted(theirs, attempts) for who, theirs in by_student.items()}
+    problems: dict[str, list[str]] = {}
+    for thing in left_out:
+        if thing.owner:
+            by_student.setdefault(thing.owner.student, [])
+            said = f"{thing.path}: {thing.why}"
+            problems.setdefault(thing.owner.student, []).append(said)
+    counted = {who: _counted(theirs, attempts) for who, theirs in by_student.items()}
+    rows = {
+        who: {question: row for question, (row, _) in theirs.items()}
+        for who, theirs in counted.items()
+    }
     brought_some = [who for who in rows if rows[who]]
     enrolled = [who for who in brought_some if who in (roster or rows)]
     told = [rows[who] for who in enrolled or brought_some]
@@ -122,22 +159,25 @@ def standing(
         for question, row in theirs.items()
         if brought[row.chapter] > len(told) / 2
     }
+    by_hand = list(by_hand)
     students = [
-        Student(
-            student,
-            (roster or {}).get(student, ""),
+        _student(
+            Student(student, (roster or {}).get(student, "")),
+            {q: found for q, found in counted[student].items() if q in asked},
+            theirs,
+            problems.get(student, []),
             {
-                question: row
-                for question, row in rows[student].items()
-                if question in asked
+                one.question: one
+                for one in by_hand
+                if one.question in asked and one.student in (student, cell(student))
             },
-            len(theirs),
+            asked,
             not roster or student in roster,
         )
         for student, theirs in by_student.items()
     ]
     chapters = {row.chapter for theirs in rows.values() for row in theirs.values()}
-    left_out = [
+    without = [
         f"Chapter {chapter} does not count: {brought[chapter]} of {len(told)} students "
         "brought it. --chapters says which count."
         for chapter in sorted(chapters - {q.partition(".")[0] for q in asked})
@@ -145,8 +185,53 @@ def standing(
     return Class(
         tuple(sorted(students, key=lambda s: s.student.casefold())),
         tuple(question for question in answers.questions() if question in asked),
-        tuple(left_out),
+        tuple(without),
+        tuple(_unused(by_hand, {*by_student}, asked)),
     )
+
+
+def _student(
+    who: Student,
+    counted: dict[str, tuple[Row, Graded]],
+    graded: list[Graded],
+    problems: list[str],
+    by_hand: dict[str, Manual],
+    asked: Collection[str],
+    on_roster: bool,
+) -> Student:
+    files = [one for _, one in counted.values()]
+    shown = {q for one in graded for q in one.submission.shown}
+    right = {row.question for one in graded for row in one.rows if row.points}
+    wrong = [f"{one.notebook}: {one.problem}" for one in graded if one.problem]
+    said = [line for line in wrong if not line.endswith(REPLACED)] + problems
+    owners = (one.submission.owner for one in graded)
+    said += dict.fromkeys(owner.notice for owner in owners if owner.notice)
+    if not graded and not problems:
+        said = ["handed in nothing"]
+    return replace(
+        who,
+        rows={question: row for question, (row, _) in counted.items()},
+        submitted=len(graded) + len(problems),
+        on_roster=on_roster,
+        by_hand=by_hand,
+        ever=sum(answers.find(q).points for q in (shown | right) & {*asked}),
+        problems=tuple(said),
+        is_late=any(one.submission.owner.is_late for one in files),
+        isolation=tuple(sorted({one.isolation for one in files} - {""})),
+    )
+
+
+def _unused(
+    by_hand: list[Manual], students: set[str], asked: Collection[str]
+) -> Iterable[str]:
+    """A line on each row of points by hand that changes nothing."""
+    called = students | {cell(student) for student in students}
+    for one in by_hand:
+        given = f"Points by hand for {one.question} of “{one.student}” change nothing"
+        if one.student not in called:
+            yield f"{given}: there is no such student."
+        elif one.question not in asked:
+            yield f"{given}: the question does not count."
 
 
 def turns(
@@ -160,10 +245,10 @@ def turns(
     """
     by_student: dict[str, list[Submission]] = {}
     replaced = []
-    seen: dict[str, set[str]] = {}
+    seen: dict[tuple[str, bool], set[str]] = {}
     for one in sorted(submissions, key=lambda one: one.order, reverse=True):
         answered = one.chapters & set(chapters)
-        later = seen.setdefault(one.owner.student, set())
+        later = seen.setdefault((one.owner.student, one.is_saved_progress), set())
         if attempts == "latest" and answered and answered <= later:
             replaced.append(one)
             continue
@@ -178,11 +263,31 @@ def _merit(chapter: str, attempts: str, one: Graded) -> tuple:
     return ((points,) if attempts == "best" else ()) + one.submission.order
 
 
-def _counted(graded: list[Graded], attempts: str) -> dict[str, Row]:
-    """Question → row of the notebook that counts for its chapter."""
-    rows = {}
+def _counted(graded: list[Graded], attempts: str) -> dict[str, tuple[Row, Graded]]:
+    """Question → the row that counts, and its file."""
+    rows: dict[str, tuple[Row, Graded]] = {}
     for chapter in sorted({row.chapter for one in graded for row in one.rows}):
-        tried = [one for one in graded if one.in_chapter(chapter)]
-        counts = max(tried, key=partial(_merit, chapter, attempts))
-        rows.update({row.question: row for row in counts.in_chapter(chapter)})
+        for saved in (False, True):
+            tried = [
+                one
+                for one in graded
+                if one.in_chapter(chapter) and one.submission.is_saved_progress is saved
+            ]
+            if not tried:
+                continue
+            counts = max(tried, key=partial(_merit, chapter, attempts))
+            for row in counts.in_chapter(chapter):
+                both = [rows.get(row.question), (row, counts)]
+                rows[row.question] = max(filter(None, both), key=_rank(attempts))
     return rows
+
+
+def _rank(attempts: str):
+    """Sorts rows of one question: those with an answer last, then as attempts do."""
+
+    def rank(one: tuple[Row, Graded]) -> tuple:
+        row, graded = one
+        points = (row.points,) if attempts == "best" else ()
+        return (row.finding.verdict != "todo", *points, graded.submission.order)
+
+    return rank

@@ -1,50 +1,77 @@
-"""What lies in a folder of submissions: notebooks to grade, and what is left out."""
+"""What lies in a folder of submissions: what to grade, and what is left out.
+
+A submission is an exercise notebook, or the file in which the website saves a reader's
+progress: it has the text of each answer.
+"""
 
 import errno
+import functools
 import hashlib
 import json
 import os
 import re
 import stat
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from .notebook import answers_in
-from .students import Owner, owner
+from .notebook import Step, answers_of, shown_correct, steps_in
+from .students import Owner, is_platforms, owner
 
 _LARGEST = 64 * 2**20  # bytes of a notebook with its outputs
-_LARGEST_CODE = 2**20  # bytes of all its answers
+_LARGEST_CODE = 2**20  # bytes of all its code
+_MOST_CELLS = 2000  # of code
 _DEEPEST = 20  # folders
 _MOST_BRACKETS = 2**21  # in its bytes: each may become a list of 64 bytes, or a dict
 # Controls, ends of lines, and what turns the direction of writing.
 _UNSEEN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 )
+# Where a cell starts, also in a spreadsheet that takes a semicolon for the end of one.
+_FORMULA = re.compile(r"""(^|;)(?=[\s"]*[=+\-@＝＋－＠])""")
 _ARCHIVES = (".zip", ".gz", ".tar", ".tgz", ".7z", ".rar", ".bz2", ".xz")
+# A file of one of these right in the folder of submissions is somebody's.
+_DOCUMENTS = (*_ARCHIVES, ".py", ".html", ".htm", ".pdf", ".txt", ".md", ".docx")
+_QUESTION = re.compile(r"\d\d\.[1-9]\d*")
+_SAVED, _VERSION = "Shardmath progress", 1  # as book/_static/keeping.js writes them
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A notebook that was handed in, or why it cannot be read.
+    """A file that was handed in, or why it cannot be read.
 
     Attributes:
         owner: whose it is.
         notebook: its path below the folder, fit to print.
-        given: question → source of its answer cell.
+        steps: the code cells in their order; of a saved progress file, the answers,
+            whose role is "typed".
         problem: why there is nothing to grade, or "".
         changed: when its file was, in seconds since 1970.
+        shown: the questions that it says were answered right, which proves nothing.
     """
 
     owner: Owner
     notebook: str
-    given: dict[str, str]
+    steps: tuple[Step, ...] = ()
     problem: str = ""
     changed: float = 0
+    shown: frozenset[str] = frozenset()
+
+    @functools.cached_property
+    def given(self) -> dict[str, str]:
+        """Question → source of its answer."""
+        if self.is_saved_progress:
+            return {step.question: step.code for step in self.steps}
+        return answers_of(list(self.steps))
+
+    @property
+    def is_saved_progress(self) -> bool:
+        """Whether it was worked on the website and not in a notebook."""
+        return self.notebook.lower().endswith(".json")
 
     @property
     def chapters(self) -> set[str]:
         """Those that it says to answer; the book may have others."""
-        return {question.partition(".")[0] for question in self.given}
+        return {step.question.partition(".")[0] for step in self.steps} - {""}
 
     @property
     def order(self) -> tuple:
@@ -53,17 +80,18 @@ class Submission:
 
     @property
     def digest(self) -> str:
-        """The same for the same answers in the same place."""
-        told = [self.notebook, self.given, self.problem]
+        """The same for the same code in the same place."""
+        told = [self.notebook, [asdict(step) for step in self.steps], self.problem]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Something in the folder that is not graded."""
+    """Something in the folder that is not graded; whose it is, where that is clear."""
 
     path: str
     why: str
+    owner: Owner | None = None
 
 
 def printable(name: str) -> str:
@@ -74,6 +102,17 @@ def printable(name: str) -> str:
     """
     shown = _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], name)
     return shown.encode("utf-8", "backslashreplace").decode()
+
+
+def cell(value: object) -> str:
+    """A value as text that no spreadsheet takes for a formula.
+
+    >>> cell("=1+1"), cell("x;=1+1"), cell(-3)
+    ("'=1+1", "x;'=1+1", '-3')
+    """
+    if not isinstance(value, str):
+        return str(value)
+    return _FORMULA.sub(r"\1'", printable(value))
 
 
 def found(folder: Path) -> tuple[list[Submission], list[LeftOut]]:
@@ -87,13 +126,14 @@ def found(folder: Path) -> tuple[list[Submission], list[LeftOut]]:
             with os.scandir(folder.joinpath(*parts)) as entries:
                 inside = sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
-            left_out.append(LeftOut(_shown(parts), _why(error)))
+            whose = _owner(parts) if parts else None
+            left_out.append(LeftOut(_shown(parts), _why(error), whose))
             continue
         for entry in inside:
             place = (*parts, entry.name)
             why = _unfit(entry, len(place))
             if why:
-                left_out.append(LeftOut(_shown(place), why))
+                left_out.append(LeftOut(_shown(place), why, _sender(entry, place)))
             elif entry.is_dir(follow_symlinks=False):
                 waiting.append(place)
             else:
@@ -103,7 +143,7 @@ def found(folder: Path) -> tuple[list[Submission], list[LeftOut]]:
 
 
 def _unfit(entry: os.DirEntry, depth: int) -> str:
-    """Why an entry is neither a notebook nor a folder to look into, or ""."""
+    """Why an entry is neither a submission nor a folder to look into, or ""."""
     name = entry.name.lower()
     if entry.is_symlink():
         return "a symbolic link"
@@ -115,26 +155,52 @@ def _unfit(entry: os.DirEntry, depth: int) -> str:
         return "a hidden file"
     if name.endswith(_ARCHIVES):
         return "an archive: unpack it"
-    if not name.endswith(".ipynb"):
-        return "not a notebook (.ipynb)"
+    if not name.endswith((".ipynb", ".json")):
+        return "neither a notebook (.ipynb) nor a saved progress file (.json)"
     if not entry.is_file(follow_symlinks=False):
         return "not a file"
     return ""
 
 
-def _submission(folder: Path, place: tuple[str, ...]) -> Submission:
+def _sender(entry: os.DirEntry, place: tuple[str, ...]) -> Owner | None:
+    """Who handed in what is not graded; None where nobody did, as far as one can see.
+
+    Right in the folder there may be the instructor's own files, such as a roster.
+    """
+    if entry.name.startswith(".") or not entry.is_file(follow_symlinks=False):
+        return None
+    handed_in = len(place) > 1 or is_platforms(entry.name)
+    handed_in = handed_in or entry.name.lower().endswith(_DOCUMENTS)
+    return _owner(place) if handed_in else None
+
+
+def _owner(place: tuple[str, ...]) -> Owner:
     *folders, file = (_shown((part,)) for part in place)
-    whose = owner(folders[0] if folders else file[: -len(".ipynb")], file)
-    given: dict[str, str] = {}
+    return owner(folders[0] if folders else os.path.splitext(file)[0], file)
+
+
+def _submission(folder: Path, place: tuple[str, ...]) -> Submission:
+    steps: list[Step] = []
+    shown: frozenset[str] = frozenset()
     problem, changed = "", 0.0
+    read = _saved if place[-1].lower().endswith(".json") else _notebook
     try:
         content, changed = _content(folder.joinpath(*place))
-        given = _given(content)
+        if content.count(b"[") + content.count(b"{") > _MOST_BRACKETS:
+            raise ValueError(f"it holds over {_MOST_BRACKETS} brackets: clear outputs")
+        steps, shown = read(content)
+        if sum(len(step.code) for step in steps) > _LARGEST_CODE:
+            raise ValueError(f"its code is larger than {_LARGEST_CODE >> 20} MiB")
+        if len(steps) > _MOST_CELLS:
+            raise ValueError(f"it has {len(steps)} code cells, over {_MOST_CELLS}")
     except OSError as error:
         problem = _why(error)
     except (ValueError, RecursionError, MemoryError) as error:
-        problem = str(error) or "it is not a notebook"
-    return Submission(whose, _shown(place), given, problem, changed)
+        problem = str(error) or "it cannot be read"
+    if problem:
+        steps, shown = [], frozenset()
+    whose = _owner(place)
+    return Submission(whose, _shown(place), tuple(steps), problem, changed, shown)
 
 
 def _content(path: Path) -> tuple[bytes, float]:
@@ -149,18 +215,48 @@ def _content(path: Path) -> tuple[bytes, float]:
         return file.read(_LARGEST), about.st_mtime
 
 
-def _given(content: bytes) -> dict[str, str]:
-    """Question → answer cell of a notebook's bytes. Outputs are not looked at."""
-    if content.count(b"[") + content.count(b"{") > _MOST_BRACKETS:
-        raise ValueError(f"it holds over {_MOST_BRACKETS} brackets: clear outputs")
+def _notebook(content: bytes) -> tuple[list[Step], frozenset[str]]:
+    """A notebook's code cells, and what its stored verdicts say."""
     try:
-        cells = json.loads(content)["cells"]
-        given = answers_in([dict(cell) for cell in cells])
+        cells = [dict(cell) for cell in json.loads(content)["cells"]]
+        return steps_in(cells), shown_correct(cells)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ValueError("it is not a notebook") from None
-    if sum(map(len, given.values())) > _LARGEST_CODE:
-        raise ValueError(f"its answers are larger than {_LARGEST_CODE >> 20} MiB")
-    return given
+
+
+def _saved(content: bytes) -> tuple[list[Step], frozenset[str]]:
+    """The answers in a file that the website saved, and those once judged right."""
+    try:
+        told = json.loads(content)
+    except (ValueError, RecursionError):
+        raise ValueError("it is damaged, or no JSON") from None
+    if not isinstance(told, dict) or told.get("kind") != _SAVED:
+        if isinstance(told, dict) and "schema" in told and "questions" in told:
+            raise ValueError("it has verdicts but no answers: hand in the notebook")
+        raise ValueError("it is no progress file of the website")
+    if told.get("version") != _VERSION:
+        version = str(told.get("version"))[:20]
+        raise ValueError(f"it is of version {version}, and {_VERSION} can be read")
+    answers = told.get("answers")
+    if not isinstance(answers, dict) or not all(map(_is_answer, answers.items())):
+        raise ValueError("it is damaged: its answers cannot be read")
+    steps = [Step(entry["text"], q, "typed") for q, entry in answers.items()]
+    right = [q for q, entry in answers.items() if "right" in _verdicts(entry)]
+    return steps, frozenset(right)
+
+
+def _is_answer(named: tuple[str, object]) -> bool:
+    question, entry = named
+    return (
+        _QUESTION.fullmatch(question) is not None
+        and isinstance(entry, dict)
+        and isinstance(entry.get("text"), str)
+    )
+
+
+def _verdicts(entry: dict) -> list:
+    """The verdict on the text as it stands, and the best that there ever was."""
+    return [entry.get("verdict"), entry.get("best")]
 
 
 def _shown(parts: tuple[str, ...]) -> str:

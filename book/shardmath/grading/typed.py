@@ -46,7 +46,12 @@ def judge_function(question: str, source: str, attempts: int = 0) -> dict:
     return {**for_page(record, finding, attempts), "printed": printed.text}
 
 
-def _finding(record: Question, source: str) -> Finding:
+def answer_of(record: Question, source: str) -> object:
+    """What the source binds to the name that the question asks for.
+
+    Returns:
+        The answer, or the `Finding` where there is none.
+    """
     if not source.strip():
         return Finding("todo", record.form)
     try:
@@ -66,8 +71,15 @@ def _finding(record: Question, source: str) -> Finding:
     if record.answer not in names:
         said = f"your code defines no {record.answer}: keep the name it began with"
         return Finding("invalid", said)
+    return names[record.answer]
+
+
+def _finding(record: Question, source: str) -> Finding:
+    answer = answer_of(record, source)
+    if isinstance(answer, Finding):
+        return answer
     with _put_back():
-        return examine(record, names[record.answer])
+        return examine(record, answer)
 
 
 @contextlib.contextmanager

@@ -1,9 +1,12 @@
 """Walls around a program: which files it sees, no network, no privileges.
 
 Inside stand Python, this package and the system's libraries, read-only, and an empty
-``/tmp`` of limited size; no ``/proc``, no other file. Bubblewrap builds this where it
-is installed, else a few lines of shell on the namespaces of ``unshare``. Both die with
-the grader. Where neither works, the line that says so is part of what comes back.
+``/tmp`` of limited size; no ``/proc``, no other file. Bubblewrap builds this, and what
+runs in it dies with the grader. Where bubblewrap does not work, there are no walls:
+`walls` then raises an error that says why.
+
+What bubblewrap does not close, such as other processes, keyrings and memory that no
+limit counts, the filter in `syscalls` closes.
 """
 
 import functools
@@ -27,10 +30,9 @@ _LIBRARIES = [
 ]
 IMPORTS = os.pathsep.join([str(PACKAGE.parent), *_LIBRARIES])
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache")
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/random", "/dev/urandom")
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _FIRST_USER = 61184  # up to 65519 nobody's: systemd gives them out and takes them back
 _USERS = 4336
-_PLAIN = "in bubblewrap, which counts no files"
 _PRIVILEGES = ("--bounding-set=-all", "--inh-caps=-all", "--no-new-privs")
 _WORKS = """
 from importlib.util import find_spec
@@ -58,7 +60,8 @@ class Walls:
     """A way to keep a program apart.
 
     Attributes:
-        name: "bubblewrap", "namespaces" or "none".
+        name: "bubblewrap", "bubblewrap without a limit on files" or "none". Results
+            carry it, and a result of one is never used for another.
         prefix: the command to put before the program, of a room.
         said: one line: what is closed, or what is not.
     """
@@ -70,6 +73,17 @@ class Walls:
     @property
     def closed(self) -> bool:
         return self.name != "none"
+
+
+def program(name: str) -> str:
+    """Where a program lies.
+
+    Raises:
+        FileNotFoundError: it is not on the PATH.
+    """
+    if found := shutil.which(name):
+        return found
+    raise FileNotFoundError(f"{name} is not on the PATH")
 
 
 def seen() -> list[str]:
@@ -97,13 +111,17 @@ def bubblewrap(room: Room, *, as_root: bool, counted: bool = True) -> list[str]:
     Args:
         counted: limit how many files there are in its ``/tmp``, which bwrap itself
             cannot: it takes the namespaces of ``unshare``, too.
+
+    Raises:
+        FileNotFoundError: one of the programs that it takes is not on the PATH.
     """
     place = ["--perms", "0777", "--size", str(room.disk), "--tmpfs", "/tmp"]
     outer: list[str] = []
     if counted:
         place = ["--bind", room.folder, "/tmp"]
         mapped = [] if as_root else ["--map-root-user"]
-        outer = ["unshare", *mapped, "--mount", "sh", "-ec", _SMALL, "sh"]
+        outer = [program("unshare"), *mapped, "--mount"]
+        outer += [program("sh"), "-ec", _SMALL, "sh"]
         outer += [str(room.disk), room.folder]
     namespaces = ["--unshare-all"]
     if as_root:
@@ -117,48 +135,16 @@ def bubblewrap(room: Room, *, as_root: bool, counted: bool = True) -> list[str]:
             view += ["--perms", "0755", "--dir", str(parent)]
         view += ["--ro-bind", path, path]
     changes_user = ("SETUID", "SETGID", "SETPCAP") if as_root else ()
+    # It runs inside, where a link from somewhere else on the PATH is not seen.
+    setpriv = [os.path.realpath(program("setpriv"))] if as_root else []
     return [
-        *(*outer, "bwrap", *namespaces, "--die-with-parent", "--new-session"),
+        *(*outer, program("bwrap"), *namespaces, "--die-with-parent", "--new-session"),
         *("--cap-drop", "ALL"),
         *(word for cap in changes_user for word in ("--cap-add", f"CAP_{cap}")),
         *place,
         *(*view, "--dev", "/dev", "--remount-ro", "/dev"),  # some may lie in /tmp
         *("--remount-ro", "/", "--chdir", "/tmp"),
-        *(["setpriv", *_user(room), *_PRIVILEGES] if as_root else []),
-    ]
-
-
-_VIEW = """
-set -e
-umask 022
-disk=$1 root=$2
-shift 2
-mount -t tmpfs -o mode=755 none "$root"
-mkdir "$root/tmp"
-mount -t tmpfs -o "size=$disk,nr_inodes=9999,mode=1777" none "$root/tmp"
-while [ "$1" != -- ]; do
-    mkdir -p "$root${1%/*}"
-    if [ -d "$1" ]; then mkdir -p "$root$1"; else : >"$root$1"; fi
-    mount --bind "$1" "$root$1"
-    mount -o remount,bind,ro "$root$1"
-    shift
-done
-shift
-mount -o remount,bind,ro "$root"
-chroot "$root" "$@"
-exit 0
-"""  # not exec: the first process of a namespace ends all others, so it is ours
-
-
-def namespaces(room: Room, *, as_root: bool) -> list[str]:
-    """The command of unshare, to the same view."""
-    mapped = [] if as_root else ["--map-root-user"]
-    kinds = [f"--{kind}" for kind in ("mount", "pid", "net", "ipc", "uts", "cgroup")]
-    return [
-        *("setpriv", "--pdeathsig=KILL", "unshare", *mapped, *kinds),
-        *("--fork", "--kill-child", "sh", "-c", _VIEW, "sh"),
-        *(str(room.disk), room.folder, *seen(), *_DEVICES, "--"),
-        *("setpriv", *(_user(room) if as_root else []), *_PRIVILEGES),
+        *([*setpriv, *_user(room), *_PRIVILEGES] if as_root else []),
     ]
 
 
@@ -173,71 +159,82 @@ def nothing(room: Room) -> list[str]:
 
 
 def _ladder() -> list[Walls]:
-    """From the safest down."""
+    """The ways in which bubblewrap may work, from the safest down."""
     users = (True, False) if os.name == "posix" and os.geteuid() == 0 else (False,)
-    limits = "" if syscalls.known() else " Memory is limited per process only."
-    limits += " What the kernel holds for them, such as file locks, has no limit."
-    rungs = [
+    kinds = (
+        ("bubblewrap", bubblewrap),
+        (
+            "bubblewrap without a limit on files",
+            functools.partial(bubblewrap, counted=False),
+        ),
+    )
+    return [
         Walls(
             name,
             functools.partial(tool, as_root=as_root),
-            f"Answers run {how}: no network, no files but Python's and this "
-            f"package's.{limits}",
+            f"Answers run in {name}: no network, and no files but Python's and this "
+            f"package's.{_unlimited()}",
         )
-        for name, tool, how in (
-            ("bubblewrap", bubblewrap, "in bubblewrap"),
-            ("bubblewrap", functools.partial(bubblewrap, counted=False), _PLAIN),
-            ("namespaces", namespaces, "in namespaces of unshare"),
-        )
+        for name, tool in kinds
         for as_root in users
     ]
+
+
+def _none() -> Walls:
     network = "" if syscalls.known() else " and reach the network"
-    return [
-        *rungs,
-        Walls(
-            "none",
-            nothing,
-            "UNSAFE: this system grants no namespaces, so answers can read and write "
-            f"what you can{network}. Grade only people you trust, or grade on Linux "
-            f"with bubblewrap.{limits}",
-        ),
-    ]
+    return Walls(
+        "none",
+        nothing,
+        "UNSAFE: answers run without isolation and can read and write what you can"
+        f"{network}, other submissions and these results included.{_unlimited()}",
+    )
+
+
+def _unlimited() -> str:
+    limits = "" if syscalls.known() else " Memory is limited per process only."
+    return f"{limits} What the kernel holds for them, such as file locks, has no limit."
 
 
 @functools.cache
 def walls(name: str = "") -> Walls:
-    """The safest walls that work here, or those of this name.
+    """The safest walls that work here; "none" where this is the name.
 
     Raises:
-        OSError: none of this name work here.
+        OSError: bubblewrap does not work here; says why.
     """
+    if name == "none":
+        return _none()
     for rung in _ladder():
-        if name in ("", rung.name) and _works(rung):
+        why = _fault(rung)
+        if not why:
             return rung
-    raise OSError(f"no walls {name!r} can be built on this system")
+    raise OSError(why)  # of the last one, which takes the least
 
 
-def _works(rung: Walls) -> bool:
+def _fault(rung: Walls) -> str:
+    """Why these walls do not stand, or ""."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [*rung.prefix(Room(os.path.realpath(folder), 2**20)), PYTHON]
         try:
+            room = Room(os.path.realpath(folder), 2**20)
             tried = subprocess.run(
-                [*command, "-c", _WORKS],
+                [*rung.prefix(room), PYTHON, "-c", _WORKS],
                 env=environment(folder, rung),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
+                text=True,
                 timeout=60,
             )
-        except (OSError, subprocess.TimeoutExpired):
-            return False
-    return tried.returncode == 0
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return str(error)
+    said = tried.stderr.strip().splitlines() or [f"it ends with {tried.returncode}"]
+    return said[-1] if tried.returncode else ""
 
 
 def environment(folder: str, rung: Walls) -> dict[str, str]:
     """Nothing of ours but what finds the interpreter: it may hold secrets."""
     home = "/tmp" if rung.closed else folder
     return {
-        "PATH": os.environ.get("PATH", os.defpath),
+        "PATH": _PATH,
         "PYTHONPATH": IMPORTS,
         "LANG": "C.UTF-8",
         "HOME": home,
