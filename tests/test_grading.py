@@ -1,5 +1,6 @@
 """The grader: what is right is right, what is wrong is named, nothing is raised."""
 
+import base64
 import json
 import math
 import re
@@ -15,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmath import answers, chips, grading, systolic, waves
+from shardmath.grading import progress, sandboxed
 from shardmath.questions import (
     Compiled,
     Finding,
@@ -720,6 +722,59 @@ def test_compiled_functions(answer, verdict, word):
     found = grading.examine(PRODUCT, answer)
     assert found.verdict == verdict, found
     assert word in found.message
+
+
+def exported_product(function=lambda a, b, x: a @ (b @ x)):
+    """(evidence, case) of an answer to PRODUCT."""
+    case = PRODUCT.draw("x")
+    return PRODUCT.collect(function, case), case
+
+
+@pytest.mark.parametrize(
+    "more", [b"\0", b"1234", b"x" * 99], ids=["one", "four", "many"]
+)
+def test_bytes_behind_an_exported_program_are_refused(more):
+    """Four of them would choose any checksum, and so the arrays that it is tried on."""
+    evidence, case = exported_product()
+    assert PRODUCT.judge(evidence, case).verdict == "correct"
+    stored = base64.b64decode(evidence["program"])
+    for forged in (stored + more, stored[:-1]):
+        found = PRODUCT.judge({"program": base64.b64encode(forged).decode()}, case)
+        assert found.verdict == "invalid"
+    spaced = f"{evidence['program'][:8]}\n{evidence['program'][8:]}"
+    assert PRODUCT.judge({"program": spaced}, case).verdict == "invalid"
+
+
+def test_every_constant_and_every_secret_give_other_arrays(monkeypatch):
+    """An answer that holds the results of some arrays is never tried on these."""
+    seeds = []
+    rng = np.random.default_rng
+    monkeypatch.setattr(
+        np.random, "default_rng", lambda seed: seeds.append(seed) or rng(seed)
+    )
+    for constant in (1.0, 2.0):
+        evidence, case = exported_product(lambda a, b, x, c=constant: x * 0 + c)
+        for secret in ("", "one", "two"):
+            found = PRODUCT.judge({**evidence, "secret": secret}, case)
+            assert found.verdict == "wrong"
+    assert len(set(seeds)) == len(seeds) == 6
+    assert min(seeds) > 2**200
+
+
+def test_the_judges_secret_is_not_the_answers_to_choose(monkeypatch):
+    evidence, case = exported_product()
+    monkeypatch.setattr(answers, "find", lambda question: PRODUCT)
+    seen = []
+
+    def judge(self, found, task):
+        seen.append(found["secret"])
+        return Finding("wrong", "")
+
+    monkeypatch.setattr(Compiled, "judge", judge)
+    for mine in ("", "chosen"):
+        told = {"01.6": {**evidence, "secret": mine}}
+        sandboxed.judge(told, {"01.6": case}, "the judge's", lambda **line: None)
+    assert seen == ["the judge's"] * 2
 
 
 # Nothing that an answer does is raised

@@ -5,9 +5,9 @@ judge compiles it, runs it on arrays of its own, and reads what XLA made of it.
 """
 
 import base64
+import hashlib
 import math
 import re
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -41,7 +41,8 @@ def evidence_of(function: Callable, answer: Callable, arguments: Sequence) -> di
     except Exception as error:  # the reader's own: anything may come
         return {"error": describe(error, answer)}
     try:
-        return {"program": base64.b64encode(program.serialize()).decode()}
+        stored = _stored(export.deserialize(program.serialize()))
+        return {"program": base64.b64encode(stored).decode()}
     except ImportError:
         said = "JAX writes a program with the package flatbuffers: install it to check"
         return {"invalid": said}
@@ -53,17 +54,38 @@ def evidence_of(function: Callable, answer: Callable, arguments: Sequence) -> di
 class Exported:
     """A program as it came, and the seed of the arrays that it is tried on.
 
-    The seed depends on the program: it cannot hold the results as constants.
+    The seed is a SHA-256 digest of the program and of a secret that the judge alone
+    knows, so a program cannot hold its results as constants: another constant gives
+    another seed, and none can be found by trying.
     """
 
     program: object
     seed: int
 
 
+def _stored(program) -> bytes:
+    """The one form in which a program that was read is written."""
+    return bytes(program.serialize())
+
+
+def _seed(stored: bytes, secret: str) -> int:
+    """What the arrays are drawn from.
+
+    >>> _seed(b"program", "one secret") == _seed(b"program", "another")
+    False
+    """
+    told = secret.encode() + b"\0" + stored
+    return int.from_bytes(hashlib.sha256(told).digest(), "big")
+
+
 def opened(
     evidence: dict, form: str, shapes: list[tuple[int, ...]]
 ) -> Exported | Finding:
-    """The exported program of the evidence, or the Finding where there is none."""
+    """The exported program of the evidence, or the Finding where there is none.
+
+    The evidence of a graded folder also has the "secret" of the judge. Bytes that no
+    program needs, such as some behind its end, are refused.
+    """
     if finding := unusable(evidence, form):
         return finding
     if "error" in evidence:
@@ -71,13 +93,16 @@ def opened(
     from jax import export
 
     try:
-        stored = base64.b64decode(evidence["program"])
+        stored = base64.b64decode(evidence["program"], validate=True)
         program = export.deserialize(bytearray(stored))
+        holds_more = _stored(program) != stored
     except Exception:  # foreign bytes: anything may come
         return Finding("invalid", "this is no exported JAX program")
+    if holds_more:
+        return Finding("invalid", "the exported program holds bytes that it never uses")
     if [a.shape for a in program.in_avals] != shapes or len(program.out_avals) != 1:
         return Finding("invalid", "the function must return one array")
-    return Exported(program, zlib.crc32(stored))
+    return Exported(program, _seed(stored, str(evidence.get("secret", ""))))
 
 
 def run(
