@@ -921,14 +921,32 @@ def test_report_counts_by_chapter(registry):
     grading.check("01.3", 1.0)  # right once is done
     grading.check("01.4", max)
     said = repr(grading.report()).splitlines()
-    assert said[0] == "1 of 4 questions done, 1 tried, 2 to do: 1 of 4 points."
-    assert said[-1].split() == ["01", "1", "1", "2", "1/4"]
+    assert said[0] == ("Ever right: 1 of 4 questions, 1 of 4 points; 1 tried, 2 to do.")
+    assert said[-1].split() == ["01", "1", "1", "2", "1/4", "0/4"]
+
+
+def test_report_tells_what_was_ever_right_from_what_stands(registry, monkeypatch):
+    def stands():
+        said = repr(grading.report()).splitlines()
+        assert "1 of 4 points; " in said[0]
+        return said[1].partition(": ")[2].partition(" points")[0]
+
+    grading.check("01.3", 4e14)
+    assert stands() == "1 of 4"
+    for worse in (1.0, "soon", ...):  # wrong, invalid and none at all
+        grading.check("01.3", 4e14)
+        grading.check("01.3", worse)
+        assert stands() == "0 of 4"
+    grading.check("01.3", 4e14)
+    assert stands() == "1 of 4"
+    progress._store.cache_clear()  # another kernel
+    assert stands() == "0 of 4"
 
 
 def test_the_score_of_one_chapter_stands_alone():
     """A chapter's stored score must not change when another chapter gets questions."""
     lines = repr(grading.report("01")).splitlines()
-    assert [line.split()[0] for line in lines[3:]] == ["01"]
+    assert [line.split()[0] for line in lines[4:]] == ["01"]
     with pytest.raises(ValueError, match=r"'99': those with questions are 01"):
         grading.report("99")
 

@@ -225,7 +225,7 @@ def test_without_the_packages_of_a_file_progress_is_in_memory(monkeypatch, missi
         said = repr(grading.report())
     finally:
         progress._store.cache_clear()
-    assert said.startswith("1 of ")
+    assert said.startswith("Ever right: 1 of ")
     assert f"Progress is not read: {missing} is not installed." in said
 
 

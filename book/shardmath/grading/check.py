@@ -96,6 +96,7 @@ def check(question: str, answer: object = ...) -> Verdict:
     record = answers.find(question)
     finding = examine(record, answer)
     hint = note = ""
+    progress.store().stands(question, finding.verdict == "correct")
     if finding.verdict in ("correct", "wrong"):
         right = finding.verdict == "correct"
         entry, note = progress.store().record(question, right, finding.message)

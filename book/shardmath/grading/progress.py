@@ -42,7 +42,16 @@ class Store:
         self._saved: dict = {"schema": SCHEMA, "questions": {}}
         self._unsaved: list[tuple[str, bool]] = []
         self._found: dict[str, str] = {}
+        self._stands: dict[str, bool] = {}
         self._lock = _lock(path) if path and not problem else None
+
+    def stands(self, question: str, right: bool) -> None:
+        """Note whether the answer to a question, as it was checked last, is right."""
+        self._stands[question] = right
+
+    def standing(self) -> frozenset[str]:
+        """The questions whose last check, in this process, found the answer right."""
+        return frozenset(question for question, right in self._stands.items() if right)
 
     def record(self, question: str, right: bool, found: str = "") -> tuple[Entry, str]:
         """Add a verdict: what is now known of the question, and a note or "".

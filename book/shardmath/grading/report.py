@@ -22,20 +22,26 @@ class Text:
 
 
 def report(chapter: str = "") -> Text:
-    """The score: questions done, tried and to do, and points, one row a chapter.
+    """The score: points for what was ever right, and for what is right as it stands.
+
+    An answer was ever right if a check once said so. As it stands, it is right if the
+    check that ran last in this kernel said so; `make grade` counts a notebook as it
+    stands, whatever was there before.
 
     Args:
         chapter: "01" for that one alone; all of them if not given.
 
     Returns:
-        A sentence and a small table that display themselves.
+        Two sentences and a small table, one row a chapter, that display themselves.
 
     Raises:
         ValueError: no chapter with questions has this number; lists those that do.
     """
     from . import progress
 
-    entries, note = progress.store().entries()
+    store = progress.store()
+    entries, note = store.entries()
+    standing = store.standing()
     chapters: dict[str, list[Question]] = {}
     for question, record in answers.questions().items():
         chapters.setdefault(question.partition(".")[0], []).append(record)
@@ -44,15 +50,19 @@ def report(chapter: str = "") -> Text:
         raise ValueError(f"chapter {chapter!r}: those with questions are {known}")
     if chapter:
         chapters = {chapter: chapters[chapter]}
-    rows = [_Score.of(name, records, entries) for name, records in chapters.items()]
+    rows = [
+        _Score.of(name, records, entries, standing)
+        for name, records in chapters.items()
+    ]
     asked = [record for records in chapters.values() for record in records]
-    total = _Score.of("all", asked, entries)
+    total = _Score.of("all", asked, entries, standing)
     lines = [
-        f"{total.done} of {total.done + total.tried + total.todo} questions done, "
-        f"{total.tried} tried, {total.todo} to do: "
-        f"{total.points} of {total.possible} points.",
+        f"Ever right: {total.done} of {len(asked)} questions, {total.points} of "
+        f"{total.possible} points; {total.tried} tried, {total.todo} to do.",
+        f"In this notebook as it stands: {total.standing} of {total.possible} points, "
+        "by the checks run since its kernel started.",
         "",
-        f"{'chapter':<8}{'done':>6}{'tried':>7}{'to do':>7}{'points':>9}",
+        f"{'chapter':<8}{'done':>6}{'tried':>7}{'to do':>7}{'ever':>9}{'now':>9}",
         *(row.line() for row in rows),
     ]
     return Text("\n".join([*lines, *([note] if note else [])]))
@@ -65,10 +75,17 @@ class _Score:
     tried: int
     todo: int
     points: int
+    standing: int
     possible: int
 
     @classmethod
-    def of(cls, chapter: str, records: list[Question], entries: dict) -> "_Score":
+    def of(
+        cls,
+        chapter: str,
+        records: list[Question],
+        entries: dict,
+        standing: frozenset[str],
+    ) -> "_Score":
         done = [r for r in records if r.id in entries and entries[r.id].done]
         tried = [r for r in records if r.id in entries and not entries[r.id].done]
         return cls(
@@ -77,11 +94,11 @@ class _Score:
             len(tried),
             len(records) - len(done) - len(tried),
             sum(record.points for record in done),
+            sum(record.points for record in records if record.id in standing),
             sum(record.points for record in records),
         )
 
     def line(self) -> str:
-        points = f"{self.points}/{self.possible}"
-        return (
-            f"{self.chapter:<8}{self.done:>6}{self.tried:>7}{self.todo:>7}{points:>9}"
-        )
+        ever, now = (f"{n}/{self.possible}" for n in (self.points, self.standing))
+        counts = f"{self.done:>6}{self.tried:>7}{self.todo:>7}"
+        return f"{self.chapter:<8}{counts}{ever:>9}{now:>9}"
