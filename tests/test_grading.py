@@ -125,7 +125,11 @@ def test_number_is_judged_right_and_each_slip_named(question):
     assert grading.examine(question, right).verdict == "correct"
     near = right * (1 + max(3 * question.rtol, 1e-6))
     assert grading.examine(question, near).verdict == "wrong"
-    assert len(question.slips) >= 3
+    assert len(question.slips) >= 3, (
+        f"question {question.id} has {len(question.slips)} slips: a number needs at "
+        "least three likely wrong answers, each with a row in "
+        'tests/data/wrong_numbers.txt; see "Add a question" in CONTRIBUTING.md'
+    )
     for slip in question.slips:
         found = grading.examine(question, slip.wrong(right))
         assert (found.verdict, found.slip) == ("wrong", slip.name)

@@ -1,5 +1,7 @@
 """A reader changes the chip in a chapter's first cells and runs on to the end."""
 
+from functools import cache
+
 import pytest
 from chapter_cells import CHAPTERS, chips_named, code_cells, run, with_chip
 
@@ -23,12 +25,17 @@ def stops(path, cells: dict[int, str]) -> str:
     """What stops the changed chapter and not the chapter as it is; a line for each."""
     if not (errors := run(cells)):
         return ""
-    as_it_is = run(code_cells(path))  # some cells want what only JAX has made
     return "\n".join(
         f"cell {place}: {type(error).__name__}: {str(error)[:200]}"
         for place, error in errors.items()
-        if place not in as_it_is
+        if place not in stopped_as_it_is(path)
     )
+
+
+@cache
+def stopped_as_it_is(path) -> frozenset[int]:
+    """Cells that stop without any change, because they want what only JAX has made."""
+    return frozenset(run(code_cells(path)))
 
 
 def chips_for(path) -> tuple[str, ...]:

@@ -291,7 +291,12 @@ def test_every_slip_of_a_number_is_named_for_an_answer_worked_out_without_it(que
         found = grading.examine(NUMBERS[question], answer)
         assert (found.verdict, found.slip) == ("wrong", slip), (answer, found)
     without = {slip.name for slip in NUMBERS[question].slips} - {s for _, s in rows}
-    assert not without, f"write a row for each of them into {TABLE.name}"
+    assert not without, (
+        f"question {question}: {sorted(without)} have no row in "
+        f"tests/data/{TABLE.name}; write one for each, with a wrong "
+        "answer worked out from the task alone; "
+        'see "Add a question" in CONTRIBUTING.md'
+    )
 
 
 def test_the_table_of_wrong_numbers_is_about_questions_that_exist():

@@ -46,7 +46,7 @@ def timeline(schedule: Schedule, title: str = "Tiles on the SMs") -> str:
             corner = (seen, high - seam)
             marks.append(svg.Bar((start, low + seam), corner))
     marks.append(svg.Line(((ideal, 0), (ideal, schedule.sms)), dashed=True, width=1.5))
-    marks.append(svg.Label(ideal, schedule.sms, "ideal", toward="ne"))
+    marks.append(svg.Label(ideal, schedule.sms, "ideal", toward="ne", key="ideal"))
     return svg.plot(title, f"{schedule.summary}.", x, y, marks)
 
 
