@@ -14,7 +14,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from shardmath import answers
 from shardmath.grading import sandbox, sandboxed, walls
-from shardmath.grading.notebook import Step
+from shardmath.grading.notebook import CodeCell
 from shardmath.grading.students import Owner
 from shardmath.grading.submissions import Submission
 from shardmath.grading.walls import PYTHON
@@ -84,7 +84,9 @@ def reference(*questions):
 
 def submission(given, name="x"):
     """A notebook that has answer cells and no other, of answers by question."""
-    steps = tuple(Step(code, question, "answer") for question, code in given.items())
+    steps = tuple(
+        CodeCell(code, question, "answer") for question, code in given.items()
+    )
     return Submission(Owner(name, frozenset({name})), f"{name}.ipynb", steps)
 
 

@@ -1,7 +1,7 @@
 """What an installation of the package alone lacks, and how to get it."""
 
 
-def missing(what: str, error: ImportError) -> ImportError:
+def missing(what: str, error: ImportError) -> ModuleNotFoundError:
     """The error to raise where `what` needs something that only an extra installs.
 
     Args:
@@ -13,4 +13,6 @@ def missing(what: str, error: ImportError) -> ImportError:
     """
     package = (error.name or "a package that is missing").partition(".")[0]
     wanted = 'pip install "shardmath[notebook]"'
-    return ImportError(f"{what} needs {package}; to get it: {wanted}", name=error.name)
+    return ModuleNotFoundError(
+        f"{what} needs {package}; to get it: {wanted}", name=error.name
+    )

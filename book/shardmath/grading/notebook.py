@@ -14,7 +14,7 @@ _SETUP = re.compile(r"^\s*(?:from|import)\s+shardmath\.grading\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Step:
+class CodeCell:
     """A code cell, in its place among the others.
 
     Attributes:
@@ -54,7 +54,7 @@ def checked(source: str) -> tuple[str, str] | None:
     return None
 
 
-def steps_in(cells: list[dict]) -> list[Step]:
+def steps_in(cells: list[dict]) -> list[CodeCell]:
     """The code cells of somebody's copy of the notebook, in their order.
 
     Metadata says which question a cell belongs to; the parts of a cell that was split
@@ -62,23 +62,23 @@ def steps_in(cells: list[dict]) -> list[Step]:
     code cell right before that check is the answer, unless it imports this grader.
     """
     code = [cell for cell in cells if cell.get("cell_type") == "code"]
-    steps = [Step(source(cell), *_marked(cell)) for cell in code]
+    steps = [CodeCell(source(cell), *_marked(cell)) for cell in code]
     marked = {(step.question, step.role) for step in steps}
     for place, step in enumerate(steps):
         asked = _CHECK.search(step.code)
         if step.role or not asked or (asked[1], "check") in marked:
             continue
         question = asked[1]
-        steps[place] = Step(step.code, question, "check")
+        steps[place] = CodeCell(step.code, question, "check")
         before = steps[place - 1] if place else step
         free = not (before.role or _CHECK.search(before.code))
         if free and (question, "answer") not in marked and not _is_setup(before):
-            steps[place - 1] = Step(before.code, question, "answer")
+            steps[place - 1] = CodeCell(before.code, question, "answer")
             marked.add((question, "answer"))
     return steps
 
 
-def answers_of(steps: list[Step]) -> dict[str, str]:
+def answers_of(steps: list[CodeCell]) -> dict[str, str]:
     """Question → its answer: its answer cells, and a check cell that holds one."""
     found: dict[str, list[str]] = {}
     for step in steps:
@@ -127,7 +127,7 @@ def _marked(cell: dict) -> tuple[str, str]:
     return (question, kind) if kind in ("answer", "check") else ("", "")
 
 
-def _is_setup(step: Step) -> bool:
+def _is_setup(step: CodeCell) -> bool:
     return bool(_SETUP.search(step.code))
 
 

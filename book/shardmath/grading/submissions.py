@@ -14,7 +14,7 @@ import stat
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from .notebook import Step, answers_of, shown_correct, steps_in
+from .notebook import CodeCell, answers_of, shown_correct, steps_in
 from .students import Owner, is_platforms, owner
 
 _LARGEST = 64 * 2**20  # bytes of a notebook with its outputs
@@ -51,7 +51,7 @@ class Submission:
 
     owner: Owner
     notebook: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[CodeCell, ...] = ()
     problem: str = ""
     changed: float = 0
     shown: frozenset[str] = frozenset()
@@ -180,7 +180,7 @@ def _owner(place: tuple[str, ...]) -> Owner:
 
 
 def _submission(folder: Path, place: tuple[str, ...]) -> Submission:
-    steps: list[Step] = []
+    steps: list[CodeCell] = []
     shown: frozenset[str] = frozenset()
     problem, changed = "", 0.0
     read = _saved if place[-1].lower().endswith(".json") else _notebook
@@ -215,7 +215,7 @@ def _content(path: Path) -> tuple[bytes, float]:
         return file.read(_LARGEST), about.st_mtime
 
 
-def _notebook(content: bytes) -> tuple[list[Step], frozenset[str]]:
+def _notebook(content: bytes) -> tuple[list[CodeCell], frozenset[str]]:
     """A notebook's code cells, and what its stored verdicts say."""
     try:
         cells = [dict(cell) for cell in json.loads(content)["cells"]]
@@ -224,7 +224,7 @@ def _notebook(content: bytes) -> tuple[list[Step], frozenset[str]]:
         raise ValueError("it is not a notebook") from None
 
 
-def _saved(content: bytes) -> tuple[list[Step], frozenset[str]]:
+def _saved(content: bytes) -> tuple[list[CodeCell], frozenset[str]]:
     """The answers in a file that the website saved, and those once judged right."""
     try:
         told = json.loads(content)
@@ -240,7 +240,7 @@ def _saved(content: bytes) -> tuple[list[Step], frozenset[str]]:
     answers = told.get("answers")
     if not isinstance(answers, dict) or not all(map(_is_answer, answers.items())):
         raise ValueError("it is damaged: its answers cannot be read")
-    steps = [Step(entry["text"], q, "typed") for q, entry in answers.items()]
+    steps = [CodeCell(entry["text"], q, "typed") for q, entry in answers.items()]
     right = [q for q, entry in answers.items() if "right" in _verdicts(entry)]
     return steps, frozenset(right)
 
