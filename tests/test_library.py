@@ -38,6 +38,13 @@ def test_the_command_says_its_version(capsys):
     assert capsys.readouterr().out == f"shardmath {shardmath.__version__}\n"
 
 
+@pytest.mark.parametrize("option", ["--fix", "--tokens", "--remat", "--schedule"])
+def test_the_command_does_not_repeat_a_long_argument(option, capsys):
+    words = ["plan", "llama3-70b", "v5p:4x4x4", "--tokens", "4M"]
+    assert main([*words, option, ("x" * 100_000) + "=2"]) == 2
+    assert 10 < len(capsys.readouterr().err) < 500
+
+
 def test_a_wheel_holds_the_package_alone(tmp_path):
     wheels = pytest.importorskip("hatchling.builders.wheel")
     (path,) = wheels.WheelBuilder(str(ROOT)).build(directory=str(tmp_path))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from . import __version__
 from .planner import plan
 from .planner.plan import LEFT_OUT
+from .units import shortened
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -42,7 +43,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def _size(text: str) -> tuple[str, int]:
     axis, _, size = text.partition("=")
     if not size.isdecimal():
-        raise ValueError(f"--fix {text}: must be like tensor=8")
+        raise ValueError(f"--fix {shortened(text)}: must be like tensor=8")
     return axis, int(size)
 
 

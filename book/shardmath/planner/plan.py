@@ -363,7 +363,8 @@ def _fixed(sizes: Mapping[str, int], network: Network) -> dict[str, int]:
         raise ValueError(f"fixed = {quoted(sizes)}: must be sizes, as {{'tensor': 8}}")
     for axis in sizes:
         if axis not in ORDER:
-            raise ValueError(f"axis {axis!r}: must be one of {', '.join(ORDER)}")
+            given = quoted(axis)
+            raise ValueError(f"axis {given}: must be one of {', '.join(ORDER)}")
     if not sizes:
         return {}
     found = dict(zip(sizes, whole(**sizes), strict=True))

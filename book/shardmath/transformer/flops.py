@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..units import show, whole
+from ..units import quoted, show, whole
 from .lines import Array, Matmul, matmul
 from .model import Model, checked
 from .remat import REMAT, Value, keeps, recompute
@@ -197,4 +197,5 @@ def _share_of_attention(model: Model, product: Matmul) -> float:
 def one_of(known: tuple[str, ...], **chosen: str) -> None:
     for name, value in chosen.items():
         if value not in known:
-            raise ValueError(f"{name} = {value!r}: must be one of {', '.join(known)}")
+            given = quoted(value)
+            raise ValueError(f"{name} = {given}: must be one of {', '.join(known)}")
