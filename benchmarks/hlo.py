@@ -7,7 +7,7 @@ import re
 import time
 from pathlib import Path
 
-from shardmath import hlo
+from shardmath.referee import hlo
 
 STORE = Path(__file__).parents[1] / "tests" / "data" / "hlo"
 MESH = {"X": 4, "Y": 2}

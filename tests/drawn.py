@@ -4,8 +4,8 @@ import re
 from itertools import combinations
 from xml.etree import ElementTree
 
-from shardmath.drawing.labels import FONT, overlap, text_width
-from shardmath.drawing.picture import Picture
+from shardmath.draw.labels import FONT, overlap, text_width
+from shardmath.draw.picture import Picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 

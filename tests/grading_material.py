@@ -12,13 +12,13 @@ from pathlib import Path
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from shardmath import answers
-from shardmath.grading import sandbox, sandboxed, walls
+from shardmath.exercises import answers
+from shardmath.exercises.kinds import Function, Number, Traffic
+from shardmath.grading import isolation, sandbox, sandboxed
+from shardmath.grading.isolation import PYTHON
 from shardmath.grading.notebook import CodeCell
 from shardmath.grading.students import Owner
 from shardmath.grading.submissions import Submission
-from shardmath.grading.walls import PYTHON
-from shardmath.questions import Function, Number, Traffic
 
 
 def first(kind):
@@ -69,7 +69,7 @@ def notebook(code, *, marked=True, outputs=()):
             "execution_count": None,
         }
 
-    cells = [cell("from shardmath.grading import check")]
+    cells = [cell("from shardmath.exercises import check")]
     for question, source in code.items():
         cells += [cell(source, question, "answer")]
         cells += [cell(CHECKS[question], question, "check")]
@@ -93,9 +93,9 @@ def submission(given, name="x"):
 def best_walls():
     """Walls for code that a test trusts: the safest there are, or none."""
     try:
-        return walls.walls()
+        return isolation.isolation()
     except OSError:
-        return walls.walls("none")
+        return isolation.isolation("none")
 
 
 def run_in_process(patch):
@@ -105,7 +105,7 @@ def run_in_process(patch):
         patch: pytest's monkeypatch, which puts everything back.
     """
     patch.setenv("SHARDMATH_PROGRESS", "")
-    for module in ("shardmath.grading", "shardmath.grading.check"):
+    for module in ("shardmath.grading", "shardmath.exercises.check"):
         patch.setattr(sys.modules[module], "check", sys.modules[module].check)
     patch.setattr(sandboxed, "_shell", InteractiveShell)
 

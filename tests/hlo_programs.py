@@ -20,8 +20,8 @@ from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from shardmath import compilers, programs
-from shardmath.compilers.devices import devices as on
+from shardmath.referee import compilers, programs
+from shardmath.referee.compilers.devices import devices as on
 
 STORE = Path(__file__).parent / "data" / "hlo"
 shard_map = partial(jax.shard_map, check_vma=False)

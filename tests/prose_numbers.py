@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from html import unescape
 
-from shardmath import chips
-from shardmath.networks import LATENCY
+from shardmath.hardware import chips
+from shardmath.hardware.networks import LATENCY
 
 COUNTS = 12  # what is small is counted in words as often as in digits
 WHOLE_BOOK = ("What to remember", "Takeaway")  # sections that speak of all others

@@ -33,9 +33,9 @@ def chapter(nodeid: str) -> str:
 
     >>> chapter("exercises/04_networks.ipynb::Cell 0")
     '04'
-    >>> chapter("tests/test_stored.py::test_prose[04_networks]")
+    >>> chapter("tests/notebooks/test_stored.py::test_prose[04_networks]")
     '04'
-    >>> chapter("tests/test_units.py::test_show[10_000]")
+    >>> chapter("tests/base/test_units.py::test_show[10_000]")
     ''
     """
     found = _CHAPTER.search(nodeid)

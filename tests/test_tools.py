@@ -24,7 +24,7 @@ import serve
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from packaging.requirements import Requirement
 
-from shardmath.elsewhere import LACKING, setup_cell
+from shardmath.base.colab import LACKING, setup_cell
 from shardmath_site.runtime import PACKAGE, imported
 
 ROOT = Path(__file__).parent.parent
@@ -416,7 +416,7 @@ def test_a_measurement_is_renewed_on_demand_and_after_a_change(notebook):
 
 def test_a_claim_that_does_not_hold_is_not_stored(tmp_path, capsys):
     """The message names notebook and cell, and repeats the claim."""
-    claim = "from shardmath.checks import holds\nholds('one is two', 1 == 2)"
+    claim = "from shardmath.base.claims import holds\nholds('one is two', 1 == 2)"
     cells = [new_code_cell(claim, id="claim")]
     path = tmp_path / "wrong.ipynb"
     nbformat.write(new_notebook(cells=cells), path)

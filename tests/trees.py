@@ -6,7 +6,7 @@ from collections import defaultdict, deque
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from shardmath.networks import Network, Ring, Switch
+from shardmath.hardware.networks import Network, Ring, Switch
 
 RATES = st.sampled_from([1.0, 2.0, 3.0, 10.0])
 

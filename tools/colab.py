@@ -14,7 +14,7 @@ from pathlib import Path
 import nbformat
 from nbformat.v4 import new_code_cell
 
-from shardmath.elsewhere import setup_cell
+from shardmath.base.colab import setup_cell
 
 TO = Path("_build", "colab")
 

@@ -8,7 +8,7 @@ finds it. Running it twice gives the same bytes: cells tagged
 `nbval-ignore-output` (measurements) keep their stored outputs for as long as the source
 of all of them stays the same, unless --measure asks for new ones. They belong together:
 a figure of one run beside the table of another would contradict it. A notebook with a
-claim that does not hold (`shardmath.checks`) is not stored.
+claim that does not hold (`shardmath.base.claims`) is not stored.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from pathlib import Path
 import nbformat
 from nbclient import NotebookClient
 
-from shardmath.checks import FAILS
+from shardmath.base.claims import FAILS
 
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 ENVIRONMENT = {

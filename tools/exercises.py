@@ -17,8 +17,8 @@ import execute
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from shardmath import answers
-from shardmath.questions import Question, prose
+from shardmath.exercises import answers
+from shardmath.exercises.kinds import Question, prose
 
 HOW = """
     In Jupyter (`make lab`), fill in the answer cell, run it, run the check below it. On

@@ -21,14 +21,14 @@ import time
 from importlib.metadata import distributions
 from pathlib import Path
 
-from shardmath.compilers import kept
-from shardmath.compilers.targets import COMPILERS
+from shardmath.referee.compilers import golden_results
+from shardmath.referee.compilers.targets import COMPILERS
 
 ROOT = Path(__file__).parents[1]
 PLACES = (
     "chapters/*.ipynb",
     "exercises/*.ipynb",
-    "tests/test_*.py",
+    "tests/**/test_*.py",
     "book/shardmath/**/*.py",
 )
 COMPILES = re.compile(r"\bcompile_for\b|\bimport\b[^#\n]*\bcompilers\b")
@@ -64,7 +64,7 @@ def run(files: list[str], compilers: Path, results: Path) -> int:
     """Run `files` so that each program is compiled and its result lies in `results`."""
     path = [str(compilers.resolve()), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {
-        kept.REFEREE: str(results),
+        golden_results.REFEREE: str(results),
         "PYTHONPATH": os.pathsep.join(filter(None, path)),
     }
     command = [sys.executable, "-m", "pytest", *PYTEST.split(), *files]
@@ -79,7 +79,9 @@ def read(folder: Path) -> dict[str, dict]:
 
 def lasting(row: dict) -> str:
     """What two runs must agree on: all but the seconds."""
-    return kept.text({name: value for name, value in row.items() if name != "seconds"})
+    return golden_results.text(
+        {name: value for name, value in row.items() if name != "seconds"}
+    )
 
 
 def differences(fresh: dict, stored: dict, everything: bool) -> list[str]:
@@ -114,7 +116,7 @@ def main() -> int:
     args = parser.parse_intermixed_args()
     if wrong := other_versions(args.compilers):
         sys.exit(f"shardmath: {wrong}. `make clean`, then `make referee`")
-    everything, to = not args.files, Path(str(kept.FOLDER))
+    everything, to = not args.files, Path(str(golden_results.FOLDER))
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder)

@@ -1,6 +1,6 @@
 """Shardmath: the arithmetic of scaling models, executable.
 
-Import a module from the package, such as ``from shardmath import chips, roofline``.
+Import a module from the package, such as ``from shardmath.hardware import chips, roofline``.
 These need nothing but Python:
 
     units               base units, and how numbers are printed with prefixes

@@ -5,9 +5,9 @@ import sys
 from collections.abc import Sequence
 
 from . import __version__
+from .base.units import shortened
 from .planner import plan
 from .planner.plan import LEFT_OUT
-from .units import shortened
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -10,7 +10,7 @@ import re
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
-from shardmath.grading import CHECK_MIME
+from shardmath.exercises import CHECK_MIME
 
 from .render import live_block
 

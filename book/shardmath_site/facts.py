@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from shardmath.units import show
+from shardmath.base.units import show
 
 
 def printed(value: float, unit: str) -> str:

@@ -12,7 +12,7 @@ from docutils import nodes
 from sphinx.errors import ExtensionError
 from sphinx.transforms import SphinxTransform
 
-from shardmath.checks import HOLDS
+from shardmath.base.claims import HOLDS
 
 HELD = re.compile(rf"^{HOLDS} .*\n?", re.MULTILINE)
 IMPORT = re.compile(r"(import|from) ")

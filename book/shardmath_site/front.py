@@ -15,10 +15,11 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from shardmath import answers, chips
-from shardmath.live import MIME
-from shardmath.networks import NVSWITCHES
-from shardmath.published import RUNS
+from shardmath.draw.live import MIME
+from shardmath.exercises import answers
+from shardmath.hardware import chips
+from shardmath.hardware.networks import NVSWITCHES
+from shardmath.measured import RUNS
 
 from .render import live_block
 

@@ -1,6 +1,6 @@
 """A *Predict* note takes the reader's guess, and what answers it opens afterwards.
 
-A cell of a notebook that shows `shardmath.guess.guess(…)` belongs to the nearest
+A cell of a notebook that shows `shardmath.base.guess.guess(…)` belongs to the nearest
 *Predict* note above it. The note gets a form. The cells between, the line that says the
 answer, the paragraph that reads it and its checks go into one block, which a script
 alone hides. The cell itself, which is plumbing, leaves the page.
@@ -14,7 +14,7 @@ from docutils import nodes
 from sphinx.errors import ExtensionError
 from sphinx.transforms import SphinxTransform
 
-from shardmath.checks import HOLDS
+from shardmath.base.claims import HOLDS
 
 from .notes import is_aside
 

@@ -18,13 +18,13 @@ from urllib.parse import urlsplit
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from shardmath import chips
-from shardmath.chips import Chip
-from shardmath.facts import Fact, Source, Term, Unpublished, term
-from shardmath.networks import NVSWITCHES, NVSwitch, nvswitch
-from shardmath.networks.switches import TERMS
-from shardmath.tables import MISSING, compare
-from shardmath.units import GiB
+from shardmath.base.facts import Fact, Source, Term, Unpublished, term
+from shardmath.base.tables import MISSING, compare
+from shardmath.base.units import GiB
+from shardmath.hardware import chips
+from shardmath.hardware.chips import Chip
+from shardmath.hardware.networks import NVSWITCHES, NVSwitch, nvswitch
+from shardmath.hardware.networks.switches import TERMS
 
 from .facts import exact, printed
 
@@ -277,7 +277,7 @@ class Hardware(SphinxDirective):
         if part not in PARTS:
             raise self.error(f"hardware {part!r}: must be one of {', '.join(PARTS)}")
         # A changed record writes the page anew.
-        for table in ("chips.toml", "networks/networks.toml"):
+        for table in ("hardware/chips.toml", "hardware/networks/networks.toml"):
             self.env.note_dependency(str(files("shardmath") / table))
         return PARTS[part]()
 

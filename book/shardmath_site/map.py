@@ -16,10 +16,11 @@ from docutils import nodes
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
-from shardmath import answers, figures
-from shardmath.drawing.picture import SCALE, size
-from shardmath.live import MIME
-from shardmath.units import counted
+from shardmath.base.units import pluralize
+from shardmath.draw import figures
+from shardmath.draw.live import MIME
+from shardmath.draw.picture import SCALE, size
+from shardmath.exercises import answers
 
 from .render import live_block
 from .search import prose
@@ -164,7 +165,7 @@ def _write(translator, node: book_map) -> None:
             mark = f' data-exercises="{escape(exercises)}"'
             foot = (
                 f'<p class="sm-card-foot"><a href="{uri(exercises)}">'
-                f'{counted(str(asked), "exercises")}<span class="sm-unseen"> of '
+                f'{pluralize(str(asked), "exercises")}<span class="sm-unseen"> of '
                 f'chapter {number}</span></a> <span class="sm-progress" hidden></span>'
                 "</p>"
             )

@@ -9,7 +9,7 @@ import re
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
-from shardmath.live import MIME
+from shardmath.draw.live import MIME
 
 from .render import live_block
 

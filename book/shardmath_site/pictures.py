@@ -5,7 +5,7 @@ from html import escape
 
 from docutils import nodes
 
-from shardmath.drawing.picture import in_page
+from shardmath.draw.picture import in_page
 
 DESC = re.compile(r"<desc>.*?</desc>", re.DOTALL)
 

@@ -3,7 +3,7 @@
 A page says how much there is to reach, from the records of the questions. What its
 reader has answered, and how much that is, only `progress.js` knows; `score.js` and
 `panel.js` show it, and `storage.js` keeps it in the browser. All of them learn from
-``questions.js`` which questions a page has.
+``kinds.js`` which questions a page has.
 """
 
 import json
@@ -13,8 +13,8 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.transforms import SphinxTransform
 
-from shardmath import answers
-from shardmath.questions import Question
+from shardmath.exercises import answers
+from shardmath.exercises.kinds import Question
 
 from .numbering import STEM
 from .question import is_answered_here
@@ -98,7 +98,7 @@ def panel(number: str) -> str:
 Safari erases what a site keeps after seven days of use without a visit to it: there,
 save to a file. What comes from a file is added to what is here: a right answer stays
 right, and of two texts the newer one stays. The notebooks' own file is taken
-too: in Python, <code>shardmath.grading.progress.store().path</code> says
+too: in Python, <code>shardmath.exercises.progress.store().path</code> says
 where it is.</p>
 <p class="sm-keeping-do"><button type="button" value="save">Save to a file</button>
 <button type="button" value="open">Add from a file</button>

@@ -2,8 +2,8 @@
 
 from html import escape
 
-from shardmath import answers
-from shardmath.questions import Function, Number, Question, Traffic, prose
+from shardmath.exercises import answers
+from shardmath.exercises.kinds import Function, Number, Question, Traffic, prose
 
 
 def is_answered_here(record: Question) -> bool:

@@ -13,10 +13,10 @@ from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
 from sphinx.util.osutil import relative_uri
 
-from shardmath.drawing.picture import MIME as PICTURE_MIME
-from shardmath.grading import CHECK_MIME
-from shardmath.guess import MIME as GUESS_MIME
-from shardmath.live import MIME, Place, block, first_answers
+from shardmath.base.guess import MIME as GUESS_MIME
+from shardmath.draw.live import MIME, Place, block, first_answers
+from shardmath.draw.picture import MIME as PICTURE_MIME
+from shardmath.exercises import CHECK_MIME
 
 from . import pictures, runtime
 from .guesses import guess_answer

@@ -24,7 +24,7 @@ from importlib.util import resolve_name
 from pathlib import Path
 
 HERE = Path(__file__).parent / "live"
-LEAN = HERE / "lean"  # modules of Python, written anew for the page
+LEAN = HERE / "lean_stubs"  # modules of Python, written anew for the page
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "book" / "shardmath"
 MODULES = ROOT / "node_modules"
@@ -40,16 +40,19 @@ import importlib, json, pkgutil, sys
 sys.path.insert(0, sys.argv[1])
 sys.dont_write_bytecode = True
 import shardmath
-from shardmath import answers, figures, grading, live
+from shardmath.exercises import answers
+from shardmath.draw import figures, live
+import shardmath.exercises
 answers.questions()
 for name in figures.NAMES:
     live.answer(name, {})
 usual = [*sys.modules]
-from shardmath.live import prompt
+from shardmath.draw.live import prompt
 inside = [m.name for m in pkgutil.walk_packages(shardmath.__path__, "shardmath.")]
-left_out = {*prompt.WITHOUT, "__main__", "live"}
+left_out = [*prompt.WITHOUT, "__main__", "draw.live"]
+left_out = tuple(f"shardmath.{name}." for name in left_out)
 tried = [prompt.__name__]
-tried += [n for n in inside if not left_out & {*n.split(".")[1:]}]
+tried += [n for n in inside if not f"{n}.".startswith(left_out)]
 for name in tried:
     importlib.import_module(name)
 ours = {n for n in {*usual, *tried} if n.split(".")[0] == "shardmath"}
@@ -130,7 +133,7 @@ def build() -> Runtime:
     python["NOTICE.txt"] = NOTICE.format(version, lock["info"]["python"]).encode()
     python_name = f"python-{_digest(python)}"
     scripts: dict[str, bytes | Path] = {name: HERE / name for name in SCRIPTS}
-    scripts |= {name: PACKAGE / "live" / name for name in SHARED}
+    scripts |= {name: PACKAGE / "draw" / "live" / name for name in SHARED}
     scripts |= {path.name: path for path in sorted(_editor().iterdir())}
     packs = (path for path in made.glob("*.pack") if path.name not in python)
     scripts |= {path.name: path for path in packs}
@@ -202,11 +205,13 @@ def pages() -> Pages:
                 left += [module.rpartition(".")[0] or module, *imports[module]]
         return {file for module in seen for file in read[module]}
 
-    base = needed("shardmath.live")
-    packs = {name: needed(f"shardmath.figures.{name}") for name in found["figures"]}
+    base = needed("shardmath.draw.live")
+    packs = {
+        name: needed(f"shardmath.draw.figures.{name}") for name in found["figures"]
+    }
     for module in imports:
-        if chapter := re.fullmatch(r"shardmath\.answers\.(ch\d\d)", module):
-            packs[chapter[1]] = needed("shardmath.grading", module)
+        if chapter := re.fullmatch(r"shardmath\.exercises\.answers\.(ch\d\d)", module):
+            packs[chapter[1]] = needed("shardmath.exercises", module)
     packs["prompt"] = needed(*found["prompt"], among=imports.keys())
     return Pages(
         files,
@@ -255,7 +260,7 @@ def packed(what: Pages) -> Path:
         for path in sorted(LEAN.rglob("*.py"))
     }
     recipe: dict[str, bytes | Path] = {name: HERE / name for name in tools}
-    recipe |= {f"lean/{name}": content for name, content in lean.items()}
+    recipe |= {f"lean_stubs/{name}": content for name, content in lean.items()}
     recipe["package.json"] = PYODIDE / "package.json"
     written = what.files | {"packs.json": json.dumps(what.packs).encode()}
 

@@ -21,9 +21,9 @@ from docutils import nodes
 from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
-from shardmath.drawing.picture import size, standalone
-from shardmath.drawing.theme import COLOURS, INK, PAPER
-from shardmath.elsewhere import setup_cell
+from shardmath.base.colab import setup_cell
+from shardmath.draw.picture import size, standalone
+from shardmath.draw.theme import COLOURS, INK, PAPER
 
 from . import runtime
 

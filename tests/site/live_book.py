@@ -14,10 +14,10 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace
 
-from shardmath import answers, figures
-from shardmath.figures import Choice
-from shardmath.grading import CHECK_MIME
-from shardmath.live import Still, answer
+from shardmath.draw import figures
+from shardmath.draw.figures import Choice
+from shardmath.draw.live import StaticFigure, answer
+from shardmath.exercises import CHECK_MIME, answers
 
 DEFAULTS = figures.find("roofline").settings()
 NUMBERS = [q for q, record in answers.questions().items() if hasattr(record, "unit")]
@@ -38,12 +38,12 @@ def write(folder: Path) -> None:
     """The book's sources: a figure and a question; and, far down, three figures."""
     question = {"text/plain": "todo", CHECK_MIME: {"question": QUESTION}}
     pages = {
-        "index": [SMALL, Still("roofline", DEFAULTS).bundle(), question],
+        "index": [SMALL, StaticFigure("roofline", DEFAULTS).bundle(), question],
         "chapters/07_far": [
             f"# Far\n\nSee [](#fig-07-live-roofline-2).\n\n{FAR}",
-            Still("systolic", figures.find("systolic").settings()).bundle(),
-            Still("roofline", DEFAULTS).bundle(),
-            Still("roofline", DEFAULTS | {"B": 64}).bundle(),
+            StaticFigure("systolic", figures.find("systolic").settings()).bundle(),
+            StaticFigure("roofline", DEFAULTS).bundle(),
+            StaticFigure("roofline", DEFAULTS | {"B": 64}).bundle(),
         ],
     }
     (folder / "chapters").mkdir(parents=True)

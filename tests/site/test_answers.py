@@ -6,8 +6,7 @@ import pytest
 from live_book import START
 from written import AXE, visit
 
-from shardmath import answers
-from shardmath.grading import judge_number
+from shardmath.exercises import answers, judge_number
 from shardmath_site.question import is_answered_here, place
 
 PARTS = re.compile(r'"(sm-check|sm-elsewhere|cell) ?[^"]*"|<summary>(Hint|Worked sol)')

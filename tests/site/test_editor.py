@@ -7,9 +7,8 @@ import pytest
 from live_book import START
 from written import AXE, CHAPTERS, visit
 
-from shardmath import answers
-from shardmath.grading import judge_function
-from shardmath.questions import Function, Traffic
+from shardmath.exercises import answers, judge_function
+from shardmath.exercises.kinds import Function, Traffic
 
 MOST = 150_000  # bytes on the wire, all that it brings
 EXERCISES = CHAPTERS[0].replace("chapters", "exercises")
@@ -132,7 +131,7 @@ JUDGE = """async ([url, asked]) => {
     const { call } = await import(url);
     const judged = [];
     for (const [question, source] of asked)
-        judged.push(await call("shardmath.grading", "judge_function",
+        judged.push(await call("shardmath.exercises", "judge_function",
             { question, source, attempts: 0 }, `ch${question.slice(0, 2)}`));
     return judged; }"""
 ENDLESS = "def bounds(B, D, F, peak, bandwidth):\n    while True: pass\n"
@@ -145,7 +144,7 @@ def wrong(record) -> str:
     """The source of an answer that is wrong: the record's first slip, if it has one."""
     if isinstance(record, Function) and record.slips:
         slip = f"answers.find({record.id!r}).slips[0].wrong"
-        return f"from shardmath import answers\n{record.answer} = {slip}"
+        return f"from shardmath.exercises import answers\n{record.answer} = {slip}"
     return f"def {record.answer}(*given):\n    return repr(given)"
 
 

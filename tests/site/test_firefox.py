@@ -12,10 +12,10 @@ from live_book import QUESTION, SAME
 from test_pages import HIDDEN, OVERFLOW
 from written import PAGES
 
-from shardmath import answers, figures
-from shardmath.figures import Choice
-from shardmath.grading import judge_number
-from shardmath.live import answer
+from shardmath.draw import figures
+from shardmath.draw.figures import Choice
+from shardmath.draw.live import answer
+from shardmath.exercises import answers, judge_number
 
 FIGURE = "chapters/01_rooflines.html", "roofline"
 LOOK = f"""(shown) => ({{

@@ -15,8 +15,10 @@ from docutils import nodes
 from sphinx.errors import ExtensionError
 from written import visit
 
-from shardmath import answers, chips, figures, roofline
-from shardmath.published import RUNS
+from shardmath.draw import figures
+from shardmath.exercises import answers
+from shardmath.hardware import chips, roofline
+from shardmath.measured import RUNS
 from shardmath_site import front
 from shardmath_site import map as book_map
 

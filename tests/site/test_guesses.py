@@ -22,7 +22,7 @@ from sphinx.errors import ExtensionError
 from sphinx.util.docutils import docutils_namespace
 from written import AXE, ROOT
 
-from shardmath.guess import guess
+from shardmath.base.guess import guess
 from shardmath_site import guesses
 
 STORE = "shardmath.guesses.v1"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from shardmath import chips
-from shardmath.networks import NVSWITCHES
+from shardmath.hardware import chips
+from shardmath.hardware.networks import NVSWITCHES
 
 PAGE = "book/hardware.html"
 AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"

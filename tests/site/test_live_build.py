@@ -17,8 +17,9 @@ import pytest
 from bs4 import BeautifulSoup
 from live_book import DEFAULTS, build, write
 
-from shardmath import answers, figures
-from shardmath.live import first_answers
+from shardmath.draw import figures
+from shardmath.draw.live import first_answers
+from shardmath.exercises import answers
 from shardmath_site import runtime
 
 FAR = "chapters/07_far.html"
@@ -64,11 +65,17 @@ def pages() -> runtime.Pages:
 
 
 def test_the_page_gets_what_it_can_call_and_no_more(pages):
-    modules = {"live/__init__.py", "grading/__init__.py", "answers/ch01.py"}
-    assert {f"shardmath/{name}" for name in {*modules, "chips.toml"}} <= set(
+    modules = {
+        "draw/live/__init__.py",
+        "exercises/__init__.py",
+        "exercises/answers/ch01.py",
+    }
+    assert {f"shardmath/{name}" for name in {*modules, "hardware/chips.toml"}} <= set(
         pages.files
     )
-    assert not {"shardmath/plots.py", "shardmath/live/widget.py"} & set(pages.files)
+    assert not {"shardmath/draw/plots.py", "shardmath/draw/live/widget.py"} & set(
+        pages.files
+    )
 
 
 def test_a_page_gets_the_modules_of_its_figures_or_questions_alone(pages):
@@ -76,20 +83,22 @@ def test_a_page_gets_the_modules_of_its_figures_or_questions_alone(pages):
     assert pages.packs.keys() == {"base", "prompt", *figures.NAMES, *chapters}
     assert set().union(*pages.packs.values()) == set(pages.files)
     base = set(pages.packs["base"])
-    assert "shardmath/live/still.py" in base
+    assert "shardmath/draw/live/static_view.py" in base
     for name in figures.NAMES:
         held = set(pages.packs[name])
-        assert f"shardmath/figures/{name}.py" in held
-        assert not any(re.match("shardmath/(grading|answers)/", file) for file in held)
+        assert f"shardmath/draw/figures/{name}.py" in held
+        assert not any(
+            re.match("shardmath/(grading|exercises)/", file) for file in held
+        )
         assert not held & base
-    assert "shardmath/chips.toml" in pages.packs["roofline"]
+    assert "shardmath/hardware/chips.toml" in pages.packs["roofline"]
     assert not any("/hlo/" in name for name in pages.packs["roofline"])
     prompt = set(pages.packs["prompt"])
-    assert "shardmath/simulator/trace_figure.py" in prompt
-    assert not any(re.match("shardmath/(grading|answers)/", file) for file in prompt)
+    assert "shardmath/draw/objects/trace.py" in prompt
+    assert not any(re.match("shardmath/(grading|exercises)/", file) for file in prompt)
     for name in chapters:
         records = [f for f in pages.packs[name] if re.search(r"/answers/ch\d\d", f)]
-        assert records == [f"shardmath/answers/{name}.py"]
+        assert records == [f"shardmath/exercises/answers/{name}.py"]
 
 
 def test_imports_in_functions_count():

@@ -7,11 +7,11 @@ import re
 import pytest
 from live_book import DEFAULTS, SAME, expected, slider, wait_for
 
-from shardmath import figures
-from shardmath.drawing.labels import text_width
-from shardmath.drawing.svg import HEIGHT, WIDTH
-from shardmath.figures import Choice
-from shardmath.live import answer
+from shardmath.draw import figures
+from shardmath.draw.figures import Choice
+from shardmath.draw.labels import text_width
+from shardmath.draw.live import answer
+from shardmath.draw.svg import HEIGHT, WIDTH
 
 # It answers ---------------------------------------------------------------------------
 
@@ -69,7 +69,7 @@ def test_its_numbers_equal_ours_on_drawn_settings(awake):
             const host = document.querySelector("script[src$='/host.js']").src;
             const { call } = await import(host.replace("host.js", "engine.js"));
             const ask = (params) =>
-                call("shardmath.live", "answer", { name: "roofline", params });
+                call("shardmath.draw.live", "answer", { name: "roofline", params });
             return Promise.all(drawn.map(ask));
         }""",
         drawn,
@@ -165,7 +165,7 @@ LIMITED = """async () => {
         outcome(match("a", 60_000)),
         outcome(match("a".repeat(60), 300)),
         outcome(match("a".repeat(60), 200)),
-        outcome(call("shardmath.live", "answer", figure, "roofline")),
+        outcome(call("shardmath.draw.live", "answer", figure, "roofline")),
         outcome(match("a", 200)),
     ];
     return Promise.all(asked); }"""

@@ -13,8 +13,7 @@ from live_book import (
     wait_for,
 )
 
-from shardmath import answers
-from shardmath.grading import judge_number
+from shardmath.exercises import answers, judge_number
 
 # When it starts -----------------------------------------------------------------------
 

@@ -8,8 +8,7 @@ import pytest
 from playwright.sync_api import expect
 from written import AXE, visit
 
-from shardmath import answers
-from shardmath.grading import progress
+from shardmath.exercises import answers, progress
 
 STORE = "shardmath.answers.v1"
 GUESSES = "shardmath.guesses.v1"
@@ -253,7 +252,7 @@ def test_a_file_takes_progress_along(new_page, site_url, tmp_path):
         assert kept(page) == everything
 
     # A notebook's own file brings verdicts, and takes no text away.
-    store = progress.Store(tmp_path / "progress.json")
+    store = progress.ProgressStore(tmp_path / "progress.json")
     for question, right in (("01.1", False), ("01.5", True), ("01.6", False)):
         store.record(question, right)
     bring(page, "progress.json", (tmp_path / "progress.json").read_text("utf-8"))

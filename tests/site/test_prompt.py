@@ -14,9 +14,9 @@ import pytest
 from test_pages import complaints
 from written import CHAPTERS, visit
 
-from shardmath import chips
-from shardmath.live import prompt
-from shardmath.tables import compare
+from shardmath.base.tables import compare
+from shardmath.draw.live import prompt
+from shardmath.hardware import chips
 from shardmath_site import runtime, trying
 
 ROOT = Path(__file__).parents[2]
@@ -106,9 +106,9 @@ def test_rooms_that_a_page_lacks_are_named_with_what_they_need():
         command = [sys.executable, "-I", "-S", "-c", code.format(room), ROOT / "book"]
         done = subprocess.run(command, capture_output=True, text=True)
         assert f"No module named '{needs}'" in done.stderr
-    missing = ModuleNotFoundError("no", name="shardmath.programs.block")
+    missing = ModuleNotFoundError("no", name="shardmath.referee.programs.block")
     assert prompt._missing(missing) == "jax"
-    missing = ImportError("cannot import name 'plots' from 'shardmath' (…)")
+    missing = ImportError("cannot import name 'plots' from 'shardmath.draw' (…)")
     assert prompt._missing(missing) == "matplotlib"
 
 
@@ -127,7 +127,7 @@ def test_what_stands_ready_is_imported_when_it_is_named():
     assert set(session.names) & session.ready.keys() == set()
     session.run("chips = 3")
     assert session.run("chips, roofline.__name__")["text"] == (
-        "(3, 'shardmath.roofline')"
+        "(3, 'shardmath.hardware.roofline')"
     )
     for name in session.ready:
         assert "error" not in session.run(name), name

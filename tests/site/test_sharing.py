@@ -18,8 +18,8 @@ from sphinx.util.docutils import docutils_namespace
 from test_pages import complaints
 from written import CHAPTERS, PAGES, ROOT, visit, written
 
-from shardmath.drawing import shapes
-from shardmath.drawing.picture import picture
+from shardmath.draw import shapes
+from shardmath.draw.picture import picture
 from shardmath_site import sharing
 from shardmath_site.sharing import Addresses
 

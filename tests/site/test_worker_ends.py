@@ -7,7 +7,7 @@ import pytest
 from live_book import QUESTION, expect_failure, slider, wait_for
 from test_live_start import SAVING, type_answer
 
-from shardmath.grading import judge_number
+from shardmath.exercises import judge_number
 
 PACK = f"ch{QUESTION[:2]}.pack"
 CLOSES = "setTimeout(() => self.close())"

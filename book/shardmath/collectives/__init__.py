@@ -1,8 +1,8 @@
 """Collectives: what moves when arrays are spread over chips, and how long it takes.
 
->>> from shardmath.chips import TPU_V5P
->>> from shardmath.mesh import Mesh
->>> from shardmath.networks import Torus
+>>> from shardmath.hardware.chips import TPU_V5P
+>>> from shardmath.hardware.mesh import Mesh
+>>> from shardmath.hardware.networks import Torus
 >>> mesh = Mesh(Torus(TPU_V5P, (8, 8, 8)), {"X": 8, "Y": 64})
 >>> print(all_gather(64e6, mesh, "X"))
 AllGather over X (8 devices), 64 MB: at least 280 µs at the rate of ICI, \

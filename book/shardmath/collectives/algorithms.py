@@ -28,9 +28,9 @@ Sources:
 
 import math
 
-from ..mesh import Mesh
-from ..networks.records import NCCL
-from ..networks.wiring import Switch
+from ..hardware.mesh import Mesh
+from ..hardware.networks.records import NCCL
+from ..hardware.networks.wiring import Switch
 from .collective import AxisNames, Collective
 from .price import Priced, a_mesh
 
@@ -74,8 +74,8 @@ def nccl_all_reduce(
     Source:
         See the head of this module.
 
-    >>> from shardmath.chips import H100
-    >>> from shardmath.networks import Cluster, NVLinkDomain
+    >>> from shardmath.hardware.chips import H100
+    >>> from shardmath.hardware.networks import Cluster, NVLinkDomain
     >>> mesh = Mesh(Cluster(NVLinkDomain(H100), 4), {"X": 32})
     >>> ring, tree = (nccl_all_reduce(1e3, mesh, "X", a, "LL") for a in ALGORITHMS[:2])
     >>> f"{ring.latency_seconds:.3g} s, {tree.latency_seconds:.3g} s"

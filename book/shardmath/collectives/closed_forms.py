@@ -59,11 +59,11 @@ from collections.abc import Iterator
 from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
-from ..networks.wiring import Ring, Switch
-from .crossings import Pairs, Wires, cuts, stacked, steps
+from ..hardware.networks.wiring import Ring, Switch
+from .link_load import Pairs, Wires, cuts, stacked, steps
 
 
-class Times(NamedTuple):
+class CollectiveTimes(NamedTuple):
     """The lower bound, the latency expected with it, its level, the upper bound.
 
     `exact` says whether bytes and latency of both bounds are equal.
@@ -78,7 +78,7 @@ class Times(NamedTuple):
 
 def times(
     op: str, nbytes: float, wires: Wires, one_way: bool = False, pairs: Pairs = ()
-) -> Times:
+) -> CollectiveTimes:
     """The bounds of `op` on `nbytes` over `wires`, as the head of this module has them.
 
     Args:
@@ -93,7 +93,7 @@ def times(
     """
     wires = tuple(w for w, on in zip(wires, stacked(wires), strict=True) if on)
     if not wires:
-        return Times(0.0, 0.0, "", 0.0, True)
+        return CollectiveTimes(0.0, 0.0, "", 0.0, True)
     if op == "permute":
         n = math.prod(w.size for w in wires)
         pairs = pairs or tuple((chip, (chip + 1) % n) for chip in range(n))
@@ -133,7 +133,7 @@ def routed(
     traffic: tuple[tuple[int, int, float], ...],
     one_way: bool = False,
     nbytes: float = 1.0,
-) -> Times:
+) -> CollectiveTimes:
     """The bounds of (from, to, parts of `nbytes`) that all set off at the same time."""
     pairs, parts = [flow[:2] for flow in traffic], [flow[2] for flow in traffic]
     found, played = cuts(wires, pairs, parts, one_way), steps(wires, traffic, one_way)
@@ -158,10 +158,10 @@ def least(wires: Wires, pairs: Pairs) -> tuple[float, float]:
 
 def _bounds(
     bandwidth: float, latency: float, level: str, alone: float, hops: float
-) -> Times:
+) -> CollectiveTimes:
     """`alone` and `hops` are both terms where one level follows the other."""
     exact = math.isclose(bandwidth, alone) and math.isclose(latency, hops)
-    return Times(bandwidth, latency, level, alone + hops, exact)
+    return CollectiveTimes(bandwidth, latency, level, alone + hops, exact)
 
 
 def levels(wires: Wires) -> list[Wires]:

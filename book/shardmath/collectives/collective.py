@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from ..units import number, positive, show, whole
-from .crossings import Pairs
+from ..base.units import number, positive, positive_int, show
+from .link_load import Pairs
 
 NAMES = {
     "all_gather": "AllGather",
@@ -64,7 +64,7 @@ class Collective:
             raise ValueError(f"when = {self.when!r}: must be a word, such as 'forward'")
         object.__setattr__(self, "axes", axes)
         (nbytes,) = positive(nbytes=self.nbytes)
-        group, times = whole(group=self.group, times=self.times)
+        group, times = positive_int(group=self.group, times=self.times)
         found = {"nbytes": nbytes, "group": group, "times": times}
         found["pairs"] = _pairs(self.op, self.pairs, group)
         for name, value in found.items():

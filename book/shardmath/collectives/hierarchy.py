@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from ..mesh import Mesh
-from ..units import positive
+from ..base.units import positive
+from ..hardware.mesh import Mesh
 from .price import Priced, a_mesh, price_of
 
 
@@ -16,8 +16,8 @@ class Hierarchy:
         mesh: where the chips are.
         inside, across: the axis of the fast network, and that of the slow one.
 
-    >>> from shardmath.chips import H100
-    >>> from shardmath.networks import Cluster, NVLinkDomain
+    >>> from shardmath.hardware.chips import H100
+    >>> from shardmath.hardware.networks import Cluster, NVLinkDomain
     >>> mesh = Mesh(Cluster(NVLinkDomain(H100), 4), {"node": 4, "gpu": 8})
     >>> for stage in Hierarchy(1e9, mesh, "gpu", "node").stages:
     ...     print(stage.collective.title)

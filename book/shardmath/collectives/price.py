@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..mesh import Mesh
-from ..networks.wiring import not_negative
-from ..units import flags, show
-from .closed_forms import Times, routed, times
+from ..base.units import flags, show
+from ..hardware.mesh import Mesh
+from ..hardware.networks.wiring import not_negative
+from .closed_forms import CollectiveTimes, routed, times
 from .collective import AxisNames, Collective
 
 
@@ -132,8 +132,8 @@ def price_of(
     Raises:
         ValueError: as `Collective` and `price`.
 
-    >>> from shardmath.chips import H100
-    >>> from shardmath.networks import NVLinkDomain
+    >>> from shardmath.hardware.chips import H100
+    >>> from shardmath.hardware.networks import NVLinkDomain
     >>> node = Mesh(NVLinkDomain(H100), {"X": 8})
     >>> price_of("all_to_all", 64e6, node, "X").level
     'NVLink'
@@ -181,8 +181,8 @@ def all_reduce(
     half the hops, and the bytes of an AllGather of n·V. Kernels of vLLM and of MAX
     choose between the two by size (sources in chapter 5).
 
-    >>> from shardmath.chips import H200
-    >>> from shardmath.networks import NVLinkDomain
+    >>> from shardmath.hardware.chips import H200
+    >>> from shardmath.hardware.networks import NVLinkDomain
     >>> node = Mesh(NVLinkDomain(H200), {"X": 8})
     >>> for V in (8e3, 8e6):
     ...     two, one = all_reduce(V, node, "X"), all_gather(8 * V, node, "X")
@@ -224,8 +224,8 @@ def ragged_all_to_all(
     Raises:
         ValueError: not n rows of n numbers from 0, or nothing to send.
 
-    >>> from shardmath.chips import H100
-    >>> from shardmath.networks import NVLinkDomain
+    >>> from shardmath.hardware.chips import H100
+    >>> from shardmath.hardware.networks import NVLinkDomain
     >>> four = Mesh(NVLinkDomain(H100, 4), {"X": 4})
     >>> even = ragged_all_to_all([[1e6] * 4] * 4, four, "X")
     >>> skewed = ragged_all_to_all([[0, 3e6, 0, 0]] + [[1e6] * 4] * 3, four, "X")
@@ -269,8 +269,8 @@ def permute(
     all links side by side; `upper` goes dimension by dimension, one hop at a time. A
     transpose of a 4 × 4 torus, (i, j) to (j, i), lies between the two:
 
-    >>> from shardmath.chips import TPU_V4
-    >>> from shardmath.networks import Torus
+    >>> from shardmath.hardware.chips import TPU_V4
+    >>> from shardmath.hardware.networks import Torus
     >>> cube = Mesh(Torus(TPU_V4, (4, 4, 4)), {"X": 4, "Y": 4, "Z": 4})
     >>> turn = tuple((4 * i + j, 4 * j + i) for i in range(4) for j in range(4))
     >>> turned = permute(1e9, cube, ("X", "Y"), pairs=turn)
@@ -287,7 +287,7 @@ def a_mesh(mesh: object) -> Mesh:
     return mesh
 
 
-def _priced(collective: Collective, found: Times) -> Priced:
+def _priced(collective: Collective, found: CollectiveTimes) -> Priced:
     """The bounds of one run, times the runs."""
     bandwidth, latency, upper = (
         seconds * collective.times

@@ -1,23 +1,9 @@
-"""The grader: one judge for the notebook, for a folder of submissions and for the page.
+"""Grading a folder of submissions: isolation, results, a gradebook, feedback.
 
-What is right is computed from the package, never taken from the notebook.
+What judges one answer is in `shardmath.exercises`; a notebook that was handed in
+earlier imports `check` and `report` from here.
 """
 
-from ..questions import prose
-from .check import CHECK_MIME, MARKS, Verdict, check, examine, judge_number, solution
-from .report import Text, report
-from .typed import judge_function
+from ..exercises import check, report
 
-__all__ = [
-    "CHECK_MIME",
-    "MARKS",
-    "Text",
-    "Verdict",
-    "check",
-    "examine",
-    "judge_function",
-    "judge_number",
-    "prose",
-    "report",
-    "solution",
-]
+__all__ = ["check", "report"]

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import jinja2
 
-from .. import answers
-from . import MARKS, prose
+from ..exercises import MARKS, answers, prose
+from .gradebook import Class, Student
+from .isolation import Isolation
 from .results import Graded, write
-from .standing import Class, Student
 from .submissions import LeftOut
-from .walls import Walls
 
 
 def feedback_pages(folder: Path, graded: list[Graded], group: Class) -> dict[str, str]:
@@ -42,7 +41,7 @@ def overview(
     left_out: list[LeftOut],
     pages: dict[str, str],
     seed: str,
-    rung: Walls,
+    rung: Isolation,
     notices: list[str],
 ) -> None:
     """Write the instructor's page: class by question, matrix, submissions, left out."""

@@ -34,12 +34,12 @@ from pathlib import Path
 
 from . import feedback, sandbox, sheets
 from .grade import grade, questions, references
+from .gradebook import ATTEMPTS, REPLACED, standing, turns
+from .isolation import PACKAGE, Isolation, isolation
 from .manual import manual_points
-from .results import Graded, Store, write
-from .standing import ATTEMPTS, REPLACED, standing, turns
+from .results import Graded, ResultStore, write
 from .students import clashes, enrolled, look_alikes, roster
 from .submissions import LeftOut, Submission, found, printable
-from .walls import PACKAGE, Walls, walls
 
 _LEAST_MEMORY = 2  # GiB: less, and JAX may not start
 _REFUSED = 3  # exit status where nothing was graded, for there is no isolation
@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         out = _place(told.folder, told.out)
         by_hand = manual_points(path) if (path := _by_hand(out, told.points)) else []
         seed = _seed(out, told.seed)
-        store = Store(out / "results")
+        store = ResultStore(out / "results")
     except ValueError as error:
         parser.error(printable(str(error)))
     except OSError as error:
@@ -130,17 +130,17 @@ _NO_ISOLATION = (
 )
 
 
-def _isolation(unsafe: bool) -> Walls:
+def _isolation(unsafe: bool) -> Isolation:
     """The safest walls there are; none only where that is allowed.
 
     Raises:
         OSError: there are none.
     """
     try:
-        return walls()
+        return isolation()
     except OSError:
         if unsafe:
-            return walls("none")
+            return isolation("none")
         raise
 
 
@@ -181,7 +181,7 @@ def _kept(graded: int, unkept: int) -> str:
 
 
 def _graded(
-    submissions, grade, key, store: Store, jobs: int
+    submissions, grade, key, store: ResultStore, jobs: int
 ) -> tuple[list[Graded], int]:
     """Every submission's result, kept as it arrives, and how many could not be kept.
 

@@ -11,14 +11,14 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from .. import answers
-from ..questions import Finding, Function, Number, Question, Traffic
+from ..exercises import answers
+from ..exercises.check import MARKS
+from ..exercises.kinds import Finding, Function, Number, Question, Traffic
 from . import sandbox
-from .check import MARKS
+from .isolation import Isolation, isolation
 from .notebook import checked, role, source
-from .results import Graded, Row
+from .results import Graded, ResultRow
 from .submissions import Submission, printable
-from .walls import Walls, walls
 
 _LONGEST = 2000  # characters of what a page says of one answer
 _MOST_NOTES = 20
@@ -47,7 +47,7 @@ def grade(
     seed: str,
     limits: sandbox.Limits,
     slot: sandbox.Slot = sandbox.ANYWHERE,
-    rung: Walls | None = None,
+    rung: Isolation | None = None,
 ) -> Graded:
     """Run one submission and judge its answers.
 
@@ -61,7 +61,7 @@ def grade(
         OSError: no walls are given, and none can be built here.
         RuntimeError: the sandbox did not start, which is no fault of the submission.
     """
-    rung = rung or walls()
+    rung = rung or isolation()
     asked = submission.chapters & reference.keys()
     if submission.problem or not asked:
         why = submission.problem or "none of its cells answers a question asked"
@@ -93,7 +93,7 @@ def grade(
         finding = None if q in evidence else _missing(submission, q)
         if finding is None:
             finding = _finding(q, q in given, judged, why, by_answer.get(q, ""))
-        rows.append(Row(q, finding, given.get(q, "")))
+        rows.append(ResultRow(q, finding, given.get(q, "")))
     notes = _notes(plan, stopped, raised)
     return Graded(submission, tuple(rows), isolation=rung.name, notes=notes)
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import answers
+from ..exercises import answers
 
 _COLUMNS = ("student", "question", "points")
 

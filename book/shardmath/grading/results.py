@@ -6,13 +6,13 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from .. import answers
-from ..questions import Finding
+from ..exercises import answers
+from ..exercises.kinds import Finding
 from .submissions import Submission
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultRow:
     """One question of one submission: what was found, and on what code."""
 
     question: str
@@ -45,7 +45,7 @@ class Graded:
     """
 
     submission: Submission
-    rows: tuple[Row, ...] = ()
+    rows: tuple[ResultRow, ...] = ()
     problem: str = ""
     isolation: str = ""
     notes: tuple[str, ...] = ()
@@ -72,11 +72,11 @@ class Graded:
             if row.points or row.question in self.submission.shown
         )
 
-    def in_chapter(self, chapter: str) -> list[Row]:
+    def in_chapter(self, chapter: str) -> list[ResultRow]:
         return [row for row in self.rows if row.chapter == chapter]
 
 
-class Store:
+class ResultStore:
     """Results in a folder; each is there whole or not at all."""
 
     def __init__(self, folder: Path):
@@ -88,7 +88,7 @@ class Store:
         try:
             kept = json.loads((self.folder / f"{key}.json").read_bytes())
             rows = [
-                Row(row["question"], Finding(**row["finding"]), row["code"])
+                ResultRow(row["question"], Finding(**row["finding"]), row["code"])
                 for row in kept["rows"]
             ]
             for row in rows:

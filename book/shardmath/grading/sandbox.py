@@ -17,9 +17,9 @@ import time
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
-from ..questions.sharded import DEVICES
+from ..exercises.kinds.sharded import DEVICES
 from . import syscalls
-from .walls import PYTHON, Room, Walls, environment, walls
+from .isolation import PYTHON, Isolation, Workdir, environment, isolation
 
 _TO_START = 120  # seconds until the first question: only our own code runs
 RETURNED = 2**22  # bytes that may come back of a submission; right answers: 2**19
@@ -108,7 +108,7 @@ def run(
     asked: Collection[str],
     limits: Limits,
     slot: Slot = ANYWHERE,
-    rung: Walls | None = None,
+    rung: Isolation | None = None,
     seconds: float = math.inf,
     returned: int = RETURNED,
 ) -> Ran:
@@ -128,14 +128,14 @@ def run(
     Raises:
         OSError: no walls are given, and none can be built here.
     """
-    rung = rung or walls()
+    rung = rung or isolation()
     bounds = json.dumps({"limits": asdict(limits), "cpus": slot.cpus})
     folder = tempfile.mkdtemp()
     try:
         with tempfile.TemporaryFile() as given:
             given.write(f"{bounds}\n{json.dumps(job)}\n".encode())
             given.seek(0)
-            room = Room(os.path.realpath(folder), limits.disk, slot.number)
+            room = Workdir(os.path.realpath(folder), limits.disk, slot.number)
             process = subprocess.Popen(
                 [*rung.prefix(room), PYTHON, "-m", module],
                 stdin=given,

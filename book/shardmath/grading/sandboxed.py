@@ -16,11 +16,10 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .. import answers
-from ..questions.calling import describe
-from ..questions.number import Number
-from ..questions.question import Finding
-from . import Verdict, typed
+from ..exercises import Verdict, answers, page_function
+from ..exercises.kinds.calling import describe
+from ..exercises.kinds.number import Number
+from ..exercises.kinds.question import Finding
 from .sandbox import Limits
 
 
@@ -64,7 +63,7 @@ def collect(cells: list, tasks: dict, skip: set, have: set, say) -> None:
     shell = _shell()
     apart = {cell["question"] for cell in cells if cell.get("is_check")}
     taker = _Taker(tasks, have, apart, say)
-    for module in ("shardmath.grading", "shardmath.grading.check"):
+    for module in ("shardmath.grading", "shardmath.exercises.check"):
         sys.modules[module].check = taker.check
     for cell in cells:
         if cell["at"] in skip:
@@ -115,7 +114,7 @@ class _Taker:
     taken: set = field(default_factory=set)
 
     def check(self, question: str, answer: object = ...) -> Verdict:
-        """As `shardmath.grading.check`, for a submission: the verdict comes later."""
+        """As `shardmath.exercises.check`, for a submission: the verdict comes later."""
         answers.find(question)  # as there, an error where no question has this id
         if question == self.at or question not in self.apart:
             self.take(question, lambda: answer)
@@ -142,7 +141,7 @@ def _typed(cell: dict) -> object:
     record = answers.find(cell["question"])
     if isinstance(record, Number):
         return cell["typed"]
-    return typed.answer_of(record, cell["typed"])
+    return page_function.answer_of(record, cell["typed"])
 
 
 def _evidence(question: str, read: Callable[[], object], task) -> dict:

@@ -4,8 +4,8 @@ import csv
 import io
 from pathlib import Path
 
+from .gradebook import Class, Student
 from .results import Graded, write
-from .standing import Class, Student
 from .submissions import cell
 
 _COLUMNS = (

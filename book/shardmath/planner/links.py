@@ -1,10 +1,10 @@
 """Rates of collectives on the parts of a network that mesh axes are laid on."""
 
-from ..mesh import Mesh
-from ..networks import Network
-from ..parallelism.amounts import Names, Sizes, Wire
-from ..parallelism.job import Job
-from ..parallelism.rates import Rate, Rates
+from ..hardware.mesh import Mesh
+from ..hardware.networks import Network
+from ..training.amounts import Names, Sizes, Wire
+from ..training.job import Job
+from ..training.rates import Rate, Rates
 
 ALIKE = {"reduce_scatter": "all_gather"}  # backwards; links carry as much either way
 

@@ -1,8 +1,8 @@
 """A machine of so many chips, as one would order it."""
 
-from ..chips import Chip
-from ..networks.records import GRIDS
-from ..units import whole
+from ..base.units import positive_int
+from ..hardware.chips import Chip
+from ..hardware.networks.records import GRIDS
 
 SLICE = 4096  # chips of the largest cube that the pods of v4, v5p and 7x hold
 RACK = 64  # GPUs of an NVL72 that a mesh of powers of two can use
@@ -14,7 +14,7 @@ def usual(chip: Chip, chips: int) -> str:
     A TPU slice as round as can be, several of them where a pod holds no more; GPUs in
     nodes as large as the domain of NVLink, of a rack of 72 as many as 64.
 
-    >>> from shardmath.chips import GB200, H100, TPU_V5E, TPU_V5P
+    >>> from shardmath.hardware.chips import GB200, H100, TPU_V5E, TPU_V5P
     >>> usual(TPU_V5P, 512), usual(TPU_V5P, 8192), usual(TPU_V5E, 128)
     ('v5p:8x8x8', 'v5p:16x16x16*2', 'v5e:8x16')
     >>> usual(H100, 512), usual(GB200, 128), usual(GB200, 16)
@@ -23,7 +23,7 @@ def usual(chip: Chip, chips: int) -> str:
     Raises:
         ValueError: no power of two; says which are next to it.
     """
-    (chips,) = whole(chips=chips)
+    (chips,) = positive_int(chips=chips)
     below = 2 ** (chips.bit_length() - 1)
     if chips != below:
         raise ValueError(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ..parallelism import (
+from ..training import (
     Strategy,
     combine,
     context,
@@ -13,10 +13,10 @@ from ..parallelism import (
     tensor,
     zero,
 )
-from ..parallelism.amounts import Names
-from ..parallelism.derivation import Derivation
-from ..parallelism.experts import slots
-from ..parallelism.job import Job
+from ..training.amounts import Names
+from ..training.derivation import Derivation
+from ..training.experts import slots
+from ..training.job import Job
 
 # Outermost first: what sends least, or least often, on the thinnest links.
 ORDER = ("data", "pipeline", "zero", "fsdp", "expert", "context", "tensor")
@@ -34,7 +34,7 @@ def strategy(shards: str, axes: Names, keys: str = "ring") -> Strategy:
             "zero", where each of them has a copy of the weights and all of them share
             the optimizer state (ZeRO-1).
         axes: some of `ORDER`.
-        keys: what context parallelism does with keys, see `parallelism.context`.
+        keys: what context parallelism does with keys, see `training.context`.
     """
     weights = "shards" if shards == "fsdp" else "state"
     makers = {

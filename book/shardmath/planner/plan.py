@@ -7,20 +7,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from ..chips import Chip
-from ..mesh import Mesh
-from ..networks import Network, network
-from ..networks.wiring import Switch
-from ..parallelism import Memory, Step
-from ..parallelism.job import Job
-from ..parallelism.strategy import ATTENTIONS
-from ..parallelism.training import derived
-from ..pipeline_schedules import schedule as orders
-from ..tables import Table, compare
+from ..base.tables import Table, compare
+from ..base.units import pluralize, positive, positive_int, short_repr, show
+from ..hardware.chips import Chip
+from ..hardware.mesh import Mesh
+from ..hardware.networks import Network, network
+from ..hardware.networks.wiring import Switch
+from ..training import Step, StepMemory
+from ..training.job import Job
+from ..training.pipeline_schedules import schedule as orders
+from ..training.step import derived
+from ..training.strategy import ATTENTIONS
 from ..transformer import Model, flops
 from ..transformer import model as find_model
 from ..transformer.flops import one_of
-from ..units import counted, positive, quoted, show, whole
 from .patterns import ORDER, strategy
 from .search import Search, Trial
 
@@ -140,17 +140,17 @@ class Plan:
             raise ValueError(self.verdict)
         return compare(rows, columns, of=("mesh", "microbatches"))
 
-    def memory(self, trial: Trial | None = None) -> Memory:
+    def memory(self, trial: Trial | None = None) -> StepMemory:
         """What a chip holds, part by part, on a mesh; on the best if none is given."""
-        return Memory((trial or self.best).memory, self.search.capacity)
+        return StepMemory((trial or self.best).memory, self.search.capacity)
 
     @property
     def title(self) -> str:
         job, chips = self.job, self.network.chips
         return (
-            f"{job.model.name}, {counted(f'{job.seqs:,}', 'sequences')} of "
-            f"{counted(f'{job.seq:,}', 'tokens')} on {self.network.name} "
-            f"({counted(f'{chips:,}', 'chips')}), remat {job.remat}"
+            f"{job.model.name}, {pluralize(f'{job.seqs:,}', 'sequences')} of "
+            f"{pluralize(f'{job.seq:,}', 'tokens')} on {self.network.name} "
+            f"({pluralize(f'{chips:,}', 'chips')}), remat {job.remat}"
         )
 
     @property
@@ -227,9 +227,9 @@ def plan(
         machine: a network or its name, such as "v5p:8x8x8", "h100:64x8", "gb200:72".
         tokens: of a step, on all chips, in whole sequences; "4M" is 4 · 2^20.
         seq: tokens of a sequence.
-        attention, remat, precision: as for `parallelism.step`.
+        attention, remat, precision: as for `training.step`.
         schedule, chunks: of a pipeline, see `pipeline_schedules.schedule`.
-        capacity, kernel, loss, formats, copy, node_limit: as for `parallelism.step`.
+        capacity, kernel, loss, formats, copy, node_limit: as for `training.step`.
         keys: what context parallelism does with them: "ring", "gather" or "ulysses".
         hbm: bytes of memory that may be used; what a program can have if not given.
         fixed: sizes of axes that are given, such as ``{"tensor": 8}``.
@@ -239,7 +239,7 @@ def plan(
         A Plan; of each of its meshes `Plan.step` gives the derivation.
 
     Assumes:
-        As `parallelism.step`, which derives what moves, once for all meshes with the
+        As `training.step`, which derives what moves, once for all meshes with the
         same axes. With FSDP, chips that share a sequence or have other experts share
         weights too; with ZeRO-1 each has a copy of the weights, and all of them share
         the optimizer's state. See `Plan.left_out`.
@@ -257,12 +257,12 @@ def plan(
     """
     model = find_model(model) if isinstance(model, str) else model
     if not isinstance(model, Model):
-        raise ValueError(f"model = {quoted(model)}: must be a `transformer.Model`")
+        raise ValueError(f"model = {short_repr(model)}: must be a `transformer.Model`")
     found = network(machine)
     if not isinstance(found.chip, Chip):
         raise ValueError(f"machine = {found.name}: must be made of one kind of chip")
     one_of(ATTENTIONS, keys=keys)
-    (seq, top) = whole(seq=seq, top=top)
+    (seq, top) = positive_int(seq=seq, top=top)
     job = Job(
         model,
         _sequences(tokens, seq),
@@ -343,16 +343,18 @@ def _sequences(tokens: int | str, seq: int) -> int:
             number = math.nan
         count = int(number) if number.is_integer() else number
     try:
-        (count,) = whole(tokens=count)
+        (count,) = positive_int(tokens=count)
     except ValueError:
         raise ValueError(
-            f"tokens = {quoted(tokens)}: must be a whole number from 1, or one such "
+            f"tokens = {short_repr(tokens)}: must be a whole number from 1, or one "
+            "such "
             "as '4M', which is 4 · 2^20"
         ) from None
     if count % seq:
         near = max(1, round(count / seq)) * seq
         raise ValueError(
-            f"tokens = {quoted(tokens)}: must be whole sequences of {seq:,}, such as "
+            f"tokens = {short_repr(tokens)}: must be whole sequences of {seq:,}, such "
+            "as "
             f"{near:,}"
         )
     return count // seq
@@ -360,14 +362,16 @@ def _sequences(tokens: int | str, seq: int) -> int:
 
 def _fixed(sizes: Mapping[str, int], network: Network) -> dict[str, int]:
     if not isinstance(sizes, Mapping):
-        raise ValueError(f"fixed = {quoted(sizes)}: must be sizes, as {{'tensor': 8}}")
+        raise ValueError(
+            f"fixed = {short_repr(sizes)}: must be sizes, as {{'tensor': 8}}"
+        )
     for axis in sizes:
         if axis not in ORDER:
-            given = quoted(axis)
+            given = short_repr(axis)
             raise ValueError(f"axis {given}: must be one of {', '.join(ORDER)}")
     if not sizes:
         return {}
-    found = dict(zip(sizes, whole(**sizes), strict=True))
+    found = dict(zip(sizes, positive_int(**sizes), strict=True))
     if network.chips % math.prod(found.values()):
         raise ValueError(f"{_said(found)}: must divide {network.chips:,} chips")
     return found

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import inf, prod
 
-from ..networks import Network
-from ..parallelism.amounts import Names, Sizes, Ways
-from ..parallelism.cost import StepCost, fixed_and_shrinking
-from ..parallelism.derivation import Derivation
-from ..parallelism.job import Job
-from ..parallelism.stages import Pipelines
+from ..hardware.networks import Network
+from ..training.amounts import Names, Sizes, Ways
+from ..training.cost import StepCost, fixed_and_shrinking
+from ..training.derivation import Derivation
+from ..training.job import Job
+from ..training.stages import Pipelines
 from .links import Links
 from .patterns import ORDER, SHARDS, batch_shares, pattern
 
@@ -100,7 +100,7 @@ class Search:
         network: on what.
         fixed: sizes of axes that are given, such as ``{"tensor": 8}``.
         capacity: bytes of HBM that may be used.
-        keys: what context parallelism does with keys, see `parallelism.context`.
+        keys: what context parallelism does with keys, see `training.context`.
     """
 
     def __init__(

@@ -10,27 +10,23 @@ case 3 over X: both operands are split along the contraction: partial sums to ad
 """
 
 from .arrays import array
-from .cases_figure import cases
-from .changes import Change
-from .contraction import Contraction, Crossing, case_plan, contract
+from .contraction import Contraction, Crossing, contract, default_plan
 from .layout import ShardedArray
-from .layout_figure import layouts
-from .matmul_timeline import Overlap
-from .plan import Plan
+from .matmul_timeline import CollectiveMatmul
+from .plan import ShardingPlan
+from .reshard_step import Change
 from .resharding import Resharding, reshard
 
 __all__ = [
     "Change",
+    "CollectiveMatmul",
     "Contraction",
     "Crossing",
-    "Overlap",
-    "Plan",
     "Resharding",
     "ShardedArray",
+    "ShardingPlan",
     "array",
-    "case_plan",
-    "cases",
     "contract",
-    "layouts",
+    "default_plan",
     "reshard",
 ]

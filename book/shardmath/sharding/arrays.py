@@ -1,6 +1,6 @@
 """One array in the notation."""
 
-from .binding import bound
+from .bind_axes import bound
 from .layout import ShardedArray
 from .machine import Machine
 from .notation import parse

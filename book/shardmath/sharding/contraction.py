@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from operator import le
 
-from ..chips import Chip
+from ..base.estimate import Estimate
+from ..base.tables import Table, table
+from ..base.units import positive, show
 from ..collectives import Collective
-from ..estimate import Estimate
-from ..mesh import Mesh
-from ..tables import Table, table
-from ..units import positive, show
-from .binding import axis_words, bound, format_of, names, usable_axes
+from ..hardware.chips import Chip
+from ..hardware.mesh import Mesh
+from .bind_axes import axis_words, bound, format_of, names, usable_axes
 from .layout import ShardedArray
 from .machine import Machine, priced
-from .notation import Line, parse, subscript
+from .notation import MatmulLine, parse, subscript
 from .plan import (
     Operands,
-    Plan,
+    ShardingPlan,
     candidates,
     case_of,
     named_plan,
@@ -43,8 +43,8 @@ class Crossing:
 
     dim: str
     size: float
-    below: Plan
-    above: Plan
+    below: ShardingPlan
+    above: ShardingPlan
 
     def __str__(self) -> str:
         return (
@@ -70,7 +70,7 @@ class Contraction:
     a: ShardedArray
     b: ShardedArray
     c: ShardedArray
-    candidates: tuple[Plan, ...]
+    candidates: tuple[ShardingPlan, ...]
     mesh: Mesh | Chip | None = None
     precision: str = "bf16"
 
@@ -87,7 +87,7 @@ class Contraction:
         return max(self.cases.values(), default=1)
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> ShardingPlan:
         """The plan that the case names: gather what it must, add up what it must."""
         return self.candidates[0]
 
@@ -116,7 +116,7 @@ class Contraction:
         """`plan` on the machine: math, HBM and network time."""
         return self._estimate(self.plan)
 
-    def expected(self, plan: Plan | None = None) -> float:
+    def expected(self, plan: ShardingPlan | None = None) -> float:
         """Seconds that a plan should take if math, HBM and network overlap.
 
             max(T_math, T_HBM, busiest links with the latency that we expect)
@@ -133,7 +133,7 @@ class Contraction:
         return self._cost(plan)[0] / 1e15
 
     @property
-    def best(self) -> Plan:
+    def best(self) -> ShardingPlan:
         """The plan expected to be quickest on the mesh; without one, the one that sends
         the fewest bytes.
 
@@ -144,7 +144,7 @@ class Contraction:
         return self.ranking[0]
 
     @cached_property
-    def ranking(self) -> tuple[Plan, ...]:
+    def ranking(self) -> tuple[ShardingPlan, ...]:
         """The best first; of plans that move the same, the best of them alone."""
         found = {}
         for plan in sorted(self.candidates, key=self._cost):
@@ -189,7 +189,7 @@ class Contraction:
         return f"{best.moves}; next, {others[0].moves}: {far}"
 
     @property
-    def plans(self) -> tuple[Plan, ...]:
+    def plans(self) -> tuple[ShardingPlan, ...]:
         """`plan`, then all that none beats in network, math and simplicity at once."""
         kept = [(self.plan, self._merits(self.plan))]
         rated = [(plan, self._merits(plan)) for plan in self.candidates[1:]]
@@ -217,7 +217,7 @@ class Contraction:
     def crossings(
         self,
         dim: str,
-        plans: Sequence[Plan] = (),
+        plans: Sequence[ShardingPlan] = (),
         low: float = 1,
         high: float = 1e9,
     ) -> tuple[Crossing, ...]:
@@ -277,7 +277,7 @@ class Contraction:
         dim: str,
         one: str = "network",
         other: str = "math",
-        plan: Plan | None = None,
+        plan: ShardingPlan | None = None,
     ) -> tuple[float, ...]:
         """The sizes of `dim` at which two resources take equally long in a plan.
 
@@ -296,8 +296,8 @@ class Contraction:
         Raises:
             ValueError: no such dimension or resource, or no machine for times.
 
-        >>> from shardmath.chips import TPU_V5E
-        >>> from shardmath.networks import Torus
+        >>> from shardmath.hardware.chips import TPU_V5E
+        >>> from shardmath.hardware.networks import Torus
         >>> ring = Mesh(Torus(TPU_V5E, (1, 16)), {"X": 16})
         >>> line = "A[B_X, D] · W[D_X, F] -> C[B_X, F]"
         >>> op = contract(line, ring, B=4096, D=8192, F=8192)
@@ -335,10 +335,10 @@ class Contraction:
             raise ValueError("mesh = None: must be a `Mesh` of known chips for a time")
         return Prices(self.mesh)
 
-    def _estimate(self, plan: Plan) -> Estimate:
+    def _estimate(self, plan: ShardingPlan) -> Estimate:
         return plan.estimate(self._prices, self.precision)
 
-    def _lines(self, plan: Plan, dim: str) -> PlanCost:
+    def _lines(self, plan: ShardingPlan, dim: str) -> PlanCost:
         prices = None if self.mesh is None else self._prices
         return plan_cost(plan, dim, prices, self.precision)
 
@@ -347,11 +347,11 @@ class Contraction:
         if dim not in known:
             raise ValueError(f"dimension {dim!r}: must be one of {', '.join(known)}")
 
-    def _cost(self, plan: Plan) -> tuple[int, int]:
+    def _cost(self, plan: ShardingPlan) -> tuple[int, int]:
         """Expected time and time in turn, as `crossings` has them at this size."""
         return self._lines(plan, self.a.dims[0]).at(self.a.sizes[0])
 
-    def _merits(self, plan: Plan) -> tuple[float, float, int]:
+    def _merits(self, plan: ShardingPlan) -> tuple[float, float, int]:
         """What plans trade against each other: network, math, number of collectives."""
         priced = self.mesh is not None
         network = self._prices.expected(plan.collectives) if priced else plan.sent
@@ -359,7 +359,7 @@ class Contraction:
 
 
 def _check_plan(plan: object) -> None:
-    if not isinstance(plan, Plan):
+    if not isinstance(plan, ShardingPlan):
         raise ValueError(f"plan = {plan!r}: must be one of `candidates`")
 
 
@@ -415,7 +415,7 @@ def contract(
     return Contraction(a, b, c, found, machine, format_of(dtype))
 
 
-def case_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Plan:
+def default_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> ShardingPlan:
     """The plan that the case of a · b -> c names: `contract(…).plan`, and no others.
 
     Args:
@@ -426,7 +426,7 @@ def case_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Plan:
             the dimension that the case puts them on.
 
     >>> op = contract("A[I, J_X] · B[J, K] -> C[I, K]", {"X": 4}, I=64, J=32, K=16)
-    >>> case_plan(op.a, op.b, op.c).moves
+    >>> default_plan(op.a, op.b, op.c).moves
     'AllGather_X A'
     """
     text = f"{a.notation} · {b.notation} -> {c.notation}"
@@ -440,7 +440,9 @@ def case_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Plan:
     return found
 
 
-def _read(text: str, mesh: Machine, dtype: str, sizes: dict) -> tuple[Line, Operands]:
+def _read(
+    text: str, mesh: Machine, dtype: str, sizes: dict
+) -> tuple[MatmulLine, Operands]:
     """The line and its two operands and result."""
     line = parse(text)
     if len(line.left) < 2:
@@ -454,7 +456,7 @@ def _read(text: str, mesh: Machine, dtype: str, sizes: dict) -> tuple[Line, Oper
     return line, (a, b, c)
 
 
-def _impossible(line: Line, arrays: Operands) -> ValueError:
+def _impossible(line: MatmulLine, arrays: Operands) -> ValueError:
     """Why the case names no plan, at what of the result asks for it."""
     word = (*line.right.unreduced, line.right.head)[0]
     return word.error(_undivided(*arrays))
@@ -476,7 +478,7 @@ def _undivided(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> str:
     )
 
 
-def _check_dims(line: Line) -> None:
+def _check_dims(line: MatmulLine) -> None:
     """Does the line say a matmul?"""
     (a, b), c = line.left, line.right
     for operand, other in ((a, b), (b, a)):
@@ -497,7 +499,7 @@ def _check_dims(line: Line) -> None:
         )
 
 
-def _check_sums(line: Line, a: ShardedArray, b: ShardedArray) -> None:
+def _check_sums(line: MatmulLine, a: ShardedArray, b: ShardedArray) -> None:
     """Is the product of the operands' terms a term of the result?"""
     for term, one, other in ((line.left[0], a, b), (line.left[1], b, a)):
         for axis in axis_words(term.unreduced, dict(one.mesh)):

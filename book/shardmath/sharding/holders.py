@@ -6,7 +6,7 @@ A row and a column of the table are blocks along the two dimensions that matter 
 from collections import defaultdict
 from itertools import product
 
-from ..tables import Table, table
+from ..base.tables import Table, table
 
 MANY = 8  # blocks along one dimension, or devices in one block, that are all written
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 
-from ..tables import Table
-from ..units import bytes_per_value, show
+from ..base.tables import Table
+from ..base.units import bytes_per_value, show
 from .holders import holders
 from .machine import chip_of
 from .notation import subscript

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from ..chips import Chip
-from ..mesh import Mesh
-from ..units import whole
+from ..base.units import positive_int
+from ..hardware.chips import Chip
+from ..hardware.mesh import Mesh
 
 Machine = Mesh | Chip | Mapping[str, int] | None
 
@@ -25,7 +25,7 @@ def axes_of(mesh: Machine) -> dict[str, int]:
         raise ValueError(
             f"mesh = {mesh!r}: must be a `Mesh`, a `Chip`, or sizes as in {{'X': 4}}"
         )
-    return {str(name): whole(**{str(name): n})[0] for name, n in found.items()}
+    return {str(name): positive_int(**{str(name): n})[0] for name, n in found.items()}
 
 
 def priced(mesh: Machine) -> Mesh | Chip | None:

@@ -2,15 +2,15 @@
 
 from dataclasses import dataclass
 
+from ..base.units import short_repr
 from ..collectives import price_of
-from ..units import quoted
 from .contraction import Contraction
 
-Span = tuple[float, float]  # start and end, in seconds
+Seconds = tuple[float, float]  # start and end, in seconds
 
 
 @dataclass(frozen=True)
-class Overlap:
+class CollectiveMatmul:
     """A matmul of one AllGather, in turn and as a collective matmul on a ring.
 
     The collective matmul cuts the product into n parts. While a part multiplies, the
@@ -29,7 +29,8 @@ class Overlap:
     def __post_init__(self) -> None:
         if not isinstance(self.op, Contraction):
             raise ValueError(
-                f"op = {quoted(self.op)}: must be a Contraction; `contract` makes one"
+                f"op = {short_repr(self.op)}: must be a Contraction; `contract` makes "
+                "one"
             )
         moved = [record.op for record in self.op.collectives]
         if moved != ["all_gather"] or self.op.plan.after:
@@ -64,13 +65,13 @@ class Overlap:
         return price_of(record.op, record.nbytes, mesh, record.axes).bandwidth_seconds
 
     @property
-    def in_turn(self) -> dict[str, list[Span]]:
+    def in_turn(self) -> dict[str, list[Seconds]]:
         """Gather, then multiply: spans by resource."""
         start, end = self.gather, self.gather + self.parts * self.product
         return {"network": [(0.0, start)], "math": [(start, end)]}
 
     @property
-    def inside(self) -> dict[str, list[Span]]:
+    def inside(self) -> dict[str, list[Seconds]]:
         """The collective matmul: hop k brings what product k multiplies."""
         hops = [(k * self.hop, (k + 1) * self.hop) for k in range(self.parts - 1)]
         products, done = [], 0.0

@@ -26,7 +26,7 @@ _TIMES, _ARROW = ("·", "*", "@"), ("->", "→")
 
 
 @dataclass(frozen=True)
-class Word:
+class ArrayWord:
     """A piece of a line, and where it stands."""
 
     text: str
@@ -36,7 +36,7 @@ class Word:
     def error(self, why: str) -> ValueError:
         """An error that shows the line with a caret under this word.
 
-        >>> print(Word("Z", "A[I_Z]", 4).error("no such axis"))
+        >>> print(ArrayWord("Z", "A[I_Z]", 4).error("no such axis"))
         no such axis
             A[I_Z]
                 ^
@@ -49,33 +49,33 @@ class Word:
 class Dim:
     """One dimension of an array; `axes` are the subscripts as they are written."""
 
-    name: Word
-    axes: tuple[Word, ...] = ()
+    name: ArrayWord
+    axes: tuple[ArrayWord, ...] = ()
 
 
 @dataclass(frozen=True)
-class Term:
+class ArrayTerm:
     """One array of a line; `head` is what stands before the bracket, name or format."""
 
-    head: Word
+    head: ArrayWord
     dims: tuple[Dim, ...]
-    unreduced: tuple[Word, ...] = ()
+    unreduced: tuple[ArrayWord, ...] = ()
 
     def dim(self, name: str) -> Dim:
         return next(d for d in self.dims if d.name.text == name)
 
 
 @dataclass(frozen=True)
-class Line:
+class MatmulLine:
     """The arrays left and right of the arrow; `over` is the subscript of "·"."""
 
-    left: tuple[Term, ...]
-    right: Term | None
-    end: Word
-    over: Word | None = None
+    left: tuple[ArrayTerm, ...]
+    right: ArrayTerm | None
+    end: ArrayWord
+    over: ArrayWord | None = None
 
 
-def parse(text: str) -> Line:
+def parse(text: str) -> MatmulLine:
     """`text` as a Line.
 
     Raises:
@@ -89,8 +89,8 @@ def parse(text: str) -> Line:
     if not isinstance(text, str):
         raise ValueError(f"text = {text!r}: must be a line such as 'A[I_X, J]'")
     line = text.replace("\n", " ").replace("\t", " ")
-    words = [Word(m[0], line, m.start()) for m in _TOKEN.finditer(line)]
-    reader = _Reader(words, Word("", line, len(line.rstrip())))
+    words = [ArrayWord(m[0], line, m.start()) for m in _TOKEN.finditer(line)]
+    reader = _NotationReader(words, ArrayWord("", line, len(line.rstrip())))
     terms, over = [_term(reader)], None
     if reader.take(*_TIMES):
         if reader.take("_"):
@@ -102,62 +102,62 @@ def parse(text: str) -> Line:
             f"{reader.next.text!r} is not expected here: between two arrays stands "
             "'·', '*' or '@' for their product, or '->' for a change"
         )
-    return Line(tuple(terms), right, reader.end, over)
+    return MatmulLine(tuple(terms), right, reader.end, over)
 
 
-class _Reader:
+class _NotationReader:
     """The words that are not read yet."""
 
-    def __init__(self, words: Iterable[Word], end: Word):
+    def __init__(self, words: Iterable[ArrayWord], end: ArrayWord):
         self.left = list(words)
         self.end = end
 
     @property
-    def next(self) -> Word:
+    def next(self) -> ArrayWord:
         return self.left[0] if self.left else self.end
 
-    def take(self, *texts: str) -> Word | None:
+    def take(self, *texts: str) -> ArrayWord | None:
         """The next word if it is one of `texts`."""
         return self.left.pop(0) if self.next.text in texts else None
 
-    def need(self, text: str) -> Word:
+    def need(self, text: str) -> ArrayWord:
         found = self.take(text)
         if found is None:
             raise self.next.error(f"{text!r} is expected here")
         return found
 
-    def name(self, what: str) -> Word:
+    def name(self, what: str) -> ArrayWord:
         if not _NAME.fullmatch(self.next.text):
             raise self.next.error(f"{what} is expected here, such as J")
         return self.left.pop(0)
 
 
-def _term(reader: _Reader) -> Term:
+def _term(reader: _NotationReader) -> ArrayTerm:
     start = reader.next
     named = _NAME.fullmatch(start.text) is not None
-    head = reader.left.pop(0) if named else Word("", start.line, start.at)
+    head = reader.left.pop(0) if named else ArrayWord("", start.line, start.at)
     reader.need("[")
     dims = [_dim(reader)]
     while reader.take(","):
         dims.append(_dim(reader))
     if not reader.take("]"):
         raise reader.next.error("',' or ']' is expected here")
-    unreduced: tuple[Word, ...] = ()
+    unreduced: tuple[ArrayWord, ...] = ()
     if reader.take("{"):
         reader.need("U")
         reader.need("_")
         unreduced = _axes(reader)
         reader.need("}")
     once([d.name for d in dims], "dimension {} is in this array already")
-    return Term(head, tuple(dims), unreduced)
+    return ArrayTerm(head, tuple(dims), unreduced)
 
 
-def _dim(reader: _Reader) -> Dim:
+def _dim(reader: _NotationReader) -> Dim:
     name = reader.name("a dimension")
     return Dim(name, _axes(reader) if reader.take("_") else ())
 
 
-def _axes(reader: _Reader) -> tuple[Word, ...]:
+def _axes(reader: _NotationReader) -> tuple[ArrayWord, ...]:
     if not reader.take("{"):
         found = [reader.name("a mesh axis")]
         if reader.next.text == "_":
@@ -171,7 +171,7 @@ def _axes(reader: _Reader) -> tuple[Word, ...]:
     return tuple(found)
 
 
-def _braced(reader: _Reader) -> Word:
+def _braced(reader: _NotationReader) -> ArrayWord:
     """A name that may have "_" in it."""
     first = word = reader.name("a mesh axis")
     text = word.text
@@ -182,7 +182,7 @@ def _braced(reader: _Reader) -> Word:
         if not re.fullmatch(r"\w+", word.text):
             raise word.error(f"{word.text!r} cannot stand in the name of a mesh axis")
         text += word.text
-    return Word(text, first.line, first.at)
+    return ArrayWord(text, first.line, first.at)
 
 
 def subscript(axes: Iterable[str], names: Iterable[str] = ()) -> str:
@@ -198,7 +198,7 @@ def subscript(axes: Iterable[str], names: Iterable[str] = ()) -> str:
     return together if single or letters else f"{{{','.join(axes)}}}"
 
 
-def once(words: Iterable[Word], why: str) -> None:
+def once(words: Iterable[ArrayWord], why: str) -> None:
     """Raise at the first word that stands there already."""
     seen = set()
     for word in words:

@@ -12,23 +12,23 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, product
 
-from ..chips import Chip
+from ..base.estimate import Estimate, Leg
+from ..base.units import positive
 from ..collectives import Collective
-from ..estimate import Estimate, Leg
-from ..mesh import Mesh
-from ..units import positive
-from .binding import named_axes
-from .changes import Change, placements
+from ..hardware.chips import Chip
+from ..hardware.mesh import Mesh
+from .bind_axes import named_axes
 from .layout import Names, Placed, ShardedArray
 from .machine import chip_of
 from .prices import Prices
-from .routes import Routes, State, routes, way
+from .reshard_search import Routes, State, routes, way
+from .reshard_step import Change, placements
 
 UNREDUCED = "{U}"  # where an axis is that every device holds one term along
 
 
 @dataclass(frozen=True, repr=False)
-class Plan:
+class ShardingPlan:
     """One way to do a sharded matmul.
 
     Args:
@@ -107,7 +107,7 @@ class Plan:
         )
         return (*legs, prices.leg(self.collectives)) if self.collectives else legs
 
-    def resized(self, dim: str, size: float) -> "Plan":
+    def resized(self, dim: str, size: float) -> "ShardingPlan":
         """The same plan with another size of `dim`.
 
         Raises:
@@ -129,7 +129,7 @@ class Plan:
             )
 
         a, b, c = (x.resized(dim, size) for x in (self.a, self.b, self.c))
-        return Plan(changes(self.before), a, b, c, changes(self.after))
+        return ShardingPlan(changes(self.before), a, b, c, changes(self.after))
 
 
 Operands = tuple[ShardedArray, ShardedArray, ShardedArray]  # a and b, and the result
@@ -192,7 +192,9 @@ class Split:
     by_case: bool
 
 
-def named_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> Plan | None:
+def named_plan(
+    a: ShardedArray, b: ShardedArray, c: ShardedArray
+) -> ShardingPlan | None:
     """The first of `candidates`, without the search for others."""
     axes = named_axes((a, b, c))
     found = (
@@ -243,10 +245,10 @@ def _agreed(dim: str, *arrays: ShardedArray) -> Names:
 
 def direct(
     a: ShardedArray, b: ShardedArray, c: ShardedArray, split: Split, axes: Names
-) -> Iterator[Plan]:
+) -> Iterator[ShardingPlan]:
     """The plan for one split, if its blocks are of equal size."""
     if all(_divides(x, s) for x, s in ((a, split.a), (b, split.b), (c, split.c))):
-        yield Plan(
+        yield ShardingPlan(
             way(a, split.a, axes) + way(b, split.b, axes),
             a.moved(*split.a),
             b.moved(*split.b),
@@ -257,7 +259,7 @@ def direct(
 
 def candidates(
     a: ShardedArray, b: ShardedArray, c: ShardedArray, usable: Names, prices: Prices
-) -> tuple[Plan, ...]:
+) -> tuple[ShardingPlan, ...]:
     """Plans for a · b -> c, first the one that the case names.
 
     That one moves the fewest bytes over the axes that the line names, as compilers do.
@@ -271,12 +273,12 @@ def candidates(
         return ()
     most = len(by_case.moved) + 1
     found = list(splits(a, b, c, named))
-    ways = Ways.of(a, b, c, found, named, None, most)
+    ways = PlanSearch.of(a, b, c, found, named, None, most)
     few = ways.plans(found)
     first = min(ways.plans(s for s in found if s.by_case), key=_bytes_first)
     if prices is not None or usable != named:
         found = found if usable == named else list(splits(a, b, c, usable))
-        few += Ways.of(a, b, c, found, usable, prices, most).plans(found)
+        few += PlanSearch.of(a, b, c, found, usable, prices, most).plans(found)
     kept = {_key(first): first}
     for plan in sorted(few, key=_bytes_first):
         kept.setdefault(_key(plan), plan)
@@ -310,7 +312,7 @@ def splits(
 
 
 @dataclass(frozen=True)
-class Ways:
+class PlanSearch:
     """The best ways from the operands to what the product sees, and to the result.
 
     All three ways of a plan together have at most `most` collectives.
@@ -331,7 +333,7 @@ class Ways:
         axes: Names,
         prices: Prices | None,
         most: int,
-    ) -> "Ways":
+    ) -> "PlanSearch":
         """Three searches, for the states of all splits that are `found`.
 
         One array may need all `most` collectives only where the others need none.
@@ -354,7 +356,7 @@ class Ways:
             most,
         )
 
-    def plans(self, found: Iterable[Split]) -> list[Plan]:
+    def plans(self, found: Iterable[Split]) -> list[ShardingPlan]:
         """The quickest plan for each split, where so few collectives can make one.
 
         Blocks of unequal size cannot be had: no way leads to them.
@@ -366,7 +368,7 @@ class Ways:
             if (plan := self._plan(split)) is not None
         ]
 
-    def _plan(self, split: Split) -> Plan | None:
+    def _plan(self, split: Split) -> ShardingPlan | None:
         """The plan for one split whose three ways take the least time in turn."""
         choices = product(
             self.a.costs(split.a), self.b.costs(split.b), self.c.costs(split.c)
@@ -377,7 +379,7 @@ class Ways:
             return None
         _, (to_a, to_b, to_c) = min(allowed)
         a, b, c = self.a.array, self.b.array, self.c.array
-        return Plan(
+        return ShardingPlan(
             self.a.changes(split.a, to_a[2]) + self.b.changes(split.b, to_b[2]),
             a.moved(*split.a),
             b.moved(*split.b),
@@ -413,13 +415,13 @@ def _divides(array: ShardedArray, state: State) -> bool:
     return array.moved(*state).divides
 
 
-def _key(plan: Plan) -> tuple:
+def _key(plan: ShardingPlan) -> tuple:
     """What tells plans for the same arrays apart."""
     steps = tuple((s.op, s.axes, s.after.state) for s in plan.before + plan.after)
     return plan.a.state, plan.b.state, plan.c.state, steps
 
 
-def _bytes_first(plan: Plan) -> tuple[float, float, int]:
+def _bytes_first(plan: ShardingPlan) -> tuple[float, float, int]:
     """Among equals, axes in the order of the mesh."""
     order = {name: n for n, (name, _) in enumerate(plan.a.mesh)}
     arrays = (plan.a, plan.b, plan.c)

@@ -8,7 +8,7 @@ size is the plan's cost. `best`, `ranking`, `crossings` and `balances` all read 
 from dataclasses import dataclass
 
 from .machine import chip_of
-from .plan import Plan
+from .plan import ShardingPlan
 from .prices import Prices
 
 Line = tuple[float, float]  # value at size 0, increase per unit of size
@@ -54,7 +54,9 @@ class PlanCost:
         return tuple(sorted(found))
 
 
-def plan_cost(plan: Plan, dim: str, prices: Prices | None, precision: str) -> PlanCost:
+def plan_cost(
+    plan: ShardingPlan, dim: str, prices: Prices | None, precision: str
+) -> PlanCost:
     """The cost of `plan` over the size of `dim`.
 
     Args:

@@ -4,14 +4,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
+from ..base.estimate import Leg
 from ..collectives import Collective, Priced, price
 from ..collectives.closed_forms import least, loads
-from ..collectives.crossings import Pairs, Wires
-from ..estimate import Leg
-from ..mesh import Mesh
-from ..networks.wiring import Switch
-from .changes import Swaps, axes_of_swaps, pairs
+from ..collectives.link_load import Pairs, Wires
+from ..hardware.mesh import Mesh
+from ..hardware.networks.wiring import Switch
 from .layout import Names
+from .reshard_step import Swaps, axes_of_swaps, pairs
 
 Rate = tuple[float, float]  # seconds of the bytes (of one byte of V), and of latency
 

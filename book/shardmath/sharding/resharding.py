@@ -4,17 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..chips import Chip
+from ..base.units import show
 from ..collectives import Collective, Priced
-from ..mesh import Mesh
-from ..units import show
-from .binding import axis_words, bound, names, usable_axes
-from .changes import Change
+from ..hardware.chips import Chip
+from ..hardware.mesh import Mesh
+from .bind_axes import axis_words, bound, names, usable_axes
 from .layout import ShardedArray
 from .machine import Machine, priced
 from .notation import parse
 from .prices import Prices
-from .routes import routes
+from .reshard_search import routes
+from .reshard_step import Change
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ def reshard(
 
     A gather over X, and the same where the idle Z may help:
 
-    >>> from shardmath.chips import TPU_V4
-    >>> from shardmath.networks import Torus
+    >>> from shardmath.hardware.chips import TPU_V4
+    >>> from shardmath.hardware.networks import Torus
     >>> cube = Mesh(Torus(TPU_V4, (4, 4, 4)), {"X": 4, "Y": 4, "Z": 4})
     >>> line, sizes = "A[B_X, D_Y] -> A[B, D_Y]", {"B": 1024, "D": 4096}
     >>> print(reshard(line, cube, busy="Z", **sizes))

@@ -6,18 +6,10 @@ x[B, S, D] · q[D, N, H] -> Q[B, S, N, H]
 51.5 GFLOPs a token in training: weights 41.9 G, attention 6.44 G, head 3.15 G
 """
 
-from .block_figure import block
+from .architecture import ACTIVE, Experts, Latent, Model
 from .flops import ATTENTION, Flops, flops, keys_per_query, recomputed
 from .lines import Array, Matmul, matmul
-from .memory import (
-    TRAINING,
-    PerParam,
-    korthikanti,
-    kv_cache,
-    logits_bytes,
-    saved_bytes,
-)
-from .model import ACTIVE, Experts, Latent, Model
+from .memory import TRAINING, PerParam, korthikanti, kv_cache, logits_bytes, saved_bytes
 from .records import (
     ALL,
     DEEPSEEK_V3,
@@ -67,7 +59,6 @@ __all__ = [
     "PerParam",
     "Recompute",
     "Saved",
-    "block",
     "conventions",
     "flops",
     "keys_per_query",

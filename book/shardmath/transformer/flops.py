@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from ..units import quoted, show, whole
+from ..base.units import positive_int, short_repr, show
+from .architecture import Model, checked
 from .lines import Array, Matmul, matmul
-from .model import Model, checked
 from .remat import REMAT, Value, keeps, recompute
 
 ATTENTION = ("causal", "half", "full")
@@ -97,7 +97,7 @@ def keys_per_query(seq: int, attention: str, window: int = 0) -> float:
     1.75
     """
     one_of(ATTENTION, attention=attention)
-    seq, window = whole(seq=seq, window=seq if window == 0 else window)
+    seq, window = positive_int(seq=seq, window=seq if window == 0 else window)
     seen = min(window, seq)
     masked = {"full": 0, "half": seen**2, "causal": seen * (seen - 1)}
     return seen - masked[attention] / (2 * seq)
@@ -197,5 +197,5 @@ def _share_of_attention(model: Model, product: Matmul) -> float:
 def one_of(known: tuple[str, ...], **chosen: str) -> None:
     for name, value in chosen.items():
         if value not in known:
-            given = quoted(value)
+            given = short_repr(value)
             raise ValueError(f"{name} = {given}: must be one of {', '.join(known)}")

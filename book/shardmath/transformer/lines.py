@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from ..units import quoted
+from ..base.units import short_repr
 
 _ARRAY = re.compile(r"\s*(\w+)\[(\w+(?:, ?\w+)*)\]\s*")
 
@@ -104,9 +104,9 @@ def matmul(line: str) -> Matmul:
     arrays = [_ARRAY.fullmatch(part) for part in re.split("·|->", str(line))]
     if len(arrays) != 3 or not all(arrays):
         raise ValueError(
-            f"line {quoted(line)}: must be as 'x[B, D] · w[D, F] -> y[B, F]'"
+            f"line {short_repr(line)}: must be as 'x[B, D] · w[D, F] -> y[B, F]'"
         )
     found = Matmul(*(Array(a[1], tuple(re.findall(r"\w+", a[2]))) for a in arrays))
     if not found.contracted:
-        raise ValueError(f"line {quoted(line)}: must sum over a dimension")
+        raise ValueError(f"line {short_repr(line)}: must sum over a dimension")
     return found

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from ..units import bytes_per_value, whole
+from ..base.units import bytes_per_value, positive_int
+from .architecture import Model, checked
 from .lines import Matmul
-from .model import Model, checked
 from .remat import saved
 
 
@@ -57,7 +57,7 @@ def korthikanti(model: Model, seqs: int, seq: int) -> float:
     >>> round(korthikanti(m, 1, 2048) / 1e6)
     478
     """
-    seqs, seq = whole(seqs=seqs, seq=seq)
+    seqs, seq = positive_int(seqs=seqs, seq=seq)
     return seqs * seq * (34 * checked(model).D + 5 * model.N * seq)
 
 
@@ -109,7 +109,7 @@ def kv_cache(model: Model, seq: int, precision: str = "bf16") -> float:
     >>> kv_cache(model("llama 3 8b"), 1), kv_cache(model("deepseek v3"), 1)
     (131072.0, 70272.0)
     """
-    (seq,) = whole(seq=seq)
+    (seq,) = positive_int(seq=seq)
     values = 2 * checked(model).kv_heads * model.head
     if model.latent:
         values = model.latent.kv_rank + model.latent.rope
@@ -125,5 +125,5 @@ def logits_bytes(model: Model, seqs: int, seq: int, precision: str = "fp32") -> 
     >>> f"{logits_bytes(model('llama 3 8b'), 1, 8192) / 1e9:.1f} GB"
     '4.2 GB'
     """
-    seqs, seq = whole(seqs=seqs, seq=seq)
+    seqs, seq = positive_int(seqs=seqs, seq=seq)
     return bytes_per_value(precision) * seqs * seq * checked(model).vocab

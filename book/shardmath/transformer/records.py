@@ -7,9 +7,9 @@
 import tomllib
 from importlib.resources import files
 
-from ..facts import Fact, Source, recorded
-from ..records import named, plain
-from .model import Experts, Latent, Model
+from ..base.facts import Fact, Source, recorded
+from ..base.records import named, plain
+from .architecture import Experts, Latent, Model
 
 
 def model(name: str) -> Model:

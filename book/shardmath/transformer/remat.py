@@ -17,9 +17,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ..units import PRECISION_BYTES, flags, quoted
+from ..base.units import PRECISION_BYTES, flags, short_repr
+from .architecture import Model, checked
 from .lines import Array, Matmul
-from .model import Model, checked
 
 REMAT = ("none", "dots", "selective", "full")
 KERNELS = ("fused", "unfused")
@@ -268,7 +268,8 @@ def checked_remat(model: Model, remat: str) -> str:
     names = remat.split() if isinstance(remat, str) else ()
     if not names or not {*names} <= {*known}:
         raise ValueError(
-            f"remat = {quoted(remat)}: must be one of {', '.join(REMAT)}, or names of "
+            f"remat = {short_repr(remat)}: must be one of {', '.join(REMAT)}, or names "
+            "of "
             f"the results that are kept, among {' '.join(known)}"
         )
     return remat
@@ -472,4 +473,4 @@ def _result_of_attention(model: Model) -> tuple[str, ...]:
 def _checked_kernel(kernel: str) -> None:
     if kernel not in KERNELS:
         known = ", ".join(KERNELS)
-        raise ValueError(f"kernel = {quoted(kernel)}: must be one of {known}")
+        raise ValueError(f"kernel = {short_repr(kernel)}: must be one of {known}")

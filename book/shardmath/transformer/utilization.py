@@ -4,9 +4,9 @@ The rate of tokens is measured; the FLOPs of a token are counted, and authors co
 differently. `conventions` has the ways side by side.
 """
 
-from ..units import positive
+from ..base.units import positive
+from .architecture import ACTIVE, Model
 from .flops import ATTENTION, flops
-from .model import ACTIVE, Model
 
 
 def mfu(tokens_per_second: float, flops_per_token: float, peak: float) -> float:

@@ -40,7 +40,7 @@ export function mountCheck(block, call) {
     say("Checking …");
     try {
       const kwargs = { question, answer: text, attempts: entry.attempts };
-      const asked = ["shardmath.grading", "judge_number", kwargs, pack];
+      const asked = ["shardmath.exercises", "judge_number", kwargs, pack];
       const result = await call((text) => say(text), ...asked);
       const message = [result.message, result.hint].filter(Boolean).join("\n");
       const kept = KEPT[result.verdict];

@@ -121,7 +121,7 @@ export function mountFunction(block, call) {
     say("Checking …");
     try {
       const kwargs = { question, source, attempts: entry.attempts };
-      const asked = ["shardmath.grading", "judge_function", kwargs, pack, { limit: LIMIT }];
+      const asked = ["shardmath.exercises", "judge_function", kwargs, pack, { limit: LIMIT }];
       const result = await call((text) => say(text), ...asked);
       const message = [result.message, result.hint].filter(Boolean).join("\n");
       const kept = KEPT[result.verdict];

@@ -85,7 +85,7 @@ function mountFigure(block, place) {
   const figure = mount(block, async (params, tell) => {
     const known = (await carried())[JSON.stringify(Object.values(params))];
     if (known) return known;
-    return telling(tell, "shardmath.live", "answer", { name, params }, name);
+    return telling(tell, "shardmath.draw.live", "answer", { name, params }, name);
   });
 
   function follow() {

@@ -40,8 +40,8 @@ def loaded(sources: str) -> tuple[list[str], list[str]]:
         packs = json.load(text)
     prompt = set(packs.pop("prompt", ()))
     meet(sources, set().union(*packs.values()), ALSO)
-    for name in importlib.import_module("shardmath.figures").NAMES:
-        importlib.import_module("shardmath.live").answer(name, {})
+    for name in importlib.import_module("shardmath.draw.figures").NAMES:
+        importlib.import_module("shardmath.draw.live").answer(name, {})
     first = set(sys.modules)
     meet(sources, prompt, TRIED)
     return sorted(first), sorted(set(sys.modules) - first)

@@ -8,9 +8,9 @@ random numbers that are drawn one after the other, all that is offered before it
 import builtins
 import time
 
-from shardmath.drawing.picture import MIME as PICTURE_MIME
-from shardmath.drawing.picture import in_page
-from shardmath.live.prompt import Session
+from shardmath.draw.live.prompt import Session
+from shardmath.draw.picture import MIME as PICTURE_MIME
+from shardmath.draw.picture import in_page
 
 SLOW = 8.0  # seconds; a page stops after ten
 

@@ -3,7 +3,7 @@
 
 import { call, percent, running } from "./engine.js";
 
-const MODULE = "shardmath.live.prompt";
+const MODULE = "shardmath.draw.live.prompt";
 const PACK = "prompt";
 const LIMIT = 10_000; // ms for what is typed
 const EARLIER = 30_000; // ms for the cells that a cell needs

@@ -33,7 +33,7 @@ for name in [name for name in sys.modules if name.startswith("shardmath")]:
 sys.path.insert(0, ${said(folder)})
 for name in ${said(modules)}:
     importlib.import_module(name)
-from shardmath import figures, live
+from shardmath.draw import figures, live
 if ${said(figure)} in figures.NAMES:
     live.answer(${said(figure)}, {})
 sys.path.remove(${said(folder)})`);

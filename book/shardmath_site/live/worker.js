@@ -23,7 +23,7 @@ def call(module, function, kwargs):
     answer = getattr(importlib.import_module(module), function)
     return json.dumps(answer(**json.loads(kwargs)), allow_nan=False)
 
-importlib.import_module("shardmath.live")
+importlib.import_module("shardmath.draw.live")
 sys.modules["js"] = sys.modules["pyodide_js"] = None  # a way to end or to imitate us
 call, lambda _: sys.path_importer_cache.clear()
 `;

@@ -1,0 +1,62 @@
+"""The claims of a chapter, each held by conditions that can fail.
+
+A claim that holds is one line. One that does not says so and stops nothing: a reader
+who changes a chip or a batch runs on to the end, and the line's text, which the tests
+compare with the stored one, still tells on a change that nobody meant.
+"""
+
+from .units import short_repr
+
+HOLDS, FAILS = "✓", "✗"  # how the line of a claim begins
+
+
+def holds(claim: str, *conditions: object) -> None:
+    """Print `claim` as one line that says whether all `conditions` are true.
+
+    Args:
+        claim: what the conditions say, in words, on one line.
+        conditions: at least one True or False; also numpy's and JAX's, as single
+            values.
+
+    Raises:
+        ValueError: no claim or a longer one, no condition, or one that is neither true
+            nor false: a list, a generator and a function would always pass.
+
+    >>> holds("half of 24 tokens are 12", 24 / 2 == 12)
+    ✓ half of 24 tokens are 12
+    >>> holds("a batch of 2048 waits for memory", 2048 > 0, 2048 < 241)
+    ✗ a batch of 2048 waits for memory: not with these numbers (condition 2 of 2).
+      It is claimed for the book's own; if you changed one of them, read on.
+    """
+    if not isinstance(claim, str) or not claim.strip() or len(claim.splitlines()) > 1:
+        raise ValueError(f"claim = {short_repr(claim)}: must be words, on one line")
+    if not conditions:
+        raise ValueError(
+            f"{short_repr(claim)}: must have at least one condition, holds(claim, …)"
+        )
+    found = [_truth(n, value) for n, value in enumerate(conditions, 1)]
+    if all(found):
+        print(HOLDS, claim)
+        return
+    failed = ", ".join(str(n) for n, true in enumerate(found, 1) if not true)
+    which = f" (condition {failed} of {len(found)})" if len(found) > 1 else ""
+    print(f"{FAILS} {claim}: not with these numbers{which}.")
+    print("  It is claimed for the book's own; if you changed one of them, read on.")
+
+
+def _truth(place: int, value: object) -> bool:
+    """The `place`-th condition as Python's own True or False."""
+    size = getattr(value, "size", None)  # numpy's and JAX's values have one
+    if isinstance(size, int) and size != 1:
+        raise ValueError(
+            f"condition {place} has {size} values: say whether all must be true, "
+            ".all(), or one, .any()"
+        )
+    single = value.item() if size == 1 else value
+    if not isinstance(single, bool):
+        raise ValueError(
+            f"condition {place} = {short_repr(value)}: must be True or False, such as "
+            "a "
+            "comparison gives"
+        )
+    return single

@@ -1,0 +1,197 @@
+"""Times and their bounds: what an operation asks of each resource of a machine."""
+
+import contextlib
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .units import number, positive, short_repr, shortened, show, text
+
+BOUNDS = {
+    "math": "compute-bound",
+    "HBM": "memory-bound",
+    "on-chip": "on-chip-bound",
+    "network": "comms-bound",
+}
+
+
+@dataclass(frozen=True)
+class Leg:
+    """What one resource has to do: `amount` FLOPs or bytes at `rate` per second.
+
+    `slack` is what is added at worst, where its parts may have to wait for one another.
+    """
+
+    resource: str
+    amount: float
+    rate: float
+    slack: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.resource, str) or self.resource not in BOUNDS:
+            known = ", ".join(BOUNDS)
+            given = short_repr(self.resource)
+            raise ValueError(f"resource = {given}: must be one of {known}")
+        (rate,) = positive(rate=self.rate)
+        object.__setattr__(self, "amount", _not_negative("amount", self.amount))
+        object.__setattr__(self, "rate", rate)
+        object.__setattr__(self, "slack", _not_negative("slack", self.slack))
+
+    @property
+    def seconds(self) -> float:
+        return self.amount / self.rate
+
+
+def _not_negative(name: str, value: object) -> int | float:
+    """`value` as Python's number, if it is finite and 0 or more."""
+    found = number(name, value)
+    with contextlib.suppress(OverflowError):  # ints beyond all floats
+        if found >= 0 and math.isfinite(found):
+            return found
+    raise ValueError(f"{name} = {short_repr(value)}: must be finite, 0 or more")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """max(T) ≤ T ≤ ΣT over the resources that an operation uses.
+
+    Prints itself as one sentence. Latency, clock throttling and the efficiency of
+    kernels are not in it: measured matmuls reach 50 to 97 % of the lower bound's rate
+    (chapter 01, "Peak and achieved").
+    """
+
+    title: str
+    legs: tuple[Leg, ...]
+
+    def __post_init__(self) -> None:
+        title = shortened(text("title", self.title))
+        if isinstance(self.legs, str) or not isinstance(self.legs, Iterable):
+            given = short_repr(self.legs)
+            raise ValueError(f"{title}: legs = {given}: must be Legs in a tuple")
+        object.__setattr__(self, "legs", tuple(self.legs))
+        if not self.legs:
+            raise ValueError(f"{title}: must ask something of one resource or more")
+        for leg in self.legs:
+            if not isinstance(leg, Leg):
+                raise ValueError(
+                    f"{title}: must be made of Legs, not of {short_repr(leg)}"
+                )
+        used = [leg.resource for leg in self.legs]
+        for resource in used:
+            if used.count(resource) > 1:
+                raise ValueError(f"{title}: must ask {resource!r} in one Leg")
+
+    @property
+    def lower(self) -> float:
+        """Seconds if every resource works at the same time as the others."""
+        return max(leg.seconds for leg in self.legs)
+
+    @property
+    def upper(self) -> float:
+        """Seconds if each waits for the others, and its own parts for one another."""
+        return sum(leg.seconds + leg.slack for leg in self.legs)
+
+    @property
+    def without_overlap(self) -> float:
+        """Seconds if the network starts when the work of the chip is done.
+
+            max(T_math, T_HBM, …) + T_network
+
+        So it is where the network carries the result, unless the work is cut in pieces.
+        """
+        times = self.seconds
+        return times.pop("network", 0) + max(times.values(), default=0)
+
+    @property
+    def bound(self) -> str:
+        """The resource that takes longest, in the words of the book."""
+        return BOUNDS[max(self.legs, key=lambda leg: leg.seconds).resource]
+
+    @property
+    def lead(self) -> float:
+        """By how much the longest leg exceeds the next: 0.1 for 10 %, `inf` alone.
+
+        A small lead is a verdict on a knife's edge: real rates are that far off.
+        """
+        *_, second, first = sorted((0.0, *(leg.seconds for leg in self.legs)))
+        return first / second - 1 if second else math.inf
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Seconds by resource."""
+        return {leg.resource: leg.seconds for leg in self.legs}
+
+    @property
+    def flops(self) -> float:
+        return sum(leg.amount for leg in self.legs if leg.resource == "math")
+
+    @property
+    def nbytes(self) -> float:
+        """Bytes to and from HBM."""
+        return sum(leg.amount for leg in self.legs if leg.resource == "HBM")
+
+    @property
+    def intensity(self) -> float:
+        """Arithmetic intensity, FLOPs per byte of HBM traffic.
+
+        Raises:
+            ValueError: nothing crosses the HBM.
+        """
+        if not self.nbytes:
+            title = shortened(self.title)
+            raise ValueError(f"{title}: has no intensity, nothing crosses the HBM")
+        return self.flops / self.nbytes
+
+    @property
+    def utilization(self) -> float:
+        """Share of the peak reached when everything overlaps: T_math / lower.
+
+        0 where there is no math.
+        """
+        math_time = self.seconds.get("math", 0.0)
+        return math_time / self.lower if math_time else 0.0
+
+    def __str__(self) -> str:
+        times = ", ".join(
+            f"{leg.resource} {show(leg.seconds, 's')}" for leg in self.legs
+        )
+        span = f"{show(self.lower, 's')} to {show(self.upper, 's')}"
+        return f"{self.title}: {span}, {self.bound} ({times})"
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self).replace(": ", ":\n", 1))  # two lines fit a phone better
+
+
+@dataclass(frozen=True)
+class Roof:
+    """min(peak, intensity · bandwidth): what a machine can reach at an intensity.
+
+    Args:
+        name: what to call it in a figure.
+        peak: FLOPs/s.
+        bandwidth: bytes/s of the memory that feeds it.
+    """
+
+    name: str
+    peak: float
+    bandwidth: float
+
+    def __post_init__(self) -> None:
+        text("name", self.name)
+        peak, bandwidth = positive(peak=self.peak, bandwidth=self.bandwidth)
+        object.__setattr__(self, "peak", peak)
+        object.__setattr__(self, "bandwidth", bandwidth)
+
+    @property
+    def ridge(self) -> float:
+        """Critical intensity, FLOPs per byte: where the roof bends."""
+        return self.peak / self.bandwidth
+
+    def at(self, intensity: float) -> float:
+        """FLOPs/s at `intensity` FLOPs per byte.
+
+        >>> Roof("toy", peak=100.0, bandwidth=10.0).at(2.0)
+        20.0
+        """
+        (intensity,) = positive(intensity=intensity)
+        return min(self.peak, intensity * self.bandwidth)

@@ -1,0 +1,160 @@
+"""A guess before the result: the choices, or a number, and which of them is true.
+
+It stands behind the cells that answer a *Predict* note. In Jupyter it prints the answer
+in one line. The site asks for the reader's guess in the note, opens what stands between
+the note and this cell once there is one, and shows the guess beside the answer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .units import positive, short_repr, show
+
+MIME = "application/vnd.shardmath.guess+json"
+MOST_CHOICES = 4
+CLOSE, NEAR = 1.25, 2.0  # factors
+MARKUP = frozenset("$`\n")  # a button shows its text as it is
+
+
+@dataclass(frozen=True, repr=False)
+class Choices:
+    """Which of a few answers is true.
+
+    Args:
+        labels: all of them, as the reader sees them.
+        true: those that hold; one, unless a reader changed the numbers.
+    """
+
+    labels: tuple[str, ...]
+    true: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        others = "; ".join(label for label in self.labels if label not in self.true)
+        if len(self.true) == 1:
+            return f"Answer: {self.true[0]} (not: {others})"
+        if not self.true:
+            return f"With these numbers none of the choices holds: {others}"
+        return f"With these numbers several choices hold: {'; '.join(self.true)}"
+
+    def record(self) -> dict[str, object]:
+        """What the site needs; `truth` is None unless exactly one choice holds."""
+        truth = self.true[0] if len(self.true) == 1 else None
+        return {"kind": "choice", "choices": list(self.labels), "truth": truth}
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"text/plain": repr(self), MIME: self.record()}
+
+
+@dataclass(frozen=True, repr=False)
+class NumberGuess:
+    """A quantity to guess, in its base unit; a share of one where the unit is "%".
+
+    Args:
+        value: what is true.
+        unit: as in `units.show`, or "%".
+        within: a guess is close up to this factor, either way.
+    """
+
+    value: float
+    unit: str
+    within: float = CLOSE
+
+    @property
+    def shown(self) -> str:
+        """The truth as printed: "454 tokens", "43.6 µs", "3.1%", "2.2 times"."""
+        if self.unit == "%":
+            return f"{show(100 * self.value)}%"
+        if self.unit == "times":
+            return f"{show(self.value)} times"
+        return show(self.value, self.unit)
+
+    def __repr__(self) -> str:
+        return f"Answer: {self.shown}"
+
+    def record(self) -> dict[str, object]:
+        """What the site needs; `value` is rounded as printed, and counts percents."""
+        value = 100 * self.value if self.unit == "%" else self.value
+        return {
+            "kind": "number",
+            "truth": self.shown,
+            "value": float(f"{value:.2e}"),
+            "unit": "bytes" if self.unit == "capacity" else self.unit,
+            "close": self.within,
+            "near": NEAR,
+        }
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"text/plain": repr(self), MIME: self.record()}
+
+
+def guess(
+    truth: Mapping[str, bool] | float, unit: str = "", within: float = CLOSE
+) -> Choices | NumberGuess:
+    """What a *Predict* note asks for; a cell of its own, behind those that answer it.
+
+    Args:
+        truth: two to four choices, each with a condition that the chapter computes and
+            that exactly one of them meets; or the number to guess, above zero.
+        unit: of a number, as in `units.show`: "tokens", "s", "bytes/s", "capacity". A
+            share of one has "%", a ratio "times" or "".
+        within: a guessed number is right up to this factor, either way, and near up to
+            a factor of 2.
+
+    Returns:
+        An object that prints the answer in one line. Where a reader changed numbers
+        and none or several choices hold, it says so; the site is not built from that.
+
+    Raises:
+        ValueError: too few or too many choices, a label that is not plain text, a
+            condition that is neither true nor false, a number that is not finite and
+            above zero, a factor that is not above 1 and below 2.
+
+    >>> exact = 454
+    >>> guess({"a little above 240": exact < 300, "twice as large": 400 < exact < 600})
+    Answer: twice as large (not: a little above 240)
+    >>> guess(exact, "tokens"), guess(0.976, "%"), guess(43.6e-6, "s", within=1.1)
+    (Answer: 454 tokens, Answer: 97.6%, Answer: 43.6 µs)
+    """
+    if isinstance(truth, Mapping):
+        if unit or within != CLOSE:
+            raise ValueError(
+                "choices have no unit, and no factor within which they hold"
+            )
+        return _choices(truth)
+    if not isinstance(unit, str):
+        raise ValueError(f"unit = {short_repr(unit)}: must be text, such as 'tokens'")
+    (value,) = positive(truth=truth)
+    (factor,) = positive(within=within)
+    if not 1 < factor < NEAR:
+        raise ValueError(
+            f"within = {short_repr(within)}: must be above 1 and below {NEAR:g}"
+        )
+    return NumberGuess(float(value), unit, float(factor))
+
+
+def _choices(conditions: Mapping[str, bool]) -> Choices:
+    if not 2 <= len(conditions) <= MOST_CHOICES:
+        raise ValueError(
+            f"{len(conditions)} choices, {short_repr(list(conditions))}: must be 2 to "
+            f"{MOST_CHOICES}"
+        )
+    for label in conditions:
+        if not isinstance(label, str) or not label.strip() or set(label) & MARKUP:
+            raise ValueError(
+                f"choice {short_repr(label)}: must be plain text, one line without $ "
+                "or `"
+            )
+    true = [label for label, met in conditions.items() if _truth(label, met)]
+    return Choices(tuple(conditions), tuple(true))
+
+
+def _truth(label: str, condition: object) -> bool:
+    """The condition as Python's own bool; NumPy's and JAX's scalars are conditions."""
+    scalar = getattr(condition, "shape", None) == ()
+    met = condition.item() if scalar else condition
+    if not isinstance(met, bool):
+        raise ValueError(
+            f"choice {label!r}: {short_repr(condition)}: must be a condition, true or "
+            "false"
+        )
+    return met

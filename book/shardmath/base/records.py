@@ -1,0 +1,105 @@
+"""Records: things that have a name and stated facts, and how one is found by name."""
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import ClassVar, TypeVar
+
+from .facts import VOCABULARY, Fact, Term, Unpublished, term
+from .units import short_repr, shortened, text
+
+Named = TypeVar("Named")  # any record with a `name`
+
+
+class HasFacts:
+    """What states facts by name: `facts`, under the `name` of whatever states them.
+
+    `vocabulary` says which facts there can be.
+    """
+
+    vocabulary: ClassVar[Mapping[str, Term]] = VOCABULARY
+    name: str
+    facts: Mapping[str, Fact]
+
+    def fact(self, name: str) -> Fact:
+        """The value called `name` with its source, note and disagreements.
+
+        Raises:
+            Unpublished: a ValueError; no source states it. Lists what is stated.
+            ValueError: no fact is called so, which no table shows as a dash.
+
+        >>> from shardmath.hardware.chips import TPU_V5E
+        >>> TPU_V5E.fact("hbm_bandwidth").source.key
+        'gcp_v5e'
+        """
+        if isinstance(name, str) and name in self.facts:
+            return self.facts[name]
+        whose = shortened(self.name)
+        known = shortened(", ".join(self.facts), 300)
+        try:
+            term(name, self.vocabulary)
+        except AttributeError:
+            wrong = f"{whose}: no fact is called {short_repr(name)}; known: {known}"
+            raise ValueError(wrong) from None
+        raise Unpublished(f"{whose}: no source states {name!r}; known: {known}")
+
+
+def plain(name: str) -> str:
+    """What is left of a name when case, spaces and punctuation do not matter.
+
+    >>> plain("Llama-3.1 8B")
+    'llama318b'
+    """
+    return re.sub(r"[^a-z0-9]", "", text("name", name).casefold())
+
+
+def named(
+    kind: str,
+    name: object,
+    by_key: Mapping[str, Named],
+    some: str,
+    bare: Callable[[str], str] = plain,
+) -> Named:
+    """The record that `name` means; the beginning of one alone will do.
+
+    A beginning that ends within a number means nothing: 7 is not short for 70.
+
+    Args:
+        kind: what it is one of, for the message: "chip".
+        name: as somebody wrote it; what is no string names nothing.
+        by_key: all records, by each name that they have, as `bare` leaves it.
+        some: what the message says where no name is near.
+        bare: the part of a name that matters.
+
+    Raises:
+        ValueError: no record is called so, or several begin so; lists at most five
+            that are near.
+    """
+    asked = bare(name) if isinstance(name, str) else ""
+    if asked in by_key:
+        return by_key[asked]
+    given = short_repr(name)
+    keys = [key for key in by_key if asked and key.startswith(asked)]
+    begun = _by_name(by_key[key] for key in keys)
+    if len(begun) == 1 and not all(_cuts_a_number(asked, key) for key in keys):
+        return next(iter(begun.values()))
+    if len(begun) > 1:
+        raise ValueError(f"{kind} {given} could be {', '.join(begun)}: say which")
+    near = keys[:5] or difflib.get_close_matches(asked, by_key, n=5, cutoff=0.6)
+    if near:
+        nearest = ", ".join(_by_name(by_key[k] for k in near))
+        raise ValueError(f"no {kind} is called {given}; nearest: {nearest}")
+    raise ValueError(f"no {kind} is called {given}, nor nearly so; {some}")
+
+
+def _cuts_a_number(asked: str, key: str) -> bool:
+    """Whether `asked` ends in a digit and `key` goes on with another one.
+
+    >>> _cuts_a_number("llama37", "llama370b"), _cuts_a_number("llama370", "llama370b")
+    (True, False)
+    """
+    return asked[-1:].isdigit() and key[len(asked) : len(asked) + 1].isdigit()
+
+
+def _by_name(records: Iterable[Named]) -> dict[str, Named]:
+    return {record.name: record for record in records}

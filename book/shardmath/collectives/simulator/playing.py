@@ -1,0 +1,163 @@
+"""Playing a collective: its schedule on the links of one group, step by step."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from ...base.units import flags, positive_int
+from ...hardware.mesh import Mesh
+from ...hardware.networks.wiring import Ring, Switch
+from .. import AxisNames, Collective, Priced, price
+from ..link_load import link_bandwidth, way_up
+from ..price import a_mesh
+from . import payload, schedules
+from .groups import Chunk, Group
+from .schedules import Delivery
+from .trace import LinkKey, PlayedStep, State, Trace, moved
+
+LARGEST = 256  # chips; n² blocks take seconds to move
+
+
+def simulate(
+    op: str,
+    nbytes: float,
+    mesh: Mesh,
+    axes: AxisNames,
+    data: Sequence[Sequence[float]] | None = None,
+    one_way: bool = False,
+    at_most: int | None = None,
+    pairs: tuple[tuple[int, int], ...] = (),
+    pieces: int | None = None,
+) -> Trace:
+    """Plays `op` on one group of `mesh` over `axes`, and checks what it leaves behind.
+
+    Args:
+        op, nbytes, mesh, axes, one_way, pairs: as in `collectives`. Where an axis lies
+            on every k-th chip of a row, k groups share its links: bandwidth / k and
+            hops × k.
+        data: the numbers that each chip begins with: one row a chip, of one number for
+            AllGather and Permute, else of one number for each chip. Drawn if not given.
+        at_most: AllToAll only: blocks that use a link in one step, farthest first. With
+            1, a line reaches the bandwidth bound, at the price of more steps.
+        pieces: AllReduce on one line only: cut each of the n blocks into so many
+            pieces, and pipe them to one end and back. The more pieces, the closer the
+            bytes come to their bound V/W.
+
+    Returns:
+        A Trace. Where `trace.priced.exact`, its seconds are those that the closed form
+        expects.
+
+    Raises:
+        ValueError: bad arguments, or a group of more than 256 chips.
+        ArithmeticError: the schedule left wrong numbers behind.
+    """
+    collective = Collective(op, axes, nbytes, a_mesh(mesh).size(axes), pairs=pairs)
+    n = collective.group
+    if n > LARGEST:
+        raise ValueError(f"{n} chips in a group: the simulator takes up to {LARGEST}")
+    if at_most is not None:
+        (at_most,) = positive_int(at_most=at_most)
+    if at_most is not None and op != "all_to_all":
+        raise ValueError(f"at_most = {at_most}: is for all_to_all, not for {op}")
+    (one_way,) = flags(one_way=one_way)
+    wires = tuple(piece.wires for piece in mesh.span(collective.axes, one_way))
+    if pieces is not None:
+        (pieces,) = positive_int(pieces=pieces)
+        line = len(wires) == 1 and isinstance(wires[0], Ring) and not wires[0].wrap
+        if op != "all_reduce" or not line:
+            raise ValueError(
+                f"pieces = {pieces}: is for all_reduce on one line, not for {op} on "
+                f"{' x '.join(map(str, wires)) or 'one chip'}"
+            )
+    group = Group(wires, one_way, pieces or 1)
+    rows = payload.rows(op, n, data)
+    more = {} if at_most is None else {"at_most": at_most}
+    more |= {"pairs": collective.pairs} if op == "permute" else {}
+    names = {"all_to_all": n * n, "permute": 1}.get(op, n)
+    schedule = schedules.BY_OP[op] if pieces is None else schedules.piped_all_reduce
+    return play(
+        price(collective, mesh, one_way),
+        group,
+        schedule(group, **more),
+        collective.nbytes / (names * group.parts * group.halves),
+        [_cut(group, held) for held in payload.start(op, rows, collective.pairs)],
+        [_cut(group, held) for held in payload.end(op, rows, collective.pairs)],
+    )
+
+
+def play(
+    priced: Priced,
+    group: Group,
+    moves: list[schedules.Round],
+    block_bytes: float,
+    start: State,
+    wanted: State,
+) -> Trace:
+    """Plays a schedule from `start`; every block has `block_bytes`.
+
+    Raises:
+        ValueError: a move along a link that does not exist, or of a block that the chip
+            does not hold.
+        ArithmeticError: it ends with anything else than `wanted`.
+    """
+    state = [dict(held) for held in start]
+    steps = []
+    for number, step in enumerate(moves, 1):
+        loads, waits = _loads(group, step, block_bytes)
+        seconds = max(
+            waits[link] + nbytes / link_bandwidth(group.wires, link[0])
+            for link, nbytes in loads.items()
+        )
+        moved(state, step)
+        steps.append(PlayedStep(number, len(moves), step, loads, waits, seconds))
+    for chip, (held, right) in enumerate(zip(state, wanted, strict=True)):
+        if held != right:
+            raise ArithmeticError(
+                f"{priced.collective.title}: chip {chip} ends with {_values(held)}, "
+                f"must be {_values(right)}"
+            )
+    return Trace(priced, group, start, tuple(steps), tuple(map(_values, state)))
+
+
+def _loads(
+    group: Group, step: schedules.Round, block_bytes: float
+) -> tuple[dict[LinkKey, float], dict[LinkKey, float]]:
+    """Bytes on every link of a step, and the latency of the crossings that use it."""
+    loads, waits = defaultdict(float), defaultdict(float)
+    for move in step:
+        nbytes = len(move.blocks) * block_bytes
+        for link in _links(group, move):
+            loads[link] += nbytes
+            waits[link] = max(waits[link], group.wires[move.dim].latency)
+    return dict(loads), dict(waits)
+
+
+def _links(group: Group, move: Delivery) -> list[LinkKey]:
+    """The links that a move takes: in its dimension, and up and down a stack."""
+    dim, sources, targets = move.dim, move.sources, move.targets
+    w = group.wires[dim]
+    row = {group.moved(chip, dim, 0) for chip in (*sources, *targets)}
+    if len(row) == 1 and isinstance(w, Switch):
+        up = [link for c in sources for link in _way_up(group, dim, c)]
+        down = [link for c in targets for link in _way_up(group, dim, c)]
+        return [(d, c, -1) for d, c in up] + [(d, -1, c) for d, c in down]
+    if len(row) == len(sources) == len(targets) == 1:
+        here, there = (group.places[chip][dim] for chip in (*sources, *targets))
+        if abs(here - there) in ((1, w.size - 1) if w.wrap else (1,)):
+            return [(dim, *sources, *targets)]
+    raise ValueError(f"no link of dimension {dim} leads from {sources} to {targets}")
+
+
+def _way_up(group: Group, dim: int, chip: int) -> list[tuple[int, int]]:
+    """Dimension and first chip of every link from `chip` to the switch of `dim`."""
+    way = way_up(group.wires, dim, group.places[chip])
+    return [(d, group.number(place)) for d, place in way]
+
+
+def _cut(group: Group, held: payload.HeldParts) -> dict[Chunk, float]:
+    return {block: held[block.name] for block in group.blocks(held)}
+
+
+def _values(held: dict[Chunk, float]) -> tuple[float, ...]:
+    """One number a block, in the order of their names."""
+    found = {block.name: held[block] for block in sorted(held)}.values()
+    return tuple(n if isinstance(n, int) else float(n) for n in found)

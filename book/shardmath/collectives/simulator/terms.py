@@ -1,0 +1,113 @@
+"""Which blocks are where, and which chips' terms are in them: a trace without numbers.
+
+A block is named as in `payload`; each half of it carries the set of the chips whose
+numbers are in it. A gathered block has the term of one chip, a finished sum of all.
+"""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from .trace import Trace
+
+SUMS = ("reduce_scatter", "all_reduce")
+Halves = tuple[frozenset[int], ...]  # the chips whose terms are in each half
+HeldTerms = dict[int, Halves]  # by block name
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """What goes of one block over one link in one step."""
+
+    source: int
+    target: int
+    name: int
+    halves: Halves
+
+
+def held(trace: Trace, step: int) -> tuple[HeldTerms, ...]:
+    """What each chip holds after `step` steps; 0 is the start.
+
+    >>> from shardmath.hardware.mesh import Mesh
+    >>> from shardmath.hardware.networks import Network, Ring
+    >>> from shardmath.collectives.simulator import simulate
+    >>> mesh = Mesh(Network((Ring(3, 50e9, 1e-6),)), {"X": 3})
+    >>> one = held(simulate("all_gather", 3e6, mesh, "X"), 0)[1]
+    >>> {name: [sorted(chips) for chips in halves] for name, halves in one.items()}
+    {1: [[1]]}
+    """
+    return tuple(_joined(trace, chip) for chip in _marked(trace).state(step))
+
+
+def parcels(trace: Trace, step: int) -> tuple[Parcel, ...]:
+    """What moves in `step`, from 1."""
+    before = _marked(trace).state(step - 1)
+    sent = {}
+    for move in trace.steps[step - 1].moves:
+        (source,), (target,) = move.sources, move.targets
+        for block in move.blocks:
+            way = source, target, block.name
+            sent.setdefault(way, {})[block] = before[source][block]
+    return tuple(
+        Parcel(*way, _joined(trace, blocks)[way[2]]) for way, blocks in sent.items()
+    )
+
+
+def complete(trace: Trace, halves: Halves) -> bool:
+    """Whether no half lacks a term."""
+    terms = trace.group.size if trace.priced.collective.op in SUMS else 1
+    return all(len(half) == terms for half in halves)
+
+
+def finished(trace: Trace, step: int) -> int:
+    """Blocks that every chip has complete after `step`; of an AllToAll, its own."""
+    n, everywhere = trace.group.size, trace.priced.collective.op != "all_to_all"
+    return min(
+        sum(
+            complete(trace, halves)
+            for name, halves in blocks.items()
+            if everywhere or name % n == chip
+        )
+        for chip, blocks in enumerate(held(trace, step))
+    )
+
+
+def fullest(trace: Trace, step: int) -> int:
+    """Terms in the sum that has most of them after `step`."""
+    return max(
+        len(half)
+        for blocks in held(trace, step)
+        for halves in blocks.values()
+        for half in halves
+    )
+
+
+def carried(trace: Trace, step: int) -> Fraction:
+    """Blocks on the busiest link of `step`."""
+    links = {}
+    for parcel in parcels(trace, step):
+        link = parcel.source, parcel.target
+        halves = sum(map(bool, parcel.halves))
+        links[link] = links.get(link, 0) + Fraction(halves, trace.group.halves)
+    return max(links.values())
+
+
+def _marked(trace: Trace) -> Trace:
+    """The trace with sets in place of numbers: chip c's term is bit c of a number.
+
+    No term is ever added twice, so that a sum of bits is their union.
+    """
+    start = [
+        dict.fromkeys(blocks, 1 << chip) for chip, blocks in enumerate(trace.start)
+    ]
+    return replace(trace, start=start)
+
+
+def _joined(trace: Trace, blocks: dict) -> HeldTerms:
+    """Blocks by name, with the chips in the bits of each half."""
+    found = {}
+    for block, bits in blocks.items():
+        halves = found.setdefault(block.name, [frozenset()] * trace.group.halves)
+        halves[block.half] = frozenset(
+            chip for chip in range(trace.group.size) if bits >> chip & 1
+        )
+    return {name: tuple(found[name]) for name in sorted(found)}

@@ -1,0 +1,1 @@
+"""Pictures and live figures. They import all the rest, and nothing imports them."""

@@ -1,0 +1,284 @@
+// A live figure: listens to its controls, asks Python, shows the answer.
+// Python draws; this file is the same in Jupyter and on the page.
+
+const QUIET = 800; // ms without a change before the result is read out
+const TWEEN = 200; // ms that a moved thing takes to its new place
+const RIDE = 450; // ms that it takes in a step of a sequence
+const PACE = 700; // ms between two steps of a sequence that plays
+const MOVING = ["x", "y", "cx", "cy", "width", "height", "points", "d", "transform"];
+const NUMBER = /-?\d+(?:\.\d+)?/g;
+const PAUSE = "M5 3v10M11 3v10";
+
+const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+/**
+ * Switch on the controls of one block.
+ * @param root the element that `shardmath.draw.live.block` describes
+ * @param compute (settings, tell) => Promise of {svg, table, summary, last};
+ *   tell(text, percent) shows a message while it takes
+ * @returns {controls, settings(), set(settings), say(text)}: `set` moves the controls
+ *   by name, redraws, and returns what no control can take; `say` shows a message that
+ *   stays until the reader moves something
+ */
+export function mount(root, compute) {
+  const part = (name) => root.querySelector(`.sm-${name}`);
+  const controls = [...root.querySelectorAll("[name]")];
+  const named = Object.fromEntries(controls.map((c) => [c.name, c]));
+  const settings = () => Object.fromEntries(controls.map((c) => [c.name, value(c)]));
+  const start = settings();
+  const picture = part("picture");
+  const plays = part("player")?.dataset.plays;
+  let notice = "";
+  let wanted = null;
+  let busy = false;
+  let timer;
+
+  function tell(text, percent) {
+    part("message").textContent = text || notice;
+    part("progress")?.remove();
+    if (percent === undefined) return;
+    const progress = document.createElement("span"); // not read out at each step
+    progress.className = "sm-progress";
+    progress.ariaHidden = "true";
+    progress.textContent = `${percent} %`;
+    part("status").append(progress);
+  }
+
+  function show({ svg, table, summary, last }) {
+    if (plays && last !== null) hold(named[plays], last);
+    replace(picture, svg, plays ? RIDE : TWEEN);
+    part("readout").innerHTML = table;
+    tell("");
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      part("said").textContent = summary;
+    }, QUIET);
+  }
+
+  async function update() {
+    wanted = settings();
+    if (busy) return busy; // the loop below will see it: the newest setting wins
+    let done;
+    busy = new Promise((resolve) => (done = resolve));
+    root.setAttribute("aria-busy", "true");
+    try {
+      while (wanted) {
+        const given = wanted;
+        wanted = null;
+        show(await compute(given, tell));
+      }
+    } catch (error) {
+      wanted = null;
+      tell(`${error.message} The picture keeps its last setting.`);
+    }
+    busy = false;
+    root.removeAttribute("aria-busy");
+    done();
+  }
+
+  function set(given) {
+    notice = "";
+    const refused = Object.keys(given).filter(
+      (name) => !Object.hasOwn(named, name) || !put(named[name], given[name]),
+    );
+    update();
+    return refused;
+  }
+
+  /** Move the slider to the stop of that number, as a hand would. */
+  function move(slider, stop) {
+    const before = slider.value;
+    slider.value = stop;
+    if (slider.value !== before)
+      slider.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+
+  root.addEventListener("input", (event) => {
+    notice = "";
+    label(event.target);
+    update();
+  });
+  root.addEventListener("click", ({ target }) => {
+    const { preset, do: action } = target.closest("button")?.dataset ?? {};
+    if (preset) set(JSON.parse(preset));
+    if (action === "reset") set(start);
+  });
+  drag(picture, (name, stop) => move(named[name], stop));
+  if (plays) play(root, named[plays], move, () => busy);
+  part("controls").disabled = false;
+  part("note").remove();
+  return {
+    controls,
+    settings,
+    set,
+    say(text) {
+      notice = text;
+      tell("");
+    },
+  };
+}
+
+const stops = (slider) => slider.dataset.stops.split(" ").map(Number);
+
+function value(control) {
+  return control.type === "range" ? stops(control)[control.value] : control.value;
+}
+
+/** Set a control; false where it can not take the value. */
+function put(control, wanted) {
+  if (control.type === "range") {
+    const stop = stops(control).indexOf(wanted);
+    if (stop < 0) return false;
+    control.max = Math.max(control.max, stop); // the answer says how far it goes
+    control.value = stop;
+  } else {
+    if (![...control.options].some((option) => option.value === wanted)) return false;
+    control.value = wanted;
+  }
+  label(control);
+  return true;
+}
+
+function label(control) {
+  if (control.type !== "range") return;
+  const text = control.dataset.texts.split("|")[control.value];
+  control.setAttribute("aria-valuetext", text);
+  control.closest(".sm-control").querySelector(".sm-value").textContent = text;
+}
+
+/** Hold a slider to the steps that there are. */
+function hold(slider, last) {
+  slider.max = stops(slider).findLastIndex((stop) => stop <= last);
+  label(slider);
+}
+
+// Motion -------------------------------------------------------------------------------
+
+const running = new WeakMap(); // picture → its frame
+
+/** Put `svg` in place; what has the same key moves there from its old place, in `ms`. */
+function replace(picture, svg, ms) {
+  const keyed = () => picture.querySelectorAll("[data-key]");
+  const old = new Map([...keyed()].map((element) => [element.dataset.key, element]));
+  picture.innerHTML = svg;
+  cancelAnimationFrame(running.get(picture));
+  if (calm()) return;
+  const moves = [...keyed()].flatMap((element) => {
+    const before = old.get(element.dataset.key);
+    if (before?.tagName !== element.tagName) return [];
+    return MOVING.map((name) => between(element, name, before.getAttribute(name)));
+  });
+  const begun = performance.now();
+  const frame = (now) => {
+    const share = Math.min(1, Math.max(0, (now - begun) / ms));
+    for (const step of moves) step?.(1 - (1 - share) ** 3);
+    if (share < 1) running.set(picture, requestAnimationFrame(frame));
+  };
+  if (moves.some(Boolean)) running.set(picture, requestAnimationFrame(frame));
+}
+
+/** How an attribute goes from `from` to what it is; null where that means nothing. */
+function between(element, name, from) {
+  const to = element.getAttribute(name);
+  if (!from || !to || from === to) return null;
+  if (from.replace(NUMBER, "#") !== to.replace(NUMBER, "#")) return null;
+  const [starts, ends] = [from, to].map((text) => text.match(NUMBER).map(Number));
+  return (share) => {
+    const now = ends.map((end, n) => end - (end - starts[n]) * (1 - share));
+    element.setAttribute(name, share < 1 ? to.replace(NUMBER, () => now.shift()) : to);
+  };
+}
+
+/** What says `data-drag` moves the slider of that name along `data-drag-at`. */
+function drag(picture, move) {
+  let held = null;
+  picture.addEventListener("pointerdown", (event) => {
+    held = event.target.closest("[data-drag]")?.dataset.drag;
+    if (!held) return;
+    event.preventDefault();
+    picture.setPointerCapture(event.pointerId); // the picture stays, its parts do not
+    follow(event);
+  });
+  picture.addEventListener("pointermove", (event) => held && follow(event));
+  for (const end of ["pointerup", "pointercancel", "lostpointercapture"])
+    picture.addEventListener(end, () => (held = null));
+
+  function follow({ clientX }) {
+    const handle = picture.querySelector(`[data-drag="${held}"]`);
+    if (!handle) return;
+    const svg = handle.ownerSVGElement;
+    const { left, width } = svg.getBoundingClientRect();
+    const x = ((clientX - left) / width) * svg.viewBox.baseVal.width;
+    const away = handle.dataset.dragAt.split(" ").map((at) => Math.abs(at - x));
+    move(held, away.indexOf(Math.min(...away)));
+  }
+}
+
+/** The buttons that play a slider's stops, one by one, while they can be seen. */
+function play(root, slider, move, answered) {
+  const button = (name) => root.querySelector(`[data-play="${name}"]`);
+  const icon = button("play").querySelector("path");
+  const [name, shape] = [button("play").ariaLabel, icon.getAttribute("d")];
+  let timer = null;
+
+  function stop() {
+    clearTimeout(timer);
+    timer = null;
+    button("play").ariaLabel = name;
+    icon.setAttribute("d", shape);
+  }
+  async function step() {
+    if (document.hidden || Number(slider.value) >= Number(slider.max)) return stop();
+    move(slider, Number(slider.value) + 1);
+    await answered();
+    if (timer) timer = setTimeout(step, PACE);
+  }
+  button("play").addEventListener("click", () => {
+    if (timer) return stop();
+    button("play").ariaLabel = name.replace("Play", "Pause");
+    icon.setAttribute("d", PAUSE);
+    if (Number(slider.value) >= Number(slider.max)) move(slider, 0);
+    timer = setTimeout(step, 0);
+  });
+  for (const [which, by] of [["back", -1], ["step", 1]])
+    button(which).addEventListener("click", () => {
+      stop();
+      move(slider, Number(slider.value) + by);
+    });
+  root.addEventListener("input", (event) => event.isTrusted && stop());
+  root.addEventListener("pointerdown", ({ target }) => {
+    if (target.closest("[data-drag], [data-preset], [data-do]")) stop();
+  });
+  new IntersectionObserver(([entry]) => {
+    if (!entry.isIntersecting) stop();
+  }).observe(root.querySelector(".sm-picture"));
+}
+
+// The host in Jupyter: the kernel answers.
+function render({ model, el }) {
+  const waiting = new Map();
+  let last = 0;
+  const onMessage = ({ id, result, error }) => {
+    const promise = waiting.get(id);
+    if (!promise) return; // another view of this figure asked
+    waiting.delete(id);
+    if (error) promise.reject(new Error(error));
+    else promise.resolve(result);
+  };
+  model.on("msg:custom", onMessage);
+  el.innerHTML = model.get("html");
+  el.querySelector('[data-do="link"]').remove(); // a page's address, not a notebook's
+  const view = crypto.randomUUID?.() ?? String(Math.random());
+  mount(
+    el.firstElementChild,
+    (settings) =>
+      new Promise((resolve, reject) => {
+        const id = `${view} ${++last}`;
+        waiting.set(id, { resolve, reject });
+        model.send({ id, settings });
+      }),
+  );
+  return () => model.off("msg:custom", onMessage);
+}
+
+export default { render };

@@ -1,0 +1,145 @@
+"""A schedule drawn: what every stage does when, and how much it holds."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ...base.units import number, positive, short_repr
+from ...training.pipeline_schedules.ops import Span
+from ...training.pipeline_schedules.schedule import PipelineSchedule
+from .. import shapes
+from ..labels import FONT, text_width
+from ..picture import WIDEST, Picture, picture
+from ..theme import paint
+
+LEFT, RIGHT, TOP = 26.0, 372.0, 30.0  # where the time begins and ends, and the rows
+TALL, FLAT = 26, 17  # from one stage to the next, of few stages and of many
+INKS = {"F": "hue3", "B": "hue4", "I": "hue5", "W": "hue2"}
+WORDS = {"F": "forward", "B": "backward", "I": "inputs I", "W": "weights W"}
+
+
+def timeline(
+    schedule: PipelineSchedule, until: float | None = None, seconds: float | None = None
+) -> Picture:
+    """Stages from top to bottom, time from left to right; a number is a microbatch.
+
+    Darker ops are those of later chunks, or of the other direction. What runs together
+    stands one above the other.
+
+    Args:
+        schedule: what is drawn.
+        until: draw the ops that have begun by then, and count what is held then; all
+            of them, and the most that each stage holds, if not given.
+        seconds: that the width shows, to compare schedules; all of this one by default.
+
+    Raises:
+        ValueError: no `PipelineSchedule`, an `until` that is no number or `seconds` that are
+            no finite number above 0.
+
+    >>> from shardmath.training.pipeline_schedules.named import schedule
+    >>> timeline(schedule("gpipe", 2, 2)).desc[:58]
+    'Idle over busy 50.0%. Stage 0: F0 F1 B1 B0, holds 2. Stage'
+    """
+    if not isinstance(schedule, PipelineSchedule):
+        raise ValueError(
+            f"schedule = {short_repr(schedule)}: must be a `PipelineSchedule`"
+        )
+    if until is not None and (until := number("until", until)) != until:
+        raise ValueError("until = nan: must be a time in the unit of the schedule")
+    if seconds is not None:
+        (seconds,) = positive(seconds=seconds)
+    title = f"{schedule.name}, {schedule.stages} stages, "
+    title += f"{schedule.microbatches} microbatches"
+    pitch = TALL if schedule.stages <= 8 else FLAT
+    wide = (RIGHT - LEFT) / max(seconds or 0, schedule.seconds)
+    held = schedule.in_flight if until is None else _held(schedule, until)
+    parts = [
+        shapes.written(LEFT, 18, f"idle over busy {schedule.bubble:.1%}"),
+        shapes.written(WIDEST - 4, 18, "held", anchor="end"),
+    ]
+    cells: dict[tuple[str, int], list[str]] = defaultdict(list)
+    numbers = []
+    for stage, spans in enumerate(schedule.spans):
+        top = TOP + pitch * stage
+        middle = top + (pitch - 3) / 2 + 0.36 * FONT
+        said, key = f"{held[stage]:g}", f"held {stage}"
+        parts.append(shapes.written(4, middle, str(stage), key=f"stage {stage}"))
+        parts.append(shapes.written(WIDEST - 4, middle, said, anchor="end", key=key))
+        for span, low, high in _rows(spans, until):
+            left, right = LEFT + wide * span.start, LEFT + wide * span.end
+            upper, lower = top + (pitch - 3) * low, top + (pitch - 3) * high
+            cells[span.op.kind, span.op.chunk].append(_cell(left, upper, right, lower))
+            said = str(span.op.microbatch)
+            if low == 0 and high == 1 and text_width(said) + 2 < right - left:
+                numbers.append(shapes.label(left, top, right, top + pitch - 3, said))
+    for (kind, chunk), paths in sorted(cells.items()):
+        parts.append(_painted("".join(paths), INKS[kind], 0.2 + 0.3 * min(chunk, 2)))
+    bottom = TOP + pitch * schedule.stages
+    parts += numbers
+    parts += _legend({kind for kind, _ in cells}, bottom + 16)
+    desc = " ".join([f"Idle over busy {schedule.bubble:.1%}.", *_said(schedule)])
+    svg = shapes.framed(title, desc, parts, WIDEST, bottom + 24)
+    return picture(title, desc, svg)
+
+
+def _rows(
+    spans: tuple[Span, ...], until: float | None
+) -> Iterator[tuple[Span, float, float]]:
+    """Each op that has begun, and what part of the row's height it takes."""
+    for n, span in enumerate(spans):
+        if until is not None and span.start >= until:
+            return
+        if span.op.beside:
+            yield span, 0.5, 1
+        elif n + 1 < len(spans) and spans[n + 1].op.beside:
+            yield span, 0, 0.5
+        else:
+            yield span, 0, 1
+
+
+def _held(schedule: PipelineSchedule, until: float) -> list[float]:
+    """Microbatches whose activations each stage holds at a time, in shares."""
+    found = []
+    for order, spans in zip(schedule.orders, schedule.spans, strict=True):
+        split = {(op.microbatch, op.chunk) for op in order if op.kind == "W"}
+        begun = sum(s.op.kind == "F" and s.start < until for s in spans)
+        done = sum(
+            s.end <= until
+            and (
+                s.op.kind == "W"
+                or (s.op.kind == "B" and (s.op.microbatch, s.op.chunk) not in split)
+            )
+            for s in spans
+        )
+        found.append(schedule.share * (begun - done))
+    return found
+
+
+def _cell(left: float, top: float, right: float, bottom: float) -> str:
+    x, y = shapes.number(left), shapes.number(top)
+    wide, high = shapes.number(right - left), shapes.number(bottom - top)
+    return f"M{x} {y}h{wide}v{high}h-{wide}z"
+
+
+def _painted(path: str, colour: str, fill: float) -> str:
+    ink = paint(colour)
+    return (
+        f'<path d="{path}" fill="{ink}" fill-opacity="{fill:g}" '
+        f'stroke="{ink}" stroke-width="1"/>'
+    )
+
+
+def _legend(kinds: set[str], y: float) -> Iterator[str]:
+    x = LEFT
+    for kind in [kind for kind in WORDS if kind in kinds]:
+        yield _painted(_cell(x, y - 11, x + 12, y + 1), INKS[kind], 0.2)
+        yield shapes.written(x + 17, y, WORDS[kind])
+        x += 17 + text_width(WORDS[kind]) + 16
+
+
+def _said(schedule: PipelineSchedule) -> Iterator[str]:
+    """Each stage in words; of many ops the first and the last."""
+    for stage, order in enumerate(schedule.orders):
+        ops = [str(op) for op in order]
+        if len(ops) > 12:
+            ops = [*ops[:8], "…", *ops[-3:]]
+        yield f"Stage {stage}: {' '.join(ops)}, holds {schedule.in_flight[stage]:g}."

@@ -1,1 +1,0 @@
-"""Drawing: SVG, and labels that find a free place."""

@@ -1,0 +1,1243 @@
+"""Questions of chapter 03, "GPUs"."""
+
+import math
+
+from shardmath.exercises.kinds import (
+    Chapter,
+    Compiled,
+    Function,
+    Number,
+    Slip,
+    Traffic,
+    slips,
+    stated,
+)
+from shardmath.hardware import chips, waves
+
+CHAPTER = Chapter(
+    title="GPUs",
+    topics=(
+        "GPUs: peaks, clocks, registers, bytes in flight, tiles and waves, "
+        "two programs whose cost is counted, and three questions of several steps"
+    ),
+    intro="""
+        from one product to programs whose cost is counted, and to three that take
+        several steps. Answers are in base units: FLOPs, bytes, seconds, Hz. `chips`
+        holds every data sheet:
+        `chips.H100.fact("cores").value`, `chips.B200.hbm_bandwidth`.
+    """,
+    setup="""
+        import jax.numpy as jnp
+
+        from shardmath.hardware import chips
+        from shardmath.exercises import check, report
+    """,
+)
+
+
+def _fact(chip, name):
+    return chip.fact(name).value
+
+
+HIGHEST_CLOCK = chips.H100.fact("clock").said("book_gpu")  # of which others count
+
+PER_CLOCK = Number(
+    id="03.1",
+    title="One clock of an H100",
+    task="""
+        **Given** the record `chips.H100`.
+
+        **Wanted** the bf16 FLOPs that the whole chip does in one clock, on its Tensor
+        Cores, dense.
+    """,
+    given=stated(chips.H100, "cores", "flops_per_clock"),
+    stub="flops = ...",
+    unit="FLOPs",
+    expected=lambda: _fact(chips.H100, "cores") * _fact(chips.H100, "flops_per_clock"),
+    slips=(
+        slips.multiply_add(1 / 2),
+        slips.sparse_peak(2),
+        Slip(
+            "the highest clock",
+            lambda right: chips.H100.flops["bf16"] / HIGHEST_CLOCK,
+            "The H100 may run at 1.98 GHz, but its peak is stated for a lower clock.",
+        ),
+        slips.scaled(
+            "one Tensor Core an SM",
+            1 / 4,
+            "How many Tensor Cores does one SM have?",
+        ),
+        slips.scaled(
+            "of a Tensor Core",
+            4,
+            "The FLOPs per clock in the record are those of a whole SM.",
+        ),
+        Slip(
+            "the lanes",
+            lambda right: 2 * _fact(chips.H100, "cores") * _fact(chips.H100, "lanes"),
+            "Those are the lanes. The Tensor Cores do far more.",
+        ),
+        Slip(
+            "one SM",
+            lambda right: _fact(chips.H100, "flops_per_clock"),
+            "That is one SM. The chip has more than a hundred.",
+        ),
+    ),
+    hint="Formula (3.2) without its last factor; or the peak over the clock.",
+    solution="""
+        ```python
+        h100 = chips.H100
+        flops = h100.fact("cores").value * h100.fact("flops_per_clock").value
+        ```
+
+        About half a million FLOPs in each of 1.83 billion clocks a second.
+    """,
+)
+
+CLOCK = Number(
+    id="03.2",
+    title="The clock behind a peak",
+    task="""
+        **Given** the fp32 peak of a B200, which counts a multiply-add per lane and
+        clock.
+
+        **Wanted** the clock for which this peak is stated.
+    """,
+    given=stated(chips.B200, "flops.fp32", "cores", "lanes"),
+    stub="hertz = ...",
+    unit="Hz",
+    rtol=0.003,
+    expected=lambda: (
+        chips.B200.flops["fp32"]
+        / (2 * _fact(chips.B200, "cores") * _fact(chips.B200, "lanes"))
+    ),
+    slips=(
+        slips.scaled(
+            "half of the FLOPs or of the SMs",
+            2,
+            "A multiply and the add that follows are two FLOPs, and the SMs of both "
+            "dies work. Which of the two did you halve?",
+        ),
+        Slip(
+            "another source's peak",
+            lambda right: (
+                chips.B200.fact("flops.fp32").said("stas")
+                / (2 * _fact(chips.B200, "cores") * _fact(chips.B200, "lanes"))
+            ),
+            "That takes the peak that another source prints. The task has NVIDIA's.",
+        ),
+        Slip(
+            "the clock reported",
+            lambda right: _fact(chips.B200, "clock"),
+            "That is the highest clock the device reports. Which does the peak need?",
+        ),
+        Slip(
+            "one SM",
+            lambda right: right * _fact(chips.B200, "cores"),
+            "That is the clock the chip would need if it had one SM.",
+        ),
+        Slip(
+            "clock of the bf16 peak",
+            lambda right: (
+                chips.B200.flops["bf16"]
+                / _fact(chips.B200, "cores")
+                / _fact(chips.B200, "flops_per_clock")
+            ),
+            "That is the clock of the Tensor Cores' peak. The lanes' takes another.",
+        ),
+        Slip(
+            "Tensor Core peak",
+            lambda right: right * chips.B200.flops["bf16"] / chips.B200.flops["fp32"],
+            "That is the peak of the Tensor Cores. The lanes have one of their own.",
+        ),
+    ),
+    hint="Every lane does a multiply-add per clock. How many lanes are there?",
+    solution="""
+        ```python
+        b200 = chips.B200
+        lanes = b200.fact("cores").value * b200.fact("lanes").value
+        hertz = b200.flops["fp32"] / (2 * lanes)
+        ```
+
+        1.98 GHz, within 1 % of the highest clock that the device reports. (From the 80
+        TFLOPs/s that another source prints it would be 2.11 GHz, which it never runs.)
+    """,
+)
+
+RESIDENT = Number(
+    id="03.3",
+    title="Warps that fit",
+    task="""
+        **Given** a kernel on an H100 that takes 96 registers a thread, of four bytes
+        each, and so little SMEM that it limits nothing. An SM's registers lie in four
+        equal subpartitions, and those of a warp all in one of them.
+
+        **Wanted** the warps that are resident on one SM.
+    """,
+    given=stated(chips.H100, "cores", "registers_bytes", "warp_threads", "warps"),
+    stub="warps = ...",
+    unit="warps",
+    rtol=0.001,
+    expected=lambda: float(4 * (2**16 // (4 * 96 * 32))),
+    slips=(
+        Slip(
+            "the file as one",
+            lambda right: float(2**18 // (4 * 96 * 32)),
+            "A warp cannot lie in two subpartitions. How many fit into one?",
+        ),
+        Slip(
+            "not rounded",
+            lambda right: 2**18 / (4 * 96 * 32),
+            "A warp is resident whole or not at all.",
+        ),
+        Slip(
+            "rounded up",
+            lambda right: right + 4,
+            "The last of these do not fit.",
+        ),
+        Slip(
+            "one subpartition",
+            lambda right: right / 4,
+            "That is one subpartition. An SM has four.",
+        ),
+        Slip(
+            "the most possible",
+            lambda right: float(_fact(chips.H100, "warps")),
+            "So many fit if their registers do. Do they?",
+        ),
+        Slip(
+            "bytes for registers",
+            lambda right: float(4 * (2**16 // (96 * 32))),
+            "The record has the register file in bytes, and a register has four.",
+        ),
+        slips.scaled(
+            "threads for warps",
+            32,
+            "Those are threads. A warp has 32 of them.",
+        ),
+        Slip(
+            "the occupancy",
+            lambda right: right / _fact(chips.H100, "warps"),
+            "That is the share of the most possible. The warps are wanted.",
+        ),
+    ),
+    hint="A register has four bytes, a warp 32 threads. Round down in a subpartition.",
+    solution="""
+        ```python
+        h100 = chips.H100
+        file = h100.fact("registers_bytes").value // h100.fact("cores").value
+        warps = 4 * (file // 4 // (4 * 96 * 32))
+        ```
+
+        Five in each subpartition, so 20 of 64: an occupancy of 31 %. A file in one
+        piece would hold 21.
+    """,
+)
+
+IN_FLIGHT = Number(
+    id="03.4",
+    title="Bytes on their way to a B200",
+    task="""
+        **Given** the latency of a B200's HBM and the highest clock it reports, both in
+        its record.
+
+        **Wanted** the bytes that have to be in flight on the whole chip, at the least,
+        to use all of the bandwidth: reads take no longer than on an idle memory.
+    """,
+    given=stated(chips.B200, "hbm_bandwidth", "hbm_latency", "clock"),
+    stub="nbytes = ...",
+    unit="bytes",
+    expected=lambda: (
+        chips.B200.hbm_bandwidth
+        * _fact(chips.B200, "hbm_latency")
+        / _fact(chips.B200, "clock")
+    ),
+    slips=(
+        Slip(
+            "one SM",
+            lambda right: right / _fact(chips.B200, "cores"),
+            "That is the share of one SM. The chip is wanted.",
+        ),
+        Slip(
+            "clocks for seconds",
+            lambda right: right * _fact(chips.B200, "clock"),
+            "The latency is given in clocks, the bandwidth in bytes a second.",
+        ),
+        Slip(
+            "latency of the L2",
+            lambda right: (
+                right
+                * _fact(chips.B200, "l2_latency")
+                / _fact(chips.B200, "hbm_latency")
+            ),
+            "That is how long the L2 takes. These bytes come from HBM.",
+        ),
+    ),
+    hint="Little's law, formula (3.3). The record has the latency in clocks.",
+    solution="""
+        ```python
+        b200 = chips.B200
+        seconds = b200.fact("hbm_latency").value / b200.fact("clock").value
+        nbytes = b200.hbm_bandwidth * seconds
+        ```
+
+        At least 3.5 MB, where an H100 needs 1.2 or 1.3, by which of its clocks one
+        counts. Under load reads take longer: 9.7 MB, 64 KiB on each SM, reached 81 % of
+        the bandwidth (the chapter's table).
+    """,
+)
+
+ASKED = Number(
+    id="03.5",
+    title="Too little in flight",
+    task="""
+        **Given** a kernel on an H100 with eight resident warps on every SM. Each thread
+        has one load of 16 bytes on its way, and asks for the next when it arrives.
+
+        **Wanted** the rate at which the chip reads, at most, by Little's law.
+    """,
+    given=stated(chips.H100, "cores", "warp_threads", "hbm_latency", "clock"),
+    stub="rate = ...",
+    unit="bytes/s",
+    rtol=0.005,
+    expected=lambda: (
+        _fact(chips.H100, "cores")
+        * 8
+        * 32
+        * 16
+        * _fact(chips.H100, "clock")
+        / _fact(chips.H100, "hbm_latency")
+    ),
+    slips=(
+        Slip(
+            "the full bandwidth",
+            lambda right: chips.H100.hbm_bandwidth,
+            "Are there enough bytes in flight for that?",
+        ),
+        slips.scaled("one thread a warp", 1 / 32, "Every thread of a warp loads."),
+        slips.scaled(
+            "all 64 warps",
+            8,
+            "Only eight of the 64 possible warps are resident here.",
+        ),
+        slips.scaled("one warp an SM", 1 / 8, "Every SM has eight warps here."),
+        slips.scaled("loads of four bytes", 1 / 4, "Each load asks for 16 bytes."),
+        Slip(
+            "the highest clock",
+            lambda right: right * HIGHEST_CLOCK / _fact(chips.H100, "clock"),
+            "The H100 has two clocks. Take the one that is given.",
+        ),
+        Slip(
+            "one SM",
+            lambda right: right / _fact(chips.H100, "cores"),
+            "That is what one SM receives.",
+        ),
+        Slip(
+            "latency of the L2",
+            lambda right: (
+                right
+                * _fact(chips.H100, "hbm_latency")
+                / _fact(chips.H100, "l2_latency")
+            ),
+            "That is how long the L2 takes. These bytes come from HBM.",
+        ),
+    ),
+    hint="Turn (3.3) around: so many bytes arrive once in every latency.",
+    solution="""
+        ```python
+        h100 = chips.H100
+        threads = h100.fact("cores").value * 8 * h100.fact("warp_threads").value
+        seconds = h100.fact("hbm_latency").value / h100.fact("clock").value
+        rate = threads * 16 / seconds
+        ```
+
+        1.41 TB/s, 42 % of what the memory could do.
+    """,
+)
+
+USED = Number(
+    id="03.6",
+    title="The last wave of an A100",
+    task=r"""
+        **Given** a matmul $X[1024, D] \cdot W[D, 8192]$ in tiles of 128 × 256 (rows ×
+        columns) on an A100.
+
+        **Wanted** the share of the SM time that is spent on tiles.
+    """,
+    given=stated(chips.A100_80GB, "cores"),
+    stub="share = ...",
+    unit="",
+    expected=lambda: waves.Waves(256, _fact(chips.A100_80GB, "cores")).used,
+    slips=(
+        Slip(
+            "waves rounded down",
+            lambda right: 256 / (2 * _fact(chips.A100_80GB, "cores")),
+            "More than the whole chip is busy? The last wave takes its time, too.",
+        ),
+        Slip(
+            "the last wave alone",
+            lambda right: (
+                waves.Waves(256, _fact(chips.A100_80GB, "cores")).last
+                / _fact(chips.A100_80GB, "cores")
+            ),
+            "So much of the last wave is used. The waves before it were full.",
+        ),
+        Slip(
+            "the idle share",
+            lambda right: 1 - right,
+            "That is the share in which SMs wait. The other one is wanted.",
+        ),
+        Slip(
+            "square tiles",
+            lambda right: waves.Waves(512, _fact(chips.A100_80GB, "cores")).used,
+            "That is the share with tiles of 128 × 128.",
+        ),
+    ),
+    hint="Count tiles, then waves. The second factor of (3.5).",
+    solution="""
+        8 · 32 = 256 tiles on 108 SMs make three waves:
+
+        ```python
+        tiles = (1024 // 128) * (8192 // 256)
+        sms = chips.A100_80GB.fact("cores").value
+        share = tiles / (-(-tiles // sms) * sms)
+        ```
+    """,
+)
+
+_EDGE = waves.TiledMatmul(1000, 8192, 9000, chips.H100, (128, 256))
+
+EDGE = Number(
+    id="03.7",
+    title="Edges and idle SMs",
+    task=r"""
+        **Given** $X[1000, 8192] \cdot W[8192, 9000]$ in bf16, in tiles of 128 × 256 on
+        an H100. Only math counts.
+
+        **Wanted** the time, with whole tiles and whole waves.
+    """,
+    given=stated(chips.H100, "cores", "flops.bf16"),
+    stub="seconds = ...",
+    unit="s",
+    expected=lambda: _EDGE.seconds,
+    slips=(
+        slips.scaled(
+            "sparse peak, or one FLOP",
+            1 / 2,
+            "The dense peak counts, and a multiply and the add that follows are two "
+            "FLOPs.",
+        ),
+        Slip(
+            "the highest clock",
+            lambda right: right * _fact(chips.H100, "clock") / HIGHEST_CLOCK,
+            "The H100 may run at 1.98 GHz, but its peak is stated for a lower clock.",
+        ),
+        Slip(
+            "ideal time",
+            lambda right: _EDGE.ideal,
+            "That would take tiles and SMs that can be divided.",
+        ),
+        Slip(
+            "idle SMs at work",
+            lambda right: right * _EDGE.waves.used,
+            "In the last wave some SMs have no tile, and a tile stays on one SM.",
+        ),
+        slips.scaled("waves rounded down", 2 / 3, "The last wave takes its time, too."),
+        slips.scaled("one wave", 1 / 3, "How many tiles are there, and how many SMs?"),
+        Slip(
+            "square tiles",
+            lambda right: (
+                waves.TiledMatmul(1000, 8192, 9000, chips.H100, (128, 128)).seconds
+            ),
+            "That is the time with tiles of 128 × 128.",
+        ),
+        Slip(
+            "the whole chip on each tile",
+            lambda right: right / _fact(chips.H100, "cores"),
+            "A tile has one SM, which has its share of the peak.",
+        ),
+        Slip(
+            "edges cut off",
+            lambda right: right * _EDGE.covered,
+            "A tile over the edge costs as much as a whole one.",
+        ),
+    ),
+    hint="How many tiles, and how many waves? One wave lasts as long as one tile on "
+    "one SM.",
+    solution="""
+        8 · 36 = 288 tiles make three waves, and each takes as long as one tile:
+
+        ```python
+        h100 = chips.H100
+        of_one_sm = h100.flops["bf16"] / h100.fact("cores").value
+        seconds = 3 * 2 * 128 * 256 * 8192 / of_one_sm
+        ```
+
+        215 µs where 149 is ideal: the edges cost 5 %, SMs without a tile 27 %.
+    """,
+)
+
+DENSE = Number(
+    id="03.8",
+    title="A B300 in fp4",
+    task="""
+        **Given** a B300 multiplying ordinary matrices, without zeros, in fp4.
+
+        **Wanted** its critical intensity.
+    """,
+    given=stated(chips.B300, "flops.fp4", "sparse.fp4", "hbm_bandwidth"),
+    stub="intensity = ...",
+    unit="FLOPs/byte",
+    expected=lambda: chips.B300.intensity("fp4"),
+    slips=(
+        Slip(
+            "sparse peak",
+            lambda right: _fact(chips.B300, "sparse.fp4") / chips.B300.hbm_bandwidth,
+            "That is the sparse rate. Ordinary matrices run at the dense one.",
+        ),
+        Slip(
+            "sparse, halved",
+            lambda right: (
+                _fact(chips.B300, "sparse.fp4") / 2 / chips.B300.hbm_bandwidth
+            ),
+            "Half of the sparse rate is not the dense rate here.",
+        ),
+        Slip(
+            "another format",
+            lambda right: chips.B300.intensity("fp8"),
+            "That is fp8.",
+        ),
+        Slip(
+            "the 16-bit peak",
+            lambda right: chips.B300.intensity("bf16"),
+            "That is bf16.",
+        ),
+        slips.scaled(
+            "critical batch",
+            1 / 4,
+            "That is a batch, in tokens. FLOPs for each byte are wanted.",
+        ),
+    ),
+    hint="The record knows both rates. Which one do matrices without zeros get?",
+    solution="""
+        ```python
+        intensity = chips.B300.flops["fp4"] / chips.B300.hbm_bandwidth
+        ```
+
+        1,688 FLOPs for every byte: at half a byte per weight, a critical batch of 422.
+    """,
+)
+
+FEED = Number(
+    id="03.9",
+    title="What the SMs ask of the L2",
+    task="""
+        **Given** a B200 at its bf16 peak, every SM on a tile of 256 × 256 of its own,
+        nothing shared.
+
+        **Wanted** the rate at which operands must reach all SMs together.
+    """,
+    given=stated(chips.B200, "flops.bf16"),
+    stub="rate = ...",
+    unit="bytes/s",
+    expected=lambda: chips.B200.flops["bf16"] * 2 / 256,
+    slips=(
+        slips.scaled(
+            "sparse peak, or bytes for values",
+            2,
+            "The dense peak counts, and the intensity 128 of such a tile already has "
+            "two bytes to a value.",
+        ),
+        Slip(
+            "one operand",
+            lambda right: chips.B200.flops["bf16"] / 256,
+            "A tile reads rows of one array and columns of the other.",
+        ),
+        Slip(
+            "of one SM",
+            lambda right: right / _fact(chips.B200, "cores"),
+            "That is one SM. All of them ask at the same time.",
+        ),
+        Slip(
+            "what HBM has",
+            lambda right: chips.B200.hbm_bandwidth,
+            "That is what the HBM delivers. How much would the tiles need?",
+        ),
+        Slip(
+            "the highest clock",
+            lambda right: (
+                right
+                * _fact(chips.B200, "cores")
+                * _fact(chips.B200, "flops_per_clock")
+                * _fact(chips.B200, "clock")
+                / chips.B200.flops["bf16"]
+            ),
+            "The bf16 peak takes a lower clock than the highest that a B200 reports.",
+        ),
+    ),
+    hint="The intensity of a square tile of side b is b/2 in bf16.",
+    solution="""
+        Formula (3.6) with $b = f = 256$, so $I = 128$:
+
+        ```python
+        rate = chips.B200.flops["bf16"] / (256 * 256 / (256 + 256))
+        ```
+
+        17.6 TB/s, 2.2 times what the HBM has: neighbours must share what they read.
+    """,
+)
+
+
+def _finish(seconds, sms):
+    """Every tile in turn goes to the SM that is free first."""
+    free = [0.0] * sms
+    for tile in seconds:
+        free.sort()
+        free[0] += tile
+    return max(free)
+
+
+FINISH = Function(
+    id="03.10",
+    title="Hand out tiles",
+    task="""
+        **Given** a list of how long each tile takes, and a number of SMs. Tiles are
+        handed out in order, each to the SM that is free first.
+
+        **Wanted** a function that returns when the last tile is done.
+    """,
+    stub="def finish(seconds, sms): ...",
+    spec=_finish,
+    gives=(("the end", "s"),),
+    cases=lambda rng: (
+        [rng.uniform(0.5, 2) for _ in range(rng.randint(1, 40))],
+        rng.randint(1, 12),
+    ),
+    examples=(([1.0] * 5, 4), ([1.0], 8), ([3.0, 1.0, 1.0, 1.0], 2)),
+    slips=(
+        Slip(
+            "ideal time",
+            lambda seconds, sms: sum(seconds) / sms,
+            "A tile cannot be split over SMs.",
+        ),
+        Slip(
+            "waves in step",
+            lambda seconds, sms: sum(
+                max(seconds[n : n + sms]) for n in range(0, len(seconds), sms)
+            ),
+            "An SM takes its next tile as soon as it is free; it does not wait for the "
+            "others.",
+        ),
+        Slip(
+            "dealt like cards",
+            lambda seconds, sms: max(sum(seconds[n::sms]) for n in range(sms)),
+            "The next tile goes to the SM that is free first, whichever it is.",
+        ),
+    ),
+    hint="Keep a list of the times at which each SM becomes free.",
+    solution="""
+        ```python
+        def finish(seconds, sms):
+            free = [0.0] * sms
+            for duration in seconds:
+                first = free.index(min(free))
+                free[first] += duration
+            return max(free)
+        ```
+    """,
+)
+
+
+def _efficiency(B, F, b, f, sms):
+    tiles = math.ceil(B / b) * math.ceil(F / f)
+    return B * F / (b * f * math.ceil(tiles / sms) * sms)
+
+
+EFFICIENCY = Function(
+    id="03.11",
+    title="Both quantisations",
+    task=r"""
+        **Given** a result of $B \times F$ values, tiles of $b \times f$ and a number of
+        SMs.
+
+        **Wanted** a function that returns the share of the peak that tiles and waves
+        leave, [(3.5)](../chapters/03_gpus.ipynb#eq-3.5).
+    """,
+    stub="def efficiency(B, F, b, f, sms): ...",
+    spec=_efficiency,
+    gives=(("the share", ""),),
+    cases=lambda rng: (
+        rng.randint(1, 5000),
+        rng.randint(1, 5000),
+        2 ** rng.randint(5, 8),
+        2 ** rng.randint(5, 8),
+        rng.randint(1, 160),
+    ),
+    examples=((896, 2432, 128, 128, 132), (1, 1, 128, 128, 132)),
+    slips=(
+        Slip(
+            "edges left out",
+            lambda B, F, b, f, sms: (
+                (tiles := math.ceil(B / b) * math.ceil(F / f))
+                / (math.ceil(tiles / sms) * sms)
+            ),
+            "Tiles that hang over the edge are not all result.",
+        ),
+        Slip(
+            "waves left out",
+            lambda B, F, b, f, sms: (
+                B * F / (b * f * math.ceil(B / b) * math.ceil(F / f))
+            ),
+            "SMs without a tile wait for the last wave.",
+        ),
+        Slip(
+            "rounded once",
+            lambda B, F, b, f, sms: (
+                B * F / (b * f * math.ceil(B * F / (b * f) / sms) * sms)
+            ),
+            "Rows and columns of tiles are rounded up before the waves are.",
+        ),
+        Slip(
+            "percent",
+            lambda *case: 100 * _efficiency(*case),
+            "A fraction is wanted: 0.4 and 40% are the same.",
+        ),
+        Slip(
+            "the share lost",
+            lambda *case: 1 - _efficiency(*case),
+            "That is what tiles and waves cost. What do they leave?",
+        ),
+    ),
+    hint="Formula (3.5). Three things are rounded up.",
+    solution="""
+        ```python
+        import math
+
+
+        def efficiency(B, F, b, f, sms):
+            tiles = math.ceil(B / b) * math.ceil(F / f)
+            waves = math.ceil(tiles / sms)
+            return B * F / (waves * sms * b * f)
+        ```
+    """,
+)
+
+
+def _blocks(registers, smem, threads, file, shared, most):
+    warps = math.ceil(threads / 32)
+    fits = [4 * (file // 4 // (4 * registers * 32)) // warps, most // warps]
+    return min([*fits, shared // smem] if smem else fits)
+
+
+BLOCKS = Function(
+    id="03.12",
+    title="Blocks on one SM",
+    task="""
+        **Given** a kernel's registers per thread, bytes of SMEM per block (perhaps
+        none) and threads per block; and an SM's register file in bytes, its SMEM in
+        bytes and the most warps that may be resident. A warp has 32 threads, and a
+        register four bytes. Three things limit the blocks: registers; SMEM; and
+        resident warps. (Left out: an SM holds 32 blocks at most, and takes 1 KiB of
+        SMEM for each.) Registers are given out to whole warps. They lie in four equal
+        subpartitions of the file, and those of a warp all in one of them; the warps of
+        a block may lie in different ones.
+
+        **Wanted** a function that returns how many blocks are resident at once.
+    """,
+    stub="def blocks(registers, smem, threads, file, shared, most): ...",
+    spec=_blocks,
+    units={"smem": "bytes", "file": "bytes", "shared": "bytes", "most": "warps"},
+    gives=(("the blocks", ""),),
+    cases=lambda rng: (
+        8 * rng.randint(2, 24),
+        1024 * rng.randint(1, 100),
+        rng.randint(1, 512),
+        2**18,
+        1024 * rng.choice([96, 164, 228]),
+        64,
+    ),
+    examples=(
+        (32, 0, 256, 2**18, 2**17, 64),
+        (32, 1024, 33, 2**18, 2**17, 64),
+        (96, 1024, 96, 2**18, 2**17, 64),
+    ),
+    slips=(
+        Slip(
+            "shared memory left out",
+            lambda registers, smem, threads, file, shared, most: _blocks(
+                registers, 0, threads, file, shared, most
+            ),
+            "The blocks share one SMEM.",
+        ),
+        Slip(
+            "threads for warps",
+            lambda registers, smem, threads, file, shared, most: min(
+                file // (4 * registers * threads),
+                32 * most // threads,
+                *([shared // smem] if smem else []),
+            ),
+            "A block of 33 threads takes two warps, and the registers of two.",
+        ),
+        Slip(
+            "bytes for registers",
+            lambda registers, smem, threads, file, shared, most: _blocks(
+                registers, smem, threads, 4 * file, shared, most
+            ),
+            "The file is given in bytes, and a register has four.",
+        ),
+        Slip(
+            "resident warps left out",
+            lambda registers, smem, threads, file, shared, most: _blocks(
+                registers, smem, threads, file, shared, math.inf
+            ),
+            "However small the blocks, an SM holds only so many warps.",
+        ),
+        Slip(
+            "the file as one",
+            lambda registers, smem, threads, file, shared, most: min(
+                file // (4 * registers * 32 * math.ceil(threads / 32)),
+                most // math.ceil(threads / 32),
+                *([shared // smem] if smem else []),
+            ),
+            "A warp cannot lie in two subpartitions. How many warps fit into each?",
+        ),
+    ),
+    hint="Three limits, each rounded down. A started warp is a whole warp, and the "
+    "registers hold four times as many as one subpartition.",
+    solution="""
+        ```python
+        import math
+
+
+        def blocks(registers, smem, threads, file, shared, most):
+            warps = math.ceil(threads / 32)
+            fit = 4 * (file // 4 // (4 * registers * 32))
+            limits = [fit // warps, most // warps]
+            if smem:
+                limits.append(shared // smem)
+            return min(limits)
+        ```
+    """,
+)
+
+
+def _scaled_sum(A, B, C):
+    rows = zip(A, B, C, strict=True)
+    return {"C": [[x * y + z for x, y, z in zip(*r, strict=True)] for r in rows]}
+
+
+FUSED = Traffic(
+    id="03.13",
+    title="Two kernels, or one",
+    task=r"""
+        **Given** a small GPU: one SM with 768 bytes of SMEM, which hold three blocks of
+        8 × 8 values, and in its HBM arrays `A`, `B` and `C` of $n \times n$ values,
+        $n$ a multiple of 8. A kernel that multiplies, and then one that adds, would
+        send the product to the HBM and back; one kernel for both is called **fused**.
+        You have `machine.load(name, rows=(i, j), cols=(k, l))` from HBM to SMEM,
+        `machine.multiply(a, b)` for $a \mathrel{*}= b$, `machine.add(a, b)` for
+        $a \mathrel{+}= b$, both value by value,
+        `machine.store(block, name, row=i, col=j)` and `machine.free(block)`.
+
+        **Wanted** the fused kernel: it leaves $A \odot B + C$ in `C` and moves no value
+        more often than it must. The machine counts.
+    """,
+    stub="def multiply_and_add(machine, n): ...",
+    cases=lambda rng: (8 * rng.randint(2, 5),),
+    capacity=lambda n: 4 * 3 * 8 * 8,
+    arrays=lambda n: {"A": (n, n), "B": (n, n), "C": (n, n)},
+    result=_scaled_sum,
+    at_most=lambda n: 4 * 4 * n * n,
+    slips=(
+        Slip(
+            "two kernels",
+            lambda n: 4 * 6 * n * n,
+            "The product goes out and comes back before the addition. Can it stay?",
+        ),
+        Slip(
+            "two products",
+            lambda n: 4 * 5 * n * n,
+            "One of the arrays is read twice.",
+        ),
+    ),
+    points=2,
+    hint="Load a block of each array and do both operations before anything is stored.",
+    solution="""
+        Three reads and one write for each value, and nothing in between:
+
+        ```python
+        def multiply_and_add(machine, n):
+            t = 8
+            for i in range(0, n, t):
+                for j in range(0, n, t):
+                    where = {"rows": (i, i + t), "cols": (j, j + t)}
+                    a, b, c = (machine.load(name, **where) for name in "ABC")
+                    machine.multiply(a, b)
+                    machine.add(a, c)
+                    machine.store(a, "C", row=i, col=j)
+                    for block in (a, b, c):
+                        machine.free(block)
+        ```
+
+        As two kernels it would be six arrays across the bus, and half as long again.
+    """,
+)
+
+LAST = Compiled(
+    id="03.14",
+    title="The one row that is needed",
+    task=r"""
+        **Given** the activations of a prompt, $x[B, D]$, and weights, $W[D, F]$, in
+        float32. After the prompt a GPU needs only what the last token gives, the last
+        row of $x[B, D] \cdot W[D, F]$: one row of tiles instead of many.
+
+        **Wanted** a JAX function that returns that row and compiles to no more FLOPs
+        than it needs. They are counted in what XLA compiles for this machine.
+    """,
+    stub="def last_row(x, W): ...",
+    shapes=lambda rng: (
+        (8 * rng.randint(2, 8), n := 16 * rng.randint(2, 4)),
+        (n, 32 * rng.randint(2, 4)),
+    ),
+    spec=lambda x, w: x[-1] @ w,
+    at_most=lambda x, w: {"flops": 2 * w[0] * w[1]},
+    points=2,
+    values=(
+        Slip(
+            "the first row",
+            lambda x, w: x[0] @ w,
+            "That is the row of the first token. The last one is wanted.",
+        ),
+    ),
+    hint="Which rows of x does the last row of the product depend on?",
+    solution="""
+        ```python
+        def last_row(x, W):
+            return x[-1] @ W
+        ```
+
+        Written as `(x @ W)[-1]`, the compiler multiplies all rows and throws them away.
+    """,
+)
+
+
+H200, B200 = chips.H200, chips.B200
+RENT = 4.0  # dollars an hour, given in the task
+
+
+def _worth(tile=(128, 256), waves_of=None, both=max):
+    """Dollars an hour of a B200 that does as many of these matmuls for a dollar."""
+    times = []
+    for chip in (H200, B200):
+        op = waves.TiledMatmul(640, 8192, 7168, chip, tile)
+        nbytes = 2 * (640 * 8192 + 8192 * 7168 + 640 * 7168)
+        count = waves_of or op.waves.waves
+        times.append(both((count * op.tile_seconds, nbytes / chip.hbm_bandwidth)))
+    return RENT * times[0] / times[1]
+
+
+WORTH = Number(
+    id="03.15",
+    title="What a B200 is worth",
+    task=r"""
+        **Given** a service that does nothing but
+        $X[640, 8192] \cdot W[8192, 7168]$ in bf16, in tiles of 128 × 256 (rows ×
+        columns), one on each SM at a time. The HBM carries $X$, $W$ and the result
+        once, while the SMs multiply at their share of the peak. It runs on an H200
+        that is rented for 4 dollars an hour.
+
+        **Wanted** the dollars an hour that a B200 may cost and still do as many of
+        these matmuls for a dollar.
+    """,
+    given=stated(H200, "cores", "flops.bf16", "hbm_bandwidth")
+    | stated(B200, "cores", "flops.bf16", "hbm_bandwidth"),
+    stub="dollars = ...",
+    unit="dollars/hour",
+    expected=_worth,
+    slips=(
+        Slip(
+            "peaks alone",
+            lambda right: RENT * B200.flops["bf16"] / H200.flops["bf16"],
+            "That is the factor of the peaks. How many waves does each GPU need?",
+        ),
+        Slip(
+            "bandwidths alone",
+            lambda right: RENT * B200.hbm_bandwidth / H200.hbm_bandwidth,
+            "That is the factor of the bandwidths. Does the HBM bind here?",
+        ),
+        Slip(
+            "as many waves on both",
+            lambda right: _worth(waves_of=1),
+            "The two GPUs have different numbers of SMs. Count the waves of each, in "
+            "tiles of 128 rows and 256 columns.",
+        ),
+        Slip(
+            "times added up",
+            lambda right: _worth(both=sum),
+            "The HBM works while the SMs multiply: the longer time counts.",
+        ),
+        Slip(
+            "square tiles",
+            lambda right: _worth(tile=(128, 128)),
+            "That is the answer for tiles of 128 × 128.",
+        ),
+        Slip(
+            "the factor alone",
+            lambda right: right / RENT,
+            "That is how many times as fast the B200 is. What may an hour of it cost?",
+        ),
+        Slip(
+            "upside down",
+            lambda right: RENT**2 / right,
+            "The faster GPU may cost more, not less.",
+        ),
+    ),
+    hint="Two times for each GPU, of which the longer counts. Is the number of tiles "
+    "above or below that of the SMs?",
+    solution="""
+        5 · 28 = 140 tiles are two waves on 132 SMs and one on 148. The HBM needs 28.6
+        µs on the H200 and 17.1 on the B200, less than the math on either.
+
+        ```python
+        def seconds(chip, tiles=(640 // 128) * (7168 // 256)):
+            sms = chip.fact("cores").value
+            math = -(-tiles // sms) * 2 * 128 * 256 * 8192 / (chip.flops["bf16"] / sms)
+            nbytes = 2 * (640 * 8192 + 8192 * 7168 + 640 * 7168)
+            return max(math, nbytes / chip.hbm_bandwidth)
+
+
+        dollars = 4 * seconds(chips.H200) / seconds(chips.B200)
+        ```
+
+        Four times the rent for 2.3 times the peak. With eight tiles fewer both would
+        need one wave, and the factor would fall to half.
+    """,
+    points=2,
+)
+
+LOADS, STRIDE = 2, 2  # of four bytes each; both given in the task
+
+
+def _gathered(clock=None, full=False):
+    """Seconds in which the kernel reads 1 GB that it wants."""
+    h100 = chips.H100
+    file, smem = h100.registers_bytes // h100.cores, h100.onchip_bytes // h100.cores
+    blocks = _blocks(96, 48 * 1024, 256, file, smem, h100.warps)
+    moved = h100.cores * blocks * 256 * LOADS * 4 * STRIDE
+    rate = moved / (h100.hbm_latency / (clock or h100.clock))
+    rate = h100.hbm_bandwidth if full else min(h100.hbm_bandwidth, rate)
+    return 1e9 / (rate / STRIDE)
+
+
+GATHERED = Number(
+    id="03.16",
+    title="A slow gather",
+    task="""
+        **Given** a kernel on an H100 that takes 96 registers of four bytes a thread,
+        256 threads a block and 48 KiB of SMEM a block; blocks fill every SM as far as
+        its limits allow. A thread always has two loads of four bytes on their way, and
+        asks for the next when one arrives. In each load the threads of a warp read
+        every second fp32 value of a row, aligned, and the HBM moves whole pieces of 32
+        bytes. The values between are never wanted.
+
+        **Wanted** the least time in which the kernel reads 1 GB (10⁹ bytes) of values
+        that it wants, by Little's law.
+    """,
+    given=stated(chips.H100, "cores", "registers_bytes", "onchip_bytes", "warps")
+    | stated(chips.H100, "hbm_bandwidth", "hbm_latency", "clock"),
+    stub="seconds = ...",
+    unit="s",
+    expected=_gathered,
+    slips=(
+        Slip(
+            "the whole bandwidth",
+            lambda right: _gathered(full=True),
+            "Are enough bytes on their way for the whole bandwidth? Only whole blocks "
+            "are resident, and the tightest of their limits counts.",
+        ),
+        Slip(
+            "the data sheet alone",
+            lambda right: 1e9 / chips.H100.hbm_bandwidth,
+            "That takes the whole bandwidth, and every byte of it wanted. Neither is "
+            "so here.",
+        ),
+        slips.scaled(
+            "all that is moved is wanted",
+            1 / STRIDE,
+            "Half of every piece of 32 bytes was not asked for.",
+        ),
+        slips.scaled(
+            "a half too many",
+            2,
+            "More than one block is resident, a thread has two loads on their way, and "
+            "the bytes of a load are all wanted: what comes with them is not.",
+        ),
+        Slip(
+            "the highest clock",
+            lambda right: _gathered(clock=HIGHEST_CLOCK),
+            "The H100 has two clocks. Take the one that is given.",
+        ),
+        Slip(
+            "one SM",
+            lambda right: right * _fact(chips.H100, "cores"),
+            "All SMs read at the same time.",
+        ),
+    ),
+    hint="Blocks on an SM first, as in question 03.12, then the bytes that are on "
+    "their way, then the rate, and last the share of it that is wanted.",
+    solution="""
+        The registers allow 20 warps and so two blocks, the SMEM four and the most
+        warps eight: two.
+
+        ```python
+        h100 = chips.H100
+        file = h100.fact("registers_bytes").value // h100.fact("cores").value
+        smem = h100.fact("onchip_bytes").value // h100.fact("cores").value
+        fit = 4 * (file // 4 // (4 * 96 * 32))
+        blocks = min(fit // 8, smem // (48 * 1024), 64 // 8)
+        moved = h100.fact("cores").value * blocks * 256 * 2 * 4 * 2
+        latency = h100.fact("hbm_latency").value / h100.fact("clock").value
+        rate = min(h100.hbm_bandwidth, moved / latency)
+        seconds = 1e9 / (rate / 2)
+        ```
+
+        1.08 MB are on their way where at least 1.28 are needed, so the HBM moves
+        2.83 TB/s, of which half is wanted.
+    """,
+    points=2,
+)
+
+_TILES = ((64, 64), (64, 128), (128, 64), (128, 128), (128, 256), (256, 128))
+
+
+def _tile_legs(B, D, F, tile, sms, peak, l2):
+    """Seconds of whole waves, and of the operands of all tiles."""
+    b, f = tile
+    tiles = math.ceil(B / b) * math.ceil(F / f)
+    wave = 2 * b * f * D / (peak / sms)
+    return math.ceil(tiles / sms) * wave, tiles * 2 * D * (b + f) / l2
+
+
+def _least(B, D, F, tiles, sms, peak, l2):
+    return min(max(_tile_legs(B, D, F, tile, sms, peak, l2)) for tile in tiles)
+
+
+def _without_waves(B, D, F, tile, sms, peak, l2):
+    tiles = math.ceil(B / tile[0]) * math.ceil(F / tile[1])
+    wave, feed = _tile_legs(B, D, F, tile, tiles, peak, l2)
+    return max(wave, feed)
+
+
+BEST_TILE = Function(
+    id="03.17",
+    title="The best of some tiles",
+    task=r"""
+        **Given** $X[B, D] \cdot W[D, F]$ in bf16 on a GPU with `sms` SMs and a dense
+        `peak`, and a list of tiles $(b, f)$ that a library has kernels for. With one of
+        them, an SM works on one tile at a time, at its share of the peak, and tiles
+        over the edge cost as much as whole ones. Each tile reads $b$ rows of $X$ and
+        $f$ columns of $W$, of $D$ values each, even over the edge; the L2 delivers to
+        all SMs together at `l2` bytes/s. Arithmetic and delivery overlap perfectly; the
+        result's own bytes are left out.
+
+        **Wanted** a function that returns the least time in seconds that one of the
+        tiles allows.
+    """,
+    stub="def least_seconds(B, D, F, tiles, sms, peak, l2): ...",
+    spec=_least,
+    units={"B": "tokens", "peak": "FLOPs/s", "l2": "bytes/s"},
+    gives=(("the time", "s"),),
+    cases=lambda rng: (
+        rng.randint(1, 3000),
+        64 * rng.randint(1, 128),
+        rng.randint(1, 6000),
+        rng.sample(_TILES, rng.randint(1, 4)),
+        rng.randint(20, 160),
+        rng.randint(100, 2500) * 1e12,
+        rng.randint(2, 40) * 1e12,
+    ),
+    examples=(
+        (896, 4096, 2432, [(128, 128), (128, 256)], 132, 1e15, 30e12),
+        (16, 8192, 8192, [(64, 128), (128, 128)], 132, 1e15, 2e12),
+        (1000, 4096, 3000, [(128, 128), (128, 256)], 100, 1e15, 8e12),
+    ),
+    slips=(
+        Slip(
+            "waves left out",
+            lambda B, D, F, tiles, sms, peak, l2: min(
+                _without_waves(B, D, F, tile, sms, peak, l2) for tile in tiles
+            ),
+            "SMs without a tile wait for the last wave.",
+        ),
+        Slip(
+            "edges left out",
+            lambda B, D, F, tiles, sms, peak, l2: min(
+                max(
+                    math.ceil(B * F / (b * f) / sms) * 2 * b * f * D * sms / peak,
+                    B * F / (b * f) * 2 * D * (b + f) / l2,
+                )
+                for b, f in tiles
+            ),
+            "Rows and columns of tiles are each rounded up.",
+        ),
+        Slip(
+            "delivery left out",
+            lambda B, D, F, tiles, sms, peak, l2: min(
+                _tile_legs(B, D, F, tile, sms, peak, l2)[0] for tile in tiles
+            ),
+            "That is the arithmetic. Small tiles ask the L2 for more bytes.",
+        ),
+        Slip(
+            "one operand",
+            lambda B, D, F, tiles, sms, peak, l2: min(
+                max(wave, feed * tile[0] / sum(tile))
+                for tile in tiles
+                for wave, feed in [_tile_legs(B, D, F, tile, sms, peak, l2)]
+            ),
+            "A tile reads rows of one array and columns of the other.",
+        ),
+        Slip(
+            "legs added up",
+            lambda B, D, F, tiles, sms, peak, l2: min(
+                sum(_tile_legs(B, D, F, tile, sms, peak, l2)) for tile in tiles
+            ),
+            "Arithmetic and delivery overlap: the longer of them counts.",
+        ),
+        Slip(
+            "the largest tile",
+            lambda B, D, F, tiles, sms, peak, l2: max(
+                _tile_legs(B, D, F, max(tiles, key=math.prod), sms, peak, l2)
+            ),
+            "The largest tile asks for the fewest bytes, but it may waste the most SM "
+            "time.",
+        ),
+        Slip(
+            "multiply-add",
+            lambda B, D, F, tiles, sms, peak, l2: _least(
+                B, D, F, tiles, sms, 2 * peak, l2
+            ),
+            "A multiply and the add that follows are two FLOPs.",
+        ),
+        Slip(
+            "one byte a value",
+            lambda B, D, F, tiles, sms, peak, l2: _least(
+                B, D, F, tiles, sms, peak, 2 * l2
+            ),
+            "A bf16 value has two bytes.",
+        ),
+    ),
+    hint="For each tile two times, of which the longer counts; then the shortest of "
+    "these.",
+    solution="""
+        ```python
+        def least_seconds(B, D, F, tiles, sms, peak, l2):
+            def seconds(b, f):
+                count = -(-B // b) * -(-F // f)
+                math = -(-count // sms) * 2 * b * f * D / (peak / sms)
+                return max(math, count * 2 * D * (b + f) / l2)
+
+            return min(seconds(b, f) for b, f in tiles)
+        ```
+    """,
+    points=2,
+)

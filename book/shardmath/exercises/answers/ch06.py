@@ -1,0 +1,1110 @@
+"""Questions of chapter 06, "Sharding"."""
+
+import math
+
+from shardmath import collectives
+from shardmath.collectives import Collective, all_gather
+from shardmath.exercises.kinds import (
+    Chapter,
+    Function,
+    Number,
+    Sharded,
+    Slip,
+    scaled,
+    slips,
+    stated,
+)
+from shardmath.hardware import chips
+from shardmath.hardware.mesh import Mesh
+from shardmath.hardware.networks import Torus
+from shardmath.sharding import array, contract
+
+CHAPTER = Chapter(
+    title="Sharding",
+    topics=(
+        "sharding: bytes on a chip, collectives of a sharded matmul, weights or "
+        "activations, idle axes, and seven programs graded on what they compile to"
+    ),
+    intro="""
+        from one division to a matmul that hides its own collective. Answers are in base
+        units: bytes, seconds, tokens.
+
+        06.10 to 06.15 and 06.18 are programs for eight virtual devices. They are graded
+        on their result and on what XLA compiles them to, array by array.
+    """,
+    setup="""
+        import jax
+        import jax.numpy as jnp
+
+        from shardmath.hardware import chips
+        from shardmath.exercises import check, report
+
+        jax.config.update("jax_num_cpu_devices", 8)  # eight virtual chips
+    """,
+)
+
+XYZ = {"X": 4, "Y": 8, "Z": 2}
+RING = {"X": 8}
+HOP = 1e-6  # seconds of latency in the torus of a TPU, as the chapters have it
+
+LOCAL = Number(
+    id="06.1",
+    title="What one chip holds",
+    task="""
+        **Given** a mesh with $|X| = 4$, $|Y| = 8$, $|Z| = 2$, and the weights
+        $W[D_X, F_Y]$ in bf16, $D = 8192$ and $F = 32{,}768$.
+
+        **Wanted** the bytes of $W[D_X, F_Y]$ on one chip.
+    """,
+    stub="nbytes = ...",
+    unit="bytes",
+    expected=lambda: array("W[D_X, F_Y]", XYZ, D=8192, F=32_768).local_nbytes,
+    slips=(
+        scaled(
+            "copies counted as parts, or one byte a value",
+            1 / 2,
+            "The line does not name Z. What do chips that differ along Z hold? And how "
+            "many bytes has a value?",
+        ),
+        scaled(
+            "X alone, or bits",
+            8,
+            "The second dimension is split, too; and the answer is in bytes.",
+        ),
+        scaled("Y alone", 4, "The first dimension is split, too."),
+        scaled("the whole array", 32, "That is one whole copy. What does a chip hold?"),
+    ),
+    hint="Bytes of one copy, divided by every axis that the line names.",
+    solution="""
+        $X$ splits the rows in 4, $Y$ the columns in 8; along $Z$ lie copies.
+
+        ```python
+        nbytes = 2 * (8192 // 4) * (32_768 // 8)
+        ```
+    """,
+)
+
+COPIES = Number(
+    id="06.2",
+    title="How many chips hold the same",
+    task="""
+        **Given** the activations $A[B_X, D]$ on the same mesh, with $|X| = 4$,
+        $|Y| = 8$, $|Z| = 2$.
+
+        **Wanted** how many chips hold the same block of $A$.
+    """,
+    stub="copies = ...",
+    unit="chips",
+    expected=lambda: array("A[B_X, D]", XYZ, B=1024, D=8192).copies,
+    slips=(
+        scaled(
+            "the blocks",
+            1 / 4,
+            "That is how many different blocks there are. How many chips share one?",
+        ),
+        scaled("all chips", 4, "Not all 64 hold the same: X splits the rows."),
+        scaled(
+            "Y alone", 1 / 2, "Which axes does the line leave out? All of them count."
+        ),
+        scaled("Z alone", 1 / 8, "The line leaves out Z, and not Z alone: what of Y?"),
+    ),
+    hint="There are 64 chips. How many different blocks does the line make?",
+    solution="""
+        $4 \\cdot 8 \\cdot 2 = 64$ chips and 4 different blocks: 16 chips to a block.
+
+        ```python
+        copies = 4 * 8 * 2 // 4
+        ```
+    """,
+)
+
+
+def _sums():
+    line = "A[B, D_X] · W[D_X, F] -> C[B, F]"
+    return contract(line, RING, B=2048, D=8192, F=16_384)
+
+
+ALL_REDUCE = Number(
+    id="06.3",
+    title="A sum that is finished",
+    task=r"""
+        **Given** $A[B, D_X] \cdot W[D_X, F] \to C[B, F]$ in bf16 with $B = 2048$,
+        $D = 8192$, $F = 16{,}384$, over $|X| = 8$ chips.
+
+        **Wanted** the bytes that each chip sends.
+    """,
+    stub="nbytes = ...",
+    unit="bytes",
+    expected=lambda: _sums().sent,
+    slips=(
+        scaled(
+            "one of two rounds",
+            1 / 2,
+            "So much a ReduceScatter sends. Here every chip wants the whole result.",
+        ),
+        scaled(
+            "own part sent too",
+            8 / 7,
+            "A chip need not send anything to itself: one part of n stays.",
+        ),
+        Slip(
+            "the weights, or four bytes a value",
+            lambda right: 2 * 8192 * 16_384 * 7 / 8,
+            "A gather of W sends as much. Both operands are split along D: what "
+            "travels is not one of them, and a value of it has two bytes.",
+        ),
+        Slip(
+            "the activations",
+            lambda right: 2 * 2048 * 8192 * 7 / 8,
+            "That gathers A. Both operands are split along D: what travels is not one "
+            "of them.",
+        ),
+        scaled(
+            "a chip's share",
+            1 / 8,
+            "The partial sums have the full size of C on every chip.",
+        ),
+    ),
+    hint="Which case is it, which array travels, and how often does an AllReduce send "
+    "it?",
+    solution="""
+        Both operands are split along the contraction: case 3. The terms of $C$, each
+        of its full size, are added by an AllReduce.
+
+        ```python
+        V = 2 * 2048 * 16_384
+        nbytes = 2 * V * 7 / 8
+        ```
+    """,
+)
+
+_V5P = Mesh(Torus(chips.TPU_V5P, (4, 4, 8)), {"Y": 16, "X": 8})
+
+
+def _gather():
+    line = "A[B_X, D] · W[D_X, F] -> C[B_X, F]"
+    op = contract(line, _V5P, busy=True, B=4096, D=8192, F=16_384)
+    (weights,) = op.collectives
+    return collectives.price(weights, _V5P).bandwidth_seconds
+
+
+GATHER_TIME = Number(
+    id="06.4",
+    title="Fetching the weights",
+    task=r"""
+        **Given** $A[B_X, D] \cdot W[D_X, F] \to C[B_X, F]$ in bf16 with $B = 4096$,
+        $D = 8192$, $F = 16{,}384$, on eight TPU v5p that form a closed ring. A chip
+        sends in both directions at once, `chips.TPU_V5P.link_bandwidth` each. No other
+        axis lends its links.
+
+        **Wanted** the time of the collective that the case names by bandwidth alone:
+        leave out the latency of the hops.
+    """,
+    given=stated(chips.TPU_V5P, "link_bandwidth"),
+    stub="seconds = ...",
+    unit="s",
+    rtol=0.004,
+    expected=_gather,
+    slips=(
+        slips.one_direction(2),
+        scaled(
+            "own part sent too",
+            8 / 7,
+            "A chip has one of the n parts already, and need not send it.",
+        ),
+        scaled(
+            "a chip's share",
+            1 / 8,
+            "The weights have to be whole in the end. How many of their bytes arrive?",
+        ),
+        scaled(
+            "the activations",
+            1 / 4,
+            "That gathers A. Which operand is split along the contraction?",
+        ),
+        scaled(
+            "all six links",
+            1 / 3,
+            "The ring is one axis of the torus: two of a chip's links lie along it.",
+        ),
+    ),
+    hint="V(n − 1)/n bytes, and a ring that runs both ways round.",
+    solution="""
+        ```python
+        from shardmath.hardware import chips
+
+        V = 2 * 8192 * 16_384
+        seconds = V * 7 / 8 / (2 * chips.TPU_V5P.link_bandwidth)
+        ```
+    """,
+)
+
+
+def _crossing() -> float:
+    line = "bf16[B_X, D] · int8[D_X, F] -> bf16[B_X, F]"
+    (cross,) = contract(line, RING, B=1024, D=4096, F=14_336).crossings("B")
+    return cross.size
+
+
+CROSSING = Number(
+    id="06.5",
+    title="Weights or activations",
+    task=r"""
+        **Given** $A[B_X, D] \cdot W[D_X, F] \to C[B_X, F]$ with weights stored in int8
+        and gathered as int8, activations and result in bf16, $D = 4096$,
+        $F = 14{,}336$, $|X| = 8$.
+
+        **Wanted** the number of tokens $B$ at which moving the weights and moving the
+        activations send equally many bytes.
+    """,
+    stub="tokens = ...",
+    unit="tokens",
+    expected=_crossing,
+    slips=(
+        scaled(
+            "formats forgotten", 2, "A weight has one byte here, an activation two."
+        ),
+        scaled(
+            "formats swapped",
+            4,
+            "Lighter weights travel sooner, so they must lower the crossing.",
+        ),
+        Slip(
+            "AllToAll left out",
+            lambda right: 4096 / 2,
+            "That leaves out the way of the activations to the product.",
+        ),
+        Slip(
+            "the rule alone",
+            lambda right: 4096,
+            "Near B = D they cross where formats are equal. Here they are not.",
+        ),
+        Slip(
+            "an AllReduce",
+            lambda right: 4096 * 14_336 / (4096 / 8 + 2 * 14_336) / 2,
+            "The result may stay scattered over the tokens: no chip needs all sums.",
+        ),
+        Slip(
+            "an AllGather of the activations",
+            lambda right: 4096 * 14_336 / (14_336 + 4096) / 2,
+            "To move a split from one dimension to another, no chip needs the whole "
+            "array.",
+        ),
+    ),
+    hint="Bytes of an AllGather of W on one side, of an AllToAll of A and a "
+    "ReduceScatter of C on the other.",
+    solution="""
+        $1 \\cdot D F = 2\\,(D / n + F)\\,B$, the factor $(n-1)/n$ on both sides.
+
+        ```python
+        D, F, n = 4096, 14_336, 8
+        tokens = D * F / (2 * (D / n + F))
+        ```
+    """,
+)
+
+
+def _two_axes() -> float:
+    line = "A[B_X, D_Y] · W[D_X, F_Y] -> C[B_X, F_Y]"
+    op = contract(line, {"X": 16, "Y": 4}, B=4096, D=8192, F=32_768)
+    return next(c.sent for c in op.collectives if c.axes == ("X",))
+
+
+TWO_AXES = Number(
+    id="06.6",
+    title="Two axes at once",
+    task=r"""
+        **Given** $A[B_X, D_Y] \cdot W[D_X, F_Y] \to C[B_X, F_Y]$ in bf16 with
+        $B = 4096$, $D = 8192$, $F = 32{,}768$, $|X| = 16$, $|Y| = 4$.
+
+        **Wanted** the bytes that each chip sends over $X$.
+    """,
+    stub="nbytes = ...",
+    unit="bytes",
+    expected=_two_axes,
+    slips=(
+        scaled(
+            "Y forgotten",
+            4,
+            "Along Y the weights stay split. A chip gathers its own columns only.",
+        ),
+        scaled(
+            "own part sent too",
+            16 / 15,
+            "A chip need not send anything to itself: one part of n stays.",
+        ),
+        scaled(
+            "a chip's share",
+            1 / 16,
+            "That is about what a chip holds before. How much must it get to all "
+            "others together?",
+        ),
+        Slip(
+            "the traffic over Y, too",
+            lambda right: right + 2 * 4096 * 8192 / 16 * 3 / 4,
+            "Over Y the activations are gathered. The question asks for X alone.",
+        ),
+    ),
+    hint="X is case 2 for the weights. How large is what an X group gathers?",
+    solution="""
+        Over $X$ the rows of $W[D_X, F_Y]$ are gathered; its columns stay split over
+        $Y$.
+
+        ```python
+        V = 2 * 8192 * 32_768 / 4
+        nbytes = V * 15 / 16
+        ```
+    """,
+)
+
+HIDDEN = Number(
+    id="06.7",
+    title="A gather that hides",
+    task=r"""
+        **Given** $A[B_X, D] \cdot W[D, F_X] \to C[B, F_X]$ in bf16, on a ring of 16
+        Trillium (`chips.TPU_V6E`). The blocks of $A$ travel around the ring in one
+        direction while the chips multiply.
+
+        **Wanted** the smallest $F$ that hides the travel.
+    """,
+    given=stated(chips.TPU_V6E, "flops.bf16", "link_bandwidth"),
+    stub="F = ...",
+    unit="columns",
+    expected=lambda: 16 * chips.TPU_V6E.flops["bf16"] / chips.TPU_V6E.link_bandwidth,
+    slips=(
+        scaled(
+            "on one chip", 1 / 16, "So many columns each chip needs. F is all of them."
+        ),
+        slips.both_directions(1 / 2),
+        Slip(
+            "HBM for the link",
+            lambda right: 16 * chips.TPU_V6E.intensity("bf16"),
+            "That divides by the bandwidth of HBM. What do the blocks travel on?",
+        ),
+        slips.other_link(chips.TPU_V6E.fact("link_bandwidth"), -1),
+        slips.half_of_other_link(chips.TPU_V6E.fact("link_bandwidth"), -1),
+    ),
+    hint="One step multiplies a block of tokens with F/n columns while the block is "
+    "sent once. What cancels?",
+    solution="""
+        A step computes $2 (B/n) D (F/n)$ FLOPs and sends $2 (B/n) D$ bytes. The times
+        are equal at $F / n = C / W_\\text{link}$.
+
+        ```python
+        from shardmath.hardware import chips
+
+        F = 16 * chips.TPU_V6E.flops["bf16"] / chips.TPU_V6E.link_bandwidth
+        ```
+    """,
+)
+
+
+def _case(in_a: str, in_b: str) -> int:
+    if "J" in (in_a, in_b):
+        return 3 if in_a == in_b else 2
+    return 4 if in_a and in_b else 1
+
+
+def _case_either_alone(in_a: str, in_b: str) -> int:
+    if in_a == in_b == "J":
+        return 3
+    return 2 if "J" in (in_a, in_b) and "" in (in_a, in_b) else 1
+
+
+CASE = Function(
+    id="06.8",
+    title="Which case is it?",
+    task=r"""
+        **Given** $A[I, J] \cdot_J B[J, K]$ and one mesh axis: `in_a` is the dimension
+        of $A$ that it splits, `"I"`, `"J"` or `""` for none; `in_b` is `"J"`, `"K"` or
+        `""`.
+
+        **Wanted** a function that returns the number of the case, 1 to 4.
+    """,
+    stub="def case(in_a, in_b): ...",
+    spec=_case,
+    gives=(("the case", ""),),
+    cases=lambda rng: (rng.choice(["I", "J", ""]), rng.choice(["J", "K", ""])),
+    examples=(("I", "K"), ("J", "J"), ("I", "J"), ("J", "K"), ("", "")),
+    slips=(
+        Slip(
+            "case 4 forgotten",
+            lambda in_a, in_b: {4: 1}.get(_case(in_a, in_b), _case(in_a, in_b)),
+            "An axis that splits I of A can still get in the way: of what in B?",
+        ),
+        Slip(
+            "case 3 forgotten",
+            lambda in_a, in_b: {3: 2}.get(_case(in_a, in_b), _case(in_a, in_b)),
+            "If both operands are split along J, need either be gathered?",
+        ),
+        Slip(
+            "split elsewhere",
+            _case_either_alone,
+            "One operand is split along J, the other along another dimension by the "
+            "same axis. What is missing for the product?",
+        ),
+    ),
+    hint="Is J split in neither, one or both? Only if in neither, look at I and K.",
+    solution="""
+        ```python
+        def case(in_a, in_b):
+            if in_a == "J" and in_b == "J":
+                return 3
+            if in_a == "J" or in_b == "J":
+                return 2
+            return 4 if in_a and in_b else 1
+        ```
+    """,
+)
+
+
+def _both_plans(B: int, D: int, F: int, n: int) -> list[float]:
+    share = (n - 1) / n
+    return [2 * D * F * share, 2 * (D / n + F) * B * share]
+
+
+PLANS = Function(
+    id="06.9",
+    title="The bytes of both plans",
+    task=r"""
+        **Given** $A[B_X, D] \cdot W[D_X, F] \to C[B_X, F]$ in bf16 and $n = |X|$.
+
+        **Wanted** a function that returns a pair: the bytes that each chip sends if the
+        weights travel, and if the activations do.
+    """,
+    stub="def plans(B, D, F, n): ...",
+    spec=_both_plans,
+    gives=(("weights", "bytes"), ("activations", "bytes")),
+    cases=lambda rng: (
+        64 * rng.randint(1, 64),
+        64 * rng.randint(1, 64),
+        64 * rng.randint(1, 64),
+        rng.choice([2, 4, 8, 16]),
+    ),
+    examples=((64, 64, 64, 1),),
+    slips=(
+        Slip(
+            "own part sent too",
+            lambda B, D, F, n: [2 * D * F, 2 * (D / n + F) * B],
+            "One part of n stays where it is. Try it with a single chip.",
+        ),
+        Slip(
+            "an AllReduce",
+            lambda B, D, F, n: [
+                2 * D * F * (n - 1) / n,
+                2 * (D / n + 2 * F) * B * (n - 1) / n,
+            ],
+            "The result may stay scattered over the tokens: no chip needs all sums.",
+        ),
+        Slip(
+            "AllToAll left out",
+            lambda B, D, F, n: [2 * D * F * (n - 1) / n, 2 * F * B * (n - 1) / n],
+            "That leaves out the way of the activations to the product.",
+        ),
+        Slip(
+            "one byte a value",
+            lambda B, D, F, n: [v / 2 for v in _both_plans(B, D, F, n)],
+            "A value in bf16 has two bytes.",
+        ),
+        Slip(
+            "the result divided by n",
+            lambda B, D, F, n: [
+                2 * D * F * (n - 1) / n,
+                2 * (D / n + F / n) * B * (n - 1) / n,
+            ],
+            "Every chip has a term of all of C, B × F values, and the ReduceScatter "
+            "adds all of them up. Only A is in n parts when it is sent.",
+        ),
+        Slip(
+            "the other way round",
+            lambda B, D, F, n: _both_plans(B, D, F, n)[::-1],
+            "The weights come first in the pair, then the activations.",
+        ),
+        Slip(
+            "AllToAll as a gather",
+            lambda B, D, F, n: [
+                2 * D * F * (n - 1) / n,
+                2 * (D + F) * B * (n - 1) / n,
+            ],
+            "In an AllToAll a chip sends each other chip 1/n of its own part.",
+        ),
+    ),
+    hint="An AllGather of W; or an AllToAll of A, then a ReduceScatter of C.",
+    solution="""
+        ```python
+        def plans(B, D, F, n):
+            share = (n - 1) / n
+            return 2 * D * F * share, 2 * (D / n + F) * B * share
+        ```
+    """,
+)
+
+
+# Programs. Values are float32: four bytes each.
+
+
+def _matmul_shapes(rng):
+    I, J, K = (8 * rng.randint(2, 6) for _ in range(3))
+    return (I, J), (J, K)
+
+
+NOTHING = Sharded(
+    id="06.10",
+    title="Nothing moves",
+    task="""
+        **Given** $A[I, J]$ and $B[J, K]$, whole on every device.
+
+        **Wanted** a function of the whole arrays that returns $C[I_X, K]$ and compiles
+        to no collective at all. The types carry the shardings.
+    """,
+    stub="def product(a, b): ...",
+    mesh=RING,
+    shapes=_matmul_shapes,
+    in_specs=((), ()),
+    out_spec=("X", None),
+    spec=lambda a, b: a @ b,
+    collectives=lambda a, b: [],
+    view="explicit",
+    hint="The type of the result is wanted sharded. `jnp.einsum` takes an "
+    "`out_sharding`.",
+    solution="""
+        Every device has all of $A$ and $B$, so it can take its rows of $A$ without
+        asking anyone.
+
+        ```python
+        def product(a, b):
+            return jnp.einsum("ij,jk->ik", a, b, out_sharding=jax.P("X", None))
+        ```
+    """,
+)
+
+
+def _sum_shapes(rng):
+    (a, b), (c, d) = _matmul_shapes(rng)
+    return (a, b), (c, d), (a, b), (c, d)
+
+
+ONE_SUM = Sharded(
+    id="06.11",
+    title="Two products, one AllReduce",
+    task="""
+        **Given** $A[I, J_X]$, $B[J_X, K]$, and $C$, $D$ like them.
+
+        **Wanted** a function of the whole arrays that returns $A B + C D$, whole on
+        every device, and compiles to exactly one AllReduce, of $4 I K$ bytes.
+    """,
+    stub="def both(a, b, c, d): ...",
+    mesh=RING,
+    shapes=_sum_shapes,
+    in_specs=((None, "X"), ("X", None), (None, "X"), ("X", None)),
+    out_spec=(None, None),
+    spec=lambda a, b, c, d: a @ b + c @ d,
+    collectives=lambda a, b, c, d: [
+        Collective("all_reduce", ("X",), 4 * a[0] * b[1], 8)
+    ],
+    view="explicit",
+    slips=(
+        Slip(
+            "each product finished",
+            lambda a, b, c, d: [
+                Collective("all_reduce", ("X",), 4 * a[0] * b[1], 8, times=2)
+            ],
+            "Each product is added up on its own. What may be done with terms before "
+            "they are added up?",
+        ),
+    ),
+    values=(
+        Slip("only the first product", lambda a, b, c, d: a @ b, "C D is missing."),
+        Slip("only the second product", lambda a, b, c, d: c @ d, "A B is missing."),
+    ),
+    hint='`jax.P(None, None, unreduced={"X"})` leaves the sum open; `jax.reshard` '
+    "finishes it.",
+    solution="""
+        ```python
+        def both(a, b, c, d):
+            open_ = jax.P(None, None, unreduced={"X"})
+            first = jnp.einsum("ij,jk->ik", a, b, out_sharding=open_)
+            second = jnp.einsum("ij,jk->ik", c, d, out_sharding=open_)
+            return jax.reshard(first + second, jax.P(None, None))
+        ```
+    """,
+)
+
+SCATTERED = Sharded(
+    id="06.12",
+    title="Half of an AllReduce",
+    task="""
+        **Given** each device's part of $A[I, J_X]$ and $B[J_X, K]$.
+
+        **Wanted** the function that every device runs, returning its part of
+        $C[I, K_X]$: exactly one ReduceScatter.
+    """,
+    stub="def scattered(a, b): ...",
+    mesh=RING,
+    shapes=_matmul_shapes,
+    in_specs=((None, "X"), ("X", None)),
+    out_spec=(None, "X"),
+    spec=lambda a, b: a @ b,
+    collectives=lambda a, b: [Collective("reduce_scatter", ("X",), 4 * a[0] * b[1], 8)],
+    slips=(
+        Slip(
+            "sum, then slice",
+            lambda a, b: [Collective("all_reduce", ("X",), 4 * a[0] * b[1], 8)],
+            "Every device gets the whole sum and throws most of it away.",
+        ),
+        Slip(
+            "operands gathered",
+            lambda a, b: [
+                Collective("all_gather", ("X",), 4 * math.prod(a), 8),
+                Collective("all_gather", ("X",), 4 * math.prod(b), 8),
+            ],
+            "With both operands whole, every device computes everything.",
+        ),
+    ),
+    hint="`jax.lax.psum_scatter` adds and scatters. Which dimension of the result is "
+    "split?",
+    solution="""
+        ```python
+        def scattered(a, b):
+            return jax.lax.psum_scatter(a @ b, "X", scatter_dimension=1, tiled=True)
+        ```
+    """,
+)
+
+TRAVEL = Sharded(
+    id="06.13",
+    title="The activations travel",
+    task="""
+        **Given** each device's part of $A[B_X, D]$ and $W[D_X, F]$.
+
+        **Wanted** the function that every device runs, returning its part of
+        $C[B_X, F]$. The weights stay where they are: one AllToAll of $A$, one
+        ReduceScatter of $C$.
+    """,
+    stub="def travel(a, w): ...",
+    mesh=RING,
+    shapes=_matmul_shapes,
+    in_specs=(("X", None), ("X", None)),
+    out_spec=("X", None),
+    spec=lambda a, w: a @ w,
+    collectives=lambda a, w: [
+        Collective("all_to_all", ("X",), 4 * math.prod(a), 8),
+        Collective("reduce_scatter", ("X",), 4 * a[0] * w[1], 8),
+    ],
+    slips=(
+        Slip(
+            "the weights travel",
+            lambda a, w: [Collective("all_gather", ("X",), 4 * math.prod(w), 8)],
+            "That moves the weights, which here must stay where they are.",
+        ),
+        Slip(
+            "activations gathered",
+            lambda a, w: [
+                Collective("all_gather", ("X",), 4 * math.prod(a), 8),
+                Collective("reduce_scatter", ("X",), 4 * a[0] * w[1], 8),
+            ],
+            "A device needs all tokens, but only its own part of D.",
+        ),
+        Slip(
+            "sum, then slice",
+            lambda a, w: [
+                Collective("all_to_all", ("X",), 4 * math.prod(a), 8),
+                Collective("all_reduce", ("X",), 4 * a[0] * w[1], 8),
+            ],
+            "Every device gets the whole sum and throws most of it away.",
+        ),
+    ),
+    hint="Bring A[B_X, D] to A[B, D_X] first: the split moves from one dimension to "
+    "the other.",
+    solution="""
+        ```python
+        def travel(a, w):
+            a = jax.lax.all_to_all(a, "X", 1, 0, tiled=True)
+            return jax.lax.psum_scatter(a @ w, "X", scatter_dimension=0, tiled=True)
+        ```
+    """,
+)
+
+
+def _layer_shapes(rng):
+    B, D, F = (8 * rng.randint(2, 5) for _ in range(3))
+    return (B, D), (D, 2 * F), (2 * F, D)
+
+
+LAYER = Sharded(
+    id="06.14",
+    title="A layer of two matmuls",
+    task=r"""
+        **Given** each device's part of $A[B, D_X]$, $W_1[D, F_X]$ and $W_2[F_X, D]$.
+
+        **Wanted** the function that every device runs, returning its part of
+        $\max(A W_1, 0)\,W_2$ as $C[B, D_X]$: exactly one AllGather, of $4 B D$ bytes,
+        and one ReduceScatter.
+    """,
+    stub="def layer(a, w1, w2): ...",
+    mesh=RING,
+    shapes=_layer_shapes,
+    in_specs=((None, "X"), (None, "X"), ("X", None)),
+    out_spec=(None, "X"),
+    spec=lambda a, w, v: (a @ w).clip(0) @ v,
+    collectives=lambda a, w, v: [
+        Collective("all_gather", ("X",), 4 * math.prod(a), 8),
+        Collective("reduce_scatter", ("X",), 4 * a[0] * v[1], 8),
+    ],
+    slips=(
+        Slip(
+            "sum, then slice",
+            lambda a, w, v: [
+                Collective("all_gather", ("X",), 4 * math.prod(a), 8),
+                Collective("all_reduce", ("X",), 4 * a[0] * v[1], 8),
+            ],
+            "Every device gets the whole sum and throws most of it away.",
+        ),
+        Slip(
+            "hidden layer gathered",
+            lambda a, w, v: [
+                Collective("all_gather", ("X",), 4 * math.prod(a), 8),
+                Collective("all_gather", ("X",), 4 * a[0] * w[1], 8),
+                Collective("reduce_scatter", ("X",), 4 * a[0] * v[1], 8),
+            ],
+            "The hidden layer is split as the rows of W₂ are: it can stay so.",
+        ),
+    ),
+    values=(
+        Slip(
+            "no activation",
+            lambda a, w, v: a @ w @ v,
+            "That is the product of all three. Between the matmuls negative values "
+            "become zero.",
+        ),
+    ),
+    hint="Name the case of each matmul. Between them nothing has to move.",
+    solution="""
+        The first matmul is case 2 and gathers $A$. Its result $H[B, F_X]$ meets
+        $W_2[F_X, D]$ along the contraction: case 3, scattered.
+
+        ```python
+        def layer(a, w1, w2):
+            a = jax.lax.all_gather(a, "X", axis=1, tiled=True)
+            h = jax.nn.relu(a @ w1)
+            return jax.lax.psum_scatter(h @ w2, "X", scatter_dimension=1, tiled=True)
+        ```
+    """,
+)
+
+RING_SUM = Sharded(
+    id="06.15",
+    title="A sum that travels around the ring",
+    task="""
+        **Given** each device's part of $A[I, J_X]$ and $B[J_X, K]$ on eight devices.
+
+        **Wanted** the function that every device runs, returning its part of
+        $C[I_X, K]$, in which the sums travel around the ring while the products are
+        computed: exactly seven permutes of $4 I K / 8$ bytes. Result and bytes are
+        graded, not whether a sum sets out before the last product.
+    """,
+    stub="def ring(a, b): ...",
+    mesh=RING,
+    shapes=_matmul_shapes,
+    in_specs=((None, "X"), ("X", None)),
+    out_spec=("X", None),
+    spec=lambda a, b: a @ b,
+    collectives=lambda a, b: [
+        Collective("permute", ("X",), 4 * a[0] * b[1] / 8, 8, times=7)
+    ],
+    slips=(
+        Slip(
+            "one ReduceScatter",
+            lambda a, b: [Collective("reduce_scatter", ("X",), 4 * a[0] * b[1], 8)],
+            "The bytes are the same, but the sum starts only after the whole product.",
+        ),
+        Slip(
+            "all the way round",
+            lambda a, b: [
+                Collective("permute", ("X",), 4 * a[0] * b[1] / 8, 8, times=8)
+            ],
+            "A sum that has met all eight devices is done: it need not go on.",
+        ),
+        Slip(
+            "whole products sent",
+            lambda a, b: [Collective("permute", ("X",), 4 * a[0] * b[1], 8, times=7)],
+            "Each step should send the sum of one block of rows, not of all of them.",
+        ),
+    ),
+    neighbours=True,
+    hint="A sum starts right behind the device that it is for and goes all the way "
+    "round to it; every device on the way adds its own product of those rows. Which "
+    "rows does device d add in the first step?",
+    solution="""
+        The sum for device $d$ starts on device $d + 1$ and ends on $d$. In step $s$ a
+        device adds to the sum for device $d - 1 - s$, counted around the ring.
+
+        ```python
+        def ring(a, b):
+            n, me, rows = 8, jax.lax.axis_index("X"), a.shape[0] // 8
+            hop = [(i, (i + 1) % n) for i in range(n)]
+            total = jnp.zeros((rows, b.shape[1]))
+            for step in range(n):
+                if step:
+                    total = jax.lax.ppermute(total, "X", hop)
+                at = (me - 1 - step) % n * rows
+                block = jax.lax.dynamic_slice_in_dim(a, at, rows, axis=0)
+                total = total + block @ b
+            return total
+        ```
+    """,
+)
+
+
+# Several steps.
+
+_CUBE = Mesh(Torus(chips.TPU_V4, (4, 4, 4)), {"X": 4, "Y": 4, "Z": 4})
+
+
+_COLUMNS = 2 * 8192 * 32_768 / 4  # bytes of the weights that a chip multiplies
+_A_TOKEN = _COLUMNS / 16 / chips.TPU_V4.flops["bf16"]  # seconds of math
+
+
+def _hidden_gather() -> float:
+    return all_gather(_COLUMNS, _CUBE, ("X", "Z")).bandwidth_seconds / _A_TOKEN
+
+
+_PER_BYTE = chips.TPU_V4.flops["bf16"] / chips.TPU_V4.link_bandwidth
+
+HIDDEN_GATHER = Number(
+    id="06.16",
+    title="Copies that help to gather",
+    points=2,
+    task=r"""
+        **Given** $A[B_{XZ}, D] \cdot W[D_X, F_Y] \to C[B_{XZ}, F_Y]$ in bf16 with
+        $D = 8192$, $F = 32{,}768$, on $4 \times 4 \times 4$ TPU v4. $X$, $Y$ and $Z$
+        are the sides, each a closed ring. A chip sends in both directions of a ring at
+        once, `chips.TPU_V4.link_bandwidth` each. The links of $Y$ carry other traffic.
+        One AllGather fetches the weights, the quickest that the other links allow.
+
+        **Wanted** from how many tokens $B$, in all, the gather can hide behind the
+        product, whose math runs at the peak. Leave out the latency of the hops.
+    """,
+    given=stated(chips.TPU_V4, "flops.bf16", "link_bandwidth"),
+    stub="tokens = ...",
+    unit="tokens",
+    rtol=0.002,
+    expected=_hidden_gather,
+    slips=(
+        Slip(
+            "links of Z unused",
+            lambda right: 6 * _PER_BYTE,
+            "Along Z lie copies of the weights. What can each copy do without, and "
+            "bring back over the links of Z?",
+        ),
+        Slip(
+            "bytes of X alone",
+            lambda right: 3 * _PER_BYTE,
+            "With Z, 16 chips take part in one AllGather: which share of the bytes "
+            "does each of them send?",
+        ),
+        slips.one_direction(2),
+        scaled(
+            "tokens of a chip",
+            1 / 16,
+            "So many tokens each chip multiplies. B counts those of all chips.",
+        ),
+        scaled(
+            "Y forgotten",
+            4,
+            "Along Y the weights stay split: a chip gathers its own columns only.",
+        ),
+        scaled(
+            "columns of all chips",
+            1 / 4,
+            "Along Y the product is split, too: a chip computes its own columns only.",
+        ),
+        scaled(
+            "own part sent too",
+            16 / 15,
+            "A chip need not send anything to itself: one part of n stays.",
+        ),
+        Slip(
+            "latency too",
+            lambda right: right + 4 * HOP / _A_TOKEN,
+            "That counts the latency of the hops as well, which is left out here.",
+        ),
+    ),
+    hint="First ask what a chip lacks of its columns if it drops all but its part over "
+    "X and Z. Then over how many rings the rest arrives. D and F cancel.",
+    solution="""
+        Along $Z$ lie copies of $W[D_X, F_Y]$. Each drops all but its part,
+        $W[D_{XZ}, F_Y]$, which is free, and 16 chips gather over two rings, both ways:
+
+        ```python
+        from shardmath.hardware import chips
+
+        D, F = 8192, 32_768
+        V = 2 * D * F / 4
+        gather = V * 15 / 16 / (2 * 2 * chips.TPU_V4.link_bandwidth)
+        math_of_a_token = 2 * D * F / 4 / 16 / chips.TPU_V4.flops["bf16"]
+        tokens = gather / math_of_a_token
+        ```
+
+        Over $X$ alone it would take 1.6 times as many. Not one AllGather, but a
+        schedule that keeps the quarter a chip holds, could do with 0.8 times as many.
+    """,
+)
+
+
+def _fewest(B: int, D: int, F: int, n: int) -> float:
+    share = (n - 1) / n
+    weights = 2 * D * F * share
+    sums = 2 * (2 * B * F) * share
+    columns = (2 * D * F / n + 2 * B * F) * share
+    return min(weights, sums, columns)
+
+
+def _without_columns(B: int, D: int, F: int, n: int) -> float:
+    return min(2 * D * F, 4 * B * F) * (n - 1) / n
+
+
+FEWEST = Function(
+    id="06.17",
+    title="The fewest bytes for the whole result",
+    points=2,
+    task=r"""
+        **Given** $A[B, D] \cdot W[D_X, F] \to C[B, F]$ in bf16 and $n = |X|$. Every
+        chip has all tokens, and shall have the whole result. Three plans compete.
+        Gather the weights; or multiply what lies there and finish the sum; or move the
+        split of the weights to their columns, multiply, and gather the columns of the
+        result.
+
+        **Wanted** a function that returns the bytes that each chip sends in the plan
+        that sends the fewest.
+    """,
+    stub="def fewest(B, D, F, n): ...",
+    spec=_fewest,
+    gives=(("what each chip sends", "bytes"),),
+    cases=lambda rng: (
+        64 * rng.randint(1, 64),
+        64 * rng.randint(16, 64),
+        64 * rng.randint(1, 64),
+        rng.choice([2, 4, 8, 16]),
+    ),
+    examples=((64, 1024, 64, 8), (512, 1024, 64, 8), (4096, 1024, 64, 8)),
+    slips=(
+        Slip(
+            "the third plan left out, or its AllToAll as a gather",
+            _without_columns,
+            "Is there a case in which the product needs nothing, once the weights are "
+            "split along another dimension? An AllToAll moves that split for 1/n of "
+            "the bytes of a gather.",
+        ),
+        Slip(
+            "one of two rounds",
+            lambda B, D, F, n: min(2 * D * F, 2 * B * F) * (n - 1) / n,
+            "So much a ReduceScatter sends. Every chip wants the whole result.",
+        ),
+        Slip(
+            "own part sent too",
+            lambda B, D, F, n: min(2 * D * F, 4 * B * F, 2 * D * F / n + 2 * B * F),
+            "One part of n stays where it is.",
+        ),
+        Slip(
+            "one byte a value",
+            lambda B, D, F, n: _fewest(B, D, F, n) / 2,
+            "A value in bf16 has two bytes.",
+        ),
+    ),
+    hint="Write each plan as a row of collectives and add up the bytes. The third has "
+    "an AllToAll of the weights and an AllGather of the result.",
+    solution="""
+        An AllGather of the weights; an AllReduce of $C[B, F]$; or an AllToAll of the
+        weights to $W[D, F_X]$, a product that needs nothing (case 1), and an AllGather
+        of $C[B, F_X]$. The third wins in between.
+
+        ```python
+        def fewest(B, D, F, n):
+            share = (n - 1) / n
+            gather = 2 * D * F
+            finish = 2 * 2 * B * F
+            turn = 2 * D * F / n + 2 * B * F
+            return min(gather, finish, turn) * share
+        ```
+    """,
+)
+
+GRID = {"X": 4, "Y": 2}
+
+
+def _grid_shapes(rng):
+    B, D, F = (8 * rng.randint(2, 5) for _ in range(3))
+    return (B, D), (D, F)
+
+
+def _gathered_weights(a, w) -> Collective:
+    return Collective("all_gather", ("X",), 4 * math.prod(w) / 2, 4)
+
+
+TWO_STEPS = Sharded(
+    id="06.18",
+    title="Two axes, two collectives",
+    points=2,
+    task=r"""
+        **Given** each device's part of $A[B_X, D_Y]$ and $W[D_{YX}, F]$ on a mesh with
+        $|X| = 4$, $|Y| = 2$.
+
+        **Wanted** the function that every device runs, returning its part of
+        $C[B_X, F_Y]$: exactly one AllGather over $X$, which leaves $W[D_Y, F]$, and one
+        ReduceScatter over $Y$, of $4\,(B/4)\,F$ bytes.
+    """,
+    stub="def step(a, w): ...",
+    mesh=GRID,
+    shapes=_grid_shapes,
+    in_specs=(("X", "Y"), (("Y", "X"), None)),
+    out_spec=("X", "Y"),
+    spec=lambda a, w: a @ w,
+    collectives=lambda a, w: [
+        _gathered_weights(a, w),
+        Collective("reduce_scatter", ("Y",), a[0] * w[1], 2),
+    ],
+    slips=(
+        Slip(
+            "sum, then slice",
+            lambda a, w: [
+                _gathered_weights(a, w),
+                Collective("all_reduce", ("Y",), a[0] * w[1], 2),
+            ],
+            "Both devices of a pair get the whole sum, and each throws half away.",
+        ),
+        Slip(
+            "weights gathered over both axes",
+            lambda a, w: [
+                Collective("all_gather", ("X", "Y"), 4 * math.prod(w), 8),
+                Collective("all_gather", ("Y",), math.prod(a), 2),
+            ],
+            "Along Y both operands are split on the contraction: which case is that?",
+        ),
+        Slip(
+            "everything gathered, axis by axis",
+            lambda a, w: [
+                _gathered_weights(a, w),
+                Collective("all_gather", ("Y",), 4 * math.prod(w), 2),
+                Collective("all_gather", ("Y",), math.prod(a), 2),
+            ],
+            "Nothing is left to add up, but only because everything was sent first. "
+            "What does Y split in both operands?",
+        ),
+    ),
+    hint="Ask each axis for its case. D_YX is cut over Y first and each part over X: "
+    "which of the two can be gathered alone?",
+    solution="""
+        $X$ splits $A$ outside the contraction and $W$ on it: case 2, a gather of the
+        weights. $X$ is the minor axis of $D_{YX}$, so the parts that lie along it are
+        neighbours in $D$, and the gather leaves $W[D_Y, F]$. $Y$ is case 3, scattered.
+        With $D_{XY}$ the same gather would put together rows that do not belong to the
+        columns of $A$ on that device.
+
+        ```python
+        def step(a, w):
+            w = jax.lax.all_gather(w, "X", axis=0, tiled=True)
+            return jax.lax.psum_scatter(a @ w, "Y", scatter_dimension=1, tiled=True)
+        ```
+    """,
+)

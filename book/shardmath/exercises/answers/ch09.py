@@ -1,0 +1,1327 @@
+"""Questions of chapter 09, "FSDP"."""
+
+import math
+
+from shardmath.collectives import Collective
+from shardmath.exercises.kinds import (
+    Chapter,
+    Function,
+    Number,
+    Sharded,
+    Slip,
+    scaled,
+    slips,
+    stated,
+)
+from shardmath.hardware import chips
+from shardmath.training import fsdp, hybrid, step, zero
+from shardmath.transformer import LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B
+
+CHAPTER = Chapter(
+    title="FSDP",
+    topics=(
+        "FSDP: bytes of each stage of ZeRO, gathers and scatters, prefetching, tokens "
+        "a chip that hide them, hybrid sharding, and five programs graded on what they "
+        "compile to"
+    ),
+    intro="""
+        from the stages of ZeRO to the batch that fits. Answers are in base units:
+        bytes, seconds, tokens. A parameter takes 2 bytes as weight and 2 as gradient,
+        both in bf16, and 12 of optimizer state, which are a copy and two moments in
+        f32.
+
+        09.10 to 09.14 are programs for eight virtual devices. They are graded on their
+        result and on what XLA compiles them to, array by array.
+    """,
+    setup="""
+        import jax
+        import jax.numpy as jnp
+
+        from shardmath.hardware import chips
+        from shardmath.exercises import check, report
+
+        jax.config.update("jax_num_cpu_devices", 8)  # eight virtual chips
+    """,
+)
+
+EIGHT = {"X": 8}
+
+
+def _derived(strategy, model, mesh, **more):
+    """A step of the model, each chip with one sequence of 4,096 tokens."""
+    seqs = math.prod(mesh.values()) * more.get("microbatches", 1)
+    return step(strategy, model, mesh, seqs, 4096, attention="causal", **more)
+
+
+def _at_stage_one() -> float:
+    parts = _derived(zero(1, "X"), LLAMA_3_8B, {"X": 64}).memory.parts
+    return sum(parts[part] for part in ("state", "gradients", "weights"))
+
+
+HELD = Number(
+    id="09.1",
+    title="What a chip holds at stage 1",
+    task="""
+        **Given** Llama 3.1 8B with 8,030,261,248 parameters, trained with ZeRO-1 over
+        64 chips. A parameter has 12 bytes of optimizer state, 2 of gradient and 2 of
+        weight.
+
+        **Wanted** the bytes of these three that each chip holds.
+    """,
+    stub="nbytes = ...",
+    unit="bytes",
+    rtol=0.005,
+    expected=_at_stage_one,
+    slips=(
+        scaled(
+            "stage 2",
+            (2 + 14 / 64) / (4 + 12 / 64),
+            "At stage 1 gradients are still whole on every chip.",
+        ),
+        scaled(
+            "stage 3",
+            16 / 64 / (4 + 12 / 64),
+            "At stage 1 weights and gradients are still whole on every chip.",
+        ),
+        scaled(
+            "nothing split",
+            16 / (4 + 12 / 64),
+            "That is data parallelism. Which part does stage 1 split?",
+        ),
+        scaled(
+            "the state alone",
+            12 / 64 / (4 + 12 / 64),
+            "Weights and gradients lie on the chip, too.",
+        ),
+        scaled(
+            "the split state forgotten",
+            4 / (4 + 12 / 64),
+            "The optimizer state is split, and not gone: each chip holds its part.",
+        ),
+        scaled(
+            "the copy left out",
+            (4 + 8 / 64) / (4 + 12 / 64),
+            "Beside two moments the optimizer keeps a copy of the weights in f32.",
+        ),
+        scaled(
+            "the other parts split",
+            (12 + 4 / 64) / (4 + 12 / 64),
+            "Stage 1 splits the largest part first.",
+        ),
+        scaled(
+            "16 bytes of state",
+            (4 + 16 / 64) / (4 + 12 / 64),
+            "Of a parameter's 16 bytes, 12 are the optimizer's. The gradient and the "
+            "weight are counted whole here, and must not be counted again.",
+        ),
+    ),
+    hint="Stage 1 splits the optimizer state alone.",
+    solution="""
+        ```python
+        nbytes = (12 / 64 + 2 + 2) * 8_030_261_248
+        ```
+    """,
+)
+
+
+def _by_stage(stage: int, params: int, n: int) -> float:
+    parts = 12, 2, 2  # state, gradients, weights
+    return sum(b * params / (n if k < stage else 1) for k, b in enumerate(parts))
+
+
+def _weights_first(stage: int, params: int, n: int) -> float:
+    parts = 2, 2, 12
+    return sum(b * params / (n if k < stage else 1) for k, b in enumerate(parts))
+
+
+def _gradients_first(stage: int, params: int, n: int) -> float:
+    """Bytes of a chip where stage 1 splits the gradients, and stage 2 the state."""
+    if stage != 1:
+        return _by_stage(stage, params, n)
+    return 14 * params + 2 * params / n
+
+
+STAGES = Function(
+    id="09.2",
+    title="All stages",
+    task="""
+        **Given** the `stage` of ZeRO, from 0 for data parallelism to 3 for FSDP, the
+        number of parameters and the number of chips `n`. A parameter has 12 bytes of
+        optimizer state, 2 of gradient and 2 of weight.
+
+        **Wanted** a function that returns the bytes that each chip holds.
+    """,
+    stub="def held(stage, params, n): ...",
+    spec=_by_stage,
+    gives=(("what each chip holds", "bytes"),),
+    cases=lambda rng: (
+        rng.randint(0, 3),
+        rng.randint(1, 400) * 10**9,
+        2 ** rng.randint(1, 12),
+    ),
+    examples=((0, 10**9, 64), (1, 10**9, 64), (2, 10**9, 64), (3, 10**9, 64)),
+    slips=(
+        Slip(
+            "one stage too many",
+            lambda stage, params, n: _by_stage(stage + 1, params, n),
+            "Stage 0 splits nothing, and stage 1 the optimizer state.",
+        ),
+        Slip(
+            "weights first",
+            _weights_first,
+            "Which part is the largest? It is split first.",
+        ),
+        Slip(
+            "gradients before the state",
+            _gradients_first,
+            "Stages 1 and 2 have changed places: stage 1 splits the optimizer state, "
+            "and stage 2 the gradients as well.",
+        ),
+        Slip(
+            "all or nothing",
+            lambda stage, params, n: 16 * params / (n if stage else 1),
+            "Each stage splits one part more than the last.",
+        ),
+        Slip(
+            "the copy left out",
+            lambda stage, params, n: (
+                _by_stage(stage, params, n) - 4 * params / (n if stage else 1)
+            ),
+            "Beside two moments the optimizer keeps a copy of the weights in f32.",
+        ),
+        Slip(
+            "gradients in f32",
+            lambda stage, params, n: (
+                _by_stage(stage, params, n) + 2 * params / (n if stage > 1 else 1)
+            ),
+            "Gradients have two bytes a parameter here.",
+        ),
+    ),
+    hint="State, gradients, weights: stage k splits the first k of them.",
+    solution="""
+        ```python
+        def held(stage, params, n):
+            parts = 12, 2, 2
+            return sum(
+                nbytes * params / (n if k < stage else 1)
+                for k, nbytes in enumerate(parts)
+            )
+        ```
+    """,
+)
+
+
+def _fewest(nbytes: float, hbm: float) -> int:
+    return math.ceil(nbytes * LLAMA_3_70B.params / hbm)
+
+
+FEWEST = Number(
+    id="09.3",
+    title="The fewest H100",
+    task="""
+        **Given** Llama 3.1 70B with 70,553,706,496 parameters, 16 bytes each, and the
+        HBM of an H100. Activations and gathered weights are left aside.
+
+        **Wanted** the smallest number of H100 over which FSDP can split the training
+        state. It need not be a power of two.
+    """,
+    given=stated(chips.H100, "hbm_bytes"),
+    stub="n = ...",
+    unit="chips",
+    rtol=0,
+    expected=lambda: _fewest(16, chips.H100.hbm_bytes),
+    slips=(
+        Slip(
+            "GB for GiB",
+            lambda right: _fewest(16, 80e9),
+            "Capacities are in GiB here: 1 GiB is 2³⁰ bytes.",
+        ),
+        Slip("rounded down", lambda right: right - 1, "So many are not enough."),
+        Slip(
+            "gradients or weights left out",
+            lambda right: _fewest(14, chips.H100.hbm_bytes),
+            "Weights in bf16 and gradients both lie in memory, beside the state.",
+        ),
+        Slip(
+            "optimizer state alone, or without its copy",
+            lambda right: _fewest(12, chips.H100.hbm_bytes),
+            "12 of the 16 bytes are the optimizer's: a copy in f32 and two moments. "
+            "Weights and gradients have two bytes each beside them.",
+        ),
+        Slip(
+            "weights alone",
+            lambda right: _fewest(2, chips.H100.hbm_bytes),
+            "That would be inference.",
+        ),
+        Slip(
+            "a power of two",
+            lambda right: 16,
+            "16 is the next power of two, or two nodes: a good choice. But the task "
+            "asks for the smallest number, and FSDP can split the state over any.",
+        ),
+    ),
+    hint="Bytes of the whole state over bytes of one HBM, in the same unit, rounded "
+    "up.",
+    solution="""
+        ```python
+        import math
+
+        from shardmath.hardware import chips
+
+        n = math.ceil(16 * 70_553_706_496 / chips.H100.hbm_bytes)
+        ```
+
+        With 80 GB of $10^9$ bytes it would be one more.
+    """,
+)
+
+
+def _collectives() -> int:
+    found = _derived(
+        fsdp("X"),
+        LLAMA_3_405B,
+        {"X": 512},
+        remat="full",
+        vocabulary=False,
+        microbatches=4,
+    )
+    return sum(c.times for c in found.collectives)
+
+
+COUNT = Number(
+    id="09.4",
+    title="Gathers and scatters",
+    task="""
+        **Given** the 126 layers of Llama 3.1 405B, with 7 weight matrices each, under
+        FSDP with full remat. A batch has 4 microbatches. No gathered weight and no
+        whole gradient is kept from one layer to the next.
+
+        **Wanted** how many collectives a step has for these matrices, if each matrix
+        travels in one of its own.
+    """,
+    stub="times = ...",
+    unit="collectives",
+    rtol=0,
+    expected=_collectives,
+    slips=(
+        scaled(
+            "gathered for the recompute, too",
+            4 / 3,
+            "Recompute and backward of a layer stand side by side and share a gather.",
+        ),
+        scaled(
+            "two of three",
+            2 / 3,
+            "After the forward pass the weight is forgotten; and its gradient is "
+            "scattered.",
+        ),
+        scaled("one microbatch", 1 / 4, "Each microbatch runs through all layers."),
+        scaled(
+            "gradients scattered once",
+            3 / 4,
+            "To scatter them at the end, whole gradients would have to be kept.",
+        ),
+        scaled("one matrix", 1 / 7, "A layer has seven matrices."),
+        scaled("one layer", 1 / 126, "There are 126 layers."),
+    ),
+    hint="How often is a weight gathered in one microbatch, and its gradient "
+    "scattered?",
+    solution="""
+        Two gathers and a scatter, of each matrix and in each microbatch.
+
+        ```python
+        times = 126 * 7 * 3 * 4
+        ```
+    """,
+)
+
+NAIVE = Number(
+    id="09.5",
+    title="ZeRO-1 that sends too much",
+    task="""
+        **Given** Llama 3.1 8B with 8,030,261,248 parameters and ZeRO-1 over 64 chips,
+        all in bf16. The program adds up the gradients with an AllReduce, each chip
+        updates its shard of the weights, and an AllGather makes the weights whole.
+
+        **Wanted** the bytes that each chip sends in a step.
+    """,
+    stub="nbytes = ...",
+    unit="bytes",
+    rtol=0.005,
+    expected=lambda: 1.5 * _derived(zero(1, "X"), LLAMA_3_8B, {"X": 64}).sent,
+    slips=(
+        scaled(
+            "written well",
+            2 / 3,
+            "So much it is with a ReduceScatter. This program has an AllReduce.",
+        ),
+        scaled("one of three rounds", 1 / 3, "So much one AllGather sends."),
+        scaled(
+            "own part sent too",
+            64 / 63,
+            "A chip need not send anything to itself: one part of n stays.",
+        ),
+        scaled(
+            "weights in f32",
+            4 / 3,
+            "The copy in f32 stays where it is. In which format are weights used?",
+        ),
+        scaled("a chip's share", 1 / 64, "Every chip has gradients of all parameters."),
+    ),
+    hint="An AllReduce sends what a ReduceScatter and an AllGather send together.",
+    solution="""
+        Three rounds of $2\\,\\text{params}$ bytes: as much as FSDP sends, for three
+        quarters of what FSDP saves. A ReduceScatter in place of the AllReduce would do:
+        a chip updates its own shard alone.
+
+        ```python
+        V = 2 * 8_030_261_248
+        nbytes = 3 * V * 63 / 64
+        ```
+    """,
+)
+
+_LAYER = sum(line.weight.count(LLAMA_3_70B.dims) for line in LLAMA_3_70B.layer)
+_LAST = LLAMA_3_70B.layer[-1].weight.count(LLAMA_3_70B.dims) / _LAYER  # of its math
+_LINKS = 6 * chips.TPU_V5P.link_bandwidth  # of a chip in a torus of three axes
+
+
+def _gather(n: int = 512) -> float:
+    return 2 * _LAYER * (n - 1) / n / _LINKS
+
+
+GATHER = Number(
+    id="09.6",
+    title="Fetching one layer",
+    task=r"""
+        **Given** one layer of Llama 3.1 70B with 855,638,016 weights in bf16, split
+        over $8 \times 8 \times 8$ TPU v5p, a closed torus. Each of the six links of a
+        chip sends `chips.TPU_V5P.link_bandwidth` one-way, and all of them work. Latency
+        is left aside.
+
+        **Wanted** the seconds until the layer is whole on every chip.
+    """,
+    given=stated(chips.TPU_V5P, "link_bandwidth"),
+    stub="seconds = ...",
+    unit="s",
+    expected=_gather,
+    slips=(
+        scaled(
+            "one axis alone, or all that a step moves",
+            3,
+            "All three axes of the torus work at once, and one gather is wanted.",
+        ),
+        slips.one_direction(2),
+        scaled("one link", 6, "A chip has six links, and all of them work."),
+        scaled(
+            "the HBM's time",
+            _LINKS / chips.TPU_V5P.hbm_bandwidth,
+            "That divides by the bandwidth of HBM. What do the weights travel on?",
+        ),
+        scaled(
+            "a chip's share",
+            1 / 512,
+            "The layer has to be whole in the end. How many of its bytes arrive?",
+        ),
+    ),
+    hint="V(n − 1)/n bytes over six links.",
+    solution="""
+        ```python
+        from shardmath.hardware import chips
+
+        V = 2 * 855_638_016
+        seconds = V * 511 / 512 / (6 * chips.TPU_V5P.link_bandwidth)
+        ```
+    """,
+)
+
+_V6E = chips.TPU_V6E
+
+
+def _threshold() -> float:
+    n, W = 256, 4 * _V6E.link_bandwidth
+    return 3 / 4 * _V6E.flops["bf16"] / W * (n - 1) / n
+
+
+THRESHOLD = Number(
+    id="09.7",
+    title="Tokens that hide FSDP",
+    task=r"""
+        **Given** a slice of $16 \times 16$ Trillium (`chips.TPU_V6E`), a closed torus,
+        and FSDP over all 256 chips, in bf16, with full remat: the forward pass is
+        computed twice. Each of the four links of a chip sends
+        `chips.TPU_V6E.link_bandwidth` one-way. Math runs at the peak. Attention scores
+        and latency are left aside, and everything may overlap.
+
+        **Wanted** how many tokens a chip needs, so that what FSDP sends in a step takes
+        no longer than the math of the step.
+    """,
+    given=stated(_V6E, "flops.bf16", "link_bandwidth"),
+    stub="tokens = ...",
+    unit="tokens",
+    rtol=0.005,
+    expected=_threshold,
+    slips=(
+        scaled(
+            "nothing computed again, or three gathers",
+            4 / 3,
+            "Full remat adds FLOPs and no gather: recompute and backward of a layer "
+            "share one.",
+        ),
+        scaled(
+            "two rounds of three",
+            2 / 3,
+            "A weight is gathered for each pass, and its gradient is scattered.",
+        ),
+        scaled(
+            "as data parallelism without remat",
+            8 / 9,
+            "That hides an AllReduce behind 6 FLOPs a parameter and token.",
+        ),
+        scaled(
+            "half of the links",
+            2,
+            "A chip of a torus has two rings through it, and each ring two directions.",
+        ),
+        scaled("all chips", 256, "That is the batch of all chips."),
+    ),
+    hint="Set 8 · params · t / C equal to the seconds of two gathers and a scatter.",
+    solution="""
+        $8\\,P\\,t / C = 3 \\cdot 2P\\,\\frac{n-1}{n} / W_X$.
+
+        ```python
+        from shardmath.hardware import chips
+
+        W = 4 * chips.TPU_V6E.link_bandwidth
+        tokens = 3 / 4 * chips.TPU_V6E.flops["bf16"] / W * 255 / 256
+        ```
+    """,
+)
+
+
+def _across() -> float:
+    mesh = {"Z": 32, "X": 8}
+    found = _derived(hybrid("Z", "X"), LLAMA_3_8B, mesh, remat="full")
+    return sum(c.times * c.sent for c in found.collectives if c.axes == ("Z",))
+
+
+ACROSS = Number(
+    id="09.8",
+    title="What leaves a node",
+    task="""
+        **Given** Llama 3.1 8B with 8,030,261,248 parameters on 32 nodes of 8 GPUs, with
+        hybrid sharding: everything is split over the 8 GPUs of a node, and each node
+        holds a copy. All in bf16.
+
+        **Wanted** the bytes that each GPU sends to other nodes in a step.
+    """,
+    stub="nbytes = ...",
+    unit="bytes",
+    rtol=0.005,
+    expected=_across,
+    slips=(
+        scaled(
+            "all gradients",
+            8,
+            "When nodes exchange gradients, each GPU holds an eighth of the sum.",
+        ),
+        scaled(
+            "one of two rounds",
+            1 / 2,
+            "Every node wants the whole sum: it is scattered and then gathered.",
+        ),
+        scaled(
+            "weights fetched from other nodes",
+            3 / 2,
+            "Gathers stay inside a node. What is left to exchange?",
+        ),
+        scaled(
+            "own part sent too",
+            32 / 31,
+            "Of 32 nodes each keeps one part of the sum at home.",
+        ),
+        scaled(
+            "split over all GPUs",
+            1 / 32,
+            "Each node holds a copy, so shards are of 8 GPUs.",
+        ),
+        scaled(
+            "what stays in the node",
+            3 * 7 / 8 / (2 / 8 * 31 / 32),
+            "Those are gathers and the scatter inside a node.",
+        ),
+    ),
+    hint="After the scatter inside its node a GPU has an eighth of the gradients.",
+    solution="""
+        ```python
+        V = 2 * 8_030_261_248 / 8
+        nbytes = 2 * V * 31 / 32
+        ```
+
+        FSDP over all 256 GPUs would take weights from other nodes, three rounds of
+        them.
+    """,
+)
+
+
+def _rounds(stage: int, parts: int) -> int:
+    """Gathers and scatters of the whole array in a step of `parts` microbatches."""
+    return {1: 2, 2: parts + 1, 3: 3 * parts}[stage]
+
+
+def _sent(stage: int, params: int, n: int, parts: int) -> float:
+    return _rounds(stage, parts) * 2 * params * (n - 1) / n
+
+
+def _late_at_stage_two(stage: int, params: int, n: int, parts: int) -> float:
+    return _sent(stage, params, n, 1 if stage == 2 else parts)
+
+
+ACCUMULATED = Function(
+    id="09.9",
+    title="Stages and microbatches",
+    task="""
+        **Given** the `stage` of ZeRO, 1 to 3, `params` parameters in bf16, `n` chips,
+        and a batch in `parts` microbatches. What a stage splits is never kept whole: at
+        stage 1 gradients are added up on the chip and scattered once, at stages 2 and 3
+        after each microbatch. At stage 3 weights are forgotten after each pass, at
+        stages 1 and 2 they are gathered once, after the update.
+
+        **Wanted** a function that returns the bytes that each chip sends in a step.
+    """,
+    stub="def sent(stage, params, n, parts): ...",
+    spec=_sent,
+    gives=(("what each chip sends", "bytes"),),
+    cases=lambda rng: (
+        rng.randint(1, 3),
+        rng.randint(1, 400) * 10**9,
+        2 ** rng.randint(1, 9),
+        rng.randint(2, 16),
+    ),
+    examples=((1, 10**9, 8, 4), (2, 10**9, 8, 4), (3, 10**9, 8, 4), (3, 10**9, 8, 1)),
+    slips=(
+        Slip(
+            "microbatches forgotten",
+            lambda stage, params, n, parts: _sent(stage, params, n, 1),
+            "Is the gradient of a microbatch smaller than that of a batch? And are "
+            "weights still there for the next one?",
+        ),
+        Slip(
+            "gathered for each microbatch at every stage",
+            lambda stage, params, n, parts: (
+                _sent(stage, params, n, parts)
+                + (2 * (parts - 1) * params * (n - 1) / n if stage < 3 else 0)
+            ),
+            "Weights change in the update alone.",
+        ),
+        Slip(
+            "gathered once a microbatch",
+            lambda stage, params, n, parts: (
+                _sent(stage, params, n, parts) * (2 / 3 if stage == 3 else 1)
+            ),
+            "At stage 3 a microbatch takes the weights for two passes.",
+        ),
+        Slip(
+            "gradients scattered once",
+            lambda stage, params, n, parts: (
+                2 * params * (n - 1) / n * (2 * parts + 1 if stage == 3 else 2)
+            ),
+            "To scatter them at the end, whole gradients would have to be kept.",
+        ),
+        Slip(
+            "stage 2 like stage 1",
+            _late_at_stage_two,
+            "Stage 2 never keeps whole gradients, so it scatters them after each "
+            "microbatch. Only stage 1 can wait until the end.",
+        ),
+        Slip(
+            "own part sent too",
+            lambda stage, params, n, parts: _rounds(stage, parts) * 2 * params,
+            "One part of n stays where it is.",
+        ),
+    ),
+    hint="Count scatters and gathers of the whole array: at stage 2 there are "
+    "`parts` scatters and one gather.",
+    solution="""
+        ```python
+        def sent(stage, params, n, parts):
+            scatters = 1 if stage == 1 else parts
+            gathers = 2 * parts if stage == 3 else 1
+            return (scatters + gathers) * 2 * params * (n - 1) / n
+        ```
+    """,
+)
+
+
+# Programs. Values are float32: four bytes each.
+
+
+def _matmul(rng):
+    """Tokens x[B, D] and a weight w[D, F]."""
+    B, D, F = (8 * rng.randint(2, 6) for _ in range(3))
+    return (B, D), (D, F)
+
+
+def _tanh_gradient(x, w):
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    return x.T @ (1 - np.tanh(x @ w) ** 2)
+
+
+def _gathered(w, axes=("X",), n: int = 8, times: int = 1) -> Collective:
+    return Collective("all_gather", axes, 4 * math.prod(w), n, times)
+
+
+def _scattered(w, axes=("X",), n: int = 8, times: int = 1) -> Collective:
+    return Collective("reduce_scatter", axes, 4 * math.prod(w), n, times)
+
+
+def _summed(w, axes=("X",), n: int = 8) -> Collective:
+    return Collective("all_reduce", axes, 4 * math.prod(w), n)
+
+
+USED = Sharded(
+    id="09.10",
+    title="Gather, use, scatter",
+    task=r"""
+        **Given** each device's part of the tokens $x[B_X, D]$ and of the weight
+        $w[D_X, F]$. The loss is the sum of $\tanh(x w)$ over the whole batch.
+
+        **Wanted** the function that every device runs, returning its part of the
+        gradient $dw[D_X, F]$: exactly one AllGather and one ReduceScatter, of $4 D F$
+        bytes each.
+    """,
+    stub="def gradient(x, w): ...",
+    mesh=EIGHT,
+    shapes=_matmul,
+    in_specs=(("X", None), ("X", None)),
+    out_spec=("X", None),
+    spec=_tanh_gradient,
+    collectives=lambda x, w: [_gathered(w), _scattered(w)],
+    slips=(
+        Slip(
+            "sum, then slice",
+            lambda x, w: [_gathered(w), _summed(w)],
+            "Every device gets the whole sum and throws most of it away.",
+        ),
+        Slip(
+            "the batch gathered",
+            lambda x, w: [_gathered(w), _gathered(x)],
+            "With tokens and weights whole, every device computes everything.",
+        ),
+    ),
+    hint="Differentiate a function of the shard that gathers it. What is the "
+    "transpose of an AllGather?",
+    solution="""
+        ```python
+        def gradient(x, w):
+            def loss(shard):
+                whole = jax.lax.all_gather(shard, "X", axis=0, tiled=True)
+                return jnp.sum(jnp.tanh(x @ whole))
+
+            return jax.grad(loss)(w)
+        ```
+    """,
+)
+
+LAYERS = 3
+
+
+def _stack(rng):
+    B, D = 8 * rng.randint(2, 6), 8 * rng.randint(8, 16)
+    return (B, D), (LAYERS, D, D)
+
+
+def _stack_gradient(x, w):
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    stream = [x]
+    for one in w:
+        stream.append(np.tanh(stream[-1] @ one))
+    found, slope = [], np.ones_like(x)
+    for one, before, after in zip(w[::-1], stream[-2::-1], stream[:0:-1], strict=True):
+        slope = slope * (1 - after**2)
+        found.append(before.T @ slope)
+        slope = slope @ one.T
+    return np.stack(found[::-1])
+
+
+FORGOTTEN = Sharded(
+    id="09.11",
+    title="And forget",
+    points=2,
+    task=r"""
+        **Given** each device's part of the tokens $x[B_X, D]$ and of three layers'
+        weights $w[L, D_X, D]$, $L = 3$. A layer is $x \to \tanh(x w_l)$. The loss is
+        the sum of what the last layer gives, over the whole batch.
+
+        **Wanted** the function that every device runs, returning its part of the
+        gradient $dw[L, D_X, D]$. No layer's whole weight is kept for the backward pass:
+        at most six AllGathers and three ReduceScatters, of $4 D^2$ bytes each. Beside
+        arguments and result a device may hold two and a half whole weights and four
+        times its tokens at once, $2.5 \cdot 4 D^2 + 4 \cdot 4 B D / 8$ bytes.
+    """,
+    stub="def gradient(x, w): ...",
+    mesh=EIGHT,
+    shapes=_stack,
+    in_specs=(("X", None), (None, "X", None)),
+    out_spec=(None, "X", None),
+    spec=_stack_gradient,
+    collectives=lambda x, w: [
+        _gathered(w[1:], times=2 * LAYERS),
+        _scattered(w[1:], times=LAYERS),
+    ],
+    at_most=True,
+    holds=lambda x, w: 4 * (2.5 * w[1] * w[2] + 4 * math.prod(x) / 8),
+    slips=(
+        Slip(
+            "the gathered weights kept",
+            lambda x, w: [
+                _gathered(w[1:], times=LAYERS),
+                _scattered(w[1:], times=LAYERS),
+            ],
+            "Each weight is gathered once, so that every device holds all of them when "
+            "the backward pass begins. `jax.checkpoint` around a layer that gathers "
+            "inside forgets its weight and gathers it again.",
+        ),
+        Slip(
+            "all layers at once",
+            lambda x, w: [_gathered(w), _scattered(w)],
+            "That gathers the whole stack before the first layer runs: gather inside "
+            "the layer.",
+        ),
+    ),
+    hint="`jax.lax.scan` over the layers. Gather inside the layer, and put "
+    "`jax.checkpoint` around it.",
+    solution="""
+        ```python
+        def gradient(x, w):
+            @jax.checkpoint
+            def layer(x, shard):
+                whole = jax.lax.all_gather(shard, "X", axis=0, tiled=True)
+                return jnp.tanh(x @ whole), None
+
+            return jax.grad(lambda w: jnp.sum(jax.lax.scan(layer, x, w)[0]))(w)
+        ```
+
+        Without the scan, as a Python loop over the layers, it takes five AllGathers:
+        the backward pass begins with the last layer, whose weight is not needed before.
+    """,
+)
+
+
+def _update_of_first_rows(x, m, w):
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    first = np.tile(w[: len(w) // 8], (8, 1))
+    return first - 0.1 * (0.9 * m + _tanh_gradient(x, w))
+
+
+UPDATE = Sharded(
+    id="09.12",
+    title="An update of ZeRO-1",
+    points=2,
+    task=r"""
+        **Given** each device's part of the tokens $x[B_X, D]$ and of the momentum
+        $m[D_X, F]$, and all of the weight $w[D, F]$. The loss is the sum of
+        $\tanh(x w)$ over the whole batch, $g$ its gradient.
+
+        **Wanted** the function that every device runs, returning the new weight
+        $w - 0.1\,(0.9\,m + g)$, whole on every device: exactly one ReduceScatter and
+        one AllGather, of $4 D F$ bytes each.
+    """,
+    stub="def update(x, m, w): ...",
+    mesh=EIGHT,
+    shapes=lambda rng: (lambda x, w: (x, w, w))(*_matmul(rng)),
+    in_specs=(("X", None), ("X", None), (None, None)),
+    out_spec=(None, None),
+    spec=lambda x, m, w: w - 0.1 * (0.9 * m + _tanh_gradient(x, w)),
+    collectives=lambda x, m, w: [_scattered(w), _gathered(w)],
+    slips=(
+        Slip(
+            "an AllReduce",
+            lambda x, m, w: [_summed(w), _gathered(w)],
+            "That is the naive ZeRO-1, with half as much again. Which rows of the "
+            "gradient does a device need?",
+        ),
+        Slip(
+            "gathered twice",
+            lambda x, m, w: [_scattered(w), _gathered(w, times=2)],
+            "Update a device's own rows first; the new weight alone has to travel.",
+        ),
+    ),
+    values=(
+        Slip(
+            "the momentum left out",
+            lambda x, m, w: w - 0.1 * _tanh_gradient(x, w),
+            "The new momentum is the gradient and 0.9 of the old momentum.",
+        ),
+        Slip(
+            "the momentum not decayed",
+            lambda x, m, w: w - 0.1 * (m + _tanh_gradient(x, w)),
+            "Of the old momentum 0.9 is left.",
+        ),
+        Slip(
+            "the first rows on every device",
+            _update_of_first_rows,
+            "Every device has updated the same rows of the weight. Which are its own?",
+        ),
+    ),
+    hint="A device needs its own rows of w: `jax.lax.axis_index` says which they are. "
+    "`jax.lax.pcast(w, 'X', to='varying')` leaves the sum to you.",
+    solution="""
+        ```python
+        def update(x, m, w):
+            own = jax.lax.pcast(w, "X", to="varying")
+            g = jax.grad(lambda w: jnp.sum(jnp.tanh(x @ w)))(own)
+            g = jax.lax.psum_scatter(g, "X", scatter_dimension=0, tiled=True)
+            first = jax.lax.axis_index("X") * m.shape[0]
+            rows = jax.lax.dynamic_slice_in_dim(own, first, m.shape[0])
+            rows -= 0.1 * (0.9 * m + g)
+            return jax.lax.all_gather(rows, "X", axis=0, tiled=True)
+        ```
+    """,
+)
+
+NODES = {"Z": 2, "X": 4}
+
+HYBRID = Sharded(
+    id="09.13",
+    title="Hybrid sharding",
+    points=2,
+    task=r"""
+        **Given** two nodes, $|Z| = 2$, of four devices each, $|X| = 4$. Each device has
+        its part of the tokens $x[B_{ZX}, D]$ and of the weight $w[D_X, F]$, of which
+        each node holds a copy. The loss is the sum of $\tanh(x w)$ over the whole
+        batch.
+
+        **Wanted** the function that every device runs, returning its part of the
+        gradient $dw[D_X, F]$: an AllGather and a ReduceScatter over $X$ of $4 D F$
+        bytes, and over $Z$ exactly one AllReduce, of $D F$ bytes.
+    """,
+    stub="def gradient(x, w): ...",
+    mesh=NODES,
+    shapes=_matmul,
+    in_specs=((("Z", "X"), None), ("X", None)),
+    out_spec=("X", None),
+    spec=_tanh_gradient,
+    collectives=lambda x, w: [
+        _gathered(w, n=4),
+        _scattered(w, n=4),
+        Collective("all_reduce", ("Z",), math.prod(w), 2),
+    ],
+    slips=(
+        Slip(
+            "whole gradients between the nodes",
+            lambda x, w: [_gathered(w, n=4), _scattered(w, n=4), _summed(w, ("Z",), 2)],
+            "JAX adds up over Z where the weight meets tokens that differ along Z: "
+            "behind the gather. Make the shard a device's own before it is gathered.",
+        ),
+        Slip(
+            "one AllReduce over both axes",
+            lambda x, w: [_gathered(w, n=4), _summed(w, ("Z", "X"), 8)],
+            "Every device gets the whole sum and throws most of it away.",
+        ),
+    ),
+    hint="`jax.lax.pcast(w, 'Z', to='varying')` before the gather, `jax.lax.psum` "
+    "over Z after the gradient.",
+    solution="""
+        ```python
+        def gradient(x, w):
+            def loss(shard):
+                whole = jax.lax.all_gather(shard, "X", axis=0, tiled=True)
+                return jnp.sum(jnp.tanh(x @ whole))
+
+            own = jax.lax.pcast(w, "Z", to="varying")
+            return jax.lax.psum(jax.grad(loss)(own), "Z")
+        ```
+    """,
+)
+
+
+def _mlp(rng):
+    """Few tokens, so that the compiler alone would rather move them."""
+    D = 8 * rng.randint(2, 5)
+    F = D + 8 * rng.randint(2, 5)
+    return (16, D), (D, F), (F, D)
+
+
+PINNED = Sharded(
+    id="09.14",
+    title="By annotation",
+    task=r"""
+        **Given** the whole arrays $x[B_X, D]$, $\text{up}[D, F_X]$ and
+        $\text{down}[F_X, D]$, on an axis that the compiler shards over. Left alone, it
+        makes tensor parallelism of them where tokens are few.
+
+        **Wanted** a function of the whole arrays that returns
+        $\max(x\,\text{up}, 0)\,\text{down}$, its tokens split over $X$, and compiles to
+        exactly two AllGathers of $4 D F$ bytes.
+    """,
+    stub="def mlp(x, up, down): ...",
+    mesh=EIGHT,
+    shapes=_mlp,
+    in_specs=(("X", None), (None, "X"), ("X", None)),
+    out_spec=("X", None),
+    spec=lambda x, up, down: (x @ up).clip(0) @ down,
+    collectives=lambda x, up, down: [_gathered(up), _gathered(down)],
+    view="automatic",
+    slips=(
+        Slip(
+            "left to the compiler",
+            lambda x, up, down: [_gathered(x), _summed(x)],
+            "The compiler gathers tokens and adds up results: weights stay where they "
+            "rest. Say where they are used.",
+        ),
+    ),
+    hint="`jax.lax.with_sharding_constraint(up, jax.P())` says where a weight is used.",
+    solution="""
+        ```python
+        def mlp(x, up, down):
+            up, down = jax.lax.with_sharding_constraint((up, down), jax.P())
+            y = jax.nn.relu(x @ up) @ down
+            return jax.lax.with_sharding_constraint(y, jax.P("X", None))
+        ```
+    """,
+)
+
+
+# Several steps.
+
+
+def _ahead(L: int, g: float, f: float, v: int, ahead: int) -> list[float]:
+    if ahead == 0:
+        return [L * (g + f), v]
+    return [g + (L - 1) * max(g, f) + f, 2 * v]
+
+
+PREFETCH = Function(
+    id="09.15",
+    title="One layer ahead",
+    points=2,
+    task="""
+        **Given** the forward pass of `L` equal layers, at least two. To gather one
+        takes `g` seconds and `v` bytes, to use it `f` seconds. With `ahead = 0` the
+        gather of a layer starts when the use of the layer before has ended; with
+        `ahead = 1` it starts when that use starts, or when the network is free. One
+        gather at a time; a layer is forgotten when its use has ended.
+
+        **Wanted** a function that returns a pair: the seconds of the forward pass, and
+        the most bytes of gathered layers that a chip must have room for.
+    """,
+    stub="def forward(L, g, f, v, ahead): ...",
+    spec=_ahead,
+    gives=(("the pass", "s"), ("room", "bytes")),
+    units={"g": "s", "f": "s", "v": "bytes"},
+    cases=lambda rng: (
+        rng.randint(2, 100),
+        rng.randint(1, 50) / 1000,
+        rng.randint(1, 50) / 1000,
+        rng.randint(1, 200) * 10**7,
+        rng.randint(0, 1),
+    ),
+    examples=(
+        (4, 0.01, 0.02, 10**9, 0),
+        (4, 0.01, 0.02, 10**9, 1),
+        (4, 0.02, 0.01, 10**9, 1),
+    ),
+    slips=(
+        Slip(
+            "perfect overlap",
+            lambda L, g, f, v, ahead: [
+                L * max(g, f) if ahead else L * (g + f),
+                (1 + ahead) * v,
+            ],
+            "What does math do until the first layer is there?",
+        ),
+        Slip(
+            "the last use forgotten",
+            lambda L, g, f, v, ahead: [
+                g + (L - 1) * max(g, f) if ahead else L * (g + f),
+                (1 + ahead) * v,
+            ],
+            "When the last gather is done, a layer is still to be used.",
+        ),
+        Slip(
+            "room for one",
+            lambda L, g, f, v, ahead: [_ahead(L, g, f, v, ahead)[0], v],
+            "While one layer is used, the next one arrives.",
+        ),
+        Slip(
+            "never ahead",
+            lambda L, g, f, v, ahead: [L * (g + f), (1 + ahead) * v],
+            "With `ahead = 1` a gather runs beside a use.",
+        ),
+        Slip(
+            "room for all",
+            lambda L, g, f, v, ahead: [_ahead(L, g, f, v, ahead)[0], L * v],
+            "A layer is forgotten when its use has ended.",
+        ),
+    ),
+    hint="Draw two lanes for three layers: the network in one, math in the other.",
+    solution="""
+        One gather comes first and one use last. Between them the slower of the two sets
+        the pace.
+
+        ```python
+        def forward(L, g, f, v, ahead):
+            if ahead == 0:
+                return L * (g + f), v
+            return g + (L - 1) * max(g, f) + f, 2 * v
+        ```
+    """,
+)
+
+
+def _never_too_large(params: int, hbm: int, stage: int, least: int | None = 1) -> int:
+    """Chips by the formula of those for which something always fits."""
+    whole = (16, 4, 2, 0)[stage] * params
+    found = -(-(16 * params - whole) // (hbm - whole))
+    return found if least is None else max(least, found)
+
+
+def _smallest(params: int, hbm: int, stage: int) -> int:
+    whole = (16, 4, 2, 0)[stage] * params  # what the stage does not split
+    if whole >= hbm:
+        return 0
+    split = 16 * params - whole
+    return max(1, -(-split // (hbm - whole)))
+
+
+SMALLEST = Function(
+    id="09.16",
+    title="The smallest machine of each stage",
+    points=2,
+    task="""
+        **Given** `params` parameters, the `hbm` of a chip in bytes, and the `stage` of
+        ZeRO, from 0 for data parallelism to 3 for FSDP. A parameter has 12 bytes of
+        optimizer state, 2 of gradient and 2 of weight. Everything else is left aside.
+
+        **Wanted** a function that returns the smallest number of chips with which each
+        has room for its part; 0 where no number is enough.
+    """,
+    stub="def chips_needed(params, hbm, stage): ...",
+    spec=_smallest,
+    gives=(("chips", ""),),
+    units={"hbm": "bytes"},
+    cases=lambda rng: (
+        rng.randint(1, 60) * 10**9,
+        rng.choice([80, 95, 141, 192]) * 2**30,
+        rng.randint(0, 3),
+    ),
+    examples=(
+        (4 * 10**9, 80 * 2**30, 0),
+        (8 * 10**9, 80 * 2**30, 0),
+        (20 * 10**9, 80 * 2**30, 1),
+        (22 * 10**9, 80 * 2**30, 1),
+        (22 * 10**9, 80 * 2**30, 2),
+        (70 * 10**9, 80 * 2**30, 3),
+    ),
+    slips=(
+        Slip(
+            "everything split",
+            lambda params, hbm, stage: (
+                _smallest(params, hbm, 3) if stage else _smallest(params, hbm, 0)
+            ),
+            "What a stage leaves whole lies on every chip, however many there are.",
+        ),
+        Slip(
+            "the whole parts forgotten",
+            lambda params, hbm, stage: max(
+                1, -(-(16 - (16, 4, 2, 0)[stage]) * params // hbm)
+            ),
+            "What a stage leaves whole takes room, too.",
+        ),
+        Slip(
+            "rounded down",
+            lambda params, hbm, stage: (
+                max(1, (16 - whole) * params // (hbm - whole * params))
+                if (whole := (16, 4, 2, 0)[stage]) * params < hbm
+                else 0
+            ),
+            "A part of a chip is a chip.",
+        ),
+        Slip(
+            "no 0 where nothing fits",
+            _never_too_large,
+            "Where the parts that stay whole fill the HBM alone, no number of chips is "
+            "enough, and 0 is wanted.",
+        ),
+        Slip(
+            "a negative number of chips",
+            lambda *case: _never_too_large(*case, least=None),
+            "Where the parts that stay whole fill the HBM alone, what is left of it is "
+            "negative: no number of chips is enough, and 0 is wanted.",
+        ),
+        Slip(
+            "one stage too many",
+            lambda params, hbm, stage: _smallest(params, hbm, min(stage + 1, 3)),
+            "Stage 0 splits nothing, and stage 1 the optimizer state.",
+        ),
+    ),
+    hint="Take what the stage leaves whole from the HBM. The rest is divided.",
+    solution="""
+        ```python
+        def chips_needed(params, hbm, stage):
+            whole = (16, 4, 2, 0)[stage] * params
+            if whole >= hbm:
+                return 0
+            split = 16 * params - whole
+            return max(1, -(-split // (hbm - whole)))  # rounded up
+        ```
+    """,
+)
+
+
+def _room(hbm: float = chips.H100.hbm_bytes, gathered: int = 2) -> float:
+    """Tokens that a chip has room for beside so many gathered layers."""
+    state = 16 * LLAMA_3_70B.params / 32
+    return (hbm - state - gathered * 2 * _LAYER) / (80 * 2 * LLAMA_3_70B.D)
+
+
+ROOM = Number(
+    id="09.17",
+    title="Tokens that a chip has room for",
+    points=2,
+    task="""
+        **Given** Llama 3.1 70B, $L = 80$, $D = 8192$, with 70,553,706,496 parameters of
+        16 bytes and 855,638,016 weights in a layer, split by FSDP over 32 H100. Beside
+        its part a GPU holds two gathered layers in bf16, one in use and one fetched
+        ahead. Full remat keeps the input of each layer, in bf16. Everything else is
+        left aside.
+
+        **Wanted** how many tokens a GPU can hold at most.
+    """,
+    given=stated(chips.H100, "hbm_bytes"),
+    stub="tokens = ...",
+    unit="tokens",
+    rtol=0.005,
+    expected=_room,
+    slips=(
+        Slip(
+            "one gathered layer, or one byte a weight",
+            lambda right: _room(gathered=1),
+            "While one layer is used, the next one arrives; and a weight in bf16 has "
+            "two bytes.",
+        ),
+        Slip(
+            "no gathered layer",
+            lambda right: _room(gathered=0),
+            "A layer is whole while it is used.",
+        ),
+        Slip(
+            "GB for GiB",
+            lambda right: _room(hbm=80e9),
+            "Capacities are in GiB here: 1 GiB is 2³⁰ bytes.",
+        ),
+        scaled("one layer's input", 80, "Every layer keeps its input."),
+        scaled("all GPUs", 32, "That is the batch of all GPUs."),
+        scaled("inputs in f32", 1 / 2, "A value in bf16 has two bytes."),
+    ),
+    hint="HBM, less 1/32 of the state, less two layers' weights; a token keeps D "
+    "values in each layer.",
+    solution="""
+        ```python
+        from shardmath.hardware import chips
+
+        state = 16 * 70_553_706_496 / 32
+        gathered = 2 * 2 * 855_638_016
+        token = 80 * 2 * 8192
+        tokens = (chips.H100.hbm_bytes - state - gathered) / token
+        ```
+    """,
+)
+
+
+def _times(tokens: int = 640) -> dict[str, float]:
+    """Seconds of a layer's one gather and one forward pass, at the peak."""
+    return {
+        "network": _gather(),
+        "math": 2 * _LAYER * tokens / chips.TPU_V5P.flops["bf16"],
+    }
+
+
+def _passes() -> float:
+    network, math_ = _times().values()
+    return 80 * (max(network, math_) + max(2 * network, 3 * math_))
+
+
+def _of_passes(combine):
+    """What `combine` of a gather's and a forward's seconds gives for 80 layers."""
+    return lambda right: 80 * combine(*_times().values())
+
+
+PASSES = Number(
+    id="09.18",
+    title="One pass hides, the other does not",
+    points=2,
+    task=r"""
+        **Given** the 80 layers of Llama 3.1 70B, 855,638,016 weights each, in bf16
+        under FSDP with full remat, on $8 \times 8 \times 8$ TPU v5p, a closed torus.
+        The forward pass is computed twice, with every matmul of a layer. Each of the
+        six links of a chip sends `chips.TPU_V5P.link_bandwidth` one-way, and all of
+        them work. A chip has 640 tokens a step. Math runs at the peak; within a pass
+        math and network overlap fully. Attention scores and latency are left aside.
+
+        **Wanted** the seconds of the forward pass and the backward pass together, where
+        each takes as long as the slower of its two.
+    """,
+    given=stated(chips.TPU_V5P, "flops.bf16", "link_bandwidth"),
+    stub="seconds = ...",
+    unit="s",
+    rtol=0.005,
+    expected=_passes,
+    slips=(
+        Slip(
+            "both passes as one",
+            _of_passes(lambda net, math_: max(3 * net, 4 * math_)),
+            "Gathers of the forward pass cannot wait for the math of the backward.",
+        ),
+        Slip(
+            "no overlap",
+            _of_passes(lambda net, math_: 3 * net + 4 * math_),
+            "Within a pass math and network overlap.",
+        ),
+        Slip(
+            "nothing computed again",
+            _of_passes(lambda net, math_: max(net, math_) + max(2 * net, 2 * math_)),
+            "Full remat runs the forward pass again before the backward.",
+        ),
+        Slip(
+            "the last matmul not again",
+            _of_passes(lambda net, math_: net + (3 - _LAST) * math_),
+            "JAX leaves out a layer's last matmul when it computes it again. Here the "
+            "forward pass is computed twice, with every matmul.",
+        ),
+        Slip(
+            "the math alone, one pass less",
+            _of_passes(lambda net, math_: 3 * math_),
+            "The forward pass takes its time, too. Is it math or network?",
+        ),
+        Slip(
+            "the forward pass alone",
+            _of_passes(lambda net, math_: net),
+            "The backward pass comes behind.",
+        ),
+        Slip(
+            "half of the links",
+            _of_passes(lambda net, math_: 2 * net + max(4 * net, 3 * math_)),
+            "A torus of three axes has six links at each chip, and all of them work.",
+        ),
+        scaled("one layer", 1 / 80, "All 80 layers do it."),
+    ),
+    hint="Forward: one gather and 2 FLOPs a weight and token. Backward: a gather, a "
+    "scatter and 6 FLOPs.",
+    solution="""
+        ```python
+        from shardmath.hardware import chips
+
+        chip, weights = chips.TPU_V5P, 855_638_016
+        network = 2 * weights * 511 / 512 / (6 * chip.link_bandwidth)
+        math = 2 * weights * 640 / chip.flops["bf16"]
+        seconds = 80 * (max(network, math) + max(2 * network, 3 * math))
+        ```
+
+        Forward the network sets the pace, backward the math.
+    """,
+)

@@ -1,0 +1,1044 @@
+"""Questions of chapter 10, "Tensor parallelism"."""
+
+import math
+from collections.abc import Callable
+
+from shardmath.collectives import Collective
+from shardmath.exercises.kinds import (
+    Chapter,
+    Function,
+    Number,
+    Sharded,
+    Slip,
+    scaled,
+    slips,
+    stated,
+)
+from shardmath.hardware import chips
+from shardmath.training import step, tensor
+from shardmath.transformer import LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B
+
+CHAPTER = Chapter(
+    title="Tensor parallelism",
+    topics=(
+        "tensor parallelism: what a layer moves, sequence parallelism, heads and "
+        "vocabulary, how far it goes, the best split with FSDP, and four programs "
+        "graded on what they compile to"
+    ),
+    intro="""
+        from the bytes of one layer to the best split of a machine. Answers are in base
+        units: bytes, seconds, tokens.
+
+        10.8 to 10.11 are programs for eight virtual devices. They are graded on their
+        result and on what XLA compiles them to, array by array.
+    """,
+    setup="""
+        import jax
+        import jax.numpy as jnp
+
+        from shardmath.hardware import chips
+        from shardmath.exercises import check, report
+
+        jax.config.update("jax_num_cpu_devices", 8)  # eight virtual chips
+    """,
+)
+
+EIGHT = {"Y": 8}
+
+
+def _moved(model, seqs, seq, remat, sequence, ways=8) -> float:
+    """Bytes that a chip sends in one layer, both passes, derived from the model."""
+    found = step(
+        tensor("Y", sequence),
+        model,
+        {"Y": ways},
+        seqs,
+        seq,
+        attention="causal",
+        remat=remat,
+        vocabulary=False,
+    )
+    return found.sent / model.layers
+
+
+LAYER_BYTES = Number(
+    id="10.1",
+    title="What a layer moves",
+    task="""
+        **Given** one layer of Llama 3.1 70B, $D = 8192$, in bf16 over $|Y| = 8$ chips,
+        without sequence parallelism, and a batch of 4,096 tokens. Nothing is computed
+        again.
+
+        **Wanted** the bytes that each chip sends in both passes together.
+    """,
+    stub="nbytes = ...",
+    unit="bytes",
+    expected=lambda: _moved(LLAMA_3_70B, 1, 4096, "none", sequence=False),
+    slips=(
+        scaled(
+            "the forward pass alone, or one round of each AllReduce",
+            1 / 2,
+            "The backward pass owes sums as well, and an AllReduce sends its array "
+            "twice.",
+        ),
+        scaled(
+            "half of that again",
+            1 / 4,
+            "Two blocks, two passes, and twice the array for each AllReduce.",
+        ),
+        scaled(
+            "own part sent too",
+            8 / 7,
+            "A chip need not send anything to itself: one part of n stays.",
+        ),
+        scaled(
+            "the hidden layer",
+            28_672 / 8192,
+            "What is added up is as wide as the stream, not as the hidden layer.",
+        ),
+        scaled(
+            "a sum for each projection",
+            7 / 4,
+            "The gradients for queries, keys and values belong to one array. Add them "
+            "up on the chip first.",
+        ),
+    ),
+    hint="How many AllReduces has a layer, forward and backward? How large is the "
+    "array of each?",
+    solution="""
+        Two sums forward, after attention and after the MLP, and two backward, the
+        gradients of what the two blocks read. Each is an AllReduce of $2BD$ bytes.
+
+        ```python
+        V = 2 * 4096 * 8192
+        nbytes = 4 * 2 * V * 7 / 8
+        ```
+    """,
+)
+
+REMAT_BYTES = Number(
+    id="10.2",
+    title="The same under full remat",
+    task="""
+        **Given** one layer of Llama 3.1 8B, $D = 4096$, in bf16 over $|Y| = 8$ chips,
+        with sequence parallelism and full remat, and a batch of 8,192 tokens.
+
+        **Wanted** the bytes that each chip sends in both passes together.
+    """,
+    stub="nbytes = ...",
+    unit="bytes",
+    expected=lambda: _moved(LLAMA_3_8B, 1, 8192, "full", sequence=True),
+    slips=(
+        scaled("nothing computed again", 8 / 11, "That is without remat."),
+        scaled(
+            "matmul results kept",
+            10 / 11,
+            "So it is if the results of matmuls are kept. Under full remat one of the "
+            "sums is needed again, too.",
+        ),
+        scaled(
+            "all sums again",
+            12 / 11,
+            "The layer's last sum goes into the stream. Is it read when the layer is "
+            "computed again?",
+        ),
+        scaled(
+            "AllReduces",
+            20 / 11,
+            "With sequence parallelism each half of an AllReduce counts for itself.",
+        ),
+        scaled(
+            "own part sent too",
+            8 / 7,
+            "A chip need not send anything to itself: one part of n stays.",
+        ),
+    ),
+    hint="Without remat there are 4 gathers and 4 scatters. What is needed to have the "
+    "hidden layer once more?",
+    solution="""
+        To compute the layer again takes the gathers of both blocks' inputs and the sum
+        after attention: 6 gathers and 5 scatters.
+
+        ```python
+        V = 2 * 8192 * 4096
+        nbytes = 11 * V * 7 / 8
+        ```
+    """,
+)
+
+
+def _farthest(model, chip, bandwidth) -> float:
+    weights = sum(line.weight.count(model.dims) for line in model.layer)
+    return 1 + 3 / 8 * weights / model.D * bandwidth / chip.flops["bf16"]
+
+
+_B200_405B = _farthest(LLAMA_3_405B, chips.B200, chips.B200.scale_up_bandwidth)
+
+FARTHEST = Number(
+    id="10.3",
+    title="How far it goes",
+    task=r"""
+        **Given** Llama 3.1 405B, whose layer has matmul weights of $P/D = 194{,}560$,
+        in bf16 on B200. Nothing is computed again, attention scores are left out. A GPU
+        sends `chips.B200.scale_up_bandwidth` into its NVLink domain.
+
+        **Wanted** the $|Y|$ at which the network takes as long as the math, over both
+        passes, at peak rates. It need not be a whole number.
+    """,
+    given=stated(chips.B200, "flops.bf16", "scale_up_bandwidth"),
+    stub="ways = ...",
+    unit="chips",
+    expected=lambda: _B200_405B,
+    slips=(
+        Slip(
+            "one block of the two",
+            lambda right: 1 + 2 * (right - 1),
+            "Attention and MLP each gather and scatter once, in each pass.",
+        ),
+        Slip(
+            "the forward pass alone",
+            lambda right: 1 + (right - 1) * 2 / 3,
+            "The backward pass has twice the math for the same traffic.",
+        ),
+        Slip(
+            "own part sent too",
+            lambda right: right - 1,
+            "A chip need not send anything to itself: one part of n stays.",
+        ),
+        Slip(
+            "sparse peak",
+            lambda right: 1 + (right - 1) / 2,
+            "Ordinary matrices run at the dense rate.",
+        ),
+        Slip(
+            "HBM for NVLink",
+            lambda right: (
+                1
+                + (right - 1) * chips.B200.hbm_bandwidth / chips.B200.scale_up_bandwidth
+            ),
+            "That divides by the bandwidth of HBM. What do the sums travel on?",
+        ),
+    ),
+    hint="6PB/n FLOPs on a chip; 8 gathers and scatters of 2BD bytes. B cancels.",
+    solution="""
+        $6PB/(nC) = 8\\cdot2BD\\,\\frac{n-1}{n}/W_Y$, so $n = 1 + \\frac38\\frac
+        PD\\frac{W_Y}C$.
+
+        ```python
+        from shardmath.hardware import chips
+
+        rate = chips.B200.scale_up_bandwidth / chips.B200.flops["bf16"]
+        ways = 1 + 3 / 8 * 194_560 * rate
+        ```
+
+        That is beyond the 8 GPUs of a B200's domain: the domain decides.
+    """,
+)
+
+
+def _orders(first: str, second: str, B: int, D: int, F: int, n: int) -> float:
+    share = (n - 1) / n
+    if first == "columns":
+        hidden = 0 if second == "rows" else 2 * B * F  # gathered for the columns
+    else:
+        hidden = 2 * B * F if second == "rows" else 2 * 2 * B * F
+    out = 2 * 2 * B * D if second == "rows" else 2 * B * D
+    return (hidden + out) * share
+
+
+ORDERS = Function(
+    id="10.4",
+    title="Columns or rows",
+    task=r"""
+        **Given** an MLP of two matrices, $\text{up}[D, F]$ and $\text{down}[F, D]$,
+        each cut over $n$ chips into `"columns"` or `"rows"`, and $B$ tokens in bf16.
+        The input is whole on every chip, and so must the result be. The activation in
+        between works value by value. Weights do not move, and each product is followed
+        by the collective that sends the fewest bytes.
+
+        **Wanted** a function that returns the bytes that each chip sends.
+    """,
+    stub="def sent(first, second, B, D, F, n): ...",
+    spec=_orders,
+    gives=(("what each chip sends", "bytes"),),
+    cases=lambda rng: (
+        rng.choice(["columns", "rows"]),
+        rng.choice(["columns", "rows"]),
+        64 * rng.randint(1, 64),
+        64 * rng.randint(1, 64),
+        64 * rng.randint(1, 64),
+        rng.choice([2, 4, 8, 16]),
+    ),
+    examples=(
+        ("columns", "rows", 64, 64, 256, 8),
+        ("rows", "columns", 64, 64, 256, 8),
+        ("columns", "columns", 64, 64, 256, 8),
+        ("rows", "rows", 64, 64, 256, 8),
+    ),
+    slips=(
+        Slip(
+            "every sum an AllReduce",
+            lambda first, second, B, D, F, n: (
+                _orders(first, second, B, D, F, n)
+                + (first == second == "rows") * 2 * B * F * (n - 1) / n
+            ),
+            "Rows after rows: which part of the hidden layer does a chip need?",
+        ),
+        Slip(
+            "one round of an AllReduce",
+            lambda first, second, B, D, F, n: (
+                (2 * B * F * ((first, second) != ("columns", "rows")) + 2 * B * D)
+                * (n - 1)
+                / n
+            ),
+            "Every chip wants the whole sum: it is scattered and then gathered.",
+        ),
+        Slip(
+            "own part sent too",
+            lambda first, second, B, D, F, n: (
+                _orders(first, second, B, D, F, n) * n / (n - 1)
+            ),
+            "A chip need not send anything to itself: one part of n stays.",
+        ),
+        Slip(
+            "one byte a value",
+            lambda first, second, B, D, F, n: _orders(first, second, B, D, F, n) / 2,
+            "A value in bf16 has two bytes.",
+        ),
+    ),
+    hint="After columns a chip has columns of the result, after rows a term of all of "
+    "it. What does the second matrix want to read?",
+    solution="""
+        ```python
+        def sent(first, second, B, D, F, n):
+            hidden, out = 2 * B * F, 2 * B * D
+            if first == "columns":
+                between = 0 if second == "rows" else hidden  # AllGather
+            else:  # ReduceScatter or AllReduce
+                between = hidden if second == "rows" else 2 * hidden
+            end = 2 * out if second == "rows" else out  # AllReduce or AllGather
+            return (between + end) * (n - 1) / n
+        ```
+    """,
+)
+
+
+def _heads(N: int, K: int, n: int) -> list[int]:
+    return [N // n, max(1, K // n)]
+
+
+HEADS = Function(
+    id="10.5",
+    title="Heads on a chip",
+    task="""
+        **Given** $N$ query heads and $K$ KV heads, all powers of two, over $n \\le N$
+        chips. Beyond $K$ chips KV heads are copied.
+
+        **Wanted** a function that returns a pair: the query heads and the KV heads that
+        one chip holds.
+    """,
+    stub="def heads(N, K, n): ...",
+    spec=_heads,
+    gives=(("query heads", ""), ("KV heads", "")),
+    cases=lambda rng: (
+        2 ** rng.randint(5, 7),
+        2 ** rng.randint(0, 5),
+        2 ** rng.randint(0, 5),
+    ),
+    examples=((64, 8, 8), (64, 8, 16), (32, 8, 2), (64, 1, 8)),
+    slips=(
+        Slip(
+            "parts of heads",
+            lambda N, K, n: [N // n, K / n],
+            "A chip cannot hold a part of a head.",
+        ),
+        Slip(
+            "no KV head",
+            lambda N, K, n: [N // n, K // n],
+            "Beyond K chips K // n is 0, and the query heads of a chip read at least "
+            "one KV head: it is copied.",
+        ),
+        Slip(
+            "all KV heads copied",
+            lambda N, K, n: [N // n, K if n > K else K // n],
+            "Which KV heads do the query heads of one chip read?",
+        ),
+        Slip(
+            "a KV head for each query head",
+            lambda N, K, n: [N // n, N // n],
+            "Several query heads share a KV head.",
+        ),
+    ),
+    hint="Neighbouring query heads share a KV head. How many KV heads do N/n of them "
+    "read?",
+    solution="""
+        ```python
+        def heads(N, K, n):
+            return N // n, max(1, K // n)
+        ```
+    """,
+)
+
+
+def _stream() -> float:
+    whole, split = (
+        step(
+            tensor("Y", sequence),
+            LLAMA_3_405B,
+            EIGHT,
+            2,
+            8192,
+            attention="causal",
+            vocabulary=False,
+        ).memory.parts["saved"]
+        for sequence in (False, True)
+    )
+    return whole - split
+
+
+SAVED = Number(
+    id="10.6",
+    title="What sequence parallelism saves",
+    task=r"""
+        **Given** Llama 3.1 405B, $L = 126$, $D = 16{,}384$, under full remat over
+        $|Y| = 8$ chips, with two sequences of 8,192 tokens in bf16.
+
+        **Wanted** the bytes that sequence parallelism saves on each chip, of what waits
+        for the backward pass.
+    """,
+    stub="nbytes = ...",
+    unit="bytes",
+    expected=_stream,
+    slips=(
+        scaled("what is left", 1 / 7, "That much is still there."),
+        scaled("what there was", 8 / 7, "That much there was before."),
+        scaled("one sequence", 1 / 2, "There are two sequences of two-byte values."),
+        scaled(
+            "both blocks",
+            2,
+            "Under full remat the input of a layer is kept, and nothing inside it.",
+        ),
+        scaled(
+            "one layer",
+            1 / 126,
+            "Every layer keeps its input until the backward pass comes to it.",
+        ),
+    ),
+    hint="Full remat keeps one array of the stream for each layer.",
+    solution="""
+        Each layer keeps its input, $B \\times D$ values. Split over the sequence, a
+        chip has an eighth of them.
+
+        ```python
+        nbytes = 126 * 2 * 8192 * 16_384 * 2 * 7 / 8
+        ```
+    """,
+)
+
+_LOSS = 3 * 2 * 4 * 8192 * 7 / 8
+
+LOSS = Number(
+    id="10.7",
+    title="A loss without its logits",
+    task="""
+        **Given** 8,192 tokens, the vocabulary of 128,256 cut over $|Y| = 8$ chips, and
+        a loss that finds the largest logit, the sum of the exponentials and the logit
+        of the right token, each by an AllReduce in f32. Rows are whole on every chip.
+
+        **Wanted** the bytes that each chip sends forward.
+    """,
+    stub="nbytes = ...",
+    unit="bytes",
+    expected=lambda: _LOSS,
+    slips=(
+        Slip(
+            "logits gathered",
+            lambda right: 4 * 8192 * 128_256 * 7 / 8,
+            "That gathers every logit. Only three values a token have to cross.",
+        ),
+        scaled("one of the three", 1 / 3, "Three values of each token are needed."),
+        scaled("two of the three", 2 / 3, "Largest, sum, one logit: three."),
+        scaled(
+            "one of two rounds, or two bytes a value",
+            1 / 2,
+            "An AllReduce sends its array twice, and a value in f32 has four bytes.",
+        ),
+        scaled(
+            "own part sent too",
+            8 / 7,
+            "A chip need not send anything to itself: one part of n stays.",
+        ),
+    ),
+    hint="Three AllReduces of one value a token.",
+    solution="""
+        ```python
+        V = 4 * 8192
+        nbytes = 3 * 2 * V * 7 / 8
+        ```
+    """,
+)
+
+
+# Programs. Values are float32: four bytes each.
+
+
+def _mlp_shapes(rng):
+    B, D = 16 * rng.randint(1, 3), 8 * rng.choice([3, 5])  # never equal
+    F = 16 * rng.randint(2, 5)
+    return (B, D), (D, F), (F, D)
+
+
+NO_ACTIVATION = (
+    Slip(
+        "no activation",
+        lambda z, up, down: z @ up @ down,
+        "That is the product of all three. Between the matmuls negative values become "
+        "zero.",
+    ),
+)
+
+PAIR = Sharded(
+    id="10.8",
+    title="Columns, then rows",
+    task=r"""
+        **Given** all of $z[B, D]$ and each device's part of $\text{up}[D, F_Y]$ and
+        $\text{down}[F_Y, D]$.
+
+        **Wanted** the function that every device runs, returning all of
+        $\max(z\,\text{up}, 0)\,\text{down}$: exactly one AllReduce, of $4 B D$ bytes.
+    """,
+    stub="def mlp(z, up, down): ...",
+    mesh=EIGHT,
+    shapes=_mlp_shapes,
+    in_specs=((), (None, "Y"), ("Y", None)),
+    out_spec=(None, None),
+    spec=lambda z, up, down: (z @ up).clip(0) @ down,
+    collectives=lambda z, up, down: [
+        Collective("all_reduce", ("Y",), 4 * z[0] * down[1], 8)
+    ],
+    slips=(
+        Slip(
+            "hidden layer gathered",
+            lambda z, up, down: [
+                Collective("all_gather", ("Y",), 4 * z[0] * up[1], 8),
+                Collective("all_gather", ("Y",), 4 * math.prod(down), 8),
+            ],
+            "The hidden layer is cut as the second matrix's rows are. Can it stay?",
+        ),
+        Slip(
+            "weights gathered",
+            lambda z, up, down: [
+                Collective("all_gather", ("Y",), 4 * math.prod(up), 8),
+                Collective("all_gather", ("Y",), 4 * math.prod(down), 8),
+            ],
+            "Weights shall stay where they are: that is FSDP.",
+        ),
+    ),
+    values=NO_ACTIVATION,
+    hint="Nothing moves until the terms of the result are there.",
+    solution="""
+        ```python
+        def mlp(z, up, down):
+            return jax.lax.psum(jax.nn.relu(z @ up) @ down, "Y")
+        ```
+    """,
+)
+
+SEQUENCE = Sharded(
+    id="10.9",
+    title="With sequence parallelism",
+    task=r"""
+        **Given** each device's part of the tokens $z[B_Y, D]$, of
+        $\text{up}[D, F_Y]$ and of $\text{down}[F_Y, D]$.
+
+        **Wanted** the function that every device runs, returning its tokens of
+        $\max(z\,\text{up}, 0)\,\text{down}$: exactly one AllGather and one
+        ReduceScatter, of $4 B D$ bytes each.
+    """,
+    stub="def mlp(z, up, down): ...",
+    mesh=EIGHT,
+    shapes=_mlp_shapes,
+    in_specs=(("Y", None), (None, "Y"), ("Y", None)),
+    out_spec=("Y", None),
+    spec=lambda z, up, down: (z @ up).clip(0) @ down,
+    collectives=lambda z, up, down: [
+        Collective("all_gather", ("Y",), 4 * math.prod(z), 8),
+        Collective("reduce_scatter", ("Y",), 4 * z[0] * down[1], 8),
+    ],
+    slips=(
+        Slip(
+            "sum, then slice",
+            lambda z, up, down: [
+                Collective("all_gather", ("Y",), 4 * math.prod(z), 8),
+                Collective("all_reduce", ("Y",), 4 * z[0] * down[1], 8),
+            ],
+            "Every device gets the whole sum and throws most of it away.",
+        ),
+        Slip(
+            "weights gathered",
+            lambda z, up, down: [
+                Collective("all_gather", ("Y",), 4 * math.prod(up), 8),
+                Collective("all_gather", ("Y",), 4 * math.prod(down), 8),
+            ],
+            "Weights shall stay where they are: that is FSDP.",
+        ),
+    ),
+    values=NO_ACTIVATION,
+    hint="Tokens lie along the first dimension: gather them there, and scatter the "
+    "sums there.",
+    solution="""
+        ```python
+        def mlp(z, up, down):
+            z = jax.lax.all_gather(z, "Y", axis=0, tiled=True)
+            m = jax.nn.relu(z @ up) @ down
+            return jax.lax.psum_scatter(m, "Y", scatter_dimension=0, tiled=True)
+        ```
+    """,
+)
+
+
+def _gated_shapes(rng):
+    B, D, F = (8 * rng.randint(2, 5) for _ in range(3))
+    return (B, F), (B, F), (D, F), (D, F)
+
+
+INPUT_GRADIENT = Sharded(
+    id="10.10",
+    title="One gradient, one sum",
+    task=r"""
+        **Given** each device's columns of the gradients $dg[B, F_Y]$ and $du[B, F_Y]$,
+        and of the weights $\text{gate}[D, F_Y]$ and $\text{up}[D, F_Y]$ that made $g$
+        and $u$ from the same $z[B, D]$.
+
+        **Wanted** the function that every device runs, returning all of
+        $dz = dg\,\text{gate}^\top + du\,\text{up}^\top$: exactly one AllReduce, of
+        $4 B D$ bytes.
+    """,
+    stub="def gradient(dg, du, gate, up): ...",
+    mesh=EIGHT,
+    shapes=_gated_shapes,
+    in_specs=((None, "Y"),) * 4,
+    out_spec=(None, None),
+    spec=lambda dg, du, gate, up: dg @ gate.T + du @ up.T,
+    collectives=lambda dg, du, gate, up: [
+        Collective("all_reduce", ("Y",), 4 * dg[0] * gate[0], 8)
+    ],
+    slips=(
+        Slip(
+            "a sum for each product",
+            lambda dg, du, gate, up: [
+                Collective("all_reduce", ("Y",), 4 * dg[0] * gate[0], 8, times=2)
+            ],
+            "Terms of one array can be added on the device before they are sent.",
+        ),
+    ),
+    hint="Both products are terms of one sum.",
+    solution="""
+        ```python
+        def gradient(dg, du, gate, up):
+            return jax.lax.psum(dg @ gate.T + du @ up.T, "Y")
+        ```
+    """,
+)
+
+
+def _logit_shapes(rng):
+    B, D, V = (8 * rng.randint(2, 5) for _ in range(3))
+    return (B, D), (D, 4 * V)
+
+
+def _log_sum(x, unembed):
+    logits = x @ unembed
+    top = logits.max(-1)
+    terms = 2.718281828459045 ** (logits - top[:, None])
+    return top + _log(terms.sum(-1))
+
+
+def _log(values):
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    return np.log(values)
+
+
+def _own_largest(x, unembed) -> list:
+    """Log-sums of devices that take out their own largest, and add up all the same."""
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    logits = [x @ part for part in slips.parts(unembed, 8, 1)]
+    tops = [one.max(-1) for one in logits]
+    terms = [
+        np.exp(one - top[:, None]).sum(-1)
+        for one, top in zip(logits, tops, strict=True)
+    ]
+    total = np.log(sum(terms))
+    return [top + total for top in tops]
+
+
+LOG_SUM = Sharded(
+    id="10.11",
+    title="The logarithm of a sum that nobody has",
+    task=r"""
+        **Given** all of $x[B, D]$ and each device's columns of
+        $\text{unembed}[D, V_Y]$.
+
+        **Wanted** the function that every device runs, returning
+        $\log\sum_v e^{\ell_v}$ of each row of $\ell = x\,\text{unembed}$, whole on
+        every device. It may send two AllReduces of $4B$ bytes and no more, and the
+        largest logit of a row must be taken out before anything is exponentiated.
+    """,
+    stub="def log_sum(x, unembed): ...",
+    mesh=EIGHT,
+    shapes=_logit_shapes,
+    in_specs=((), (None, "Y")),
+    out_spec=(None,),
+    spec=_log_sum,
+    collectives=lambda x, unembed: [
+        Collective("all_reduce", ("Y",), 4 * x[0], 8, times=2)
+    ],
+    slips=(
+        Slip(
+            "logits gathered",
+            lambda x, unembed: [
+                Collective("all_gather", ("Y",), 4 * x[0] * unembed[1], 8)
+            ],
+            "That sends every logit. Which two values of a row are enough?",
+        ),
+        Slip(
+            "without the largest",
+            lambda x, unembed: [Collective("all_reduce", ("Y",), 4 * x[0], 8)],
+            "Without the largest logit taken out, the exponentials of real logits "
+            "overflow.",
+        ),
+    ),
+    values=(
+        Slip(
+            "a maximum of its own",
+            _own_largest,
+            "Each device has taken out its own largest logit, so the exponentials of "
+            "two devices have different scales and cannot be added. Take out the "
+            "largest of the whole row.",
+        ),
+        Slip(
+            "the largest not put back",
+            lambda x, unembed: _log_sum(x, unembed) - (x @ unembed).max(-1),
+            "The largest logit was taken out of the exponentials: it comes back as a "
+            "term behind the logarithm.",
+        ),
+    ),
+    hint="`jax.lax.pmax` finds the largest over the devices.",
+    solution="""
+        ```python
+        def log_sum(x, unembed):
+            logits = x @ unembed
+            top = jax.lax.pmax(logits.max(-1), "Y")
+            total = jax.lax.psum(jnp.exp(logits - top[:, None]).sum(-1), "Y")
+            return top + jnp.log(total)
+        ```
+    """,
+)
+
+
+# Several steps.
+
+
+def _best_split(w_x: float, w_y: float, tokens: float) -> float:
+    weights = sum(line.weight.count(LLAMA_3_405B.dims) for line in LLAMA_3_405B.layer)
+    return math.sqrt(3 / 11 * weights / LLAMA_3_405B.D * w_y / w_x / tokens)
+
+
+_AXIS = 2 * chips.TPU_V5P.link_bandwidth
+
+BEST_SPLIT = Number(
+    id="10.12",
+    title="The best split",
+    points=2,
+    task=r"""
+        **Given** Llama 3.1 405B, whose layer has matmul weights of $P/D = 194{,}560$,
+        on a slice of TPU v5p with 256 tokens per chip: FSDP over two axes of the torus,
+        tensor parallelism with sequence parallelism over the third, full remat, all in
+        bf16. Each axis is a closed ring, and a chip sends
+        `chips.TPU_V5P.link_bandwidth` in each direction.
+
+        **Wanted** the $|Y|$ at which weights and activations take equally long, without
+        the factors $(n-1)/n$. It need not be a whole number.
+    """,
+    given=stated(chips.TPU_V5P, "link_bandwidth"),
+    stub="ways = ...",
+    unit="chips",
+    expected=lambda: _best_split(2 * _AXIS, _AXIS, 256),
+    slips=(
+        scaled("no remat", math.sqrt(11 / 8), "That is without remat."),
+        scaled(
+            "equal axes",
+            math.sqrt(2),
+            "FSDP has two axes of the torus, tensor parallelism one.",
+        ),
+        scaled(
+            "axes the other way round",
+            2,
+            "Which of the two strategies has two axes?",
+        ),
+        Slip(
+            "square root forgotten",
+            lambda right: right**2,
+            "One time falls with |Y|, the other grows with it: what is equal is their "
+            "product with |Y| squared.",
+        ),
+        scaled(
+            "one gather",
+            math.sqrt(1 / 3),
+            "Weights are gathered for both passes, and their gradients scattered.",
+        ),
+    ),
+    hint="Seconds of three collectives of the weights, which are |Y| times smaller; "
+    "seconds of eleven of the activations, whose tokens are those of |Y| chips.",
+    solution="""
+        $3 \\cdot 2P / (|Y| W_X) = 11 \\cdot 2 D t |Y| / W_Y$.
+
+        ```python
+        ways = (3 / 11 * 194_560 * 1 / 2 / 256) ** 0.5
+        ```
+    """,
+)
+
+
+def _in_turn(bandwidth: float) -> float:
+    weights = sum(line.weight.count(LLAMA_3_70B.dims) for line in LLAMA_3_70B.layer)
+    tokens, n = 8192, 8
+    math_ = 2 * weights * tokens / n / chips.H100.flops["bf16"]
+    network = 4 * 2 * tokens * 8192 * (n - 1) / n / bandwidth
+    return math_ + network
+
+
+_NVLINK = chips.H100.scale_up_bandwidth
+_NETWORK_SECONDS = 4 * 2 * 8192 * 8192 * 7 / 8 / _NVLINK
+_MATH_SECONDS = _in_turn(_NVLINK) - _NETWORK_SECONDS
+
+IN_TURN = Number(
+    id="10.13",
+    title="A forward pass that waits",
+    points=2,
+    task=r"""
+        **Given** one layer of Llama 3.1 70B, $D = 8192$, with 855,638,016 weights in
+        its matmuls, in bf16 over the 8 H100 of a node, with sequence parallelism and
+        8,192 tokens. A GPU sends `chips.H100.scale_up_bandwidth` over NVLink.
+
+        **Wanted** the seconds of the forward pass if nothing overlaps, at peak rates.
+        Attention scores and latency are left out.
+    """,
+    given=stated(chips.H100, "flops.bf16", "scale_up_bandwidth"),
+    stub="seconds = ...",
+    unit="s",
+    expected=lambda: _in_turn(_NVLINK),
+    slips=(
+        Slip(
+            "all overlapped",
+            lambda right: max(_MATH_SECONDS, _NETWORK_SECONDS),
+            "Each matmul waits for its gather, and each sum for its matmul.",
+        ),
+        Slip(
+            "one block, or both directions of NVLink",
+            lambda right: _MATH_SECONDS + _NETWORK_SECONDS / 2,
+            "Attention and MLP each gather and scatter; and a GPU sends at the one-way "
+            "rate, half of what is printed.",
+        ),
+        Slip(
+            "both passes",
+            lambda right: 3 * _MATH_SECONDS + 2 * _NETWORK_SECONDS,
+            "The forward pass alone is wanted.",
+        ),
+        Slip(
+            "own part sent too",
+            lambda right: _MATH_SECONDS + _NETWORK_SECONDS * 8 / 7,
+            "A chip need not send anything to itself: one part of n stays.",
+        ),
+        Slip(
+            "math of all chips",
+            lambda right: 8 * _MATH_SECONDS + _NETWORK_SECONDS,
+            "Each chip multiplies by an eighth of the weights.",
+        ),
+        Slip(
+            "one FLOP a weight, or the sparse peak",
+            lambda right: _MATH_SECONDS / 2 + _NETWORK_SECONDS,
+            "A multiply and the add that follows are two FLOPs, and ordinary matrices "
+            "run at the dense rate.",
+        ),
+        Slip(
+            "bits for bytes",
+            lambda right: _MATH_SECONDS + 8 * _NETWORK_SECONDS,
+            "Networks are sold in bits; this rate is in bytes.",
+        ),
+    ),
+    hint="2 FLOPs a weight and token, an eighth of them on each chip; two gathers and "
+    "two scatters.",
+    solution="""
+        ```python
+        from shardmath.hardware import chips
+
+        math = 2 * 855_638_016 * 8192 / 8 / chips.H100.flops["bf16"]
+        V = 2 * 8192 * 8192
+        network = 4 * V * 7 / 8 / chips.H100.scale_up_bandwidth
+        seconds = math + network
+        ```
+
+        The network takes six tenths as long as the math: without overlap more than a
+        third of the time is lost.
+    """,
+)
+
+_PIN = 80 * 2 * 2 * 8192 * 8192 * 7 / 8 / _NVLINK
+
+ONE_PIN = Number(
+    id="10.14",
+    title="What a forgotten pin costs",
+    points=2,
+    task=r"""
+        **Given** all 80 layers of Llama 3.1 70B, $D = 8192$, in bf16 over the 8 H100 of
+        a node, with sequence parallelism and 8,192 tokens, nothing computed again. The
+        normed tokens are pinned where they arrive alone, so that forward they are
+        gathered in f32, for both blocks. A GPU sends `chips.H100.scale_up_bandwidth`.
+
+        **Wanted** the seconds that this adds to a step.
+    """,
+    given=stated(chips.H100, "scale_up_bandwidth"),
+    stub="seconds = ...",
+    unit="s",
+    expected=lambda: _PIN,
+    slips=(
+        scaled(
+            "all of the gathers",
+            2,
+            "The same tokens would have been gathered in bf16: only the rest is added.",
+        ),
+        scaled("one block", 1 / 2, "Both blocks gather their tokens."),
+        scaled("one layer", 1 / 80, "All 80 layers do it."),
+        scaled(
+            "own part sent too",
+            8 / 7,
+            "A chip need not send anything to itself: one part of n stays.",
+        ),
+        scaled(
+            "all collectives",
+            4,
+            "The scatters and the gradients still travel in bf16.",
+        ),
+    ),
+    hint="How many bytes more has the array, and how often is it gathered forward?",
+    solution="""
+        Two gathers a layer, each with two bytes a value more.
+
+        ```python
+        from shardmath.hardware import chips
+
+        more = 2 * 8192 * 8192
+        seconds = 80 * 2 * more * 7 / 8 / chips.H100.scale_up_bandwidth
+        ```
+    """,
+)
+
+
+def _search(P: int, D: int, t: int, w_x: float, w_y: float) -> int:
+    splits = [1, 2, 4, 8, 16, 32, 64]
+
+    def longest(y: int) -> float:
+        weights = 3 * 2 * P / y / w_x
+        activations = 8 * 2 * D * t * y / w_y * (y > 1)
+        return max(weights, activations)
+
+    return min(splits, key=longest)
+
+
+def _search_with(c: float, g: float, combine: Callable = max):
+    def wrong(P: int, D: int, t: int, w_x: float, w_y: float) -> int:
+        splits = [1, 2, 4, 8, 16, 32, 64]
+        return min(
+            splits,
+            key=lambda y: combine(
+                (g * 2 * P / y / w_x, c * 2 * D * t * y / w_y * (y > 1))
+            ),
+        )
+
+    return wrong
+
+
+SEARCH = Function(
+    id="10.15",
+    title="Search for the split",
+    points=2,
+    task=r"""
+        **Given** a layer with $P$ matmul weights of width $D$ in bf16, $t$ tokens per
+        chip, and the bandwidths $W_X$ and $W_Y$ that a chip has along the two axes.
+        FSDP over $X$ gathers weights twice and scatters gradients once; tensor
+        parallelism over $Y$ gathers and scatters activations eight times in all. The
+        axes have links of their own. Factors $(n-1)/n$ are left out.
+
+        **Wanted** a function that returns the $|Y|$ among 1, 2, 4, 8, 16, 32 and 64 for
+        which the slower of the two axes is done first.
+    """,
+    stub="def split(P, D, t, w_x, w_y): ...",
+    spec=_search,
+    gives=(("|Y|", ""),),
+    units={"w_x": "bytes/s", "w_y": "bytes/s"},
+    cases=lambda rng: (
+        rng.randint(1, 32) * 10**8,
+        1024 * rng.randint(2, 16),
+        2 ** rng.randint(4, 14),
+        rng.randint(1, 8) * 5e10,
+        rng.randint(1, 8) * 5e10,
+    ),
+    examples=(
+        (855_638_016, 8192, 64, 4e11, 2e11),
+        (855_638_016, 8192, 512, 4e11, 2e11),
+        (855_638_016, 8192, 16_384, 4e11, 2e11),
+    ),
+    slips=(
+        Slip(
+            "weights gathered once",
+            _search_with(8, 1),
+            "Weights are gathered for both passes, and their gradients scattered.",
+        ),
+        Slip(
+            "activations once",
+            _search_with(1, 3),
+            "Eight gathers and scatters of activations, all in all.",
+        ),
+        Slip(
+            "both times added",
+            _search_with(8, 3, combine=sum),
+            "The axes have links of their own and send at the same time: the slower "
+            "one counts.",
+        ),
+        Slip(
+            "eleven rounds of activations",
+            _search_with(11, 3),
+            "Gathers and scatters of activations are eight in all. The three others "
+            "are of the weights.",
+        ),
+        Slip(
+            "both as large as they can be",
+            lambda P, D, t, w_x, w_y: 64,
+            "Weights shrink with |Y|, but each chip moves the tokens of |Y| chips.",
+        ),
+        Slip(
+            "always alone",
+            lambda P, D, t, w_x, w_y: 1,
+            "Without tensor parallelism the weights take longest.",
+        ),
+    ),
+    hint="Write both times as functions of |Y| and try all seven.",
+    solution="""
+        ```python
+        def split(P, D, t, w_x, w_y):
+            def slower(y):
+                weights = 3 * 2 * P / y / w_x
+                activations = 8 * 2 * D * t * y / w_y if y > 1 else 0
+                return max(weights, activations)
+
+            return min((1, 2, 4, 8, 16, 32, 64), key=slower)
+        ```
+
+        At $|Y| = 1$ no activations move at all. Counting them there changes no answer:
+        where they would be the slower of the two, every larger $|Y|$ takes twice as
+        long or more.
+    """,
+)

@@ -1,0 +1,179 @@
+"""One answer judged: the verdict that a reader sees, and the one that a page gets."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from html import escape
+
+from . import answers
+from .kinds import Finding, Number, Question, prose
+from .kinds.calling import describe
+from .kinds.number import NEAR_MISSES
+from .report import Text
+
+CHECK_MIME = "application/vnd.shardmath.check+json"  # a page shows an input field
+MARKS = {"correct": "✓", "wrong": "✗", "todo": "○", "invalid": "!"}
+_WRONG_TRIES_BEFORE_HINT = 2
+# Of the mark and the bar beside the words, which keep the colour of the text around:
+# at 3 : 1 and more on white as on the dark grounds of notebooks.
+_HUES = {"correct": "#2b9348", "wrong": "#e8590c", "invalid": "#a67c00"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What `check` found. Displays itself as text, and in a notebook in colour.
+
+    Attributes:
+        question: id, "01.3".
+        verdict: "correct", "wrong", "todo" or "invalid".
+        message: what was found, in words, the slip's explanation included.
+        slip: name of the slip, or "".
+        hint: the question's hint after the second wrong try, else "".
+        note: one line about the progress file where it needs one, else "".
+    """
+
+    question: str
+    verdict: str
+    message: str
+    slip: str = ""
+    hint: str = ""
+    note: str = ""
+    on_page: bool = field(default=False, repr=False)
+
+    def __repr__(self) -> str:
+        mark = MARKS[self.verdict]
+        lines = [f"{mark} {self.question} {self.verdict}: {self.message}"]
+        lines += [f"Hint: {self.hint}"] if self.hint else []
+        lines += [self.note] if self.note else []
+        return "\n".join(lines)
+
+    def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
+        bundle: dict = {"text/plain": repr(self)}
+        if self.verdict in _HUES:  # nothing to show of what is to do
+            bundle["text/html"] = self._html()
+        if self.on_page:
+            bundle[CHECK_MIME] = {"question": self.question}
+        return bundle
+
+    def _html(self) -> str:
+        """Mark and verdict, then the rest of the text, a paragraph each."""
+        hue = _HUES[self.verdict]
+        mark = f'<span style="color: {hue}">{MARKS[self.verdict]}</span>'
+        head = f"<strong>{mark} {self.question} {self.verdict}</strong>"
+        hint = f"<strong>Hint.</strong> {_marked(self.hint)}" if self.hint else ""
+        parts = [f"{head} · {_marked(self.message)}", hint, escape(self.note)]
+        style = f"border-left: 4px solid {hue}; padding: 2px 12px; max-width: 50em"
+        words = "".join(
+            f'<p style="margin: 4px 0">{part}</p>' for part in parts if part
+        )
+        return f'<div style="{style}">{words}</div>'
+
+
+def _marked(text: str) -> str:
+    """Text as HTML, with what stands between backticks as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+def check(question: str, answer: object = ...) -> Verdict:
+    """Judge `answer` to a question, keep the score, and say what was found.
+
+    Args:
+        question: its id, such as "01.3".
+        answer: a number, string, function or program, as the question wants; `...` or
+            None where there is none yet.
+
+    Returns:
+        A verdict that displays itself. Nothing that the answer does is raised.
+
+    Raises:
+        ValueError: no question has this id; lists the nearest.
+
+    >>> check("01.1").verdict
+    'todo'
+    """
+    from . import progress  # not at the top: the page has no disk
+
+    record = answers.find(question)
+    finding = examine(record, answer)
+    hint = note = ""
+    progress.store().stands(question, finding.verdict == "correct")
+    if finding.verdict in ("correct", "wrong"):
+        right = finding.verdict == "correct"
+        entry, note = progress.store().record(question, right, finding.message)
+        hint = _late_hint(record, finding, entry.wrong)
+    return Verdict(
+        question,
+        finding.verdict,
+        finding.message,
+        finding.slip,
+        hint,
+        note,
+        on_page=isinstance(record, Number),
+    )
+
+
+def examine(record: Question, answer: object, seed: str = "notebook") -> Finding:
+    """Draw, collect and judge in one go, in this process.
+
+    Whatever an answer raises is a finding, `sys.exit()` included. `KeyboardInterrupt`
+    alone passes: it is the reader who stops the cell.
+    """
+    case = record.draw(seed)
+    try:  # through JSON, as between two processes: none of the answer's objects is left
+        evidence = json.loads(json.dumps(record.collect(answer, case)))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        return Finding("invalid", f"the answer raises {describe(error, answer)}")
+    try:
+        return record.judge(evidence, case)
+    except Exception as error:  # of what the reader wrote, compiled or replayed
+        return Finding("invalid", f"it cannot be judged: {describe(error, None)}")
+
+
+def judge_number(question: str, answer: object, attempts: int = 0) -> dict:
+    """Judge a number with the standard library alone and without keeping a score.
+
+    Args:
+        question: id of a number question.
+        answer: what was typed, such as "459 TFLOPs/s", or a number.
+        attempts: how many wrong answers came before this one.
+
+    Returns:
+        "verdict", "message", "slip" and "hint", all strings.
+
+    Raises:
+        ValueError: no number question has this id.
+
+    >>> judge_number("01.1", "soon")["verdict"]
+    'invalid'
+    """
+    record = answers.find(question)
+    if not isinstance(record, Number):
+        raise ValueError(f"question {question!r} wants code: answer it in the notebook")
+    return for_page(record, examine(record, answer), attempts)
+
+
+def for_page(record: Question, finding: Finding, attempts: int) -> dict[str, str]:
+    """What a page shows of a finding that `attempts` wrong answers came before."""
+    return {
+        "verdict": finding.verdict,
+        "message": finding.message,
+        "slip": finding.slip,
+        "hint": _late_hint(record, finding, attempts + 1),
+    }
+
+
+def _late_hint(record: Question, finding: Finding, wrong_tries: int) -> str:
+    """The hint of a question from the second wrong try on, before it ""."""
+    late = finding.verdict == "wrong" and wrong_tries >= _WRONG_TRIES_BEFORE_HINT
+    return prose(record.hint) if late and finding.slip not in NEAR_MISSES else ""
+
+
+def solution(question: str) -> Text:
+    """The worked solution of a question, set as in its task.
+
+    Raises:
+        ValueError: no question has this id; lists the nearest.
+    """
+    return Text(prose(answers.find(question).solution), markdown=True)

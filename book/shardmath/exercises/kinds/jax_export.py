@@ -1,0 +1,216 @@
+"""Answers that are JAX functions: exported where they are written, judged elsewhere.
+
+The evidence is the exported program (StableHLO), not what somebody says about it: the
+judge compiles it, runs it on arrays of its own, and reads what XLA made of it.
+"""
+
+import base64
+import hashlib
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .calling import describe
+from .program_result import ProgramResult, devices
+from .question import Finding, unusable
+from .slips import Slip
+from .wrong_values import diagnose, diagnose_shape
+
+_PRODUCT = re.compile(
+    r"stablehlo\.dot_general .*?contracting_dims = \[([\d, ]*)\] x .*?"
+    r": \(tensor<([\dx]*)[a-z]\w*>, .*-> tensor<([\dx]*)[a-z]\w*>"
+)
+_ELEMENTWISE = re.compile(r"stablehlo\.multiply .*: tensor<([\dx]*)[a-z]\w*>")
+MOST_BYTES = 2**30  # that an answer may take to run on one device
+
+
+def evidence_of(function: Callable, answer: Callable, arguments: Sequence) -> dict:
+    """What a reader's function exports to, or the error it raises.
+
+    Args:
+        function: what is exported: `answer`, or what wraps it.
+        answer: the reader's own, whose line an error names.
+        arguments: `jax.ShapeDtypeStruct`s, with shardings where there is a mesh.
+    """
+    import jax  # not at the top: a page judges numbers without it
+    from jax import export
+
+    try:
+        program = export.export(jax.jit(function), platforms=["cpu"])(*arguments)
+    except Exception as error:  # the reader's own: anything may come
+        return {"error": describe(error, answer)}
+    try:
+        stored = _stored(export.deserialize(program.serialize()))
+        return {"program": base64.b64encode(stored).decode()}
+    except ImportError:
+        said = "JAX writes a program with the package flatbuffers: install it to check"
+        return {"invalid": said}
+    except Exception as error:  # a program that cannot be written
+        return {"error": describe(error, answer)}
+
+
+@dataclass(frozen=True, eq=False)
+class Exported:
+    """A program as it came, and the seed of the arrays that it is tried on.
+
+    The seed is a SHA-256 digest of the program and of a secret that the judge alone
+    knows, so a program cannot hold its results as constants: another constant gives
+    another seed, and none can be found by trying.
+    """
+
+    program: object
+    seed: int
+
+
+def _stored(program) -> bytes:
+    """The one form in which a program that was read is written."""
+    return bytes(program.serialize())
+
+
+def _seed(stored: bytes, secret: str) -> int:
+    """What the arrays are drawn from.
+
+    >>> _seed(b"program", "one secret") == _seed(b"program", "another")
+    False
+    """
+    told = secret.encode() + b"\0" + stored
+    return int.from_bytes(hashlib.sha256(told).digest(), "big")
+
+
+def opened(
+    evidence: dict, form: str, shapes: list[tuple[int, ...]]
+) -> Exported | Finding:
+    """The exported program of the evidence, or the Finding where there is none.
+
+    The evidence of a graded folder also has the "secret" of the judge. Bytes that no
+    program needs, such as some behind its end, are refused.
+    """
+    if finding := unusable(evidence, form):
+        return finding
+    if "error" in evidence:
+        return Finding("wrong", f"your function raises {evidence['error']}")
+    from jax import export
+
+    try:
+        stored = base64.b64decode(evidence["program"], validate=True)
+        program = export.deserialize(bytearray(stored))
+        holds_more = _stored(program) != stored
+    except Exception:  # foreign bytes: anything may come
+        return Finding("invalid", "this is no exported JAX program")
+    if holds_more:
+        return Finding("invalid", "the exported program holds bytes that it never uses")
+    if [a.shape for a in program.in_avals] != shapes or len(program.out_avals) != 1:
+        return Finding("invalid", "the function must return one array")
+    return Exported(program, _seed(stored, str(evidence.get("secret", ""))))
+
+
+def run(
+    exported: Exported,
+    arguments: Sequence,
+    question,
+    at: str,
+    *,
+    mesh=None,
+    in_specs: Sequence = (),
+    out=None,
+    options: Mapping[str, str] | None = None,
+) -> object:
+    """The compiled program where its result is right, else the Finding.
+
+    Args:
+        exported: what `opened` returned.
+        arguments: shapes, with shardings where there is a mesh.
+        question: its `spec` is the truth on NumPy arrays, its `rtol` how far off a
+            value may be, relative to the largest, its `values` are known wrong results.
+        at: the case in words.
+        mesh: the JAX mesh, where there is one.
+        in_specs: how the arguments are sharded over it.
+        out, options: as in `programs.compiled`.
+    """
+    import jax
+    import numpy as np
+
+    from ...referee import programs
+
+    rng = np.random.default_rng(exported.seed)
+    arrays = [rng.standard_normal(one.shape).astype("float32") for one in arguments]
+    wanted = np.asarray(question.spec(*arrays))
+    shape = exported.program.out_avals[0].shape
+    if shape != wanted.shape:
+        said = f"for {at} the shape is {list(shape)}, not {list(wanted.shape)}."
+        sizes = {} if mesh is None else dict(mesh.shape)
+        if diagnosis := diagnose_shape(shape, wanted.shape, sizes):
+            return Finding("wrong", f"{said} {diagnosis.says}", diagnosis.name)
+        return Finding("wrong", said)
+    try:
+        program = programs.compiled(
+            exported.program.call, *arguments, mesh=mesh, out=out, options=options
+        )
+        if program.memory["temporaries"] > MOST_BYTES:
+            return Finding("wrong", "the function needs more than 1 GiB on a device")
+        placed = [
+            jax.device_put(array, one.sharding)
+            for array, one in zip(arrays, arguments, strict=True)
+        ]
+        shards = list(program(*placed).addressable_shards)
+    except jax.errors.JaxRuntimeError as error:
+        return Finding("wrong", f"for {at} XLA refuses it: {str(error)[:300]}")
+    if any(np.iscomplexobj(shard.data) for shard in shards):
+        return Finding("wrong", f"for {at} the values are complex numbers.")
+    if mesh is not None:
+        shards.sort(key=lambda shard: list(mesh.devices.flat).index(shard.device))
+    found = ProgramResult(
+        question.spec,
+        arrays,
+        wanted,
+        [np.asarray(shard.data) for shard in shards],
+        [shard.index for shard in shards],
+        question.rtol,
+        {} if mesh is None else dict(mesh.shape),
+        in_specs,
+    )
+    return _wrong(found, question.values, at) if found.wrong else program
+
+
+def _wrong(found: ProgramResult, values: Sequence[Slip], at: str) -> Finding:
+    """The finding on wrong values, with what they are where that can be seen."""
+    where = devices(found.wrong, len(found.got))
+    said = f"for {at} the values{f' on {where}' if where else ''} are not right."
+    diagnosis = diagnose(found, values)
+    if diagnosis is None:
+        return Finding("wrong", said)
+    return Finding("wrong", f"{said} {diagnosis.says}", diagnosis.name)
+
+
+def largest_product(exported: Exported) -> float:
+    """The FLOPs of the largest single product of a program as it was written.
+
+    Read from the StableHLO, in which loops are loops and no product has been merged
+    with another one. A product value by value counts one FLOP for each value.
+    """
+    text = exported.program.mlir_module()
+    found = [float(math.prod(_dims(one))) for one in _ELEMENTWISE.findall(text)]
+    for contracted, left, result in _PRODUCT.findall(text):
+        terms = math.prod(_dims(left)[int(k)] for k in re.findall(r"\d+", contracted))
+        found.append(2.0 * terms * math.prod(_dims(result)))
+    return max(found, default=0.0)
+
+
+def _dims(text: str) -> list[int]:
+    """The sizes in the text of a tensor's type, such as "4x8x"."""
+    return [int(size) for size in re.findall(r"\d+", text)]
+
+
+def uncounted(does: str, what: str) -> Finding:
+    """The finding on a right result whose loop turns as often as its values say.
+
+    Args:
+        does: what the loop does in a turn, such as "sends".
+        what: what cannot be counted therefore, such as "bytes".
+    """
+    return Finding(
+        "wrong",
+        f"the result is right, but the values decide how often a loop of it {does}, "
+        f"so its {what} cannot be counted: give the loop a number.",
+    )

@@ -1,0 +1,307 @@
+"""Questions for code on a mesh: graded on its result and on what it sends.
+
+The devices are virtual: threads of this CPU. They compute what real ones would, and
+XLA compiles for them the collectives that were asked for.
+"""
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ...base.units import show
+from ...collectives import Collective
+from ...referee.hlo import UnknownTurnsError
+from ...referee.ledger import compare
+from . import jax_export
+from .program_result import Spec
+from .question import Finding, Question, code_or
+from .slips import Slip
+
+# `jax.checkpoint` puts a barrier between what it computes and what it computes again.
+# On CPUs an early pass of XLA removes the barrier, and a later one merges the two, so
+# that a program would seem to keep what it forgets. Without the pass it stays.
+_KEEP_BARRIERS = {"xla_disable_hlo_passes": "cse_barrier_expander"}
+DEVICES = 8  # what a kernel is asked to have; the sandbox has as many
+_WANTED = {
+    "manual": "a JAX function of the local parts",
+    "explicit": "a JAX function of arrays whose types carry their shardings",
+    "automatic": "a JAX function of sharded arrays",
+}
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sharded(Question):
+    """JAX code over mesh axes, graded on its result and on its compiled collectives.
+
+    The evidence is the exported program (StableHLO) for all devices. The judge shards
+    arrays of its own, compiles the program for virtual CPU devices, compares what
+    every device holds with the naive truth, and reads the collectives from the HLO.
+
+    Args:
+        mesh: size by axis name; at most `DEVICES` devices.
+        shapes: the shapes of the whole float32 arguments of one drawn case.
+        in_specs: how each argument is sharded, one entry a dimension: `("X", None)`.
+        out_spec: how the result must be sharded; `()` is the whole of it everywhere.
+        spec: the naive truth, from whole NumPy arrays to the whole result.
+        collectives: called with the shapes; what the program may send.
+        view: what the reader writes. "manual": the function that each device runs on
+            its parts, the body of `jax.shard_map` (with its check of varying types
+            where they pass: gradients of sums depend on it). "explicit", "automatic":
+            a function of the whole arrays, on axes of that type, with the mesh set.
+        at_most: whether fewer bytes, or as many in other pieces, are right too. Else
+            arrays, axes and counts must be exactly those of `collectives`.
+        by_axes: with `at_most`, whether only the bytes over each set of axes count, in
+            whatever operations they are sent.
+        holds: called with the shapes; bytes that the compiled program may need on a
+            device beside arguments and result. Not given, as many as it likes.
+        neighbours: whether every permute has to go to a neighbour on the ring.
+        largest_product: called with the shapes; FLOPs that one product may have on a
+            device, where the work has to be done piece by piece.
+        slips: collectives that a known clumsy program sends at these shapes.
+        values: wrong results that readers are known to compute: functions of the
+            arguments of `spec`, which give the whole result, or a list of what each
+            device holds.
+        rtol: how far off a value may be, relative to the largest of the result.
+    """
+
+    mesh: Mapping[str, int]
+    shapes: Callable[[random.Random], tuple[Shape, ...]]
+    in_specs: tuple[Spec, ...]
+    out_spec: Spec
+    spec: Callable
+    collectives: Callable[..., list[Collective]]
+    view: str = "manual"
+    at_most: bool = False
+    by_axes: bool = False
+    holds: Callable[..., float] | None = None
+    neighbours: bool = False
+    largest_product: Callable[..., float] | None = None
+    values: tuple[Slip, ...] = ()
+    rtol: float = 1e-4
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.view not in _WANTED:
+            raise ValueError(
+                f"view {self.view!r}: must be one of {', '.join(map(repr, _WANTED))}"
+            )
+        if math.prod(self.mesh.values()) > DEVICES:
+            raise ValueError(f"mesh {dict(self.mesh)}: must have at most {DEVICES}")
+
+    @property
+    def form(self) -> str:
+        return f"Answer with {_WANTED[self.view]}; what it compiles to counts."
+
+    @property
+    def known_slips(self) -> tuple[Slip, ...]:
+        return (*self.slips, *self.values)
+
+    def draw(self, seed: str) -> list:
+        rng = random.Random(f"{self.id} {seed}")
+        return [list(shape) for shape in self.shapes(rng)]
+
+    def collect(self, answer: object, task: list) -> dict:
+        if evidence := code_or(answer, f"{_WANTED[self.view]}, without calling it"):
+            return evidence
+        import jax  # not at the top: a page judges numbers without it
+
+        try:
+            mesh = self._mesh()
+        except RuntimeError as error:
+            return {"invalid": str(error)}
+        arguments = self._arguments(mesh, task)
+        with jax.set_mesh(mesh):
+            manual = self.view == "manual"
+            function = self._body(answer, mesh, arguments) if manual else answer
+            return jax_export.evidence_of(function, answer, arguments)
+
+    def judge(self, evidence: dict, task: list) -> Finding:
+        shapes = [tuple(shape) for shape in task]
+        found = jax_export.opened(evidence, self.form, shapes)
+        if isinstance(found, Finding):
+            return found
+        at = ", ".join(str(list(shape)) for shape in shapes)
+        if said := self._misplaced(found.program.out_avals[0]):
+            return Finding("wrong", f"for {at} {said}")
+        mesh = self._mesh()
+        arguments = self._arguments(mesh, task)
+        program = jax_export.run(
+            found,
+            arguments,
+            self,
+            at,
+            mesh=mesh,
+            in_specs=self.in_specs,
+            out=self.out_spec,
+            options=_KEEP_BARRIERS if self.holds else None,
+        )
+        if isinstance(program, Finding):
+            return program
+        try:
+            sent = program.collectives
+        except UnknownTurnsError:
+            return jax_export.uncounted("sends", "bytes")
+        except ValueError as error:
+            said = f"the result is right, but what it sends cannot be read: {error}"
+            return Finding("wrong", said)
+        finding = self._priced(sent, self.collectives(*shapes), shapes, at)
+        if finding.verdict != "correct":
+            return finding
+        if self.neighbours and (far := _far(program)):
+            return Finding("wrong", f"{finding.message}, but {far}", "no ring")
+        if self.largest_product:
+            most = self.largest_product(*shapes)
+            flops = jax_export.largest_product(found)
+            if flops > most:
+                said = (
+                    f"{finding.message}, but for {at} one matmul on a device has "
+                    f"{flops:,.0f} FLOPs. Do the work piece by piece, in matmuls of at "
+                    f"most {most:,.0f} FLOPs."
+                )
+                return Finding("wrong", said, "no loop")
+        if self.holds:
+            return self._held(finding, program, shapes, at)
+        return finding
+
+    def _held(self, finding: Finding, program, shapes, at: str) -> Finding:
+        """The finding on a right program: does it hold no more than it may?"""
+        needed, allowed = program.memory["temporaries"], self.holds(*shapes)
+        if needed <= allowed:
+            said = f"and holds {show(needed, 'bytes')} at once beside them"
+            return Finding("correct", f"{finding.message}, {said}")
+        slip = self._sent_by_slip(program.collectives, shapes)
+        said = (
+            f"{finding.message}, but for {at} it holds {show(needed, 'bytes')} beside "
+            f"arguments and result; wanted at most {show(allowed, 'bytes')}."
+        )
+        if slip:
+            return Finding("wrong", f"{said} {slip.says}", slip.name)
+        return Finding("wrong", said, "too much held at once")
+
+    def _priced(self, sent, allowed, shapes, at: str) -> Finding:
+        """The finding on a right result: is what it sends what it may send?"""
+        if compare(allowed, sent).exact or (
+            self.at_most and _within(sent, allowed, self.by_axes)
+        ):
+            return Finding(
+                "correct", f"the result is right, and it sends {_said(sent)}"
+            )
+        said = (
+            f"the result is right, but for {at} it sends {_said(sent)}; "
+            f"wanted {'at most ' if self.at_most else ''}{_said(allowed)}."
+        )
+        if slip := self._sent_by_slip(sent, shapes):
+            return Finding("wrong", f"{said} {slip.says}", slip.name)
+        return Finding("wrong", said)
+
+    def _sent_by_slip(self, sent: list[Collective], shapes) -> Slip | None:
+        """The known clumsy program that sends exactly this."""
+        for slip in self.slips:
+            if compare(slip.wrong(*shapes), sent).exact:
+                return slip
+        return None
+
+    def _body(self, answer: Callable, mesh, arguments: list) -> Callable:
+        """`answer` on every device, as `jax.shard_map` runs it unless told otherwise.
+
+        A result that JAX cannot see to be replicated, as that of permutes, does not
+        pass its check and is run without.
+        """
+        import jax
+
+        from ...referee.programs import by_hand
+
+        specs = mesh, self.in_specs, self.out_spec
+        checked = by_hand(answer, *specs)
+        try:
+            jax.eval_shape(checked, *arguments)
+        except Exception:  # of any kind: it comes again below, and is reported
+            return by_hand(answer, *specs, check=False)
+        return checked
+
+    def _misplaced(self, result) -> str:
+        """Where types carry shardings: what is wrong with that of the result."""
+        if self.view != "explicit":
+            return ""
+        spec, wanted = result.sharding.spec, self.out_spec
+        if spec.unreduced:
+            over = ", ".join(sorted(spec.unreduced))
+            return f"the result is a sum that is still open over {over}: finish it."
+        got = tuple(spec)
+        wanted += (None,) * (len(got) - len(wanted))
+        if got == wanted:
+            return ""
+        return f"the result is sharded as {_p(got)}, not as {_p(wanted)}."
+
+    def _arguments(self, mesh, task: list) -> list:
+        import jax
+
+        return [
+            jax.ShapeDtypeStruct(
+                tuple(shape),
+                "float32",
+                sharding=jax.NamedSharding(mesh, jax.P(*spec)),
+            )
+            for shape, spec in zip(task, self.in_specs, strict=True)
+        ]
+
+    def _mesh(self):
+        """The JAX mesh of the question, on virtual CPU devices."""
+        import jax
+
+        devices, wanted = jax.devices("cpu"), math.prod(self.mesh.values())
+        if len(devices) < wanted:
+            raise RuntimeError(
+                f"{wanted} devices are needed, and this kernel has {len(devices)}: "
+                f'restart it and run jax.config.update("jax_num_cpu_devices", '
+                f"{DEVICES}) before anything else of JAX"
+            )
+        kind = jax.sharding.AxisType
+        types = kind.Auto if self.view == "automatic" else kind.Explicit
+        return jax.make_mesh(
+            tuple(self.mesh.values()),
+            tuple(self.mesh),
+            axis_types=(types,) * len(self.mesh),
+            devices=devices[:wanted],
+        )
+
+
+def _far(program) -> str:
+    """What is wrong with permutes that do not go to a neighbour; "" if all do."""
+    shifts = [one.shift for one in program.launches if one.collective.op == "permute"]
+    far = sorted({abs(shift) for shift in shifts if shift and abs(shift) > 1})
+    if far:
+        places = ", ".join(map(str, far))
+        return (
+            f"some permutes send {places} places along the axis. Around a ring, "
+            "everything moves from neighbour to neighbour."
+        )
+    if None in shifts:
+        return (
+            "in some permutes the devices do not all send in the same direction, as "
+            "they do around a ring."
+        )
+    return ""
+
+
+def _within(sent: list[Collective], allowed: list[Collective], by_axes: bool) -> bool:
+    """Whether nothing over the same axes sends more bytes than it may."""
+    found = compare(allowed, sent)
+    rows = found.by_axes().rows if by_axes else found.rows
+    return all(row.compiled_sent <= row.predicted_sent * (1 + 1e-9) for row in rows)
+
+
+def _said(sent: list[Collective]) -> str:
+    """Collectives in words, equal ones counted together."""
+    times: dict[str, int] = {}
+    for one in sent:
+        title = Collective(one.op, one.axes, one.nbytes, one.group).title
+        times[title] = times.get(title, 0) + one.times
+    said = [title if n == 1 else f"{n} × {title}" for title, n in times.items()]
+    return " and ".join(said) or "nothing"
+
+
+def _p(spec: Spec) -> str:
+    return f"P({', '.join(map(repr, spec))})"

@@ -1,0 +1,242 @@
+"""Slips: known ways to go wrong, and those that come back all through the book.
+
+Each of the ready ones takes the factor that the slip puts on the answer at hand: to
+count a multiply-add as one operation halves a FLOP count and doubles a time per FLOP.
+The words fit both directions.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ...base.facts import Fact
+
+
+@dataclass(frozen=True)
+class Slip:
+    """A known way to go wrong.
+
+    Args:
+        name: two or three words, "sparse peak".
+        wrong: what this slip answers. In a number question it is called with the
+            right value, in the others with the arguments of the case.
+        says: one or two sentences that explain it without giving the answer away.
+    """
+
+    name: str
+    wrong: Callable
+    says: str
+
+
+def scaled(name: str, factor: float, says: str) -> Slip:
+    """The slip that multiplies the right value by `factor`."""
+    return Slip(name, lambda right: factor * right, says)
+
+
+def parts(array, n: int, dimension: int = 0) -> list:
+    """The equal parts of a NumPy array that `n` devices hold along one dimension.
+
+    For slips in the values of a program, which start from what each device has.
+    """
+    import numpy as np  # not at the top: a page judges numbers without it
+
+    return np.split(array, n, dimension)
+
+
+def multiply_add(factor: float = 1 / 2) -> Slip:
+    """One operation for a multiply-add, or two for each of its halves."""
+    return scaled(
+        "multiply-add",
+        factor,
+        "A multiply and the add that follows are two FLOPs, once.",
+    )
+
+
+def bits_for_bytes(factor: float = 8) -> Slip:
+    return scaled(
+        "bits for bytes",
+        factor,
+        "Networks are sold in bits and memories in bytes; a byte has 8 bits.",
+    )
+
+
+def one_direction(factor: float = 1 / 2) -> Slip:
+    return scaled(
+        "one direction",
+        factor,
+        "You counted one direction of the link. Which does the question use?",
+    )
+
+
+def both_directions(factor: float = 2) -> Slip:
+    return scaled(
+        "both directions",
+        factor,
+        "You counted both directions of the link. Which does the question use?",
+    )
+
+
+def sparse_peak(factor: float = 2) -> Slip:
+    return scaled(
+        "sparse peak",
+        factor,
+        "Data sheets like to print the rate for matrices that are half zeros. "
+        "Ordinary matrices run at the dense rate.",
+    )
+
+
+def device_not_chip(factor: float = 1 / 2) -> Slip:
+    return scaled(
+        "device for chip",
+        factor,
+        "On some machines a device is half a chip. Is the rate you took per device "
+        "or per chip?",
+    )
+
+
+def binary_prefix(factor: float = 2**30 / 1e9) -> Slip:
+    return scaled(
+        "GiB for GB",
+        factor,
+        "GB counts in thousands, GiB in 1024s. Which one does the source print?",
+    )
+
+
+def forward_only(factor: float = 1 / 3) -> Slip:
+    return scaled(
+        "forward only",
+        factor,
+        "That is the forward pass. The backward pass multiplies twice for every "
+        "forward matmul.",
+    )
+
+
+def precision_bytes(factor: float = 2) -> Slip:
+    return scaled(
+        "bytes per value",
+        factor,
+        "How many bytes does one value take in this precision?",
+    )
+
+
+def percent(factor: float = 100) -> Slip:
+    return scaled("percent", factor, "A fraction is wanted: 0.4 and 40% are the same.")
+
+
+def inverse() -> Slip:
+    return Slip(
+        "upside down",
+        lambda right: 1 / right,
+        "Numerator and denominator have changed places: look at the unit.",
+    )
+
+
+def other_link(link: Fact, power: int) -> Slip:
+    """The rate that "How to Scale Your Model" prints for the same link.
+
+    Args:
+        link: the one-way bandwidth in a chip's record, which says what the book has.
+        power: 1 where the answer grows with the bandwidth, −1 where it falls.
+    """
+    return scaled(
+        "the link of another text",
+        (link.said("book") / link.value) ** power,
+        "Another text prints a lower rate for this link. Which one does the task give?",
+    )
+
+
+def half_of_other_link(link: Fact, power: int) -> Slip:
+    """Half of that rate, as if it were of both directions."""
+    return scaled(
+        "half the link of another text",
+        (link.said("book") / link.value / 2) ** power,
+        "What another text prints for this link is lower than the rate of the task, "
+        "and it is of one direction already.",
+    )
+
+
+_PREFIX = "The digits fit, and the prefix does not. Answers are in base units."
+_POWERS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
+_EIGHT, _BINARY_POWER = "a factor of 8", "a power of 1024"
+_BITS = "Networks are sold in bits, and a byte has 8 of them."
+_EIGHTS = "Something comes in eights here: was it left out, or counted twice?"
+GENERIC = (
+    *(scaled("a power of 1000", 1000.0**k, _PREFIX) for k in _POWERS),
+    *(scaled(_BINARY_POWER, 1024.0**k, _PREFIX) for k in _POWERS),
+    *(scaled(_EIGHT, f, _BITS) for f in (8, 1 / 8)),
+    *(scaled("a factor of 2", f, "Look for what comes in twos.") for f in (2, 1 / 2)),
+)
+_IN_BYTES = ("bytes", "bytes/s", "s", "FLOPs/byte")  # units that count bytes
+_BALANCES = ("tokens", "columns")  # at which FLOPs take as long as bytes
+_BY_1024 = (*_IN_BYTES, *_BALANCES, "FLOPs", "FLOPs/s", "params", "pairs")
+_IN_FLOPS = ("FLOPs", "FLOPs/s", "FLOPs/byte", "s", "days", *_BALANCES)
+
+
+_THREE_DIGITS = 5e-3  # 16/15, a slip of another kind, is 0.7% from GiB for GB
+
+
+def generic(
+    value: float, right: float, unit: str, eights: bool = False
+) -> tuple[Slip, ...]:
+    """The slips that any number can have and that could explain this one.
+
+    Of powers and factors only the nearest: 1000 and 1024 are 2.4% apart. Bits are taken
+    for bytes only where an answer counts bytes, and a binary prefix for a decimal one
+    only as it would be written: MiB for MB where the answer is in megabytes.
+
+    Args:
+        value: what was answered.
+        right: the right value.
+        unit: its unit.
+        eights: whether eight of something are in the task, which explain a factor of 8
+            as well as bits do.
+
+    >>> [slip.name for slip in generic(148e6, 155189248, "bytes")][1:-1]
+    ['a binary prefix']
+    >>> generic(8.0, 1.0, "s", eights=True)[-1].says.count("?")
+    1
+    """
+    if value == 0 or (value > 0) != (right > 0):
+        return ()
+
+    def away(slip: Slip) -> float:
+        return abs(math.log(abs(value)) - math.log(abs(slip.wrong(right))))
+
+    shares = () if unit else (percent(100), percent(1 / 100))
+    prefixes = _binary(right) if unit == "bytes" else ()
+    binary = (slip for slip in prefixes if away(slip) < _THREE_DIGITS)
+    kinds = [slip for slip in GENERIC if unit in _BY_1024 or slip.name != _BINARY_POWER]
+    nearest = min(kinds, key=away)
+    if nearest.name == _EIGHT:
+        bits = unit in _IN_BYTES
+        if not (bits or eights):
+            return (inverse(), *shares, *binary)
+        says = " ".join([_BITS] * bits + [_EIGHTS] * eights)
+        nearest = replace(nearest, says=says)
+    if nearest.name == "a factor of 2" and (twos := _twos(unit)):
+        nearest = replace(nearest, says=f"{nearest.says[:-1]}: {twos}.")
+    return (inverse(), *shares, *binary, nearest)
+
+
+def _binary(right: float) -> list[Slip]:
+    """A binary prefix for a decimal one, and the other way, in a number of this size.
+
+    >>> [round(slip.wrong(1e9)) for slip in _binary(1e9)]
+    [1073741824, 931322575]
+    """
+    thousands = int(math.log10(abs(right)) / 3) if abs(right) >= 1000 else 0
+    says = "kB, MB and GB count in thousands; KiB, MiB and GiB count in 1024s."
+    factors = [1.024**thousands, 1.024**-thousands] if thousands > 1 else []
+    return [scaled("a binary prefix", factor, says) for factor in factors]
+
+
+def _twos(unit: str) -> str:
+    """What comes in twos in an answer of that unit; "" where it is a count of things.
+
+    >>> _twos("FLOPs"), _twos("chips")
+    ('the multiply and the add', '')
+    """
+    found = ["the multiply and the add"] if unit in _IN_FLOPS else []
+    if unit in (*_IN_BYTES, *_BALANCES):
+        found += ["the two directions of a link", "the bytes of a 16-bit value"]
+    return ", ".join(found)

@@ -1,0 +1,1 @@
+"""Chips, the networks between them, meshes, and what limits one chip."""

@@ -1,0 +1,289 @@
+"""Meshes: named axes laid on a network, and the wires that each of them gets.
+
+>>> from shardmath.hardware.chips import TPU_V5P
+>>> from shardmath.hardware.networks import Torus
+>>> mesh = Mesh(Torus(TPU_V5P, (8, 8, 8)), {"X": 8, "Y": 64})
+>>> print(mesh.binding("Y"))
+Y over 64 chips: 400 GB/s one-way per chip, bound by ICI (ring of 8 + ring of 8)
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby
+from types import MappingProxyType
+
+from ..base.units import flags, positive_int, short_repr, show
+from .networks.wiring import Network, Ring, Switch
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The part of one dimension of a network that some axes lie on.
+
+    `size` places of dimension `dim`, each `stride` after the last. `wires` is what one
+    group of chips sees there: part of a ring is a line; every s-th chip of a ring, with
+    all s groups at work, is a ring of links with 1/s of the bandwidth and s times the
+    latency; part of a switch is a smaller switch.
+    """
+
+    dim: int
+    size: int
+    stride: int
+    wires: Ring | Switch
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What one level of the network allows some axes, in bytes/s, one-way.
+
+    Three rates of the same AllGather of V bytes over n chips: `egress` is the plain
+    rate of the wires of one unit; `array_bandwidth` is V over the time, as tables of
+    networks quote it; `bandwidth` is V·(n−1)/n over the time, what each chip sends.
+    """
+
+    level: str
+    bandwidth: float
+    wires: tuple[Ring | Switch, ...]
+    array_bandwidth: float
+    egress: float
+
+    def __str__(self) -> str:
+        wires = " + ".join(str(w) for w in self.wires if w.size > 1)
+        return wires if self.level in wires else f"{self.level} ({wires or 'passed'})"
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The pace of some axes; `paces` of all levels that they cross, outermost first."""
+
+    axes: tuple[str, ...]
+    chips: int
+    paces: tuple[Pace, ...]
+
+    @property
+    def slowest(self) -> Pace:
+        """The level that sets the pace; unbounded where the axes hold one chip."""
+        nothing = Pace("no link", math.inf, (), math.inf, math.inf)
+        return min(self.paces, key=lambda pace: pace.bandwidth, default=nothing)
+
+    @property
+    def level(self) -> str:
+        return self.slowest.level
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes/s that a chip sends, one-way: V·(n−1)/n over the time of V bytes."""
+        return self.slowest.bandwidth
+
+    @property
+    def array_bandwidth(self) -> float:
+        """Bytes/s of the array: V over the time."""
+        return self.slowest.array_bandwidth
+
+    def __str__(self) -> str:
+        over = " ".join(self.axes)
+        if not self.paces:
+            return f"{over} over 1 chip: nothing to send"
+        faster = (
+            f"; {pace} would allow {show(pace.bandwidth, 'bytes/s')}"
+            for pace in self.paces
+            if pace != self.slowest
+        )
+        return (
+            f"{over} over {self.chips:,} chips: {show(self.bandwidth, 'bytes/s')} "
+            f"one-way per chip, bound by {self.slowest}{''.join(faster)}"
+        )
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """Named axes laid on a network in order, both slowest-varying first.
+
+    An axis may cover several dimensions of the network, or part of one. Chips keep
+    their row-major order, as devices do in JAX; no reordering is sought.
+
+    Args:
+        network: where the chips are.
+        axes: size by name; the product must be the number of chips.
+
+    Raises:
+        ValueError: a size does not divide a side; says which number does not which.
+
+    >>> from shardmath.hardware.chips import TPU_V5E
+    >>> from shardmath.hardware.networks import Torus
+    >>> mesh = Mesh(Torus(TPU_V5E, (16, 16)), {"X": 64, "Y": 4})
+    >>> mesh.size("Y"), mesh.size(("X", "Y"))
+    (4, 256)
+    >>> [str(piece.wires) for piece in mesh.span("X")]
+    ['ring of 16', 'ring of 4']
+    """
+
+    network: Network
+    axes: Mapping[str, int]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.network, Network):
+            raise ValueError(f"network = {self.network!r}: must be a Network")
+        object.__setattr__(self, "axes", MappingProxyType(_axes(self.axes)))
+        chips, name = self.network.chips, self.network.name
+        for axis, size in self.axes.items():
+            if chips % size:
+                raise ValueError(
+                    f"axis {axis} = {size}: {size} does not divide the {chips:,} chips "
+                    f"of {name}"
+                )
+        total = math.prod(self.axes.values())
+        if total != chips:
+            given = ", ".join(f"{axis} = {n}" for axis, n in self.axes.items())
+            raise ValueError(f"{given}: {total:,} must be the {chips:,} of {name}")
+        self._parts  # noqa: B018  raises where sizes do not divide
+
+    def size(self, axes: str | tuple[str, ...]) -> int:
+        """Chips in one group over `axes`, which is a name or a tuple of names."""
+        return math.prod(self.axes[name] for name in self._names(axes))
+
+    def span(
+        self, axes: str | tuple[str, ...], one_way: bool = False
+    ) -> tuple[Piece, ...]:
+        """The parts of the network that `axes` lie on, outermost dimension first.
+
+        Neighbouring parts of one dimension are merged, so that all axes together see
+        the network as it is. A single chip spans nothing. Two opposite chips of a ring
+        reach each other both ways round; with `one_way` over one of the two alone.
+
+        Raises:
+            ValueError: an unknown axis, two axes on one ring that are not neighbours
+                on it, whose traffic would share links in a way not priced here, or a
+                `one_way` that is no bool.
+        """
+        names, (one_way,) = self._names(axes), flags(one_way=one_way)
+        parts = sorted(part for name in names for part in self._parts[name])
+        merged: list[tuple[int, int, int]] = []  # dimension, −stride, size
+        for dim, turned, size in parts:
+            if not merged or merged[-1][0] != dim:
+                merged.append((dim, turned, size))
+                continue
+            _, outer, count = merged.pop()
+            if isinstance(self.network.dims[dim], Ring) and outer != turned * size:
+                raise ValueError(
+                    f"axes {', '.join(names)}: share dimension {dim} of "
+                    f"{self.network.name} without being neighbours on it"
+                )
+            merged.append((dim, turned, count * size))
+        sizes = {dim: (size, -turned) for dim, turned, size in merged}
+        for dim in tuple(sizes):  # what crosses a switch on switches crosses those too
+            below = range(dim, self.network.stack(dim)[-1] + 1)
+            sizes = dict.fromkeys(below, (1, 1)) | sizes
+        return tuple(
+            Piece(
+                dim, *sizes[dim], _wires(self.network.dims[dim], *sizes[dim], one_way)
+            )
+            for dim in sorted(sizes)
+        )
+
+    def bandwidth(self, axes: str | tuple[str, ...]) -> float:
+        """Bytes/s one-way that a chip can push over `axes`; `binding` says why."""
+        return self.binding(axes).bandwidth
+
+    def binding(self, axes: str | tuple[str, ...]) -> Binding:
+        """Which level sets the pace of `axes`, and at what bandwidth.
+
+            egress            g · R                          of a unit, the plain rate
+            array_bandwidth   g · R / (1 − 1/s)              V over the time
+            bandwidth         g · R / (1 − 1/s) · (1 − 1/n)  what a chip sends, over it
+
+        R is what a chip pushes into that level, all rings of a torus together and both
+        ways around. A unit is the g chips of a group inside the level; s such units
+        share out what crosses it (on a stack of switches, those of the whole stack), n
+        chips are in a group. In an AllGather or ReduceScatter of V bytes a unit takes
+        in all but its own part, V·(1 − 1/s), and each chip sends V·(1 − 1/n).
+
+        Assumes:
+            A schedule that keeps all levels and all rings busy, so it is an upper
+            bound. An AllToAll is slower: chips cannot share out its bytes.
+        """
+        names, n = self._names(axes), self.size(axes)
+        inside, units, paces = n, 1, []
+        for _, pieces in groupby(self.span(axes), key=_level):
+            wires = tuple(piece.wires for piece in pieces)
+            size = math.prod(w.size for w in wires)
+            inside, units = inside // size, units * size
+            rate = sum(w.bandwidth if w.size == 1 else w.egress for w in wires)
+            array = inside * rate * units / (units - 1)
+            sent = array * (n - 1) / n
+            paces.append(Pace(wires[0].level, sent, wires, array, inside * rate))
+            if not (isinstance(wires[0], Switch) and wires[0].uplinks):
+                units = 1
+        return Binding(names, n, tuple(paces))
+
+    def _names(self, axes: str | tuple[str, ...]) -> tuple[str, ...]:
+        if not isinstance(axes, str | tuple | list):
+            raise ValueError(f"axes = {axes!r}: must be a name or a tuple of names")
+        names = (axes,) if isinstance(axes, str) else tuple(axes)
+        for name in names:
+            if not isinstance(name, str) or name not in self.axes:
+                known = ", ".join(self.axes)
+                raise ValueError(f"axis {short_repr(name)}: must be one of {known}")
+        if len(set(names)) < len(names):
+            raise ValueError(f"axes {names}: must name each axis once")
+        return names
+
+    @cached_property
+    def _parts(self) -> dict[str, list[tuple[int, int, int]]]:
+        """(dimension, −stride, size) of each part of each axis, so that they sort."""
+        shape = self.network.shape
+        room = list(shape)  # places not yet taken, dimension by dimension
+        dim, found = len(shape) - 1, {}
+        for name, size in reversed(self.axes.items()):
+            found[name], left = [], size
+            while left > 1:
+                if room[dim] == 1:
+                    dim -= 1
+                    continue
+                take = math.gcd(left, room[dim])
+                if take not in (left, room[dim]):
+                    raise ValueError(
+                        f"axis {name} = {size}: {left} does not divide the "
+                        f"{room[dim]} places left in dimension {dim} of "
+                        f"{self.network.name}, nor {room[dim]} divide {left}"
+                    )
+                found[name].append((dim, -(shape[dim] // room[dim]), take))
+                left //= take
+                room[dim] //= take
+        return found
+
+
+def _axes(given: object) -> dict[str, int]:
+    """Size by name, as Python's ints; raises unless each name is an identifier."""
+    if not isinstance(given, Mapping):
+        raise ValueError(f"axes = {given!r}: must be a dict such as {{'data': 8}}")
+    for name in given:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ValueError(f"axis {name!r}: must be a name such as 'X' or 'data'")
+    return {name: positive_int(**{name: size})[0] for name, size in given.items()}
+
+
+def _wires(dim: Ring | Switch, size: int, stride: int, one_way: bool) -> Ring | Switch:
+    """What one group of `size` chips, `stride` apart on `dim`, sees of it."""
+    if isinstance(dim, Switch):
+        return replace(dim, size=size)
+    closed = dim.wrap and size * stride == dim.size
+    opposite = closed and size == 2  # such chips reach each other both ways round
+    ways = 2 if opposite and not one_way else 1
+    return replace(
+        dim,
+        size=size,
+        bandwidth=dim.bandwidth * ways / stride,
+        latency=dim.latency * stride,
+        wrap=closed and size > 2,
+    )
+
+
+def _level(piece: Piece) -> int:
+    """All rings, which meet in every chip, are one level; each switch is its own."""
+    return -1 if isinstance(piece.wires, Ring) else piece.dim

@@ -1,0 +1,175 @@
+"""GPU networks: NVLink domains, and clusters of them on fat trees."""
+
+import math
+
+from ...base.units import positive, positive_int, short_repr
+from ..chips import Chip
+from .records import LATENCY, must_have_nvlink, nvswitch
+from .switches import NVSwitch
+from .wiring import Network, Switch
+
+
+class NVLinkDomain(Network):
+    """GPUs joined by NVLink through NVSwitches: 8 in a node, 72 in an NVL72 rack.
+
+    Args:
+        chip: an NVIDIA GPU of `chips`.
+        gpus: how many; as many as the chip's domain holds if not given.
+        bandwidth: one-way bytes/s of one GPU; `chip.scale_up_bandwidth` if not given.
+        latency: seconds from GPU to GPU; if not given 3.33 µs, see `LATENCY`.
+        reduces: whether the switches add up what passes (NVLink SHARP, since Hopper).
+
+    Raises:
+        ValueError: the domain cannot hold as many, or its switches cannot reduce.
+
+    Source:
+        `chips`, and the records of NVSwitches (`nvswitch`).
+
+    >>> from shardmath.hardware.chips import GB200
+    >>> NVLinkDomain(GB200).bisection
+    32400000000000.0
+    """
+
+    def __init__(
+        self,
+        chip: Chip,
+        gpus: int | None = None,
+        bandwidth: float | None = None,
+        latency: float = LATENCY["NVLink"].value,
+        reduces: bool = False,
+    ):
+        if not isinstance(chip, Chip):
+            raise ValueError(f"chip = {chip!r}: must be a Chip, such as chips.H100")
+        must_have_nvlink(chip)
+        most = chip.fact("domain").value
+        gpus = most if gpus is None else positive_int(gpus=gpus)[0]
+        if gpus > most:
+            raise ValueError(f"gpus = {gpus}: NVLink joins at most {most} {chip.name}")
+        if reduces and not nvswitch(chip).adds:
+            name = nvswitch(chip).name
+            raise ValueError(
+                f"{chip.name}: its {name} does not add; reduces=True takes one that "
+                "does, Hopper's or a later one"
+            )
+        rate = chip.scale_up_bandwidth if bandwidth is None else bandwidth
+        switch = Switch(gpus, rate, latency, reduces, "NVLink")
+        super().__init__((switch,), f"{gpus} {chip.name} on NVLink", chip)
+
+    @property
+    def nvswitch(self) -> NVSwitch:
+        """The generation of NVSwitch that joins its GPUs."""
+        return nvswitch(self.chip)
+
+    @property
+    def ports(self) -> int:
+        """Ports of all its NVSwitches: switches · ports of one.
+
+        The switches are those of the whole domain, however few GPUs are asked for.
+
+        Raises:
+            ValueError: no source states how many switches join these GPUs.
+
+        >>> from shardmath.hardware.chips import H100
+        >>> NVLinkDomain(H100).ports, NVLinkDomain(H100).ports_taken
+        (256, 144)
+        """
+        return self.chip.switches * self.nvswitch.ports
+
+    @property
+    def ports_taken(self) -> int:
+        """Ports that its GPUs take: GPUs · links of one.
+
+        Others are free, or lead to more switches.
+
+        Raises:
+            ValueError: no source states how many links the GPU has.
+        """
+        return self.chips * self.chip.links
+
+
+class Cluster(Network):
+    """Nodes on a rail-optimised fat tree, each GPU with a network card of its own.
+
+        egress of a node = GPUs · rate of one card
+
+    The card of a GPU is its only link out of the node: what goes through the spine goes
+    through the leaf first. Equal GPUs of the nodes share a rail, so that node egress is
+    reached only by collectives that split their bytes over all GPUs of the node.
+
+    Args:
+        node: the NVLink domain that makes one node.
+        nodes: how many on one switch level; or a tuple (…, spine, leaf), such as
+            (4, 32) for 4 scalable units of 32 nodes.
+        egress: one-way bytes/s of one node; GPUs · `chip.scale_out_bandwidth` if not
+            given.
+        taper: level by level as in `nodes`, how many times thinner it is than a full
+            fat tree: (7, 1) for a spine oversubscribed 7 to 1. Below 1 it is thicker,
+            which a leaf cannot be. All 1 if not given.
+        latency: seconds of one crossing, level by level, switches below it included;
+            of `LATENCY` if not given.
+        reduces: the levels whose switches add up what passes and hand the sum to all,
+            such as ("spine", "leaf") for InfiniBand with SHARP; none if not given.
+
+    Raises:
+        ValueError: no NVLink domain, levels that do not match, a leaf above the
+            rate of its cards, or no latency is known for a third one.
+
+    Source:
+        Levels of a DGX H100 SuperPOD (32 nodes to a unit, 4 units): How to Scale Your
+        Model, chapter 12, after NVIDIA's reference architecture.
+
+    >>> from shardmath.hardware.chips import H100
+    >>> Cluster(NVLinkDomain(H100), (4, 32)).egress("spine")
+    12800000000000.0
+    """
+
+    def __init__(
+        self,
+        node: NVLinkDomain,
+        nodes: int | tuple[int, ...],
+        egress: float | None = None,
+        taper: tuple[float, ...] | None = None,
+        latency: tuple[float, ...] | None = None,
+        reduces: tuple[str, ...] = (),
+    ):
+        if not isinstance(node, NVLinkDomain):
+            raise ValueError(f"node = {node!r}: must be an NVLinkDomain")
+        sizes = tuple(nodes) if isinstance(nodes, tuple | list) else (nodes,)
+        if not 1 <= len(sizes) <= 3:
+            raise ValueError(f"nodes = {nodes!r}: must be 1 to 3 levels of switches")
+        sizes = tuple(positive_int(nodes=n)[0] for n in sizes)
+        names = ("core", "spine", "leaf")[-len(sizes) :]
+        adding = (reduces,) if isinstance(reduces, str) else reduces
+        if not isinstance(adding, tuple | list) or any(a not in names for a in adding):
+            raise ValueError(f"reduces = {reduces!r}: must be among {', '.join(names)}")
+        if latency is None:
+            if "core" in names:
+                raise ValueError("no source states the latency of a core: give latency")
+            latency = tuple(LATENCY[name].value for name in names)
+        thinner = (1,) * len(sizes) if taper is None else taper
+        for name, given in {"taper": thinner, "latency": latency}.items():
+            if not isinstance(given, tuple | list) or len(given) != len(sizes):
+                raise ValueError(f"{name} = {given!r}: must match the levels {sizes}")
+        chip = node.chip
+        if egress is None:
+            rate = chip.scale_out_bandwidth
+        else:
+            rate = positive(egress=egress)[0] / node.chips
+        if positive(taper=thinner[-1])[0] < 1:
+            raise ValueError(
+                f"taper = {short_repr(taper)}: must be 1 or more for the leaf: a card "
+                "carries no more than its rate"
+            )
+        levels = tuple(
+            Switch(
+                n,
+                rate / positive(taper=t)[0],
+                seconds,
+                name in adding,
+                name,
+                uplinks=name != "leaf",
+            )
+            for n, t, seconds, name in zip(sizes, thinner, latency, names, strict=True)
+        )
+        title = f"{math.prod(sizes)} nodes of {node.chips} {chip.name}"
+        super().__init__((*levels, *node.dims), title, chip)

@@ -1,0 +1,71 @@
+"""Networks by name: "v5p:8x8x8", "v5e:16x16*4", "h100:64x8", "gb200:72"."""
+
+import re
+
+from ...base.units import positive_int, short_repr
+from ..chips import Chip, find
+from .gpus import Cluster, NVLinkDomain
+from .slices import Slices
+from .torus import Torus
+from .wiring import Network
+
+NAME = re.compile(r"(?P<kind>[\w-]+)(:(?P<shape>\d+(x\d+)*)(\*(?P<slices>\d+))?)?")
+LIBTPU = {"tpu7x": "tpu_7x"}  # what libtpu calls otherwise than `chips`
+
+
+def network(name: "str | Network") -> Network:
+    """The network that `name` means.
+
+    Args:
+        name: ``"v5p:8x8x8"``, a TPU as `chips.find` knows it and the sides of its
+            slice; ``"v5e:16x16*4"``, four such slices on the data-centre network;
+            ``"gb200:72"``, GPUs of one NVLink domain; ``"h100:64x8"``, nodes × GPUs of
+            a node, on one level of a fat tree that is not thinned out. A network comes
+            back as it is.
+
+    Raises:
+        ValueError: what is written otherwise; a chip, slice or node that there is not.
+
+    Assumes:
+        No latency between slices, since no source states one.
+
+    >>> network("v5e:4x4*2").name
+    '2 slices of TPU v5e 4x4'
+    >>> network("h100:64x8").chips, network("gb200:72").chips
+    (512, 72)
+    """
+    if isinstance(name, Network):
+        return name
+    found = NAME.fullmatch(name) if isinstance(name, str) else None
+    if found is None or found["shape"] is None:
+        raise ValueError(
+            f"network {short_repr(name)}: must be written like 'v5p:8x8x8', "
+            "'v5e:16x16*4', 'h100:64x8' or 'gb200:72'"
+        )
+    chip = find(LIBTPU.get(found["kind"], found["kind"]))
+    shape = tuple(map(int, found["shape"].split("x")))
+    slices = int(found["slices"] or 1)
+    positive_int(**{f"a side of {name!r}": min(shape), f"slices of {name!r}": slices})
+    try:
+        return _built(chip, shape, slices)
+    except ValueError as error:
+        raise ValueError(f"network {name!r}: {error}") from None
+
+
+def _built(chip: Chip, shape: tuple[int, ...], slices: int) -> Network:
+    if chip.vendor != "NVIDIA":
+        torus = Torus(chip, shape)
+        return Slices(torus, slices, latency=0) if slices > 1 else torus
+    if slices > 1:
+        raise ValueError("only TPUs come in slices")
+    if len(shape) > 2:
+        raise ValueError("must be nodes x GPUs of a node")
+    nodes, each = (1, *shape)[-2:]
+    most = chip.fact("domain").value
+    if each > most:
+        raise ValueError(
+            f"NVLink joins at most {most} {chip.name}; nodes are written in front, as "
+            f"in {max(1, each // most)}x{most}"
+        )
+    node = NVLinkDomain(chip, each)
+    return Cluster(node, nodes) if nodes > 1 else node

@@ -1,0 +1,278 @@
+"""A weight-stationary systolic array, cycle by cycle: what a TPU's MXU is made of.
+
+A grid of `size` × `size` cells multiplies X[B, D] by W[D, F], one tile of W at a time.
+In each cycle a cell
+
+* keeps the weight that falls from above, if it is the one, or hands it down;
+* takes an activation from the left and a sum from above, adds activation times its
+  standing weight, and hands the activation right and the sum down.
+
+A kept weight waits until the first token of its tile arrives, then it stands. Row i
+starts i cycles after row 0, column j another j later: the work is a wave along the
+diagonals. A cell looks at two neighbours and nothing else, so that the result and the
+number of cycles come out of the simulation and are not put in.
+
+A real MXU takes eight tokens in eight cycles and multiplies in bf16; this one is exact.
+That weights fall one row a cycle, and values cross one cell a cycle, is assumed: on a
+TPU v4 both together take less than half as long (chapter 02).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..base.units import flags, number, positive_int, short_repr
+
+Rows = Sequence[Sequence[float]]
+LARGEST = 1024  # side of an array that is still played cell by cell
+MOST_PLAYED = 2**22  # cells times cycles of one product: about 3 seconds in Python
+
+
+class Weight(NamedTuple):
+    """A weight on its way down, and the row that it is for."""
+
+    row: int
+    value: float
+
+
+class Activation(NamedTuple):
+    """A value of one token on its way right."""
+
+    tile: int
+    token: int
+    value: float
+
+
+class Cell(NamedTuple):
+    """One cell after a cycle; None where there is nothing."""
+
+    standing: float | None = None  # the weight that it multiplies by
+    waiting: float | None = None  # the weight of the next tile
+    falling: Weight | None = None  # to be handed down
+    activation: Activation | None = None  # just used, to be handed right
+    total: float = 0  # the sum, to be handed down
+
+
+Cells = tuple[tuple[Cell, ...], ...]
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """`cells[row][column]` after `number` cycles, and what enters in the next one."""
+
+    number: int
+    cells: Cells
+    above: tuple[Weight | None, ...]
+    beside: tuple[Activation | None, ...]
+
+    @property
+    def busy(self) -> int:
+        """Cells that multiplied in this cycle."""
+        return sum(cell.activation is not None for row in self.cells for cell in row)
+
+
+@dataclass(frozen=True)
+class ArrayRun:
+    """A whole product: its result, and how many cells worked in each cycle."""
+
+    result: tuple[tuple[float, ...], ...]
+    busy: tuple[int, ...]
+    size: int
+
+    @property
+    def cycles(self) -> int:
+        return len(self.busy)
+
+    @property
+    def utilization(self) -> float:
+        """Multiplications done over those that the cells had time for."""
+        return sum(self.busy) / (self.size**2 * self.cycles)
+
+
+def cycles(B: int, tiles: int, size: int, prefetch: bool = True) -> int:
+    """Cycles of a product: size + (tiles - 1) max(B, size) + B + 2 size - 2.
+
+    Without prefetch: tiles (size + B) + 2 size - 2. `multiply` counts the same. On a
+    TPU v4 a tile takes a cycle for each token too, but 160 to 179 cycles beside them,
+    where this has 382.
+
+    Args:
+        B: tokens.
+        tiles: tiles of the weights, each size × size.
+        size: side of the array, 128 or 256 in a TPU.
+        prefetch: whether a tile's weights load while the tile before it multiplies.
+
+    Raises:
+        ValueError: a number that is not whole, or below 1.
+
+    >>> cycles(B=8, tiles=1, size=4), cycles(8, 3, 4), cycles(8, 3, 4, prefetch=False)
+    (18, 34, 42)
+    """
+    B, tiles, size = positive_int(B=B, tiles=tiles, size=size)
+    (prefetch,) = flags(prefetch=prefetch)
+    if prefetch:
+        return size + (tiles - 1) * max(B, size) + B + 2 * size - 2
+    return tiles * (size + B) + 2 * size - 2
+
+
+def utilization(B: int, tiles: int, size: int, prefetch: bool = True) -> float:
+    """Share of the cells' time that multiplies: tiles B / cycles.
+
+    With many tiles it tends to min(1, B / size); without prefetch to B / (B + size).
+
+    >>> [round(utilization(128, tiles, size=128), 3) for tiles in (1, 10, 1000)]
+    [0.251, 0.77, 0.997]
+    """
+    B, tiles, size = positive_int(B=B, tiles=tiles, size=size)
+    return tiles * B / cycles(B, tiles, size, prefetch)
+
+
+def padded(length: int, size: int) -> int:
+    """`length` rounded up to whole tiles.
+
+    >>> padded(100, 128), padded(129, 128)
+    (128, 256)
+    """
+    length, size = positive_int(length=length, size=size)
+    return -(-length // size) * size
+
+
+def useful(D: int, F: int, size: int) -> float:
+    """Share of the multiplications that are not with padding: D F, over padded D F.
+
+    >>> useful(D=64, F=4096, size=128)
+    0.5
+    """
+    D, F, size = positive_int(D=D, F=F, size=size)
+    return D * F / (padded(D, size) * padded(F, size))
+
+
+def multiply(X: Rows, W: Rows, size: int, prefetch: bool = True) -> ArrayRun:
+    """X[B, D] · W[D, F] on the array, every cycle counted.
+
+    Args:
+        X, W: nested sequences of numbers; padded with zeros to whole tiles.
+        size: side of the array.
+        prefetch: see `cycles`.
+
+    Raises:
+        ValueError: empty or ragged arrays, what is no matrix, lengths that do not fit,
+            a side above 1024, or a product of more than 4,194,304 cells times cycles,
+            because every cell is played in every cycle. `cycles` counts those too.
+
+    >>> run = multiply([[1, 2], [3, 4]], [[1, 0], [0, 1]], size=2)
+    >>> run.result, run.busy
+    (((1, 2), (3, 4)), (0, 0, 1, 3, 3, 1))
+    """
+    result: dict[tuple[int, int], float] = {}
+    busy = []
+    X, W = _numbers("X", X), _numbers("W", W)
+    _refuse_too_many(X, W, size, prefetch)
+    for cycle in steps(X, W, size, prefetch):
+        busy.append(cycle.busy)
+        for column, cell in enumerate(cycle.cells[-1]):
+            if cell.activation:  # a finished sum leaves at the bottom
+                tile, token, _ = cell.activation
+                f = tile // (padded(len(W), size) // size) * size + column
+                result[token, f] = result.get((token, f), 0) + cell.total
+    rows = tuple(tuple(result[b, f] for f in range(len(W[0]))) for b in range(len(X)))
+    return ArrayRun(rows, tuple(busy[1:]), size)
+
+
+def _refuse_too_many(X: Rows, W: Rows, size: int, prefetch: bool) -> None:
+    """Refuse a product of which too many cells would have to be played."""
+    (size,) = positive_int(size=size)
+    if size > LARGEST:
+        raise ValueError(f"size = {size}: must be at most {LARGEST} to be played")
+    tokens, tiles = _tiled(X, W, size)
+    needed = size**2 * cycles(len(tokens), len(tiles), size, prefetch)
+    if needed > MOST_PLAYED:
+        raise ValueError(
+            f"size = {size}: this product takes {needed:,} cells times cycles, and at "
+            f"most {MOST_PLAYED:,} are played; `cycles` counts them without playing"
+        )
+
+
+def steps(X: Rows, W: Rows, size: int, prefetch: bool = True) -> Iterator[Cycle]:
+    """The empty array, then the array after each cycle; arguments as for `multiply`."""
+    (size,), (prefetch,) = positive_int(size=size), flags(prefetch=prefetch)
+    if size > LARGEST:
+        raise ValueError(f"size = {size}: must be at most {LARGEST} to be played")
+    tokens, tiles = _tiled(X, W, size)
+    above = [{} for _ in range(size)]  # by column: the weights, by cycle
+    beside = [{} for _ in range(size)]  # by row: the activations, by cycle
+    load, start = 0, size  # when the tile's weights, and its tokens, reach the corner
+    for t, (down, block) in enumerate(tiles):
+        for n in range(size):
+            for m in range(size):  # the lowest row's weight falls first
+                row = size - 1 - m
+                above[n][load + n + m] = Weight(row, block[row][n])
+            for b, values in enumerate(tokens):
+                beside[n][start + n + b] = Activation(t, b, values[down + n])
+        end = start + len(tokens)
+        load = start if prefetch else end
+        start = max(end, load + size)
+    cells: Cells = ((Cell(),) * size,) * size
+    for now in range(end + 2 * size - 1):
+        cycle = Cycle(
+            now,
+            cells,
+            tuple(column.get(now) for column in above),
+            tuple(row.get(now) for row in beside),
+        )
+        yield cycle
+        cells = _tick(cycle)
+
+
+def _tick(cycle: Cycle) -> Cells:
+    """All cells a cycle later; each sees itself, the one above and the one left."""
+    cells, size = cycle.cells, range(len(cycle.cells))
+
+    def later(i: int, j: int) -> Cell:
+        here = cells[i][j]
+        over = cells[i - 1][j] if i else Cell(falling=cycle.above[j])
+        entering = cells[i][j - 1].activation if j else cycle.beside[i]
+        standing, waiting, weight = here.standing, here.waiting, over.falling
+        if entering and entering.token == 0:
+            standing, waiting = waiting, None
+        if weight and weight.row == i:
+            waiting, weight = weight.value, None
+        if entering is None:
+            return Cell(standing, waiting, weight)
+        total = over.total + entering.value * standing
+        return Cell(standing, waiting, weight, entering, total)
+
+    return tuple(tuple(later(i, j) for j in size) for i in size)
+
+
+def _numbers(name: str, rows: Rows) -> list[list[float]]:
+    """The matrix in Python's own numbers, which do not overflow."""
+    try:
+        listed = [list(row) for row in rows]
+    except TypeError:
+        raise ValueError(
+            f"{name} = {short_repr(rows)}: must be rows of numbers"
+        ) from None
+    return [[number(name, value) for value in row] for row in listed]
+
+
+def _tiled(X: Rows, W: Rows, size: int):
+    """Tokens, padded, and the tiles of W, each with its first row."""
+    X, W = _numbers("X", X), _numbers("W", W)
+    across, wide = {len(row) for row in X}, {len(row) for row in W}
+    if across != {len(W)} or len(wide) != 1 or wide == {0}:
+        raise ValueError(
+            f"X has rows of {short_repr(sorted(across))} values, W has {len(W)} rows "
+            "of "
+            f"{short_repr(sorted(wide))}: must be X[B, D] and W[D, F], neither empty"
+        )
+    D, F = len(W), len(W[0])
+    deep, far = padded(D, size), padded(F, size)
+    whole = [[*row, *[0] * (far - F)] for row in W] + [[0] * far] * (deep - D)
+    tokens = [[*row, *[0] * (deep - D)] for row in X]
+    tiles = [
+        (d, [row[f : f + size] for row in whole[d : d + size]])
+        for f in range(0, far, size)
+        for d in range(0, deep, size)
+    ]
+    return tokens, tiles

@@ -1,0 +1,128 @@
+"""AllReduce on GPUs: size sweeps, and what switches that add are worth."""
+
+from dataclasses import dataclass
+
+from ..base.facts import Source
+from ..base.units import positive, show
+from ..collectives import NAMES, Priced, all_reduce
+from ..hardware import chips
+from ..hardware.mesh import Mesh
+from ..hardware.networks import Cluster, NVLinkDomain
+from .rows import rows
+
+SOURCE = Source(
+    "ml_engineering",
+    "Stas Bekman, Machine Learning Engineering, network/README.md at 744d01e18b",
+    "https://github.com/stas00/ml-engineering/blob/744d01e18b/network/README.md",
+    "measured",
+    "2026-11-21",
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One collective that somebody timed, and its closed form on the same chips.
+
+    Args:
+        what: the chips.
+        bus_bandwidth: bytes/s as NCCL counts: what a chip must send without help, such
+            as 2V(n−1)/n of an AllReduce, over the time.
+        priced: the bounds of the same collective.
+        source: where it was read.
+    """
+
+    what: str
+    bus_bandwidth: float
+    priced: Priced
+    source: Source = SOURCE
+
+    @property
+    def nbytes(self) -> float:
+        """V, as in `Collective`."""
+        return self.priced.collective.nbytes
+
+    @property
+    def seconds(self) -> float:
+        """The measured time: what a chip must send over the bus bandwidth."""
+        return self.priced.collective.sent / self.bus_bandwidth
+
+    @property
+    def over_bound(self) -> float:
+        """Measured time over the lower bound, which counts bytes alone."""
+        return self.seconds / self.priced.lower
+
+    @property
+    def over_expected(self) -> float:
+        """Measured time over the expected one; not a bound, so it may be below 1."""
+        return self.seconds / self.priced.expected
+
+    def __str__(self) -> str:
+        size = show(self.nbytes, "bytes")
+        took, least = (show(s, "s") for s in (self.seconds, self.priced.lower))
+        times = f"{self.over_bound:.3g} times the {least} of the bound"
+        times += f" and {self.over_expected:.3g} times what is expected"
+        name = NAMES[self.priced.collective.op]
+        return f"{name} of {size} on {self.what}: {took}, {times}"
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """AllReduce over all GPUs of some nodes at many sizes, smallest first."""
+
+    what: str
+    network: Cluster | NVLinkDomain
+    points: tuple[Measured, ...]
+    source: Source = SOURCE
+
+    def at(self, nbytes: float) -> Measured:
+        """The measurement of that size.
+
+        Raises:
+            ValueError: that size was not measured; names the nearest.
+        """
+        (size,) = positive(nbytes=nbytes)
+        near = min(self.points, key=lambda point: abs(point.nbytes - size))
+        if near.nbytes != size:
+            raise ValueError(
+                f"nbytes = {nbytes!r}: not measured; {near.nbytes:.0f} was"
+            )
+        return near
+
+
+@dataclass(frozen=True)
+class NvlsRun:
+    """8 GiB over `gpus` of a node: bus bandwidth in bytes/s as `picked` by NCCL."""
+
+    chip: str
+    gpus: int
+    picked: str
+    bus_bandwidth: float
+    without_nvls: float
+
+
+def _sweep(column: int, what: str, network: Cluster | NVLinkDomain) -> Sweep:
+    mesh = Mesh(network, {"X": network.chips})
+    points = tuple(
+        Measured(what, float(row[column]) * 1e9, all_reduce(int(row[0]), mesh, "X"))
+        for row in rows("allreduce.csv")
+    )
+    return Sweep(what, network, points)
+
+
+def _node(chip: chips.Chip) -> NVLinkDomain:
+    return NVLinkDomain(chip, 8, reduces=True)
+
+
+# All nodes have NVLS on, so that their switches add where NCCL picks it.
+SWEEPS = {
+    "h200": _sweep(1, "8 H200", _node(chips.H200)),
+    "b200": _sweep(2, "8 B200", _node(chips.B200)),
+    "b200x4": _sweep(3, "4 nodes of 8 B200", Cluster(_node(chips.B200), 4)),
+}
+NVLS = tuple(
+    NvlsRun(chip, int(gpus), picked, float(on) * 1e9, float(off) * 1e9)
+    for chip, gpus, picked, on, off in rows("nvls.csv")
+)

@@ -1,0 +1,1 @@
+"""Compiled programs as referees: what XLA sends is held against what is predicted."""

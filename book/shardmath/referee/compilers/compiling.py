@@ -1,0 +1,219 @@
+"""Compile for a machine that is not here, or look up what its compiler said."""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from ...base.extras import missing
+
+try:
+    import jax
+except ImportError as error:
+    raise missing("shardmath.referee.compilers", error) from error
+
+from ...base.units import GiB, KiB, MiB
+from ...collectives import Collective
+from .. import hlo
+from ..programs import Placement
+from . import devices, golden_results
+from .compiled import CompiledMemory, CompilerResult, OutOfMemory, Overlapped
+from .lowering import Lowered, MeshLike, lowered
+from .targets import HERE, Target, target
+
+_LEVELS = {"O0": 9, "O1": 19, "O2": 29, "O3": 39}  # numbers of XLA's effort levels
+_REFUSED = re.compile(
+    r"total memory required for HLO temporaries \(([\d.]+)([KMG])\) exceeds available "
+    r"HBM \(([\d.]+)([KMG])\)|Used ([\d.]+)([KMG]) of ([\d.]+)([KMG]) hbm"
+)
+_BYTES = {"K": KiB, "M": MiB, "G": GiB}
+
+
+class NotCompiledError(RuntimeError):
+    """Nothing is kept of a program, and the compiler for it is not here."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]  # all that a notebook shows of it
+
+
+def compile_for(
+    machine: str | Target,
+    fn: Callable,
+    *args: object,
+    mesh: MeshLike | None = None,
+    out: Placement | None = None,
+    options: Mapping[str, object] | None = None,
+    schedule: bool = False,
+    name: str | None = None,
+    trips: Mapping[str, int] | None = None,
+    stated: Mapping[str, Collective | Iterable[Collective]] | None = None,
+) -> CompilerResult:
+    """What the compiler of a machine makes of `fn`, without the machine.
+
+    A result that is kept for this very program is read; else the program is compiled,
+    where its compiler is installed. The program is known by the hash of its StableHLO,
+    target, mesh, options and the versions of the compiler, none of which depends on the
+    machine that this runs on. ``"here:8"`` is always compiled.
+
+    Args:
+        machine: a target, or its name, such as ``"v5p:8x8x8"``; see `target`.
+        fn: a JAX function, jitted or not. It must hold no mesh of devices that are
+            here: `jax.P` alone, or an `AbstractMesh`.
+        args: pytrees of shapes with their placement: `jax.ShapeDtypeStruct` or arrays
+            with a sharding on any mesh, of which the spec alone counts, or arrays of
+            `sharding`. Nothing is allocated.
+        mesh: size by axis name, for axes that the compiler shards over; or a mesh of
+            JAX, whose axis types are kept. Without it, that of the arguments.
+        out: where the result must lie; without it, wherever the compiler leaves it.
+        options: of the compiler, by name.
+        schedule: compile for a TPU at the compiler's default level, several times as
+            slow, so that the schedule is that of a real run, and list its `overlaps`.
+            Without it at level O1, for counts and memory. A GPU has one level.
+        name: what the program is called; without it, the name of `fn`.
+        trips, stated: see `hlo.read`.
+
+    Returns:
+        A Compiled. Its collectives and memory are those of one device. Of a program
+        that the TPU compiler refuses, as it does not fit, `out_of_memory` says by how
+        much.
+
+    Raises:
+        ValueError: a target that there is not, a mesh of another size, a kept result
+            that cannot be read.
+        NotCompiledError: nothing is kept of this program, and its compiler is not here.
+            In a notebook that is one line.
+
+    >>> from shardmath.sharding import array
+    >>> x = array("f32[I_X, J]", {"X": 8}, I=1024, J=1024)
+    >>> whole = compile_for("h100:8", lambda x: 2 * x, x, out="y[I, J]", name="whole")
+    >>> print(*whole.collectives)
+    AllGather over X (8 devices), 4.19 MB: each sends 3.67 MB
+    """
+    machine = target(machine)
+    told = dict(options or {})
+    if machine.platform == "tpu" and not schedule:
+        told = {"optimization_level": "O1"} | told
+    schedule = machine.platform == "cuda" or (schedule and machine.platform == "tpu")
+    reading = tuple(f"{sorted(one.items())}" for one in (trips, stated) if one)
+    name = re.sub(r"\W+", "", name or getattr(fn, "__name__", "")) or "program"
+    program = lowered(machine, fn, args, mesh, out, told, schedule, name, reading)
+    if machine.platform == HERE:
+        return _compiled(program, trips, stated)
+    if folder := golden_results.referee():
+        if golden_results.find(program, folder) is None:
+            golden_results.write(_compiled(program, trips, stated), program, folder)
+        return replace(golden_results.find(program, folder), kept=False)
+    if found := golden_results.find(program):
+        return found
+    if lacks := devices.missing(machine):
+        raise NotCompiledError(_sought(program, lacks))
+    return _compiled(program, trips, stated)
+
+
+def _sought(program: Lowered, lacks: str) -> str:
+    """That a program is neither kept nor can be compiled, and what to do."""
+    others = golden_results.others(program)
+    changed = (
+        f"the program changed ({others} kept under its name), or " if others else ""
+    )
+    return (
+        f"{program.name} for {program.target.name}: no result of this program is kept "
+        f"(key {program.key[:12]}): {changed}it was never compiled; {lacks}. `make "
+        "referee WRITE=1` installs the compilers (Linux x86-64, 1.1 GB), compiles and "
+        "keeps it."
+    )
+
+
+def _compiled(program: Lowered, trips, stated) -> CompilerResult:
+    """Compile, and read what came of it."""
+    machine, sizes = program.target, dict(program.mesh.shape)
+    order = devices.devices(machine, tuple(sizes.values()))
+    with jax.default_device(order[0]):  # whose compiler is asked
+        stablehlo = program.stablehlo()
+    options, level = dict(program.options), "optimization_level"
+    if level in options:
+        options[level] = _LEVELS.get(options[level], options[level])
+    found = CompilerResult(
+        name=program.name,
+        target=machine,
+        mesh=sizes,
+        launches=(),
+        flops=None,
+        memory=None,
+        out_of_memory=None,
+        overlaps=None,
+        seconds=0.0,
+        compiler=devices.installed(machine),
+        options=program.options,
+        kept=False,
+    )
+    began = time.process_time()
+    try:
+        made = stablehlo.compile(options or None, device_assignment=order)
+    except ValueError as error:
+        if "device_assignment" not in str(error):
+            raise
+        raise ValueError(
+            f"{program.name} holds a mesh of devices that are here: use jax.P alone, "
+            "or jax.sharding.AbstractMesh"
+        ) from error
+    except jax.errors.JaxRuntimeError as error:
+        if (refused := _refused(str(error))) is None:
+            raise
+        seconds = time.process_time() - began
+        return golden_results.plain(
+            replace(found, out_of_memory=refused, seconds=seconds)
+        )
+    seconds, text = time.process_time() - began, made.as_text()
+    return golden_results.plain(
+        replace(
+            found,
+            launches=tuple(hlo.read(text, sizes, trips, stated)),
+            memory=_memory(made, machine),
+            flops=_flops(text, trips),
+            overlaps=_overlapped(hlo.overlaps(text)) if program.schedule else None,
+            seconds=seconds,
+        )
+    )
+
+
+def _flops(text: str, trips) -> float | None:
+    """FLOPs of one device; None where the text has an operation that is not counted."""
+    try:
+        return hlo.flops(text, trips)
+    except ValueError:
+        return None
+
+
+def _memory(made: jax.stages.Compiled, machine: Target) -> CompiledMemory:
+    found = made.memory_analysis()
+    return CompiledMemory(
+        arguments=found.argument_size_in_bytes,
+        results=found.output_size_in_bytes,
+        shared=found.alias_size_in_bytes,
+        temporaries=found.temp_size_in_bytes,
+        peak=None if machine.platform == HERE else found.peak_memory_in_bytes,
+    )
+
+
+def _refused(message: str) -> OutOfMemory | None:
+    """The verdict in the text of an error, or None where it is another error."""
+    found = _REFUSED.search(message)
+    if found is None:
+        return None
+    needed, unit, available, its_unit = filter(None, found.groups())
+    return OutOfMemory(
+        round(float(needed) * _BYTES[unit]), round(float(available) * _BYTES[its_unit])
+    )
+
+
+def _overlapped(pairs: list[hlo.HloOverlap]) -> tuple[Overlapped, ...]:
+    ops = dict.fromkeys(pair.op for pair in pairs)
+    return tuple(
+        Overlapped(
+            {"collective-permute": "permute"}.get(op, op.replace("-", "_")),
+            sum(pair.op == op for pair in pairs),
+            sum(pair.op == op and pair.matmuls > 0 for pair in pairs),
+        )
+        for op in ops
+    )

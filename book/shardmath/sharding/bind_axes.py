@@ -1,0 +1,155 @@
+"""A line of the notation and a mesh made into arrays; faults shown at their place."""
+
+import contextlib
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from math import prod
+
+from ..base.units import PRECISION_BYTES, flags, positive_int, short_repr
+from .layout import Names, ShardedArray
+from .machine import Machine, axes_of
+from .notation import ArrayTerm, ArrayWord, MatmulLine, once
+
+# As JAX and XLA print them.
+_ALIASES = {"f64": "fp64", "f32": "fp32", "f16": "fp16", "s8": "int8", "s4": "int4"}
+_FORMAT = re.compile(r"(bf|fp|tf|f|int|s)\d+")
+
+
+def bound(
+    line: MatmulLine, mesh: Machine, dtype: str, sizes: dict
+) -> tuple[ShardedArray, ...]:
+    """The arrays of a line with their sizes, on their mesh."""
+    terms = (*line.left, line.right) if line.right else line.left
+    axes, known = axes_of(mesh), dict(zip(sizes, positive_int(**sizes), strict=True))
+    arrays = tuple(_array(term, axes, format_of(dtype), known) for term in terms)
+    dims = list(dict.fromkeys(dim for array in arrays for dim in array.dims))
+    for name in known.keys() - set(dims):
+        raise ValueError(
+            f"{name} = {known[name]}: the line has no such dimension, it has "
+            f"{', '.join(dims)}{_nearest(name, dims)}"
+        )
+    return arrays
+
+
+def names(term: ArrayTerm) -> tuple[str, ...]:
+    """The names of an array's dimensions."""
+    return tuple(dim.name.text for dim in term.dims)
+
+
+def format_of(text: object, word: ArrayWord | None = None) -> str:
+    """The key of `PRECISION_BYTES` that `text` means, as "f32" means "fp32"."""
+    found = _ALIASES.get(text, text) if isinstance(text, str) else text
+    if not isinstance(found, str) or found not in PRECISION_BYTES:
+        known = ", ".join(PRECISION_BYTES)
+        why = f"format {text!r}: must be one of {known}"
+        raise word.error(why) if word else ValueError(why)
+    return found
+
+
+def axis_words(
+    words: tuple[ArrayWord, ...], axes: dict[str, int]
+) -> tuple[ArrayWord, ...]:
+    """The axes that subscripts mean: a name of the mesh is one, else each letter is.
+
+    >>> [w.text for w in axis_words((ArrayWord("XY", "A[I_XY]", 4),), {"X": 2, "Y": 2})]
+    ['X', 'Y']
+    >>> axes = {"X": 2, "XY": 2}
+    >>> [word.text for word in axis_words((ArrayWord("XY", "A[I_XY]", 4),), axes)]
+    ['XY']
+    """
+    found: list[ArrayWord] = []
+    for word in words:
+        letters = [
+            ArrayWord(c, word.line, word.at + n) for n, c in enumerate(word.text)
+        ]
+        if word.text in axes or not any(letter.text in axes for letter in letters):
+            letters = [word]
+        for axis in letters:
+            if axis.text not in axes:
+                mesh = ", ".join(f"{name} = {size}" for name, size in axes.items())
+                raise axis.error(
+                    f"mesh axis {axis.text} is not in the mesh ({mesh or 'no axes'})"
+                    + _nearest(axis.text, axes)
+                )
+        found += letters
+    return tuple(found)
+
+
+def named_axes(arrays: Sequence[ShardedArray]) -> Names:
+    """The axes that some array is split or partial over, in the order of the mesh."""
+    used = {axis for array in arrays for axis in array.axes + array.unreduced}
+    return tuple(name for name, _ in arrays[0].mesh if name in used)
+
+
+def usable_axes(
+    arrays: Sequence[ShardedArray], busy: Iterable[str] | bool = ()
+) -> Names:
+    """The named axes and the idle ones: of several devices, not named, not busy.
+
+    Raises:
+        ValueError: a busy axis that the mesh lacks or that an array names.
+    """
+    mesh, named = dict(arrays[0].mesh), named_axes(arrays)
+    with contextlib.suppress(ValueError):
+        (busy,) = flags(busy=busy)
+    if isinstance(busy, bool):
+        busy = [axis for axis in mesh if axis not in named] if busy else ()
+    if not isinstance(busy, Iterable) or getattr(busy, "shape", None) == ():
+        known = ", ".join(mesh)
+        raise ValueError(
+            f"busy = {short_repr(busy)}: must be True, False or some of {known}"
+        )
+    # One name, or several; "XY" is X and Y.
+    busy = (busy,) if isinstance(busy, str) and busy in mesh else tuple(busy)
+    for axis in busy:
+        if axis not in mesh:
+            raise ValueError(f"busy = {axis!r}: must be one of {', '.join(mesh)}")
+        if axis in named:
+            raise ValueError(f"busy = {axis!r}: the line itself uses this axis")
+    return tuple(
+        name
+        for name, size in mesh.items()
+        if name in named or (size > 1 and name not in busy)
+    )
+
+
+def _array(
+    term: ArrayTerm, axes: dict[str, int], dtype: str, sizes: dict
+) -> ShardedArray:
+    placed = [axis_words(dim.axes, axes) for dim in term.dims]
+    unreduced = axis_words(term.unreduced, axes)
+    used = [axis for words in placed for axis in words]
+    once([*used, *unreduced], "mesh axis {} is in use in this array already")
+    for dim, words in zip(term.dims, placed, strict=True):
+        name = dim.name.text
+        if name not in sizes:
+            raise dim.name.error(
+                f"the size of {name} is not given: pass {name}=…"
+                + _nearest(name, sizes.keys() - set(names(term)))
+            )
+        parts = prod(axes[axis.text] for axis in words)
+        if sizes[name] % parts:
+            over = " · ".join(f"|{axis.text}|" for axis in words)
+            raise dim.name.error(
+                f"{over} = {parts} does not divide {name} = {sizes[name]}"
+            )
+    head = term.head.text
+    formatted = _FORMAT.fullmatch(head) is not None
+    sums = {axis.text for axis in unreduced}
+    return ShardedArray(
+        dims=names(term),
+        sizes=tuple(sizes[name] for name in names(term)),
+        placed=tuple(tuple(axis.text for axis in words) for words in placed),
+        mesh=tuple(axes.items()),
+        precision=format_of(head, term.head) if formatted else dtype,
+        unreduced=tuple(name for name in axes if name in sums),
+        name="" if formatted else head,
+    )
+
+
+def _nearest(name: str, known) -> str:
+    """What was probably meant, if anything is near."""
+    by_lower = {other.lower(): other for other in known}
+    found = get_close_matches(name.lower(), by_lower, n=1)
+    return f"; {by_lower[found[0]]} is near" if found else ""

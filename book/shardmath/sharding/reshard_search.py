@@ -1,0 +1,628 @@
+"""The best ways from one sharding to others: Dijkstra's algorithm over shardings.
+
+A state is where the axes of the mesh stand: for every dimension the axes that split it,
+and the axes of partial sums. One search from a state (or, backwards, to it) finds the
+best way for every other state, so that a matmul needs three, whatever its plans are.
+"""
+
+import heapq
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import combinations, pairwise, permutations, product
+from math import prod
+from typing import NamedTuple
+
+from .layout import Names, Placed, ShardedArray
+from .prices import Prices, Rate
+from .reshard_step import Change, Swaps, placements, swapped_runs
+
+State = tuple[Placed, Names]
+
+
+Cost = tuple[int, int, int]  # time, 0 where there are no prices; bytes; collectives
+
+
+class Permutes(NamedTuple):
+    """In the queue: the permutes from a state that was reached at `cost`."""
+
+    cost: "Cost"
+
+
+class Edge(NamedTuple):
+    """A change between two states; a permute's axes and dimensions are not in it."""
+
+    op: str
+    axes: Names
+    before: State
+    after: State
+    dims: tuple[int, ...] = ()
+
+
+@dataclass
+class Routes:
+    """The best ways between one state and the others, as far as they were searched.
+
+    `found` has the ways to a state from the cheapest on. Where the number of
+    collectives is limited, a dearer way follows if it has fewer collectives.
+    """
+
+    array: ShardedArray
+    backwards: bool
+    found: dict[State, list[tuple[Cost, Edge | None]]] = field(default_factory=dict)
+    ways: dict[tuple[State, int], tuple[Change, ...]] = field(default_factory=dict)
+
+    def __contains__(self, state: State) -> bool:
+        return state in self.found
+
+    def costs(self, state: State) -> list[Cost]:
+        """Of the ways to `state`, the cheapest first: time, bytes, collectives."""
+        return [cost for cost, _ in self.found[state]]
+
+    def changes(self, state: State, most: int | None = None) -> tuple[Change, ...]:
+        """The best way from the state of the search to `state`, or backwards from it.
+
+        Args:
+            state: where to.
+            most: collectives that the way may have; any number if not given.
+        """
+        cost, edge = next(
+            way for way in self.found[state] if most is None or way[0][2] <= most
+        )
+        if edge is None:
+            return ()
+        if (state, cost[2]) not in self.ways:
+            change = self._change(edge)
+            left = None if most is None else cost[2] - (change.collective is not None)
+            rest = self.changes(edge.after if self.backwards else edge.before, left)
+            way = (change, *rest) if self.backwards else (*rest, change)
+            self.ways[state, cost[2]] = way
+        return self.ways[state, cost[2]]
+
+    def _change(self, edge: Edge) -> Change:
+        """Axes of several dimensions, and those of a permute, as the mesh has them."""
+        ends, axes = [self.array.moved(*end) for end in edge[2:4]], edge.axes
+        if edge.op == "permute":
+            axes = Change(*ends).swapping
+        elif edge.op != "all_to_all" and len(edge.dims) > 1:
+            axes = tuple(name for name, _ in self.array.mesh if name in axes)
+        return Change(*ends, edge.op, axes)
+
+
+def routes(
+    array: ShardedArray,
+    axes: Collection[str],
+    prices: Prices | None = None,
+    targets: Collection[State] | None = None,
+    backwards: bool = False,
+    most: int | None = None,
+) -> Routes:
+    """The best ways from `array` as it is placed, or backwards, to it.
+
+    Args:
+        array: whose placement they start from.
+        axes: the mesh axes that may change their place; all others stay.
+        prices: times to minimise, one change after the other; None minimises the bytes
+            that a device sends.
+        targets: where to stop the search; None finds every state.
+        backwards: search the ways that lead to `array`.
+        most: find the best ways of at most so many collectives, and the best of fewer.
+            Any number if not given. Then `targets` are the states that so many may lead
+            to, and do not stop the search; fewer may lead to any state.
+
+    Among equals those of fewer bytes, then of fewer collectives, then those that gather
+    the last dimension first, as XLA does. Bytes cannot tell one AllGather over two
+    dimensions from two in turn; so it is a choice where there are times.
+    """
+    search = _Search(array, frozenset(axes), prices, backwards, most, targets)
+    open_ = None if targets is None or most is not None else set(targets)
+    for state in search.settle():
+        if open_ is not None:
+            open_.discard(state)
+            if not open_:
+                break
+    return search.routes
+
+
+def way(
+    array: ShardedArray, target: State, axes: Collection[str], backwards: bool = False
+) -> tuple[Change, ...]:
+    """The best way from `array` to `target`, or backwards, by the bytes of a device.
+
+    That of `routes` over `axes`. Axes that both states begin a dimension with, and sums
+    that both leave open, stay where they are: no way that moves them sends less. So the
+    search is over the others, of an array as large as what those leave.
+    """
+    placed, unreduced = target
+    if array.state == target:
+        return ()
+    both = list(zip(array.placed, placed, strict=True))
+    fixed = [_common(*pair) for pair in both]
+    kept = set(array.unreduced).intersection(unreduced)
+    here, there = (
+        tuple(axes[len(stay) :] for axes, stay in zip(state, fixed, strict=True))
+        for state in zip(*both, strict=True)
+    )
+    sums, left = (
+        tuple(axis for axis in axes if axis not in kept)
+        for axes in (array.unreduced, unreduced)
+    )
+    sizes = zip(array.sizes, fixed, strict=True)
+    part = replace(
+        array,
+        sizes=tuple(size // array.ways(stay) for size, stay in sizes),
+        placed=here,
+        unreduced=sums,
+    )
+    still = kept.union(*fixed)
+    moving = [axis for axis in axes if axis not in still]
+    ends = (there, left), (here, sums)
+    start, end = ends if backwards else ends[::-1]
+    steps = _plain(part, start, end, moving)
+    if steps is None:
+        steps = _alike(part, start, end, moving, backwards)
+    if steps is None:
+        found = routes(part, moving, targets=[(there, left)], backwards=backwards)
+        steps = found.changes((there, left))
+
+    def whole(state: ShardedArray) -> ShardedArray:
+        axes = zip(fixed, state.placed, strict=True)
+        return array.moved(
+            tuple(stay + more for stay, more in axes),
+            tuple(a for a, _ in array.mesh if a in kept or a in state.unreduced),
+        )
+
+    return tuple(
+        replace(step, before=whole(step.before), after=whole(step.after))
+        for step in steps
+    )
+
+
+def _alike(
+    array: ShardedArray, start: State, end: State, axes: Collection[str], back: bool
+) -> tuple[Change, ...] | None:
+    """The best way of axes that go alike, as if they were one; None where it permutes
+    blocks, since the axes alone may then change places with others for less."""
+    runs = _together(start, end)
+    less = {axis for run in runs.values() for axis in run[1:]}
+    placed, unreduced = start if back else end
+    goal = _short(placed, less), _short((unreduced,), less)[0]
+    usable = [axis for axis in axes if axis not in less]
+    one = _fused(array, runs, less)
+    found = routes(one, usable, targets=[goal], backwards=back).changes(goal)
+    if runs and any(step.op == "permute" for step in found):
+        return None
+    return tuple(_spelt(step, array, runs) for step in found)
+
+
+def _together(start: State, end: State) -> dict[str, Names]:
+    """Axes that go the same way, by the first of them: of open sums those that are to
+    split one dimension, and those that are to split none."""
+    (_, open_), (after, left) = start, end
+    found = [axes for axes in after if len(axes) > 1 and set(axes) <= set(open_)]
+    used = {axis for axes in after for axis in axes}.union(left)
+    rest = tuple(axis for axis in open_ if axis not in used)
+    return {axes[0]: axes for axes in (*found, rest) if len(axes) > 1}
+
+
+def _short(placed: Placed, less: Collection[str]) -> Placed:
+    return tuple(tuple(axis for axis in axes if axis not in less) for axes in placed)
+
+
+def _fused(
+    array: ShardedArray, runs: Mapping[str, Names], less: Collection[str]
+) -> ShardedArray:
+    """`array` on a mesh on which each of `runs` is one axis."""
+    mesh = (
+        (name, array.ways(runs[name]) if name in runs else size)
+        for name, size in array.mesh
+        if name not in less
+    )
+    return replace(
+        array,
+        placed=_short(array.placed, less),
+        unreduced=_short((array.unreduced,), less)[0],
+        mesh=tuple(mesh),
+    )
+
+
+def _spelt(step: Change, array: ShardedArray, runs: Mapping[str, Names]) -> Change:
+    """A step on such a mesh, on that of `array`."""
+
+    def axes(some: Names) -> Names:
+        return tuple(a for axis in some for a in runs.get(axis, (axis,)))
+
+    def state(one: ShardedArray) -> ShardedArray:
+        sums = axes(one.unreduced)
+        in_order = tuple(name for name, _ in array.mesh if name in sums)
+        return array.moved(tuple(map(axes, one.placed)), in_order)
+
+    over = axes(step.axes)
+    if step.op == "all_reduce":
+        over = tuple(name for name, _ in array.mesh if name in over)
+    return Change(state(step.before), state(step.after), step.op, over)
+
+
+def _plain(
+    array: ShardedArray, start: State, end: State, axes: Collection[str]
+) -> tuple[Change, ...] | None:
+    """The best way where it needs no search; None where it does.
+
+    Gathering one dimension sends what is missing and no more. Where every axis is that
+    of a sum, so that no copies lie idle, each sum is scattered to the dimension that
+    its axes are to split, and what is left of it is added up.
+    """
+    (before, open_), (after, left) = start, end
+    split = [d for d, there in enumerate(before) if there]
+    wanted = [d for d, there in enumerate(after) if there]
+    if left or len(split) + len(wanted) > 1:
+        return None
+    if not open_:
+        if wanted or not split:
+            return None
+        here, there = array.moved(before), array.moved(after)
+        return (Change(here, there, "all_gather", before[split[0]]),)
+    first = after[wanted[0]] if wanted else ()
+    if split or not set(axes) <= set(open_) or not set(first) <= set(open_):
+        return None
+    rest = tuple(axis for axis in open_ if axis not in first)
+    places = array.moved(before, open_), array.moved(after, rest), array.moved(after)
+    scatter = Change(places[0], places[1], "reduce_scatter", first)
+    add = Change(places[1], places[2], "all_reduce", rest)
+    return (scatter,) * bool(first) + (add,) * bool(rest)
+
+
+def _common(one: Names, other: Names) -> Names:
+    """The axes that both begin with."""
+    n = 0
+    while n < min(len(one), len(other)) and one[n] == other[n]:
+        n += 1
+    return one[:n]
+
+
+class _Search:
+    """One run of Dijkstra's algorithm.
+
+    Blocks of one shape may be permuted, so that a state of k axes has up to k! others
+    as neighbours. They are looked at only when a permute from it is the cheapest thing
+    left to do, and then only those that are not reached yet. After a permute there is
+    none: one that goes all the way would have come first.
+    """
+
+    def __init__(
+        self,
+        array: ShardedArray,
+        axes: Collection[str],
+        prices: Prices | None,
+        backwards: bool,
+        most: int | None,
+        targets: Collection[State] | None,
+    ):
+        self.array, self.prices, self.backwards = array, prices, backwards
+        self.most = most
+        self.ends = None if most is None or targets is None else set(targets)
+        self.leads: dict[State, bool] = {}
+        self.sizes = dict(array.mesh)
+        self.axes = tuple(name for name in self.sizes if name in set(axes))
+        self.order = {name: n for n, name in enumerate(self.axes)}
+        self.lone = any(self.sizes[name] == 1 for name in self.axes)
+        self.routes = Routes(array, backwards)
+        self.blocks: dict[Placed, tuple[tuple[int, ...], float, bool]] = {}
+        self.terms: dict[tuple[str, Names], tuple[float, int, Rate | None]] = {}
+        self.number: dict[Placed, int] = {}
+        self.alike: dict[tuple, list[Placed]] = {}
+        for n, placed in enumerate(placements(self.axes, len(array.dims))):
+            self.number[placed] = n
+            self.alike.setdefault(self._blocks(placed)[0], []).append(placed)
+        self.alike_left: dict[tuple, list[Placed]] = {}  # not reached yet
+        self.runs: dict[tuple[Names, Names], list[tuple[Names, Names]]] = {}
+        self.least: dict[State | tuple[State, int], Cost] = {}  # of what is queued
+        self.queue: list = []
+        self.pushed = 0
+
+    def settle(self) -> Iterator[State]:
+        """States in the order of their distance, each when its best way is known."""
+        found = self.routes.found
+        self._push((0, 0, 0), (), self.array.state, None)
+        while self.queue:
+            cost, order, _, here, edge = heapq.heappop(self.queue)
+            if isinstance(edge, Permutes):
+                for permute, more in self._permutes(here, edge.cost[2]):
+                    self._extend(edge.cost, order, permute, more)
+                continue
+            if self._settled(here, cost[2]):
+                continue
+            found.setdefault(here, []).append((cost, edge))
+            yield here
+            last = self.most is not None and cost[2] >= self.most - 1
+            for change in self._edges(here, cost[2]):
+                there = change.before if self.backwards else change.after
+                if last and change.op != "slice" and not self._leads(there):
+                    continue
+                if self._blocks(there[0])[2] and not self._settled(there, cost[2]):
+                    self._extend(cost, order, change, self._cost(change))
+            if (edge is None or edge.op != "permute") and cost[2] != self.most:
+                least = self._least_permute(here)
+                self._push(_add(cost, least), order, here, Permutes(cost))
+
+    def _leads(self, state: State) -> bool:
+        """Whether slices alone lead from `state` to one of `targets`, if any are given.
+
+        A backward search goes from the end of a slice to its beginning.
+        """
+        if self.ends is None or self.lone:
+            return True
+        if not self.leads and not self.backwards:
+            self.leads.update(
+                dict.fromkeys((part for end in self.ends for part in _parts(end)), True)
+            )
+        if self.backwards and state not in self.leads:
+            self.leads[state] = any(part in self.ends for part in _parts(state))
+        return self.leads.get(state, False)
+
+    def _settled(self, state: State, count: int) -> bool:
+        """Whether a way to `state` is known that is as good with `count` collectives.
+
+        Ways are settled in the order of their cost, so only fewer collectives can make
+        another one worth keeping, and only where their number is limited.
+        """
+        ways = self.routes.found.get(state)
+        return bool(ways) and (self.most is None or ways[-1][0][2] <= count)
+
+    def _push(self, cost: Cost, order: tuple, state: State, edge) -> None:
+        entry = (cost, order, self.pushed, state, edge)
+        self.pushed += 1
+        heapq.heappush(self.queue, entry)
+
+    def _extend(self, cost: Cost, order: tuple, edge: Edge, more: Cost | None) -> None:
+        """Queue the state that `edge` leads to, or comes from in a backward search."""
+        if more is None:
+            return
+        there = edge.before if self.backwards else edge.after
+        total = _add(cost, more)
+        if self.most is not None and total[2] > self.most:
+            return
+        if total[2] == self.most and not self._leads(there):
+            return
+        known = there if self.most is None else (there, total[2])
+        if total <= self.least.get(known, total):
+            self.least[known] = total
+            rank = self._rank(edge, there)
+            order = (rank, *order) if self.backwards else (*order, rank)
+            self._push(total, order, there, edge)
+
+    def _blocks(self, placed: Placed) -> tuple[tuple[int, ...], float, bool]:
+        """Blocks a dimension, bytes of a block, whether all blocks are of one size."""
+        if placed not in self.blocks:
+            grid = tuple(prod(map(self.sizes.get, axes)) for axes in placed)
+            divides = not any(
+                size % n for size, n in zip(self.array.sizes, grid, strict=True)
+            )
+            self.blocks[placed] = grid, self.array.nbytes / prod(grid), divides
+        return self.blocks[placed]
+
+    def _cost(self, edge: Edge) -> Cost | None:
+        """Of a change but a permute; None where it has no price."""
+        key = edge.op, edge.axes
+        if key not in self.terms:
+            self.terms[key] = self._terms(*key)
+        rounds, parts, rate = self.terms[key]
+        if not rounds:
+            return 0, 0, 0
+        nbytes = self._blocks(edge.before[0])[1]
+        return _cost(nbytes * rounds, nbytes * parts, rate)
+
+    def _terms(self, op: str, axes: Names) -> tuple[float, int, Rate | None]:
+        """Blocks that a device sends, blocks that V has, and what a byte of V takes."""
+        n = prod(map(self.sizes.get, axes))
+        if op == "slice" or n == 1:
+            return 0, 0, None
+        rounds = {"all_gather": n - 1, "all_reduce": 2 * (n - 1) / n}
+        parts = n if op in ("all_gather", "all_to_all") else 1
+        rate = self.prices.rate(op, axes) if self.prices else FREE
+        return rounds.get(op, (n - 1) / n), parts, rate
+
+    def _least_permute(self, here: State) -> tuple[int, int, int]:
+        """No permute from `here` costs less.
+
+        Every second block at least has to leave its device, at best by all links.
+        """
+        nbytes = self._blocks(here[0])[1]
+        if self.prices is None:
+            return 0, _whole_bytes(nbytes), 1
+        return int(nbytes / 2 / self.prices.egress * _SECOND), 0, 0
+
+    def _permutes(self, here: State, count: int) -> Iterator[tuple[Edge, Cost | None]]:
+        """Permutes to the states with blocks of the same shape that are not reached."""
+        placed, unreduced = here
+        grid, nbytes, _ = self._blocks(placed)
+        taken = set(unreduced)
+        last = count + 1 == self.most
+        key = grid, unreduced, last
+        if key not in self.alike_left:
+            self.alike_left[key] = [
+                other
+                for other in self.alike[grid]
+                if not any(taken.intersection(axes) for axes in other)
+                and not (last and not self._leads((other, unreduced)))
+            ]
+        left = [  # a permute is one collective: what one reaches is reached for good
+            other
+            for other in self.alike_left[key]
+            if not self._settled((other, unreduced), 1)
+        ]
+        self.alike_left[key] = left
+        for other in left:
+            if self._settled((other, unreduced), count + 1):
+                continue
+            ends = ((other, unreduced), here)
+            before, after = ends if self.backwards else ends[::-1]
+            swapped = self._swaps(before[0], after[0])
+            edge = Edge("permute", (), before, after)
+            if not swapped:
+                yield edge, (0, 0, 0)
+            elif self.prices is None:
+                yield edge, _cost(nbytes, nbytes, FREE)
+            else:
+                rate = self.prices.permute_rate(swapped, self.sizes)
+                yield edge, _cost(nbytes, nbytes, rate)
+
+    def _swaps(self, before: Placed, after: Placed) -> Swaps:
+        found = []
+        for both in zip(before, after, strict=True):
+            if both not in self.runs:
+                self.runs[both] = swapped_runs(*both, self.sizes)
+            found += self.runs[both]
+        return frozenset(found)
+
+    def _edges(self, here: State, count: int) -> Iterator[Edge]:
+        """Every other change from `here`, or to it in a backward search.
+
+        After `count` collectives, where no more are allowed, only slices are left, and
+        gathers over axes of one device, which move nothing.
+        """
+        placed, unreduced = here
+        used = {axis for axes in placed for axis in axes} | set(unreduced)
+        free = tuple(axis for axis in self.axes if axis not in used)
+        if count == self.most and self.lone is False:
+            yield from self._slices(here, free)
+            return
+        for less, axes, dims in self._shorter(placed):
+            if self.backwards:
+                sums = tuple(a for a in self.sizes if a in axes or a in unreduced)
+                yield Edge("reduce_scatter", axes, (less, sums), here, dims)
+                if len(axes) == 1:
+                    yield Edge("slice", axes, (less, unreduced), here, dims)
+            else:
+                yield Edge("all_gather", axes, here, (less, unreduced), dims)
+            if len(dims) == 1:
+                for other in range(len(placed)):
+                    if other != dims[0]:
+                        more = _put(less, other, less[other] + axes)
+                        there = (more, unreduced)
+                        ends = (there, here) if self.backwards else (here, there)
+                        both = (other, *dims) if self.backwards else (*dims, other)
+                        yield Edge("all_to_all", axes, *ends, both)
+        for more, axes, dims in self._longer(placed, free):
+            if self.backwards:
+                yield Edge("all_gather", axes, (more, unreduced), here, dims)
+            elif len(axes) == 1:
+                yield Edge("slice", axes, here, (more, unreduced), dims)
+        if self.backwards:
+            for axes in _subsets(free):
+                sums = tuple(a for a in self.sizes if a in axes or a in unreduced)
+                yield Edge("all_reduce", axes, (placed, sums), here)
+            return
+        for axes in _subsets(unreduced):
+            left = tuple(axis for axis in unreduced if axis not in axes)
+            yield Edge("all_reduce", axes, here, (placed, left))
+        for more, axes, dims in self._longer(placed, unreduced):
+            left = tuple(axis for axis in unreduced if axis not in axes)
+            yield Edge("reduce_scatter", axes, here, (more, left), dims)
+
+    def _slices(self, here: State, free: Names) -> Iterator[Edge]:
+        """The slices from `here`, or to it in a backward search."""
+        placed, unreduced = here
+        for d, axes in enumerate(placed):
+            if self.backwards and axes:
+                less = _put(placed, d, axes[:-1])
+                yield Edge("slice", axes[-1:], (less, unreduced), here, (d,))
+            for axis in () if self.backwards else free:
+                more = _put(placed, d, (*axes, axis))
+                yield Edge("slice", (axis,), here, (more, unreduced), (d,))
+
+    def _rank(self, edge: Edge, there: State) -> tuple[int, ...]:
+        """Which of equals is first: gathers of the last dimension, then the rest."""
+        op, axes, *_, dims = edge
+        if op == "permute":
+            return 3, self.number[there[0]]
+        if op == "all_to_all" or (op == "all_gather" and len(dims) == 1):
+            return 0, -dims[0], len(axes), *dims[1:]
+        at = tuple(self.order[axis] for axis in axes)
+        if op == "slice":
+            return 1, *at, *dims
+        return 4 if len(dims) > 1 else 2, len(at), *at, *dims
+
+    def _shorter(self, placed: Placed) -> Iterator[tuple[Placed, Names, tuple]]:
+        """`placed` less the minor axes of a dimension, or of several where priced."""
+        for d in range(len(placed)):
+            for n in range(1, len(placed[d]) + 1):
+                yield _put(placed, d, placed[d][:-n]), placed[d][-n:], (d,)
+        if self.prices is None:
+            return
+        for counts in product(*(range(len(axes) + 1) for axes in placed)):
+            dims = tuple(d for d, n in enumerate(counts) if n)
+            if len(dims) > 1:
+                kept = [len(axes) - n for axes, n in zip(placed, counts, strict=True)]
+                less = tuple(axes[:n] for axes, n in zip(placed, kept, strict=True))
+                gone = [axes[n:] for axes, n in zip(placed, kept, strict=True)]
+                yield less, tuple(a for axes in gone for a in axes), dims
+
+    def _longer(
+        self, placed: Placed, pool: Names
+    ) -> Iterator[tuple[Placed, Names, tuple]]:
+        """`placed` and axes of `pool` behind those of a dimension, or of several."""
+        several = len(placed) if self.prices is not None else 1
+        for axes in _subsets(pool):
+            for ordered in permutations(axes):
+                for dims in _choices(len(placed), min(several, len(ordered))):
+                    for parts in _cuts(ordered, len(dims)):
+                        more = placed
+                        for d, part in zip(dims, parts, strict=True):
+                            more = _put(more, d, more[d] + part)
+                        yield more, ordered, dims
+
+
+def _parts(state: State) -> Iterator[State]:
+    """What `state` may have been before slices: without minor axes of dimensions."""
+    placed, unreduced = state
+    for counts in product(*(range(len(axes) + 1) for axes in placed)):
+        kept = tuple(axes[:n] for axes, n in zip(placed, counts, strict=True))
+        yield kept, unreduced
+
+
+def _choices(n: int, most: int) -> Iterator[tuple[int, ...]]:
+    """One to `most` of n dimensions, in order."""
+    for count in range(1, most + 1):
+        yield from combinations(range(n), count)
+
+
+def _cuts(axes: Names, parts: int) -> Iterator[tuple[Names, ...]]:
+    """`axes` cut into so many runs, none of them empty."""
+    for cuts in combinations(range(1, len(axes)), parts - 1):
+        ends = (0, *cuts, len(axes))
+        yield tuple(axes[a:b] for a, b in pairwise(ends))
+
+
+def _subsets(axes: Names) -> Iterator[Names]:
+    for n in range(1, len(axes) + 1):
+        yield from combinations(axes, n)
+
+
+def _put(placed: Placed, dim: int, axes: Names) -> Placed:
+    return (*placed[:dim], axes, *placed[dim + 1 :])
+
+
+def _add(one: Cost, other: Cost) -> Cost:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
+
+
+# Costs are whole numbers, so that equal ways cost the same in whatever order.
+_SECOND = 10**15
+
+
+FREE = 0.0, 0.0
+
+
+def _cost(sent: float, nbytes: float, rate: Rate | None) -> Cost | None:
+    """Of one collective; None where it has no price."""
+    if rate is None:
+        return None
+    return _femtoseconds(nbytes * rate[0] + rate[1]), _whole_bytes(sent), 1
+
+
+def _femtoseconds(seconds: float) -> int:
+    return round(seconds * _SECOND)
+
+
+def _whole_bytes(nbytes: float) -> int:
+    return round(4 * nbytes)  # a quarter is the least: three of them are an fp6

@@ -1,0 +1,45 @@
+"""Parallelism: where arrays lie, and the training step that follows from it.
+
+>>> print(combine(fsdp("X"), tensor("Y")).weights["D"])
+('X',)
+"""
+
+from .communication import Move
+from .memory import PARTS, StepMemory
+from .prefetching import Layer, PrefetchSchedule, layer_of, prefetched
+from .step import WHEN, Step, step
+from .strategy import (
+    Strategy,
+    combine,
+    context,
+    data,
+    expert,
+    fsdp,
+    hybrid,
+    pipeline,
+    tensor,
+    zero,
+)
+
+__all__ = [
+    "PARTS",
+    "WHEN",
+    "Layer",
+    "Move",
+    "PrefetchSchedule",
+    "Step",
+    "StepMemory",
+    "Strategy",
+    "combine",
+    "context",
+    "data",
+    "expert",
+    "fsdp",
+    "hybrid",
+    "layer_of",
+    "pipeline",
+    "prefetched",
+    "step",
+    "tensor",
+    "zero",
+]

@@ -1,0 +1,193 @@
+"""Causal attention on a ring of chips: who computes what in which step.
+
+ring = CausalRing("zig-zag", chips=8, seq=131_072)
+ring.tokens(0)       # the positions that chip 0 holds
+ring.step(3)         # pairs of query and key of every chip in step 3
+ring.imbalance       # work of the busiest chip over the mean
+"""
+
+import contextlib
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..base.units import number, positive_int, short_repr
+
+ORDERS = ("contiguous", "zig-zag", "striped")
+
+
+@dataclass(frozen=True)
+class CausalRing:
+    """One causal sequence over a ring of chips, keys and values going round.
+
+    In step s chip i works on its own queries and on the keys of chip i − s; a query
+    sees the keys at its own position and before. What no query sees is left out.
+
+        contiguous   chip i holds the i-th of n chunks
+        zig-zag      chip i holds chunks i and 2n − 1 − i of 2n
+        striped      chip i holds positions i, i + n, i + 2n …
+
+    Args:
+        order: which positions a chip holds, one of `ORDERS`.
+        chips: n, chips of the ring.
+        seq: tokens of the sequence, S; a multiple of n, for zig-zag of 2n.
+
+    Raises:
+        ValueError: another order, numbers that are not whole or do not divide.
+
+    Source: zig-zag as in Llama 3 (arXiv 2407.21783, section 3.3.2), striped as in
+    Brandon et al. (arXiv 2311.09431).
+
+    >>> CausalRing("contiguous", chips=4, seq=8).work
+    (3, 7, 11, 15)
+    """
+
+    order: str
+    chips: int
+    seq: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.order, str) or self.order not in ORDERS:
+            raise ValueError(
+                f"order = {short_repr(self.order)}: must be one of {', '.join(ORDERS)}"
+            )
+        chips, seq = positive_int(chips=self.chips, seq=self.seq)
+        parts = 2 * chips if self.order == "zig-zag" else chips
+        if seq % parts:
+            raise ValueError(
+                f"seq = {short_repr(seq)}: must be a multiple of {short_repr(parts)}, "
+                "the "
+                f"chunks of {self.order} order on {short_repr(chips)} chips"
+            )
+        object.__setattr__(self, "chips", chips)
+        object.__setattr__(self, "seq", seq)
+
+    def tokens(self, chip: int) -> tuple[range, ...]:
+        """The positions that a chip holds, in order.
+
+        Raises:
+            ValueError: no chip of the ring.
+
+        >>> CausalRing("zig-zag", chips=4, seq=16).tokens(1)
+        (range(2, 4), range(12, 14))
+        """
+        n, seq = self.chips, self.seq
+        chip = _one_of(n, chip=chip)
+        if self.order == "striped":
+            return (range(chip, seq, n),)
+        if self.order == "contiguous":
+            return (range(chip * seq // n, (chip + 1) * seq // n),)
+        half = seq // (2 * n)
+        chunks = chip, 2 * n - 1 - chip
+        return tuple(range(c * half, (c + 1) * half) for c in chunks)
+
+    def holder(self, token: int) -> int:
+        """The chip that holds a position.
+
+        Raises:
+            ValueError: no position of the sequence.
+        """
+        token = _one_of(self.seq, token=token)
+        return next(
+            chip
+            for chip in range(self.chips)
+            if any(token in part for part in self.tokens(chip))
+        )
+
+    def pairs(self, queries: int, keys: int) -> int:
+        """Pairs of a query of one chip and a key of another that the query sees."""
+        return sum(seen(q, k) for q in self.tokens(queries) for k in self.tokens(keys))
+
+    def step(self, step: int) -> tuple[int, ...]:
+        """Pairs of every chip in a step, 0 to n − 1.
+
+        Raises:
+            ValueError: another step.
+        """
+        step = _one_of(self.chips, step=step)
+        return tuple(
+            self.pairs(chip, (chip - step) % self.chips) for chip in range(self.chips)
+        )
+
+    @property
+    def work(self) -> tuple[int, ...]:
+        """Pairs of every chip in all steps."""
+        steps = [self.step(step) for step in range(self.chips)]
+        return tuple(map(sum, zip(*steps, strict=True)))
+
+    @property
+    def mean(self) -> Fraction:
+        """Pairs of a chip, in the mean: S(S + 1)/2n."""
+        return Fraction(self.seq * (self.seq + 1), 2 * self.chips)
+
+    @property
+    def imbalance(self) -> Fraction:
+        """Work of the busiest chip over the mean.
+
+        With s = S/n it is ((2n − 1)s + 1)/(ns + 1) contiguous, near (2n − 1)/n for a
+        long sequence, and 1 zig-zag.
+
+        >>> long = CausalRing("contiguous", chips=8, seq=131_072)
+        >>> long.imbalance.limit_denominator(64)
+        Fraction(15, 8)
+        """
+        return max(self.work) / self.mean
+
+    @property
+    def lockstep(self) -> Fraction:
+        """Work of the busiest chip of every step, added up, over the mean.
+
+        What counts where each step waits for the slowest chip, as a hop of the ring
+        does; `imbalance` or more.
+        """
+        return sum(max(self.step(step)) for step in range(self.chips)) / self.mean
+
+    def __str__(self) -> str:
+        return (
+            f"{self.seq:,} tokens over a ring of {self.chips} chips, {self.order}: the "
+            f"busiest has {float(self.imbalance):.3g} times the mean work"
+        )
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(str(self))
+
+
+def seen(queries: range, keys: range) -> int:
+    """Pairs of a query and a key at its own position or before.
+
+    Args:
+        queries, keys: positions, both in steps of the same size.
+
+    Raises:
+        ValueError: what is no range that rises, or steps of different sizes.
+
+    >>> low, high = range(4), range(4, 8)
+    >>> seen(low, low), seen(high, low), seen(low, high)
+    (10, 16, 0)
+    """
+    for name, positions in (("queries", queries), ("keys", keys)):
+        if not isinstance(positions, range) or positions.step < 1:
+            wanted = "must be a range that rises, such as range(4)"
+            raise ValueError(f"{name} = {short_repr(positions)}: {wanted}")
+    if queries.step != keys.step:
+        raise ValueError(
+            f"queries in steps of {queries.step}, keys in steps of {keys.step}: must "
+            "be the same"
+        )
+    first = (queries.start - keys.start) // queries.step + 1
+    return _up_to(first + len(queries), len(keys)) - _up_to(first, len(keys))
+
+
+def _one_of(count: int, **named: int) -> int:
+    """The number as Python's int, if it is one of 0 to count − 1."""
+    ((name, value),) = named.items()
+    with contextlib.suppress(ValueError):
+        found = number(name, value)
+        if isinstance(found, int) and 0 <= found < count:
+            return found
+    raise ValueError(f"{name} = {short_repr(value)}: must be one of 0 to {count - 1}")
+
+
+def _up_to(end: int, most: int) -> int:
+    """Σ min(j, most) over 0 ≤ j < end: keys that queries see, one more each."""
+    steep = max(0, min(end, most + 1))
+    return steep * (steep - 1) // 2 + most * max(0, end - most - 1)

@@ -1,0 +1,70 @@
+"""Where tokens go to their experts: slots, and how many copies of a token travel."""
+
+import math
+
+from ..base.units import positive_int, short_repr
+from ..transformer import Array, Model
+from .communication import placed
+from .strategy import Strategy
+
+DEALT = Array("t", ("slots", "D"))
+
+
+def dealt_over(strategy: Strategy) -> tuple[str, ...]:
+    """The mesh axes that shard the tokens which go to the experts."""
+    return placed(DEALT, strategy.stream, strategy.inner.get("S", ()))[0]
+
+
+def slots(model: Model, tokens: int, ways: int, capacity: float) -> int:
+    """The slots of an expert on all chips that share `tokens` in `ways` parts.
+
+    Each part lines up its own tokens, a whole number for every expert (13.3).
+
+    >>> from shardmath.transformer import KIMI_K2
+    >>> slots(KIMI_K2, 64 * 4096, 64, 1.0) // 64
+    86
+    """
+    each = capacity * model.experts.per_token * tokens / ways / model.experts.count
+    return ways * max(1, math.ceil(round(each, 6)))  # 1.1 · 10 is above 11 in floats
+
+
+def copies(experts: int, per_token: int, units: int, limit: int | None = None) -> float:
+    """How many units (chips or nodes) hold the experts of one token, on average.
+
+        min(limit, u · (1 − C(E − E/u, k) / C(E, k)))
+
+    One copy of the token has to reach each of them: whatever has several of its experts
+    passes the token on, or uses it twice. So many copies is the least that an exchange
+    can send, where sending a copy for each expert takes k.
+
+    Args:
+        experts: E, of a layer.
+        per_token: k, experts that a token goes to.
+        units: u, over which the experts are spread evenly.
+        limit: units that the experts of one token may be in, at most.
+
+    Assumes:
+        The k experts of a token are drawn evenly and apart from one another. A router
+        that favours experts of the same unit needs fewer copies.
+
+    Raises:
+        ValueError: numbers that are not whole and above zero.
+
+    Source:
+        Formula (13.9). DeepSeek-V3 (arXiv:2412.19437, section 2.1.2) limits its tokens
+        to 4 nodes.
+
+    >>> round(copies(256, 8, 8), 2), copies(256, 8, 8, limit=4), copies(256, 8, 1)
+    (5.29, 4, 1.0)
+    """
+    experts, per_token, units = positive_int(
+        experts=experts, per_token=per_token, units=units
+    )
+    if per_token > experts:
+        raise ValueError(
+            f"per_token = {short_repr(per_token)}: must be at most {experts} experts"
+        )
+    elsewhere = max(0, experts - max(1, experts // units))
+    missed = math.comb(elsewhere, per_token) / math.comb(experts, per_token)
+    found = min(per_token, units * (1 - missed))
+    return found if limit is None else min(limit, found)

@@ -1,0 +1,351 @@
+"""The parts that a stage of a step is the sum of, each derived once.
+
+A part is one layer of a kind, the head, the lookup of the embedding, one send from
+stage to stage, or one exchange of gradients between stages. Each says what it computes,
+holds and moves as `amounts`, over the sizes of mesh axes. A stage has so many of each.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from ..base.units import PRECISION_BYTES
+from ..sharding import ShardedArray
+from ..transformer import (
+    TRAINING,
+    Array,
+    Matmul,
+    Model,
+    flops,
+    matmul,
+    recompute,
+    saved,
+    saved_once,
+)
+from .amounts import (
+    Amounts,
+    MovedBytes,
+    Names,
+    Wire,
+    bytes_held,
+    divisors_of,
+    flops_of,
+    zeros,
+)
+from .communication import Hop, Lines, Move, Work, ends, hop, layer_work
+from .job import LOSSES, Job
+from .memory import HeldBytes
+
+EMBEDDING = matmul("onehot[B, S, V] · embed[V, D] -> x[B, S, D]")
+SCORES = Array("P", ("B", "N", "S", "T"))
+QUERIES = Array("A", ("B", "S", "N"))
+STREAM = Array("", ("B", "S", "D"))
+MATMUL_INPUTS = ("x", "z")  # what the first matmuls of attention and MLP read
+PASSES = ("forward", "recompute", "backward")
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What one part of a stage asks of a chip, over the sizes of the mesh axes.
+
+    Args:
+        moves: what moves for one microbatch, or once in a step (see `repeats`).
+        flops: by "forward", "recompute" and "backward", for one microbatch.
+        weight_flops: those of "backward" that make the gradients of weights.
+        held: bytes by part of the memory.
+        once: bytes of "saved" that all layers share.
+        read: bytes of the matrices, as one pass reads them.
+        traffic: what the moves send, by operation and axes.
+        limits: what must divide what: a dimension, its size, and mesh axes.
+        matrices: the weights whose gradients are reduced here.
+        works: the plans of its matmuls, by pass.
+    """
+
+    moves: tuple[Move, ...] = ()
+    flops: Mapping[str, Amounts] = field(default_factory=dict)
+    weight_flops: Amounts = field(default_factory=dict)
+    held: Mapping[str, Amounts] = field(default_factory=dict)
+    once: Amounts = field(default_factory=dict)
+    read: Amounts = field(default_factory=dict)
+    traffic: Mapping[Wire, MovedBytes] = field(default_factory=dict)
+    limits: frozenset[tuple[str, int, Names]] = frozenset()
+    matrices: tuple[Array, ...] = ()
+    works: tuple[Work, ...] = ()
+
+
+def repeats(move: Move, matrices: Iterable[Array]) -> bool:
+    """Whether a move is made for every microbatch.
+
+    Gradients are added up on the chip and reduced once in a step, unless a chip keeps
+    less than all of them: then every microbatch reduces its own.
+
+    Args:
+        move: of a part.
+        matrices: the weights of that part.
+    """
+    if move.when == "update":
+        return False
+    gradient = not move.scales and move.array not in {one.name for one in matrices}
+    kept = {axis for axes in move.change.after.placed for axis in axes}
+    return not gradient or bool(kept & {*move.change.axes})
+
+
+def layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
+    """One layer of a kind, for one microbatch."""
+    work = layer_work(lines, job.model, matmuls, job.remat, job.kernel)
+    matrices = tuple(line.weight for line in matmuls)
+    held = _parameters(lines, job, matrices, share=1 / job.model.layers)
+    away = job.offloads.split()
+    held["saved"] = [
+        one
+        for one in _saved(lines, job, matmuls, job.remat)
+        if one.array.name not in away
+    ]
+    if job.remat != "none":
+        held["computed again"] = _computed_again(lines, job, matmuls)
+    held["gathered"] = _gathered(lines, matmuls)
+    held["in transit"] = _in_transit(lines, job, matmuls)
+    if lines.strategy.inner.get("S"):
+        held["keys"] = _keys(lines, matmuls)
+    if job.kernel == "unfused":  # in a ring, those of one hop
+        keys = lines.strategy.attention
+        queries = {dim: axes for dim, axes in keys.items() if dim != "T"}
+        scores = lines.array(SCORES, queries)
+        held["scores"] = [HeldBytes(4, scores, lines.strategy.ring)]
+    once = [
+        HeldBytes(one.width, lines.rest(one.array))
+        for one in saved_once(job.model, job.remat, job.kernel)
+    ]
+    found = _part(lines, [work], [work], matrices, held, once)
+    read = bytes_held(HeldBytes(job.width("weights"), lines.forward(line).b)
+                      for line in matmuls)  # fmt: skip
+    return replace(_with_attention(found, lines, job, matmuls), read=read)
+
+
+def end(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
+    """Head and embedding, or one of them, for one microbatch.
+
+    A table that serves both is held, and its gradient reduced, once. Looking a row up
+    is a product with ones and zeros, of which no FLOPs are counted.
+    """
+    tables = tuple(line.weight for line in matmuls)
+    matrices = tables[: 1 if job.model.tied else 2]
+    held = _parameters(lines, job, matrices, share=0)
+    if job.model.head_line in matmuls:
+        logits = lines.array(job.model.head_line.result, lines.strategy.inner)
+        held["logits"] = [HeldBytes(LOSSES[job.loss], logits)]
+    works = list(ends(lines, matmuls, job.table_kept and job.model.tied))
+    counted = [
+        work for work, line in zip(works, matmuls, strict=True) if line != EMBEDDING
+    ]
+    return _part(lines, works, counted, matrices, held)
+
+
+def send(lines: Lines, when: str, closed: bool, back: bool) -> Part:
+    """The stream on its way to the next stage, or its gradient to the one before."""
+    moves = (hop(lines, when, closed, back),)
+    return Part(moves=moves, traffic=_traffic(lines, moves, ()))
+
+
+def exchange(lines: Lines, weights: Iterable[Array], mirrored: bool) -> Part:
+    """What two stages that hold the same weights send one another of the gradients.
+
+    Args:
+        lines, weights: under which strategy, of which weights.
+        mirrored: whether every stage has its mirror image (DualPipe: so it is in
+            github.com/deepseek-ai/DualPipe, 7cb1e5e, examples/example_dualpipe.py), or
+            the first and the last stage share a table.
+    """
+    swaps = [lines.swap(weight, every=mirrored) for weight in weights]
+    moves = tuple(Move(swap.before.name, swap, "update") for swap in swaps)
+    return Part(moves=moves, traffic=_traffic(lines, moves, ()))
+
+
+def _part(
+    lines: Lines,
+    works: Iterable[Work],
+    counted: Iterable[Work],
+    matrices: tuple[Array, ...],
+    held: Mapping[str, Iterable[HeldBytes]],
+    once: Iterable[HeldBytes] = (),
+) -> Part:
+    """What some matmuls ask for; FLOPs are those of the ones that are `counted`."""
+    moves = [move for work in works for move in work.moves]
+    for weight in matrices:
+        moves += [
+            Move(change.before.name, change, "update")
+            for change in lines.update(weight)
+        ]
+    found, of_weights = _flops(counted)
+    plans = [p for work in works for some in work.plans.values() for p in some]
+    arrays = [x for plan in plans for x in (plan.a, plan.b, plan.c)]
+    arrays += [x for move in moves for x in (move.change.before, move.change.after)]
+    arrays += [one.array for some in held.values() for one in some]
+    return Part(
+        moves=tuple(moves),
+        flops=found,
+        weight_flops=of_weights,
+        held={part: bytes_held(some) for part, some in held.items()},
+        once=bytes_held(once),
+        traffic=_traffic(lines, moves, matrices),
+        limits=frozenset(_limits(arrays)),
+        matrices=matrices,
+        works=tuple(works),
+    )
+
+
+def _flops(works: Iterable[Work]) -> tuple[dict[str, Amounts], Amounts]:
+    """FLOPs of matmuls with weights by pass, and those of the weights' gradients: half
+    of the backward pass, in which every matmul has two of its size."""
+    found = {when: zeros() for when in PASSES}
+    for work in works:
+        for when, plans in work.plans.items():
+            for plan in plans:
+                divisors, amount = flops_of(plan)
+                found[when][divisors] += amount
+    weights = {divisors: amount / 2 for divisors, amount in found["backward"].items()}
+    return found, weights
+
+
+def _with_attention(
+    part: Part, lines: Lines, job: Job, matmuls: tuple[Matmul, ...]
+) -> Part:
+    """The part with the FLOPs of scores and of the values that they weigh: the mean of
+    all layers, where these differ in their window."""
+    a_token = flops(job.model, job.seq, job.attention).attention / job.model.layers
+    queries = lines.array(QUERIES, lines.strategy.inner)
+    forward = a_token * lines.sizes["B"] * lines.sizes["S"]
+    products = recompute(job.model, matmuls, job.remat, job.kernel).attention
+    again = len(products) / len(job.model.attention)  # scores, values, or both
+    found = {when: dict(amounts) for when, amounts in part.flops.items()}
+    for when, times in (("forward", 1), ("recompute", again), ("backward", 2)):
+        key = divisors_of(queries)
+        found[when][key] = found[when].get(key, 0.0) + times * forward
+    return replace(part, flops=found)
+
+
+def _parameters(
+    lines: Lines, job: Job, matrices: Iterable[Array], share: float
+) -> dict[str, list[HeldBytes]]:
+    """Bytes of the parameters of a part, by what is held of each.
+
+    Args:
+        lines, job: under which strategy, in which formats.
+        matrices: weights of matmuls.
+        share: of the parameters outside the matrices, such as norms and biases. They
+            are held as vectors over D.
+    """
+    at, matrices = lines.strategy, tuple(matrices)
+    widths = {
+        "state": (at.state, TRAINING["mixed"].state),
+        "weights": (at.weights, job.width("weights") * job.copy),
+        "gradients": (at.gradients, job.width("gradients")),
+    }
+    vectors = share * outside_matrices(job.model) / job.model.d_model
+    found = {}
+    for part, (layout, width) in widths.items():
+        vector = lines.array(Array("norm", ("D",)), layout)
+        found[part] = [HeldBytes(width, lines.array(one, layout)) for one in matrices]
+        found[part] += [HeldBytes(width * vectors, vector)]
+    return found
+
+
+def outside_matrices(model: Model) -> int:
+    """Parameters outside the matrices: norms, biases, learned positions."""
+    tables = 0 if model.tied else model.vocab * model.d_model
+    return model.params - model.matmul_params - tables
+
+
+def _saved(
+    lines: Lines, job: Job, matmuls: tuple[Matmul, ...], remat: str
+) -> list[HeldBytes]:
+    """The activations of one layer that wait for the backward pass.
+
+    With sequence parallelism the inputs of the first matmuls are gathered over the
+    sequence. Where nothing is computed again (remat "none"), no move gathers them a
+    second time, so that what is kept is the gathered array, whole on every chip.
+    """
+    found = []
+    for one in saved(job.model, remat, matmuls, job.kernel):
+        gathered = remat == "none" and one.array.name in MATMUL_INPUTS
+        layout = lines.strategy.inner if gathered else lines.rests(one.array)
+        found.append(HeldBytes(one.width, lines.array(one.array, layout)))
+    return found
+
+
+def _computed_again(
+    lines: Lines, job: Job, matmuls: tuple[Matmul, ...]
+) -> list[HeldBytes]:
+    """What the backward pass of one layer reads and has to compute first: all that
+    "none" would keep of the layer, without what is kept anyway."""
+    kept = {one.array.name for one in _saved(lines, job, matmuls, job.remat)}
+    every = _saved(lines, job, matmuls, "none")
+    return [one for one in every if one.array.name not in kept]
+
+
+def _gathered(lines: Lines, matmuls: Iterable[Matmul]) -> list[HeldBytes]:
+    """The weights of one layer as they are multiplied, where they rest in parts."""
+    found = []
+    for plan in (lines.forward(line) for line in matmuls):
+        if any(change.before.name == plan.b.name for change in plan.moved):
+            found.append(HeldBytes(PRECISION_BYTES[plan.b.precision], plan.b))
+    return found
+
+
+def _in_transit(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> list[HeldBytes]:
+    """What the backward pass of one block makes and soon forgets: the gradients of the
+    hidden layer h and of what it is made from. With sequence parallelism also the
+    gathered gradient that a block reads and the partial sums that it gives, two arrays
+    that are whole on every chip until they are scattered over the sequence again."""
+    at, width = lines.strategy, job.width("activations")
+    hidden = next(line.reads for line in matmuls if line.reads.name[0] == "h")
+    inputs = {f"{name}{hidden.name[1:]}" for name in "gu"}
+    gradients = 1 + sum(line.result.name in inputs for line in matmuls)
+    found = [HeldBytes(width * gradients, lines.rest(hidden))]
+    if at.stream.get("S", ()) != at.inner.get("S", ()):
+        found.append(HeldBytes(2 * width, lines.array(STREAM, at.inner)))
+    return found
+
+
+def _keys(lines: Lines, matmuls: Iterable[Matmul]) -> list[HeldBytes]:
+    """Keys and values that one layer gathers, where the tokens are sharded."""
+    return [
+        HeldBytes(PRECISION_BYTES[change.after.precision], change.after)
+        for change in lines.attention(matmuls)[0]
+        if change.op == "all_gather"
+    ]
+
+
+def _traffic(
+    lines: Lines, moves: Iterable[Move], matrices: Iterable[Array]
+) -> dict[Wire, MovedBytes]:
+    """What moves send, by operation and axes."""
+    found: dict[Wire, MovedBytes] = defaultdict(MovedBytes)
+    matrices = tuple(matrices)
+    for move in moves:
+        change, times = move.change, float(move.times)
+        often = "M" * repeats(move, matrices)
+        if isinstance(change, Hop) and change.axes == lines.strategy.ring:
+            often += "n"
+            times /= change.before.ways(change.axes) - 1
+        axes, batch = divisors_of(change.before)
+        if change.op in ("all_gather", "all_to_all"):  # V is what the group holds
+            axes = _without(axes, change.axes)
+        wire = change.op, change.axes, move.kind
+        found[wire].nbytes[(axes, batch), often] += times * change.before.nbytes
+    return dict(found)
+
+
+def _without(axes: Names, gathered: Names) -> Names:
+    """`axes` without those gathered over, which must be among them."""
+    left = list(axes)
+    for axis in gathered:
+        left.remove(axis)
+    return tuple(left)
+
+
+def _limits(arrays: Iterable[ShardedArray]) -> Iterable[tuple[str, int, Names]]:
+    for dims, sizes, placed in {(x.dims, x.sizes, x.placed) for x in arrays}:
+        for dim, size, axes in zip(dims, sizes, placed, strict=True):
+            if axes:
+                yield dim, size, tuple(sorted(axes))

@@ -1,0 +1,101 @@
+"""Schedules by name."""
+
+from ...base.units import positive_int, short_repr
+from .ops import EVEN, Times, checked
+from .orders import dualpipe, gpipe, interleaved, one_f_one_b, zb_h1, zb_v
+from .schedule import PipelineSchedule
+
+NAMES = {
+    "gpipe": gpipe,
+    "1f1b": one_f_one_b,
+    "interleaved": interleaved,
+    "zb-h1": zb_h1,
+    "zb-v": zb_v,
+    "dualpipe": dualpipe,
+}
+CHUNKS = {"zb-v": 2, "dualpipe": 2}  # of the others one
+SPLIT = ("zb-h1", "zb-v")  # their backward passes are two ops each
+MOST_OPS = 1_500_000  # of all stages together; Python plays them in about 8 seconds
+
+
+def schedule(
+    name: str,
+    stages: int,
+    microbatches: int,
+    chunks: int | None = None,
+    times: Times = EVEN,
+) -> PipelineSchedule:
+    """A published schedule, over so many stages and microbatches.
+
+    Args:
+        name: "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v" or "dualpipe".
+        stages: p, at least 1.
+        microbatches: M, at least 1; a multiple of p for "interleaved", even and at
+            least 2p for "dualpipe", which takes an even p.
+        chunks: chunks of layers on a stage, for "interleaved", 2 if not given. The
+            others have their own number: 2 in "zb-v" and "dualpipe", else 1.
+        times: of the ops.
+
+    Raises:
+        ValueError: the schedule does not exist for these; says what would. Also for
+            more than 1,500,000 ops, such as 64 stages and 11,719 microbatches of 1f1b.
+
+    >>> schedule("1f1b", stages=4, microbatches=8)
+    1f1b over 4 stages, 8 microbatches: bubble 37.5%, at most 4 in flight
+    >>> print(*schedule("1f1b", stages=3, microbatches=4).orders[0])
+    F0 F1 F2 B0 F3 B1 B2 B3
+    >>> schedule("interleaved", stages=4, microbatches=6, chunks=2)
+    Traceback (most recent call last):
+    ValueError: interleaved needs a multiple of 4 microbatches for 4 stages, not 6
+    """
+    chunks = chunks_of(name, stages, microbatches, chunks)
+    stages, microbatches = positive_int(stages=stages, microbatches=microbatches)
+    times = checked(times)
+    _refuse_too_many(name, stages, microbatches, chunks)
+    if name == "interleaved":
+        orders, paths = interleaved(stages, microbatches, chunks)
+    else:
+        orders, paths = NAMES[name](stages, microbatches)
+    return PipelineSchedule(name, stages, microbatches, orders, paths, times)
+
+
+def _refuse_too_many(name: str, stages: int, microbatches: int, chunks: int) -> None:
+    """Refuse more ops than can be written down and played within about 10 seconds."""
+    # The order of zb-v is made for at least 2p − 1 microbatches, see `zb_v`.
+    made = max(microbatches, 2 * stages - 1) if name == "zb-v" else microbatches
+    ops = stages * made * chunks * (3 if name in SPLIT else 2)
+    if ops > MOST_OPS:
+        raise ValueError(
+            f"{name} over {short_repr(stages)} stages, {short_repr(microbatches)} "
+            "microbatches "
+            f"has {short_repr(ops)} ops: must be at most {MOST_OPS:,}, because each of "
+            "them is played; `idle` and `peak` have closed forms for any number"
+        )
+
+
+def chunks_of(name: str, stages: int, microbatches: int, chunks: int | None) -> int:
+    """How many chunks a stage of this schedule has; raises where there is none."""
+    if not isinstance(name, str) or name not in NAMES:
+        raise ValueError(f"{short_repr(name)}: a schedule is one of {', '.join(NAMES)}")
+    p, M = positive_int(stages=stages, microbatches=microbatches)
+    if name == "interleaved":
+        (chunks,) = positive_int(chunks=2 if chunks is None else chunks)
+        if chunks > 1 and M % p:
+            raise ValueError(
+                f"interleaved needs a multiple of {short_repr(p)} microbatches for "
+                f"{short_repr(p)} stages, not {short_repr(M)}"
+            )
+        return chunks
+    own = CHUNKS.get(name, 1)
+    (chunks,) = positive_int(chunks=own if chunks is None else chunks)
+    if chunks != own:
+        raise ValueError(
+            f"{name} has {own} chunks on a stage, not {short_repr(chunks)}"
+        )
+    if name == "dualpipe" and (p % 2 or M % 2 or 2 * p > M):
+        raise ValueError(
+            f"dualpipe needs an even number of stages and an even number of "
+            "microbatches, at least twice the stages: "
+            f"not {short_repr(p)} stages and {short_repr(M)}"
+        )
+    return own

@@ -1,0 +1,276 @@
+"""Layers cut into the stages of a pipeline, and how long the stages take together."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from math import isclose
+
+from ..base.units import short_repr
+from ..transformer import Matmul, Model
+from .pipeline_schedules import NAMES, PipelineSchedule, Times, schedule
+from .pipeline_schedules.named import chunks_of
+
+Stack = tuple[tuple[int, tuple[Matmul, ...]], ...]  # how many layers of each kind
+Way = tuple[str, bool, bool]  # "forward" or "backward", closed, back
+# Microbatches for each stage after which a schedule repeats itself: one more microbatch
+# then takes the time of the longest stage, and no more are in flight.
+PERIODIC_FROM = {"gpipe": 2, "1f1b": 2, "interleaved": 2, "zb-h1": 2, "zb-v": 3,
+                 "dualpipe": 3}  # fmt: skip
+GROWS = ("gpipe",)  # schedules whose memory grows with the microbatches
+
+
+@dataclass(frozen=True, eq=False)
+class StageContents:
+    """What one stage of a pipeline has. Stages of a `Pipelines` that have the same are
+    one object, which is cheap to look up.
+
+    Args:
+        stack: how many layers of each kind, of all paths through the stages.
+        ends: whether it has the embedding, and the head.
+        sends: how often it sends one microbatch of each path, by way.
+        mirrored: whether another stage holds the same layers (DualPipe).
+    """
+
+    stack: Stack
+    ends: tuple[bool, bool]
+    sends: tuple[tuple[Way, int], ...]
+    mirrored: bool
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The layers of a model, cut into the places of a schedule.
+
+    Every place (a stage, or one of its chunks of layers) gets as many layers as the
+    others, or one less: the first and the last get less first, which have embedding and
+    head to do besides.
+    """
+
+    model: Model
+    schedule: PipelineSchedule
+
+    @property
+    def count(self) -> int:
+        return self.schedule.stages
+
+    @property
+    def paths(self) -> int:
+        """Ways through the stages; a microbatch takes one of them."""
+        return len(self.schedule.paths)
+
+    @cached_property
+    def places(self) -> tuple[range, ...]:
+        """The layers of every place on a path, in order."""
+        count = len(self.schedule.paths[0])
+        base, more = divmod(self.model.layers, count)
+        first = (count - more) // 2  # so many at the start have one less
+        sizes = [base + (first <= n < first + more) for n in range(count)]
+        starts = [sum(sizes[:n]) for n in range(count)]
+        return tuple(range(a, a + n) for a, n in zip(starts, sizes, strict=True))
+
+    def stack(self, stage: int) -> Stack:
+        """Layers of a stage by kind, of all paths."""
+        mine = [layer for layers in self._of(stage) for layer in layers]
+        found, start = [], 0
+        for count, matmuls in self.model.stack:
+            here = sum(start <= layer < start + count for layer in mine)
+            found.append((here, matmuls))
+            start += count
+        return tuple(one for one in found if one[0])
+
+    def ends(self, stage: int) -> tuple[bool, bool]:
+        """Whether a stage has the embedding, and the head."""
+        first, last = self.places[0], self.places[-1]
+        mine = self._of(stage)
+        return first in mine, last in mine
+
+    def _of(self, stage: int) -> list[range]:
+        """The layers of each of its places."""
+        return [
+            self.places[n]
+            for path in self.schedule.paths
+            for n, (place, _) in enumerate(path)
+            if place == stage
+        ]
+
+    def hops(self, stage: int) -> dict[Way, int]:
+        """How often a stage sends one microbatch of each path on, by way."""
+        found: Counter[Way] = Counter()
+        closed = any(
+            abs(there - here) > 1
+            for path in self.schedule.paths
+            for (here, _), (there, _) in pairwise(path)
+        )
+        for path in self.schedule.paths:
+            for (here, _), (there, _) in pairwise(path):
+                back = there < here and not closed
+                found["forward", closed, back] += here == stage != there
+                found["backward", closed, not back] += there == stage != here
+        return {way: times for way, times in found.items() if times}
+
+    def contents(self, stage: int) -> tuple:
+        """What a stage has: the arguments of a `StageContents`."""
+        sends = tuple(self.hops(stage).items())
+        return self.stack(stage), self.ends(stage), sends, self.paths > 1
+
+    @property
+    def sends(self) -> tuple[int, ...]:
+        """How often each stage sends in a step, forward and backward."""
+        return self.schedule.sends
+
+    def in_flight(self, stage: int) -> float:
+        """Microbatches whose activations a stage holds at most."""
+        return self.schedule.in_flight[stage]
+
+    def played(
+        self, passes: Callable[[int], tuple[float, float, float]]
+    ) -> PipelineSchedule:
+        """The schedule with the times of its stages.
+
+        Args:
+            passes: time of F, I and W of one microbatch on a stage, all its layers.
+        """
+        each = [passes(stage) for stage in range(self.count)]
+        F, I, W = (sum(column) / self.count for column in zip(*each, strict=True))
+        path = self.schedule.paths[0]
+        work = tuple(sum(each[stage]) / (F + I + W) for stage, _ in path)
+        return replace(self.schedule, times=Times(F, I, W, work=work))
+
+
+def cut(
+    model: Model, stages: int, microbatches: int, name: str, chunks: int | None
+) -> Stages:
+    """The layers of `model`, cut into `stages`.
+
+    Raises:
+        ValueError: more places than layers; a schedule that is not there for these.
+    """
+    if name not in NAMES:
+        raise ValueError(f"{short_repr(name)}: a schedule is one of {', '.join(NAMES)}")
+    if stages == 1:  # no pipeline, whatever the schedule
+        name, chunks, microbatches = "1f1b", None, 1
+    found = schedule(name, stages, microbatches, chunks)
+    places = len(found.paths[0])
+    if places > model.layers:
+        raise ValueError(
+            f"{places} stages or chunks of layers: {model.name} has {model.layers} "
+            "layers, and each needs one"
+        )
+    return Stages(model, found)
+
+
+class Pipelines:
+    """The stages of one model under one schedule, for any number of microbatches.
+
+    Which layers a stage has does not depend on the microbatches, and after some
+    microbatches a schedule repeats itself. So schedules are played with few of them.
+
+    Args:
+        model: whose layers are cut.
+        name, chunks: of the schedule; see `pipeline_schedules.schedule`.
+    """
+
+    def __init__(self, model: Model, name: str, chunks: int | None):
+        self.model, self.name, self.chunks = model, name, chunks
+        self._cut: dict[tuple[int, int], Stages] = {}
+        self._contents: dict[int, tuple[StageContents, ...]] = {}
+        self._possible: dict[tuple[int, int], bool] = {}
+        self._in_flight: dict[tuple[int, int], tuple[float, ...]] = {}
+        self._played: dict[tuple, float] = {}
+
+    def stages(self, count: int, microbatches: int) -> Stages:
+        """The layers cut into stages.
+
+        Raises:
+            ValueError: more places than layers; a schedule that is not there for these.
+        """
+        key = count, microbatches if count > 1 else 1
+        if key not in self._cut:
+            self._cut[key] = cut(self.model, *key, self.name, self.chunks)
+        return self._cut[key]
+
+    def few(self, count: int) -> Stages:
+        """Stages of a short schedule, for what does not depend on its length."""
+        return self.stages(count, 2 * count)
+
+    def contents(self, count: int) -> tuple[StageContents, ...]:
+        """What each of `count` stages has."""
+        if count not in self._contents:
+            found = [self.few(count).contents(stage) for stage in range(count)]
+            known = {each: StageContents(*each) for each in found}
+            self._contents[count] = tuple(known[each] for each in found)
+        return self._contents[count]
+
+    def paths(self, count: int) -> int:
+        """Ways through the stages; a microbatch takes one of them."""
+        return self.few(count).paths
+
+    def possible(self, count: int, microbatches: int) -> bool:
+        """Whether there is a schedule of so many microbatches."""
+        key = count, microbatches
+        if key not in self._possible:
+            try:
+                chunks_of(self.name, *key, self.chunks)
+                self._possible[key] = True
+            except ValueError:
+                self._possible[key] = count == 1
+        return self._possible[key]
+
+    def in_flight(self, count: int, microbatches: int) -> tuple[float, ...]:
+        """Microbatches whose activations each stage holds at most."""
+        enough = PERIODIC_FROM[self.name] * count
+        if count == 1:
+            microbatches = 1
+        elif self.name not in GROWS:
+            microbatches = min(enough, microbatches)
+        key = count, microbatches
+        if key not in self._in_flight:
+            self._in_flight[key] = self.stages(*key).schedule.in_flight
+        return self._in_flight[key]
+
+    def seconds(
+        self,
+        count: int,
+        microbatches: int,
+        passes: Sequence[tuple[float, float, float]],
+    ) -> float:
+        """How long a pipeline takes, in the unit of `passes`.
+
+        Args:
+            count, microbatches: stages p and microbatches M.
+            passes: F, I and W of each stage, of one microbatch of each path.
+
+        Assumes:
+            Once p more microbatches take p times as long as the longest stage needs for
+            one, so do all that follow.
+        """
+        paths = self.paths(count)
+        if count == 1:
+            return microbatches * sum(passes[0]) / paths
+        whole = sum(map(sum, passes))
+        ratios = tuple(round(t / whole, 12) for times in passes for t in times)
+        key = count, microbatches, ratios
+        if key not in self._played:
+            relative = [tuple(t / whole for t in times) for times in passes]
+            self._played[key] = self._extended(count, microbatches, relative)
+        return self._played[key] * whole / paths
+
+    def _extended(self, count: int, microbatches: int, passes) -> float:
+        longest = max(map(sum, passes))
+        played = PERIODIC_FROM[self.name] * count
+        before = None
+        while played < microbatches:
+            now = self._play(count, played, passes)
+            if before is not None:
+                more = (played - before[0]) * longest
+                if isclose(now - before[1], more, rel_tol=1e-9):
+                    return now + (microbatches - played) * longest
+            before = played, now
+            played += count
+        return self._play(count, microbatches, passes)
+
+    def _play(self, count: int, microbatches: int, passes) -> float:
+        """The time of a schedule of so many microbatches."""
+        return self.stages(count, microbatches).played(passes.__getitem__).seconds

@@ -1,0 +1,459 @@
+"""A training step under a strategy: what moves, what is held, how long it takes."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+
+from ..base.estimate import Estimate, Leg
+from ..base.tables import Table, table
+from ..base.units import positive_int, short_repr, show
+from ..collectives import NAMES, Collective
+from ..hardware.mesh import Mesh
+from ..sharding.machine import Machine, axes_of, chip_of
+from ..sharding.prices import Prices
+from ..transformer import Array, Model
+from .amounts import Ways
+from .communication import Lines, Move, Work
+from .cost import StepCost
+from .derivation import Derivation
+from .job import Job
+from .memory import StepMemory
+from .parts import Part, repeats
+from .pipeline_schedules import PipelineSchedule
+from .rates import Rates
+from .stages import Pipelines, Stages
+from .strategy import Strategy
+
+WHEN = ("forward", "recompute", "backward", "update")
+ONE_PASS = {"": 1.0, "B": 1.0, "slots": 1.0}  # what is derived is one microbatch
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One training step of a model on a mesh; `step` makes one.
+
+    Bytes, FLOPs and times are those of one chip; in a pipeline of one of stage `stage`,
+    except for `memory` and `estimate`, which take the stage that holds or sends most.
+    What is added up and what moves follows from the lines of the model alone: see
+    `moves` for one layer, `derivation` for a stage, `cost` for the numbers.
+    """
+
+    strategy: Strategy
+    job: Job
+    mesh: Machine
+    microbatches: int
+    derivation: Derivation
+    cost: StepCost
+    stage: int = 0
+
+    @property
+    def model(self) -> Model:
+        return self.job.model
+
+    @property
+    def seqs(self) -> int:
+        """Sequences of one step, on all chips."""
+        return self.job.seqs
+
+    @property
+    def seq(self) -> int:
+        """Tokens of a sequence."""
+        return self.job.seq
+
+    @property
+    def remat(self) -> str:
+        return self.job.remat
+
+    @property
+    def precision(self) -> str:
+        return self.job.precision
+
+    @property
+    def vocabulary(self) -> bool:
+        """Whether embedding and head take part."""
+        return self.job.vocabulary
+
+    @property
+    def chips(self) -> int:
+        return math.prod(axes_of(self.mesh).values())
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of one step, on all chips: seqs · seq."""
+        return self.job.tokens
+
+    @property
+    def tokens_per_chip(self) -> float:
+        return self.tokens / self.chips
+
+    @property
+    def lines(self) -> Lines:
+        """The lines of the model on the mesh, for one microbatch."""
+        return self.derivation.lines
+
+    @property
+    def pipelines(self) -> Pipelines:
+        """The model's layers cut into stages, and how long schedules take."""
+        return self.cost.pipelines
+
+    @property
+    def _count(self) -> int:
+        """Stages of the pipeline."""
+        return self.cost.count
+
+    @property
+    def stages(self) -> Stages:
+        """The layers cut into stages, and who computes what when."""
+        return self.pipelines.stages(self._count, self.microbatches)
+
+    @cached_property
+    def _parts(self) -> tuple[tuple[int, Part], ...]:
+        """The parts of this stage, and how many of each there are."""
+        contents = self.pipelines.contents(self._count)[self.stage]
+        return tuple(self.derivation.parts(contents))
+
+    @property
+    def works(self) -> tuple[Work, ...]:
+        """The plans of one layer of each kind, then of head and embedding."""
+        return tuple(work for _, part in self._parts for work in part.works)
+
+    @property
+    def weights(self) -> tuple[tuple[int, Array], ...]:
+        """Every matrix of this stage and how often it is there; embedding and head
+        once if they are tied."""
+        return tuple(
+            (count, one) for count, part in self._parts for one in part.matrices
+        )
+
+    @cached_property
+    def moves(self) -> tuple[Move, ...]:
+        """What moves, in the order of forward, recompute, backward and update."""
+        # Two paths of a pipeline share the microbatches.
+        rounds = self.microbatches // self.pipelines.paths(self._count)
+        found = [
+            replace(
+                move,
+                times=count
+                * move.times
+                * (rounds if repeats(move, part.matrices) else 1),
+            )
+            for count, part in self._parts
+            for move in part.moves
+        ]
+        return tuple(sorted(found, key=lambda move: WHEN.index(move.when)))
+
+    @cached_property
+    def collectives(self) -> tuple[Collective, ...]:
+        """The collectives that make the moves, as records to price and compare."""
+        return tuple(move.collective for move in self.moves)
+
+    @property
+    def sent(self) -> float:
+        """Bytes that one chip sends in a step."""
+        return sum(one.total_sent for one in self.collectives)
+
+    @property
+    def flops(self) -> Mapping[str, float]:
+        """FLOPs of one chip by "forward", "recompute" and "backward".
+
+        Matmuls only. Attention counts the keys that `attention` names.
+        """
+        return self.cost.flops(self.stage)
+
+    @cached_property
+    def memory(self) -> StepMemory:
+        """Bytes that one chip holds at the peak of the step, by part; in a pipeline of
+        the stage that holds most.
+
+        Assumes Adam with a master copy in fp32; gradients and weights in the formats of
+        the job; attention as a fused kernel, unless the job says otherwise; all logits
+        in fp32 (a loss in pieces holds less); one layer gathered at a time. What a
+        runtime keeps for itself and for its collectives is not in it.
+        """
+        return self._held(self.cost.most_memory)
+
+    def memory_of(self, stage: int) -> StepMemory:
+        """The same, of one stage."""
+        return self._held(self.cost.memory(self.at(stage).stage))
+
+    def _held(self, parts: Mapping[str, float]) -> StepMemory:
+        chip = self.mesh.network.chip if isinstance(self.mesh, Mesh) else None
+        return StepMemory(parts, chip.memory_bytes if chip else None)
+
+    def at(self, stage: int) -> "Step":
+        """The same step, seen from another stage of the pipeline.
+
+        Raises:
+            ValueError: there is no such stage.
+        """
+        if stage not in range(self._count):
+            raise ValueError(
+                f"stage = {short_repr(stage)}: stages are 0 to {self._count - 1}"
+            )
+        return replace(self, stage=stage)
+
+    @cached_property
+    def _prices(self) -> Prices:
+        if not isinstance(self.mesh, Mesh):
+            raise ValueError(
+                f"mesh = {short_repr(self.mesh)}: must be a `Mesh` of chips for a time"
+            )
+        return Prices(self.mesh)
+
+    @cached_property
+    def _rates(self) -> Rates:
+        return Rates(self._prices.mesh, self.job, self._prices)
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """Math, HBM and network time of a step, as lower and upper bound.
+
+        The lower bound lets all of them work at once, at peak rates; the upper one adds
+        them up. HBM traffic is the least there can be, see `StepCost.hbm_bytes`. The
+        network of a pipeline is that of the stage whose links are busy for longest.
+        """
+        chip = chip_of(self._prices.mesh)
+        peak = chip.flops[self.precision] * self.working
+        legs = [
+            Leg("math", sum(self.flops.values()), peak),
+            Leg("HBM", self.cost.hbm_bytes(self.stage), chip.hbm_bandwidth),
+        ]
+        stage = self._most_moved
+        moved = self.at(stage).collectives
+        lower = self._network(stage)
+        if moved and lower:
+            sent = sum(one.total_sent for one in moved)
+            slack = max(0.0, self._prices.upper(moved) - lower)
+            legs.append(Leg("network", sent, sent / lower, slack))
+        return Estimate(self.title, tuple(legs))
+
+    @cached_property
+    def _most_moved(self) -> int:
+        """The stage whose links are busy for longest; of several this one."""
+        some = dict.fromkeys((self.stage, *self.cost.sending))
+        return max(some, key=self._network)
+
+    def _network(self, stage: int, scale: float = 1.0) -> float:
+        """Seconds of the busiest links of a stage, at `scale` times the batch.
+
+        Raises:
+            ValueError: mesh axes that share a ring, so that there is no price.
+        """
+        cost = self.cost
+        if scale != 1:
+            batch = {"": 1.0, "B": scale, "slots": scale}
+            cost = StepCost(
+                cost.shares, cost.pipelines, cost.microbatches, cost.ways, batch
+            )
+        found = cost.network(stage, self._rates)
+        if found is None:
+            self._prices.lower(self.at(stage).collectives)  # raises, and says why
+        return found
+
+    @cached_property
+    def played(self) -> PipelineSchedule:
+        """The schedule of the pipeline, played with the times of its stages: FLOPs at
+        the peak."""
+        paths = self.pipelines.paths(self._count)
+        return self.stages.played(
+            lambda n: tuple(flops / paths for flops in self.cost.one_pass(n))
+        )
+
+    @property
+    def bubble(self) -> float:
+        """Idle over busy time of all stages, at the peak of math; 0 for one stage."""
+        return self.cost.bubble if self._count > 1 else 0.0
+
+    @property
+    def working(self) -> float:
+        """The share of the step in which a chip of this stage has something to do."""
+        if self._count == 1:
+            return 1.0
+        return sum(self.flops.values()) / self.cost.math_flops
+
+    @property
+    def title(self) -> str:
+        tokens = f"{self.tokens:,} tokens"
+        return (
+            f"{self.model.name}, {self.strategy.name}, {tokens} on {self.chips:,} chips"
+        )
+
+    @property
+    def critical_tokens(self) -> float:
+        """Tokens per chip at which the network takes as long as math; above, it is
+        math that binds. `inf` where the network is the longer at any batch.
+
+        Everything else stays: sequence length, mesh, microbatches. What moves weights
+        and gradients stays too, and what moves activations grows with the tokens, so
+        that both times are lines over the tokens. Both are taken as if they ran side by
+        side all the time: a step at this batch takes longer than its math, by what
+        cannot start early or end late (see `prefetched`).
+        """
+        math_, stage = self.estimate.seconds["math"], self._most_moved
+
+        def longer(scale: float) -> bool:
+            """Whether math takes longer than the busiest links, at `scale` times the
+            batch."""
+            return scale * math_ >= self._network(stage, scale)
+
+        low, high = 2.0**-40, 2.0**40
+        if longer(low):
+            return 0.0
+        if not longer(high):
+            return math.inf
+        while high / low > 1 + 1e-9:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if longer(middle) else (middle, high)
+        return high * self.tokens_per_chip
+
+    @property
+    def table(self) -> Table:
+        """What moves, arrays of one kind together; bytes that one chip sends."""
+        found: dict[tuple, list[Move]] = {}
+        for move in self.moves:
+            one = move.collective
+            key = move.when, NAMES[one.op], " ".join(one.axes), one.group
+            found.setdefault(key, []).append(move)
+        rows = [
+            (
+                *key,
+                " ".join(dict.fromkeys(move.array for move in moves)),
+                sum(move.times for move in moves),
+                show(sum(move.collective.total_sent for move in moves), "bytes"),
+            )
+            for key, moves in found.items()
+        ]
+        header = ("when", "collective", "axes", "chips", "arrays", "runs", "sent")
+        return table(header, rows)
+
+    def __str__(self) -> str:
+        lines = [self.title, f"sent by a chip: {show(self.sent, 'bytes')}"]
+        lines.append(f"held by a chip: {show(self.memory.total, 'capacity')}")
+        if isinstance(self.mesh, Mesh):
+            lines.append(self.memory.verdict)
+            lines.append(str(self.estimate).removeprefix(f"{self.estimate.title}: "))
+        return "\n  ".join(lines)
+
+    def _repr_pretty_(self, printer, cycle):
+        printer.text(f"{self}\n\n{self.table}" if self.moves else str(self))
+
+
+def step(
+    strategy: Strategy,
+    model: Model,
+    mesh: Machine,
+    seqs: int,
+    seq: int,
+    *,
+    attention: str,
+    remat: str = "full",
+    precision: str = "bf16",
+    microbatches: int = 1,
+    vocabulary: bool = True,
+    schedule: str = "1f1b",
+    chunks: int | None = None,
+    capacity: float = 1.0,
+    kernel: str = "fused",
+    loss: str = "once",
+    formats: Mapping[str, str] = MappingProxyType({}),
+    copy: bool = True,
+    node_limit: int | None = None,
+    offloads: str = "",
+    table_kept: bool = False,
+) -> Step:
+    """A training step of `model` on `mesh`, with its arrays sharded by `strategy`.
+
+    Args:
+        strategy: where the arrays are.
+        model: the model, whose lines say what is multiplied.
+        mesh: a `Mesh`, whose chips give times, or sizes by axis name in device order.
+        seqs, seq: sequences of one step, on all chips, and tokens of each.
+        microbatches: into how many parts the sequences of a step go, one after another;
+            gradients are added up.
+        attention, remat, precision, kernel, loss, formats, copy: the numerics; each is
+            explained at `Job`.
+        vocabulary, schedule, chunks, capacity, node_limit, offloads, table_kept: see
+            `Job` as well.
+
+    Returns:
+        A Step: `collectives`, `flops`, `memory`, `estimate`, `critical_tokens`. In a
+        pipeline it is seen from the stage that has most to compute.
+
+    Assumes:
+        XLA's order: weights are gathered for each pass and forgotten; head and loss are
+        one pass, and the lookup is another. The gradient of a tied table is reduced
+        once, as in a program by hand; XLA may reduce those of head and lookup one by
+        one. The tokens of a sequence are shared out evenly by the keys that they see,
+        and all experts get equally many. Vectors (norms, biases) move nothing here;
+        their gradients do, some kB per layer. Times are lower bounds: a pipeline waits
+        as its schedule says, and apart from that no kernel, no latency and no hiding is
+        modelled.
+
+    Raises:
+        ValueError: a number that does not divide (heads, sequences, sizes over a mesh
+            axis), an axis that the mesh lacks, a setting that `Job` refuses.
+
+    >>> from shardmath.training import fsdp
+    >>> from shardmath.transformer import LLAMA_3_8B
+    >>> one = step(fsdp("X"), LLAMA_3_8B, {"X": 8}, 8, 4096, attention="causal")
+    >>> print(one)
+    Llama 3.1 8B, fsdp over X, 32,768 tokens on 8 chips
+      sent by a chip: 40.3 GB
+      held by a chip: 19.1 GiB
+    >>> print(one.moves[0])
+    forward: AllGather_X: q[D_X, N, H] -> q[D, N, H], 29.4 MB sent, 32 times
+    """
+    if not isinstance(strategy, Strategy):
+        raise ValueError(f"strategy = {short_repr(strategy)}: must be as fsdp('X')")
+    (microbatches,) = positive_int(microbatches=microbatches)
+    job = Job(
+        model,
+        seqs,
+        seq,
+        attention,
+        remat,
+        precision,
+        kernel,
+        loss,
+        formats,
+        copy,
+        schedule,
+        chunks,
+        capacity,
+        node_limit,
+        vocabulary,
+        offloads,
+        table_kept,
+    )
+    return derived(job, strategy, mesh, microbatches)
+
+
+def derived(job: Job, strategy: Strategy, mesh: Machine, microbatches: int) -> Step:
+    """The step of a job on a mesh; `step` says what its arguments are.
+
+    Raises:
+        ValueError: as `step`.
+    """
+    if "E" in strategy.stream and not job.model.experts:
+        raise ValueError(f"{strategy.name}: {job.model.name} has no experts")
+    if job.seqs % microbatches:
+        raise ValueError(
+            f"microbatches = {short_repr(microbatches)} does not divide seqs = "
+            f"{job.seqs}"
+        )
+    sizes = axes_of(mesh)
+    for axis in strategy.axes:
+        if axis not in sizes:
+            known = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+            raise ValueError(
+                f"mesh axis {axis} of {strategy.name}: mesh has {known or 'no axes'}"
+            )
+    derivation = Derivation(job, strategy, sizes, job.seqs // microbatches)
+    pipelines = Pipelines(job.model, job.schedule, job.chunks)
+    count = math.prod(sizes[axis] for axis in strategy.layers)
+    pipelines.stages(count, microbatches)  # says which schedules there are
+    shares = derivation.shares(pipelines.contents(count))
+    cost = StepCost(shares, pipelines, microbatches, Ways(sizes), ONE_PASS)
+    return Step(strategy, job, mesh, microbatches, derivation, cost, cost.busiest)

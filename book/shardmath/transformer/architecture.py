@@ -1,0 +1,574 @@
+"""The shape of a Transformer: its sizes, its matmuls, its exact parameter counts."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
+
+from ..base.facts import Fact, Source
+from ..base.units import flags, non_negative_int, positive_int, short_repr
+from .lines import Array, Matmul, matmul
+
+SIZES = (
+    "layers", "d_model", "d_ff", "heads", "kv_heads", "head", "vocab", "norms",
+)  # fmt: skip
+COUNTS = ("positions", "window", "global_every", "predictors")
+FLAGS = (
+    "gated", "tied", "parallel", "biases", "qkv_biases", "norm_scales", "norm_biases",
+    "norm_after", "embedding_norm", "relative", "sinks",
+)  # fmt: skip
+QK_NORMS = ("", "head", "width")
+ACTIVE = ("all", "without input embedding", "without embeddings")
+
+
+@dataclass(frozen=True)
+class Experts:
+    """The experts of an MoE model; the width of one is the model's `d_ff`.
+
+    Args:
+        count: routed experts of a layer, E.
+        per_token: how many of them a token goes to, k.
+        shared: experts that every token goes to, each as wide as a routed one.
+        dense_layers: layers before the first with experts.
+        every: of the layers behind those, every so many one has experts.
+        dense_d_ff: width of the MLP in layers without experts.
+        router_bias: whether the router adds a value to each expert's score.
+        ungated: whether experts have no gate, though the model's other MLPs have one.
+    """
+
+    count: int
+    per_token: int
+    shared: int = 0
+    dense_layers: int = 0
+    dense_d_ff: int = 0
+    router_bias: bool = False
+    every: int = 1
+    ungated: bool = False
+
+    def __post_init__(self) -> None:
+        _kept(self, positive_int, "count", "per_token", "every")
+        _kept(self, non_negative_int, "shared", "dense_layers", "dense_d_ff")
+        _kept(self, flags, "router_bias", "ungated")
+        if self.per_token > self.count:
+            raise ValueError(
+                f"per_token = {self.per_token}: must be at most {self.count}"
+            )
+        some_dense = self.dense_layers > 0 or self.every > 1
+        if some_dense != (self.dense_d_ff > 0):
+            raise ValueError(
+                f"dense_layers = {self.dense_layers}, every = {self.every}, dense_d_ff "
+                f"= {self.dense_d_ff}: the last must be above 0 where some layers have "
+                "no experts, and 0 where all have"
+            )
+
+
+@dataclass(frozen=True)
+class Latent:
+    """The sizes of multi-head latent attention (MLA).
+
+    Args:
+        q_rank, kv_rank: width of the latent that queries, and that keys and values,
+            are made from.
+        nope, rope: parts of a query and key head without and with rotary positions;
+            the second is one for all heads of the keys.
+        value: size of a value head.
+
+    Source:
+        DeepSeek-V2 (arXiv:2405.04434), section 2.1.
+    """
+
+    q_rank: int
+    kv_rank: int
+    nope: int
+    rope: int
+    value: int
+
+    def __post_init__(self) -> None:
+        _kept(self, positive_int, *vars(self))
+
+
+@dataclass(frozen=True, repr=False)
+class Model:
+    """A decoder-only Transformer.
+
+    Args:
+        name: what it is called.
+        layers, d_model, d_ff: L, D and F; F is the width of one expert where there are
+            experts.
+        heads, kv_heads, head: N, K and H. With `latent` K is N, and H is nope + rope.
+        vocab: tokens that it knows.
+        gated: whether the MLP has a gate beside its up-projection (SwiGLU, GeGLU).
+        tied: whether the head is the embedding, transposed.
+        parallel: whether attention and MLP read the same normed input.
+        biases: whether every projection of a layer adds a bias.
+        qkv_biases: whether those of queries, keys and values alone add one.
+        norm_scales: whether the norms have a scale.
+        norm_biases: whether the norms have a shift beside their scale (LayerNorm).
+        norms: norms of width D in a layer: 2 stand before attention and MLP, and of 4
+            two more behind them.
+        norm_after: whether 2 norms stand behind attention and MLP instead.
+        qk_norm: "head" for norms of each query and key head, "width" for norms over all
+            heads at once, "" for none.
+        embedding_norm: whether a norm stands behind the embedding.
+        relative: whether each layer has a matrix [D, N, H] that relative positions are
+            multiplied with (Transformer-XL). Its product is the same for all sequences
+            of a batch, so that no FLOPs of it are counted for a token; nor are those of
+            the queries with it.
+        sinks: whether each head has a learned score that takes part in its softmax.
+        positions: learned positions; 0 where they are computed.
+        window: keys that a query sees in a local layer; 0 if all layers are global.
+        global_every: every so many layers the last one is global, the others local.
+        predictors: modules that each predict one token more (multi-token prediction);
+            no other count has them, see `predictor_params`.
+        experts, latent: of MoE and of MLA.
+        source: where the shape was read.
+        published: counts that others publish of it, by name; see ``models.toml``.
+
+    Raises:
+        ValueError: sizes that are no whole numbers, or that do not go together.
+
+    >>> tiny = Model("tiny", 2, 64, 256, 4, 2, 16, 1000)
+    >>> tiny
+    tiny: 251 thousand params; L 2, D 64, F 256, N 4, K 2, H 16, vocab 1,000.
+    >>> tiny.layer[0]
+    x[B, S, D] · q[D, N, H] -> Q[B, S, N, H]
+    """
+
+    name: str
+    layers: int
+    d_model: int
+    d_ff: int
+    heads: int
+    kv_heads: int
+    head: int
+    vocab: int
+    _: KW_ONLY
+    gated: bool = True
+    tied: bool = False
+    parallel: bool = False
+    biases: bool = False
+    qkv_biases: bool = False
+    norm_scales: bool = True
+    norm_biases: bool = False
+    norms: int = 2
+    norm_after: bool = False
+    qk_norm: str = ""
+    embedding_norm: bool = False
+    relative: bool = False
+    sinks: bool = False
+    positions: int = 0
+    window: int = 0
+    global_every: int = 0
+    predictors: int = 0
+    experts: Experts | None = None
+    latent: Latent | None = None
+    source: Source | None = field(default=None, compare=False)
+    published: Mapping[str, Fact] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        _kept(self, positive_int, *SIZES)
+        _kept(self, non_negative_int, *COUNTS)
+        _kept(self, flags, *FLAGS)
+        for name, kind in (("experts", Experts), ("latent", Latent)):
+            if not isinstance(part := getattr(self, name), kind | None):
+                raise ValueError(
+                    f"{name} = {short_repr(part)}: must be {kind.__name__}(…) or None"
+                )
+        if self.heads % self.kv_heads:
+            raise ValueError(
+                f"K = {self.kv_heads} KV heads does not divide N = {self.heads} heads"
+            )
+        if self.qk_norm not in QK_NORMS:
+            raise ValueError(f"qk_norm = {self.qk_norm!r}: must be one of {QK_NORMS}")
+        if self.global_every and not self.window:
+            raise ValueError(
+                f"global_every = {self.global_every}: must come with a window"
+            )
+        if self.experts and self.experts.dense_layers >= self.layers:
+            raise ValueError(
+                f"dense_layers = {self.experts.dense_layers}: must be fewer than the "
+                f"{self.layers} layers"
+            )
+        if self.norm_biases and not self.norm_scales:
+            raise ValueError(
+                "norm_biases = True, norm_scales = False: a norm with a shift must "
+                "have a scale"
+            )
+        latent = self.latent
+        if latent and (self.kv_heads, self.head) != (
+            self.heads,
+            latent.nope + latent.rope,
+        ):
+            raise ValueError(
+                f"kv_heads = {self.kv_heads}, head = {self.head}: with a latent they "
+                f"must be {self.heads} (heads) and {latent.nope + latent.rope} "
+                "(nope + rope)"
+            )
+
+    @property
+    def L(self) -> int:
+        """Layers."""
+        return self.layers
+
+    @property
+    def D(self) -> int:
+        """Width of the model."""
+        return self.d_model
+
+    @property
+    def F(self) -> int:
+        """Width of an MLP; of one expert where there are experts."""
+        return self.d_ff
+
+    @property
+    def N(self) -> int:
+        """Query heads."""
+        return self.heads
+
+    @property
+    def K(self) -> int:
+        """Key and value heads."""
+        return self.kv_heads
+
+    @property
+    def H(self) -> int:
+        """Size of a query and key head."""
+        return self.head
+
+    @property
+    def dims(self) -> dict[str, int]:
+        """The sizes that do not depend on the batch, by the names in the lines.
+
+        >>> Model("tiny", 2, 64, 256, 4, 2, 16, 1000).dims["F"]
+        256
+        """
+        sizes = {
+            "D": self.d_model,
+            "F": self.d_ff,
+            "N": self.heads,
+            "K": self.kv_heads,
+            "G": self.heads // self.kv_heads,
+            "H": self.head,
+            "V": self.vocab,
+        }
+        if self.experts:
+            sizes["E"] = self.experts.count
+            sizes["Fshared"] = self.experts.shared * self.d_ff
+            sizes["Fdense"] = self.experts.dense_d_ff
+        if self.latent:
+            sizes |= {
+                "qrank": self.latent.q_rank,
+                "kvrank": self.latent.kv_rank,
+                "nope": self.latent.nope,
+                "rope": self.latent.rope,
+                "value": self.latent.value,
+            }
+        return {dim: size for dim, size in sizes.items() if size}
+
+    def sizes(self, seqs: int, seq: int) -> dict[str, int]:
+        """The size of every dimension in the lines, for a batch of `seqs` · `seq`.
+
+        Args:
+            seqs: sequences, B.
+            seq: tokens of each, S; as many keys, T.
+
+        Returns:
+            Sizes by name, as `sharding.contract` takes them. With experts "slots" is
+            how many tokens each of them gets where all get the same, rounded up.
+
+        Raises:
+            ValueError: no whole numbers from 1.
+
+        >>> sizes = Model("tiny", 2, 64, 256, 4, 2, 16, 1000).sizes(8, 512)
+        >>> sizes["B"], sizes["S"], sizes["D"], sizes["V"]
+        (8, 512, 64, 1000)
+        """
+        B, S = positive_int(seqs=seqs, seq=seq)
+        sizes = {"B": B, "S": S, "T": S, **self.dims}
+        if self.experts:
+            picks = B * S * self.experts.per_token
+            sizes["slots"] = -(-picks // self.experts.count)  # rounded up
+        return sizes
+
+    @property
+    def layer(self) -> tuple[Matmul, ...]:
+        """The matmuls of a layer that have weights, in order.
+
+        x and z are the residual stream as attention and the MLP read it, normed; A is
+        what attention gives, h the activated hidden layer; t are the tokens as they are
+        dealt to experts, and their products go back the same way.
+        """
+        if not self.experts:
+            return (*self._projections, *self._mlp())
+        return (
+            *self._projections,
+            matmul(f"{self._z}[B, S, D] · router[D, E] -> r[B, S, E]"),
+            *self._experts,
+            *(self._mlp("shared") if self.experts.shared else ()),
+        )
+
+    @property
+    def dense_layer(self) -> tuple[Matmul, ...]:
+        """The matmuls of a layer without experts where others have some; else of any
+        layer."""
+        if not (self.experts and self.experts.dense_d_ff):
+            return self.layer
+        return (*self._projections, *self._mlp("dense"))
+
+    @property
+    def stack(self) -> tuple[tuple[int, tuple[Matmul, ...]], ...]:
+        """How many layers there are of each kind, and the matmuls of one.
+
+        Layers without experts come first, wherever they stand in the model.
+
+        >>> sparse = Experts(4, 1, dense_layers=1, dense_d_ff=16)
+        >>> tiny = Model("tiny", 7, 8, 16, 2, 1, 4, 100, experts=sparse)
+        >>> [count for count, _ in tiny.stack]
+        [1, 6]
+        """
+        dense = 0
+        if self.experts:
+            behind = self.layers - self.experts.dense_layers
+            dense = self.layers - behind // self.experts.every
+        kinds = (dense, self.dense_layer), (self.layers - dense, self.layer)
+        return tuple((count, lines) for count, lines in kinds if count)
+
+    @property
+    def norms_behind(self) -> bool:
+        """Whether norms stand behind attention and MLP: they read what those give."""
+        return self.norms == 4 or self.norm_after
+
+    @property
+    def global_layers(self) -> int:
+        """Layers whose queries see every key before them."""
+        if not self.window:
+            return self.layers
+        return self.layers // self.global_every if self.global_every else 0
+
+    @property
+    def attention(self) -> tuple[Matmul, Matmul]:
+        """The two products without weights: scores, and the values that they weigh.
+
+        G query heads share a KV head. Every key is counted for every query.
+        """
+        values = "value" if self.latent else "H"
+        return (
+            matmul("Q[B, S, K, G, H] · K[B, T, K, H] -> P[B, K, G, S, T]"),
+            matmul(
+                f"P[B, K, G, S, T] · V[B, T, K, {values}] -> A[B, S, K, G, {values}]"
+            ),
+        )
+
+    @property
+    def head_line(self) -> Matmul:
+        """The last matmul, from the normed stream to a score for every token; where it
+        is tied, with the table that tokens are looked up in."""
+        table = "embed[V, D]" if self.tied else "unembed[D, V]"
+        return matmul(f"x[B, S, D] · {table} -> logits[B, S, V]")
+
+    @property
+    def _projections(self) -> tuple[Matmul, ...]:
+        lines = (
+            "x[B, S, D] · q[D, N, H] -> Q[B, S, N, H]",
+            "x[B, S, D] · k[D, K, H] -> K[B, S, K, H]",
+            "x[B, S, D] · v[D, K, H] -> V[B, S, K, H]",
+            "A[B, S, N, H] · o[N, H, D] -> y[B, S, D]",
+        )
+        if self.latent:
+            lines = (
+                "x[B, S, D] · qdown[D, qrank] -> cq[B, S, qrank]",
+                "cq[B, S, qrank] · qup[qrank, N, H] -> Q[B, S, N, H]",
+                "x[B, S, D] · kvdown[D, kvrank] -> ckv[B, S, kvrank]",
+                "x[B, S, D] · krope[D, rope] -> R[B, S, rope]",
+                "ckv[B, S, kvrank] · kup[kvrank, N, nope] -> K[B, S, N, nope]",
+                "ckv[B, S, kvrank] · vup[kvrank, N, value] -> V[B, S, N, value]",
+                "A[B, S, N, value] · o[N, value, D] -> y[B, S, D]",
+            )
+        return tuple(map(matmul, lines))
+
+    @property
+    def _z(self) -> str:
+        """What the MLP reads: the stream behind attention, or what attention reads."""
+        return "x" if self.parallel else "z"
+
+    def _mlp(self, kind: str = "") -> tuple[Matmul, ...]:
+        """The MLP that every token goes through; `kind` is "", "shared" or "dense"."""
+        z, F, weight, s = self._z, f"F{kind}", "", ""
+        if kind == "shared":
+            weight, s = kind, kind[0]
+        lines = [
+            f"{z}[B, S, D] · {weight}gate[D, {F}] -> g{s}[B, S, {F}]",
+            f"{z}[B, S, D] · {weight}up[D, {F}] -> u{s}[B, S, {F}]",
+            f"h{s}[B, S, {F}] · {weight}down[{F}, D] -> m{s}[B, S, D]",
+        ]
+        return tuple(map(matmul, lines if self.gated else lines[1:]))
+
+    @property
+    def _experts(self) -> tuple[Matmul, ...]:
+        lines = [
+            "t[E, slots, D] · gate[E, D, F] -> g[E, slots, F]",
+            "t[E, slots, D] · up[E, D, F] -> u[E, slots, F]",
+            "h[E, slots, F] · down[E, F, D] -> m[E, slots, D]",
+        ]
+        gated = self.gated and not self.experts.ungated
+        return tuple(map(matmul, lines if gated else lines[1:]))
+
+    @property
+    def params(self) -> int:
+        """All parameters: 2 · vocab · D (once if tied), the layers, the last norm."""
+        layers = sum(count * self._layer_params(lines) for count, lines in self.stack)
+        norms = 2 if self.embedding_norm else 1
+        return self.embedding_params + norms * self._norm(self.d_model) + layers
+
+    @property
+    def predictor_params(self) -> int:
+        """Of one module that predicts a further token, beside embedding and head, which
+        it shares with the model.
+
+            a layer + 2D · D of a projection + 3 norms
+
+        The projection joins the stream with the embedding of the next token; each of
+        the two has a norm before it, and the head another one.
+
+        Source:
+            DeepSeek-V3 (arXiv:2412.19437), section 2.2, as quoted.
+
+        >>> tiny = Model("tiny", 2, 64, 256, 4, 2, 16, 1000)
+        >>> tiny.predictor_params - tiny.layer_params  # 2 · 64 · 64 + 3 · 64
+        8384
+        """
+        D = self.d_model
+        return self.layer_params + 2 * D * D + 3 * self._norm(D)
+
+    @property
+    def embedding_params(self) -> int:
+        """Of the embedding, learned positions, and the head where it is its own."""
+        tables = 1 if self.tied else 2
+        return (tables * self.vocab + self.positions) * self.d_model
+
+    def active(self, convention: str) -> int:
+        """Parameters that a token goes through, by one of the conventions in use.
+
+        Each leaves out the experts that a token is not sent to.
+
+        Args:
+            convention: "all" counts everything else; "without input embedding" leaves
+                out the table that tokens and learned positions are looked up in, unless
+                it is the head too; "without embeddings" leaves out the head as well.
+
+        Raises:
+            ValueError: another convention.
+
+        >>> sparse = Model("sparse", 2, 8, 16, 2, 1, 4, 100, experts=Experts(4, 1))
+        >>> sparse.params, [sparse.active(convention) for convention in ACTIVE]
+        (5160, [2856, 2056, 1256])
+        """
+        if convention not in ACTIVE:
+            raise ValueError(f"convention {convention!r}: must be one of {ACTIVE}")
+        idle = sum(
+            count * (self._with_bias(line) - self._met(line, self._with_bias(line)))
+            for count, lines in self.stack
+            for line in lines
+        )
+        looked_up = self.positions + (0 if self.tied else self.vocab)
+        left_out = {
+            "all": 0,
+            "without input embedding": looked_up * self.d_model,
+            "without embeddings": self.embedding_params,
+        }
+        return self.params - idle - left_out[convention]
+
+    @property
+    def layer_params(self) -> int:
+        """Of one layer; of one with experts where only some have them."""
+        return self._layer_params(self.layer)
+
+    @property
+    def matmul_params(self) -> int:
+        """Of all weights that a matmul reads, the head among them."""
+        return sum(
+            count * line.weight.count(self.dims) for count, line in self._weighted
+        )
+
+    @property
+    def active_matmul_params(self) -> int:
+        """Of the weights that one token is multiplied with: its experts alone."""
+        return sum(count * self.met(line) for count, line in self._weighted)
+
+    def met(self, line: Matmul) -> int:
+        """Weights of a line that one token is multiplied with: k of E experts'."""
+        return self._met(line, line.weight.count(self.dims))
+
+    @property
+    def _weighted(self) -> tuple[tuple[int, Matmul], ...]:
+        """Every matmul with a weight, and how often the model has it."""
+        inner = ((count, line) for count, lines in self.stack for line in lines)
+        return (*inner, (1, self.head_line))
+
+    def _met(self, line: Matmul, params: int) -> int:
+        """What one token meets of the parameters of a line: k of E experts."""
+        if "slots" not in line.reads.dims:
+            return params
+        return params * self.experts.per_token // self.experts.count
+
+    def _layer_params(self, lines: tuple[Matmul, ...]) -> int:
+        return sum(map(self._with_bias, lines)) + self._norms
+
+    def _with_bias(self, line: Matmul) -> int:
+        """Parameters of a line: the weight and what is added to the result."""
+        added = Array("", line.bias).count(self.dims) if self._has_bias(line) else 0
+        return line.weight.count(self.dims) + added
+
+    def _has_bias(self, line: Matmul) -> bool:
+        name = line.weight.name
+        if name == "router":
+            return self.experts.router_bias
+        return self.biases or (self.qkv_biases and name in ("q", "k", "v"))
+
+    @property
+    def _norms(self) -> int:
+        """Values of all norms of a layer, of its sinks and of relative positions."""
+        count = self.norms * self._norm(self.d_model)
+        if self.latent:
+            count += self._norm(self.latent.q_rank) + self._norm(self.latent.kv_rank)
+        if self.qk_norm == "head":
+            count += 2 * self._norm(self.head)
+        if self.qk_norm == "width":
+            count += self._norm((self.heads + self.kv_heads) * self.head)
+        count += self.d_model * self.heads * self.head * self.relative
+        return count + self.heads * self.sinks
+
+    def _norm(self, width: int) -> int:
+        return (self.norm_scales + self.norm_biases) * width
+
+    def __repr__(self) -> str:
+        sizes = (
+            f"L {self.L}, D {self.D}, F {self.F}, N {self.N}, K {self.K}, H {self.H}"
+        )
+        if self.experts:
+            sizes += f", E {self.experts.count}, k {self.experts.per_token}"
+        return (
+            f"{self.name}: {_said(self.params)} params; {sizes}, vocab {self.vocab:,}."
+        )
+
+
+def _kept(of: object, check: Callable[..., list], *names: str) -> None:
+    """Keep what `check` returns of arguments: Python's own, since NumPy's overflow."""
+    found = check(**{name: getattr(of, name) for name in names})
+    for name, value in zip(names, found, strict=True):
+        object.__setattr__(of, name, value)
+
+
+def _said(params: int) -> str:
+    """A count in words, to three digits: B is tokens, so that "8B" would be wrong."""
+    words = "", " thousand", " million", " billion", " trillion"
+    digits, _, power = f"{params:.2e}".partition("e")
+    step = min(int(power) // 3, len(words) - 1)
+    return f"{float(digits) * 10 ** (int(power) - 3 * step):.3g}{words[step]}"
+
+
+def checked(model: object) -> Model:
+    """`model`, if it is one."""
+    if not isinstance(model, Model):
+        raise ValueError(
+            f"model = {short_repr(model)}: must be a Model, such as model('llama 3 8b')"
+        )
+    return model

@@ -1,0 +1,273 @@
+"""What a comparison of outputs lets through: the stored state of every notebook.
+
+nbval passes a cell that was never run and never compares images. These tests hold
+every notebook to the form of the book, without executing anything.
+"""
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+from statistics import median
+
+import drawn
+import execute
+import nbformat
+import pytest
+
+from shardmath.base.claims import HOLDS
+
+ROOT = Path(__file__).parents[2]
+CHAPTERS = sorted(ROOT.glob("chapters/*.ipynb"))
+PAGES = sorted(ROOT.glob("book/*.ipynb"))
+NOTEBOOKS = CHAPTERS + sorted(ROOT.glob("exercises/*.ipynb")) + PAGES
+MEASURED = 7  # units by which words may be narrower than reckoned
+PICTURE = "application/vnd.shardmath.picture+json"
+FORBIDDEN = {
+    "an install command": r"^\s*[%!]\s*pip\b|^\s*!",
+    "a change of the import path": r"\bsys\.path\b",
+    "a network call": r"\b(?:requests|urllib|http\.client|socket)\b",
+}
+
+each_notebook = pytest.mark.parametrize(
+    "path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}-{path.stem}"
+)
+
+
+@cache
+def code_cells(path):
+    return [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+
+
+@each_notebook
+def test_every_cell_was_run_in_order(path):
+    """A cell without a number has outputs from nobody knows when."""
+    counts = [cell.execution_count for cell in code_cells(path)]
+    assert counts == list(range(1, len(counts) + 1))
+
+
+@each_notebook
+def test_no_cell_is_empty(path):
+    """A sentence that was moved away leaves nothing behind."""
+    for cell in nbformat.read(path, as_version=4).cells:
+        assert cell.source.strip(), cell.id
+
+
+@each_notebook
+def test_no_chapter_is_to_come_that_is_here(path):
+    for cell in nbformat.read(path, as_version=4).cells:
+        for n in re.findall(r"chapters? (\d+)[^.]* (?:is|are) to come", cell.source):
+            assert not list(ROOT.glob(f"chapters/{int(n):02}_*")), cell.source
+
+
+@each_notebook
+def test_an_error_is_stored_only_where_it_is_meant(path):
+    for cell in code_cells(path):
+        raised = any(output.output_type == "error" for output in cell.outputs)
+        assert raised == ("raises-exception" in cell.metadata.get("tags", []))
+
+
+@each_notebook
+def test_every_claim_holds_as_stored(path):
+    """Also where nobody looks at the output again: its comparison may be ignored."""
+    assert execute.broken(nbformat.read(path, as_version=4)) == []
+    for cell in code_cells(path):
+        if calls(cell.source, "holds"):
+            said = execute.shown(cell).splitlines()
+            assert any(line.startswith(HOLDS) for line in said), cell.source
+
+
+@each_notebook
+def test_pictures_say_what_they_show(path):
+    """Alt text, of the cell or of the picture itself; a few words will not do."""
+    for cell in code_cells(path):
+        for output in cell.outputs:
+            if picture := output.get("data", {}).get(PICTURE):
+                given = cell.metadata.get("mystnb", {}).get("image", {}).get("alt")
+                alt = given or re.search("<desc>(.*?)</desc>", picture["panels"][0])[1]
+                assert len(alt.split()) >= 12, cell.source
+
+
+@each_notebook
+def test_no_words_of_a_picture_are_cut_off(path):
+    """Where a long label of an axis leaves its panel, a reader misses the end of it."""
+    for cell in code_cells(path):
+        for output in cell.outputs:
+            for panel in output.get("data", {}).get(PICTURE, {}).get("panels", ()):
+                wide = float(re.search(r'viewBox="0 0 ([\d.]+)', panel)[1])
+                for said, (left, _, right, _) in drawn.texts(panel):
+                    inside = left >= -MEASURED and right <= wide + MEASURED
+                    assert inside, f"{said!r} from {left:.0f} to {right:.0f}"
+
+
+@each_notebook
+def test_pictures_are_text(path):
+    """What was drawn is stored as text, which nbval compares; it never saw a pixel."""
+    for cell in code_cells(path):
+        for output in cell.outputs:
+            images = {kind for kind in output.get("data", {}) if "image/" in kind}
+            assert not images, cell.source
+
+
+@each_notebook
+def test_only_measurements_escape_the_comparison(path):
+    """A cell whose output is not compared says which source its output is from."""
+    for cell in code_cells(path):
+        tags = cell.metadata.get("tags", [])
+        assert "nbval-skip" not in tags
+        if "nbval-ignore-output" in tags:
+            assert cell.metadata["shardmath"]["measured"]
+
+
+@each_notebook
+def test_outputs_hold_no_paths_and_no_warnings(path):
+    for cell in code_cells(path):
+        text = str(cell.outputs)
+        assert not re.search(r"/(?:home|root|tmp|work|Users)/\w", text), cell.source
+        assert "Warning:" not in text
+
+
+@each_notebook
+def test_cells_keep_to_the_limits(path):
+    """At most 20 lines of code, 88 columns, and no suppressed output with ';'."""
+    for cell in code_cells(path):
+        lines = [line for line in cell.source.splitlines() if line.strip()]
+        assert len(lines) <= 20, cell.source
+        assert all(len(line) <= 88 for line in lines), cell.source
+        assert not cell.source.rstrip().endswith(";")
+
+
+@each_notebook
+def test_code_stays_within_the_house(path):
+    for cell in code_cells(path):
+        for what, pattern in FORBIDDEN.items():
+            assert not re.search(pattern, cell.source, re.M), f"{what}: {cell.source}"
+
+
+def lost(source) -> list[str]:
+    """Calls that show something, and stand where a notebook does not: not last."""
+    shown = "compare|table|layouts|groups|guess|live|plots[.].*|pictures[.].*"
+    first = [
+        line.value for line in ast.parse(source).body[:-1] if type(line) is ast.Expr
+    ]
+    names = [ast.unparse(one.func) for one in first if isinstance(one, ast.Call)]
+    return [name for name in names if re.fullmatch(shown, name)]
+
+
+def test_a_table_that_is_not_shown_is_seen():
+    """Of a cell, Jupyter shows the last expression alone."""
+    assert lost("compare(rows, columns)\nholds('so', True)") == ["compare"]
+    assert lost("rows = 1\nholds('so', True)\npictures.bars('a', rows, 's')") == []
+
+
+@each_notebook
+def test_every_table_and_picture_is_shown(path):
+    for cell in code_cells(path):
+        assert not lost(cell.source), cell.source
+
+
+@each_notebook
+def test_imports_stand_in_the_first_code_cell(path):
+    for cell in code_cells(path)[1:]:
+        assert not re.search(r"^(?:import|from) ", cell.source, re.M), cell.source
+
+
+@each_notebook
+def test_a_numbered_formula_has_its_anchor(path):
+    """`make execute` sets it; without, links to formulas are dead in Jupyter."""
+    for cell in nbformat.read(path, as_version=4).cells:
+        if cell.cell_type == "markdown":
+            assert cell.source == execute.anchored(cell.source)
+
+
+@each_notebook
+def test_prose_divides_the_code(path):
+    """At most three code cells in a row, and one first-level heading."""
+    cells = nbformat.read(path, as_version=4).cells
+    kinds = "".join(cell.cell_type[0] for cell in cells)
+    assert "cccc" not in kinds
+    prose = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    assert len(re.findall(r"^# ", "\n".join(prose), re.M)) == 1
+
+
+# The form of a chapter ----------------------------------------------------------------
+
+STRICT = True  # True: the goals hold, and no longer what they were set out from
+LINES = 6 if STRICT else 12  # of the median code cell of a chapter
+BUILT_BY_HAND = 2.5 if STRICT else 12.5  # cells a chapter that build rows of a table
+FORMATTING = 0 if STRICT else 20  # cells a chapter that format numbers, but for these:
+FORMATS = {}  # chapter: {cell id: why it has to}
+each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
+
+
+def calls(source, name) -> bool:
+    """Whether `source` calls `name`, or the method `name` of something."""
+    nodes = (n.func for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call))
+    return any(name in (getattr(f, "id", ""), getattr(f, "attr", "")) for f in nodes)
+
+
+def builds_rows(source) -> bool:
+    """A table, and a loop or a comprehension that makes its rows."""
+    loops = ast.For | ast.ListComp | ast.GeneratorExp
+    nodes = ast.walk(ast.parse(source))
+    return calls(source, "table") and any(isinstance(node, loops) for node in nodes)
+
+
+def formats(source) -> bool:
+    """A call of `show`, or a number's format in an f-string."""
+    nodes = (
+        n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FormattedValue)
+    )
+    return calls(source, "show") or any(node.format_spec for node in nodes)
+
+
+@pytest.mark.parametrize(
+    ("source", "rows", "formatted"),
+    [
+        ("rows = []\nfor x in y:\n    rows.append(x)\ntable(h, rows)", True, False),
+        ("table(h, [(x, show(x)) for x in y])", True, True),
+        ("compare(chips, {'a': f})", False, False),
+        ("print(f'{x:.1f}')", False, True),
+        ("print(f'{x}, {y}')", False, False),
+    ],
+)
+def test_the_form_of_a_cell_is_seen(source, rows, formatted):
+    assert (builds_rows(source), formats(source)) == (rows, formatted)
+
+
+@each_chapter
+def test_a_chapter_is_neither_thin_nor_long(path):
+    """1,500 to 5,500 words of prose; exercises are as long as they are."""
+    cells = nbformat.read(path, as_version=4).cells
+    prose = "\n".join(c.source for c in cells if c.cell_type == "markdown")
+    words = len(re.sub('<a id="[^"]*"></a>', "", prose).split())
+    assert 1500 <= words <= 5500
+
+
+@each_chapter
+def test_cells_are_short(path):
+    """Define in one cell, call in the next."""
+    lines = [
+        sum(bool(line.strip()) for line in cell.source.splitlines())
+        for cell in code_cells(path)
+    ]
+    assert median(lines) <= LINES
+
+
+@each_chapter
+def test_formatting_is_not_the_readers_business(path):
+    listed = FORMATS.get(path.stem, {})
+    found = [cell.id for cell in code_cells(path) if formats(cell.source)]
+    assert set(listed) <= set(found), "listed, and does not format"
+    assert len(set(found) - set(listed)) <= 1.5 * FORMATTING, found
+
+
+def test_tables_are_declared():
+    """`compare` says what a table holds; a loop says how to type it."""
+    found = [
+        f"{path.stem}: {cell.id}"
+        for path in CHAPTERS
+        for cell in code_cells(path)
+        if builds_rows(cell.source)
+    ]
+    assert len(found) <= BUILT_BY_HAND * len(CHAPTERS), "\n".join(found)

@@ -1,0 +1,335 @@
+"""The planner against `training.step`: same numbers, and no better mesh anywhere."""
+
+import math
+import re
+import shlex
+from dataclasses import replace
+from itertools import product
+
+import drawn
+import pytest
+
+from shardmath.__main__ import main
+from shardmath.base.units import show
+from shardmath.draw import figures
+from shardmath.draw.picture import Picture
+from shardmath.hardware import chips
+from shardmath.hardware.mesh import Mesh
+from shardmath.hardware.networks import network
+from shardmath.planner import ORDER, plan
+from shardmath.planner.machines import usual
+from shardmath.planner.patterns import SHARDS, strategy
+from shardmath.planner.search import divisors, factorisations
+from shardmath.training import step
+from shardmath.training.pipeline_schedules import Times, schedule
+from shardmath.training.stages import GROWS, PERIODIC_FROM, Pipelines
+from shardmath.transformer import DEEPSEEK_V3, LLAMA_3_8B, Experts, Model
+
+ULYSSES = {"remat": "none", "keys": "ulysses", "seq": 2048}
+SMALL = Model("small", 6, 512, 2048, 8, 4, 64, 32_000)
+TIED = replace(SMALL, tied=True)
+LONG = replace(SMALL, layers=8, tied=True)
+EXPERTS = Experts(16, 2, 1, 1, 64)
+SPARSE = Model("sparse", 5, 512, 256, 8, 8, 64, 32_000, experts=EXPERTS)
+TWELVE = replace(SPARSE, experts=Experts(12, 2, 1, 1, 64))  # slots are rounded up
+
+
+def numbers(found, trial):
+    """What the planner says of a mesh, and what the derivation says."""
+    derived = found.step(trial)
+    times = derived.estimate.seconds
+    ours = [trial.lower, trial.math, trial.hbm, trial.network]
+    theirs = [derived.estimate.lower, times["math"], times["HBM"]]
+    theirs.append(times.get("network", 0.0))
+    ours.append(sum(trial.memory.values()))
+    theirs.append(derived.memory.total)
+    return ours, theirs
+
+
+@pytest.mark.parametrize(
+    ("model", "machine", "tokens", "options"),
+    [
+        ("llama 3 8b", "v5e:4x8", "512k", {}),
+        ("llama 3 8b", "h100:4x8", "1M", {"remat": "dots"}),
+        ("llama 3 405b", "h100:256x8", "4M", {"keys": "gather"}),
+        ("llama 3 405b", "h100:256x8", "4M", {"fixed": {"pipeline": 16}}),
+        ("llama 3 70b", "v5p:4x8x8", "1M", {"fixed": {"pipeline": 4, "context": 2}}),
+        ("llama 3 8b", "v5p:4x4x4*2", "64k", ULYSSES),
+        (SMALL, "gb200:16", "64k", {"fixed": {"pipeline": 2}, "schedule": "zb-h1"}),
+        (SMALL, "h100:2x8", "1M", {"fixed": {"pipeline": 2}, "schedule": "dualpipe"}),
+        (SMALL, "h100:2x8", "1M", {"fixed": {"pipeline": 2}, "schedule": "zb-v"}),
+        (TIED, "h100:4x8", "64k", {"fixed": {"pipeline": 2}}),
+        (TIED, "v5p:4x4x4", "64k", {"fixed": {"pipeline": 4, "tensor": 2}}),
+        (TIED, "h100:2x8", "1M", {"fixed": {"pipeline": 2}, "schedule": "zb-v"}),
+        (TIED, "h100:4x8", "64k", {}),
+        (LONG, "h100:4x8", "1M", {"fixed": {"pipeline": 4}, "schedule": "dualpipe"}),
+        (LONG, "v5p:4x4x4", "1M", {"fixed": {"pipeline": 8}, "schedule": "dualpipe"}),
+        (SPARSE, "h100:4x8", "1M", {"fixed": {"expert": 8, "pipeline": 2}}),
+        (SPARSE, "v5p:4x4x4", "1M", {"capacity": 1.25}),
+        (TWELVE, "h100:4x8", "1M", {"fixed": {"expert": 4, "pipeline": 2}}),
+        (TWELVE, "h100:4x8", "1M", {"fixed": {"expert": 2, "tensor": 2, "context": 2}}),
+    ],
+)
+def test_numbers_are_those_of_the_derivation(model, machine, tokens, options):
+    """One derivation for a pattern of axes tells every mesh of that pattern."""
+    found = plan(model, machine, tokens, top=3, **options)
+    assert found.ranking
+    for trial in found.ranking:
+        ours, theirs = numbers(found, trial)
+        assert ours == pytest.approx(theirs, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("shards", "sizes", "many", "far"),
+    [
+        ("zero", {"pipeline": 8, "zero": 4, "expert": 4, "tensor": 4}, 64, 1e-3),
+        ("fsdp", {"pipeline": 16, "fsdp": 8, "tensor": 4}, 2, 2e-3),
+        ("fsdp", {"pipeline": 2, "expert": 8, "tensor": 32}, 64, 0.031),
+        ("zero", {"pipeline": 8, "zero": 32, "expert": 2}, 8, 1e-9),
+        ("fsdp", {"data": 4, "pipeline": 16, "fsdp": 4, "context": 2}, 8, 1e-9),
+    ],
+)
+def test_the_network_of_latents_is_told_to_three_percent(shards, sizes, many, far):
+    """Which way is best for the gradients of MLA's projections depends on sizes under
+    tensor parallelism; all else is that of the derivation."""
+    one = plan(DEEPSEEK_V3, "h100:64x8", "4M", 4096, hbm=1e15, fixed=sizes, top=1)
+    trial = one.search.trial(shards, dict.fromkeys(ORDER, 1) | sizes, many)
+    ours, theirs = numbers(one, trial)
+    assert ours.pop(3) == pytest.approx(network := theirs.pop(3), rel=far)
+    assert trial.network > network * (1 - 1e-9)
+    assert ours[1:] == pytest.approx(theirs[1:], rel=1e-9)
+
+
+def every_mesh(model, net, seqs, seq):
+    """All meshes by brute force: (bound, what it is), of those that fit."""
+    for shards, names in SHARDS.items():
+        axes = [a for a in ORDER if a in (*names, "pipeline")]
+        axes = [a for a in axes if a != "expert" or model.experts]
+        for sizes in factorisations(net.chips, len(axes)):
+            some = {a: n for a, n in zip(axes, sizes, strict=True) if n > 1}
+            for many in divisors(seqs):
+                try:
+                    one = step(
+                        strategy(shards, tuple(some), "ring"), model,
+                        Mesh(net, some or {"data": 1}), seqs, seq,
+                        attention="causal", microbatches=many,
+                    )  # fmt: skip
+                    bound = one.estimate.lower
+                except ValueError:
+                    continue
+                if one.memory.fits:
+                    yield bound, (shards, some, many)
+                    if "pipeline" not in some:
+                        break  # more parts of the batch only move more
+
+
+@pytest.mark.parametrize(
+    ("model", "machine", "seqs"),
+    [(SMALL, "v5e:4x4", 16), (SMALL, "h100:2x8", 8), (SPARSE, "v5e:2x4", 8)],
+)
+def test_no_mesh_is_better(model, machine, seqs):
+    """Against every mesh that `step` can derive, one by one."""
+    net = network(machine)
+    found = plan(model, machine, seqs * 1024, 1024)
+    least, mesh = min(every_mesh(model, net, seqs, 1024), key=lambda one: one[0])
+    assert found.best.lower == pytest.approx(least, rel=1e-9), mesh
+
+
+@pytest.mark.parametrize("name", PERIODIC_FROM)
+@pytest.mark.parametrize("stages", [2, 4, 8])
+def test_a_schedule_repeats_itself(name, stages):
+    """So that the time of many microbatches follows from that of few."""
+    places = stages * (2 if name in ("zb-v", "interleaved") else 1)
+    for work in ((), (0.9, *[1] * (places - 2), 1.3)):
+        times = Times(1, 2.1, 0.9, work=work)
+        few, many = (
+            schedule(name, stages, n, times=times)
+            for n in (PERIODIC_FROM[name] * stages, 8 * stages)
+        )
+        longest = max(many.busy) / many.microbatches
+        more = (many.microbatches - few.microbatches) * longest
+        assert few.seconds + more == pytest.approx(many.seconds, rel=1e-9)
+        if name not in GROWS:
+            assert few.in_flight == many.in_flight
+
+
+@pytest.mark.parametrize("name", PERIODIC_FROM)
+@pytest.mark.parametrize("stages", [2, 4, 6])
+def test_the_time_of_uneven_stages_is_that_of_the_whole_schedule(name, stages):
+    """61 layers are not cut evenly, and the head is as long as none, one or four."""
+    pipelines = Pipelines(DEEPSEEK_V3, name, None)
+    cut, many = pipelines.few(stages), 16 * stages
+    for head in (0, 1, 4):
+        work = [
+            sum(n for n, _ in cut.stack(at)) + head * cut.ends(at)[1]
+            for at in range(stages)
+        ]
+        passes = [(w, 1.3 * w, w) for w in work]
+        extended = pipelines.seconds(stages, many, passes)
+        played = pipelines.stages(stages, many).played(passes.__getitem__)
+        assert extended * cut.paths == pytest.approx(played.seconds, rel=1e-9)
+
+
+def test_every_factorisation_once():
+    for n, slots in product((1, 12, 64), (1, 2, 4)):
+        found = list(factorisations(n, slots))
+        assert len(found) == len(set(found))
+        assert all(math.prod(one) == n for one in found)
+        powers = {1: 0, 64: 6}
+        if n in powers:
+            assert len(found) == math.comb(powers[n] + slots - 1, slots - 1)
+
+
+def test_experts_of_any_number_admit_what_they_divide():
+    """A power of two of tokens, of which 12 experts get no whole number."""
+    found, even = (plan(one, "h100:4x8", 2**15, 512) for one in (TWELVE, SPARSE))
+    assert found.why_not(expert=8) == "expert 8 does not divide 12 experts"
+    assert not any("dimension" in why or "tokens" in why for why in found.limits)
+    assert found.search.counts["admitted"] > 0.8 * even.search.counts["admitted"]
+
+
+def test_why_not():
+    found = plan("llama 3 70b", "v5p:4x4x8", "1M")
+    assert found.why_not(tensor=16) == "tensor 16 does not divide 8 KV heads"
+    assert found.why_not(pipeline=128) == "pipeline 128: 80 layers"
+    assert "needs" in plan(LLAMA_3_8B, "v5e:2x2", "64k").why_not(zero=4)
+    assert found.why_not(**found.best.axes).startswith("it is")
+    assert "times as long: " in found.why_not(fsdp=2, pipeline=64)
+    with pytest.raises(ValueError, match="such as tensor=16"):
+        found.why_not()
+    assert found.why_not(expert=2) == "expert 2: Llama 3.1 70B has no experts"
+    small = plan(LLAMA_3_8B, "h100:2x8", "1M")  # the last stage has the head
+    assert "the longest has 1.74 times its share" in small.why_not(pipeline=16)
+
+
+def test_meshes_with_more_chunks_than_layers_are_left_out():
+    found = plan(LLAMA_3_8B, "v5e:4x8", "1M", schedule="interleaved", chunks=4)
+    assert found.ranking
+    assert "64 stages or chunks" in found.why_not(pipeline=16)
+    assert "takes" in found.why_not(pipeline=8)
+
+
+def test_where_nothing_fits_the_nearest_is_said():
+    found = plan("llama 3 405b", "h100:8x8", "1M")
+    assert not found.ranking
+    with pytest.raises(ValueError, match="no mesh fits") as error:
+        _ = found.best
+    more = next(line for line in found.nearest if "chips fit" in line)
+    chips = int(more.split()[0].replace(",", ""))
+    assert plan("llama 3 405b", f"h100:{chips // 8}x8", "1M").ranking
+    assert not plan("llama 3 405b", f"h100:{chips // 16}x8", "1M").ranking
+    assert str(error.value).endswith(found.nearest[-1])
+    alone = plan("llama 3 8b", "h100:1x1", "1M").verdict
+    assert alone.startswith("no mesh fits: one chip with")
+    alone = {"fixed": {"fsdp": 16}, "remat": "none"}  # one sequence a chip
+    tight = plan("llama 3 8b", "v5e:4x4", 2**17, 8192, **alone)
+    assert "remat 'full' fits" in tight.nearest
+
+
+@pytest.mark.parametrize(
+    ("model", "machine", "tokens", "options", "said"),
+    [
+        ("llama 9", "v5p:4x4x4", "1M", {}, "no model is called"),
+        (8, "v5p:4x4x4", "1M", {}, "model = 8"),
+        (LLAMA_3_8B, "v5p", "1M", {}, "must be written like"),
+        (LLAMA_3_8B, "v5p:3x5x7", "1M", {}, "multiples of 4"),
+        (LLAMA_3_8B, "h100:64", "1M", {}, "as in 8x8"),
+        (LLAMA_3_8B, "v5p:4x4x4", 10_000, {}, "such as 8,192"),
+        (LLAMA_3_8B, "v5p:4x4x4", "many", {}, "'4M'"),
+        (LLAMA_3_8B, "v5p:4x4x4", 0, {}, "a whole number from 1"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"chunks": 3}, "1 chunks"),
+        (
+            LLAMA_3_8B,
+            "v5p:4x4x4",
+            "1M",
+            {"remat": "all"},
+            "none, dots, selective, full",
+        ),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": {"Y": 2}}, "axis 'Y'"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": {"tensor": 3}}, "64 chips"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"top": 0}, "top = 0"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": 3}, "fixed = 3: must be sizes"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"chunks": "x"}, "chunks = 'x'"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"chunks": 1.0}, "chunks = 1.0"),
+        (LLAMA_3_8B, "v5p:4x4x4", 2**63, {}, "at most"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"kernel": "flash"}, "fused, unfused"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"formats": {"dx": "fp8"}}, "'dx' must be one"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"node_limit": 4}, "8B has no experts"),
+        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"capacity": 2}, "8B has no experts"),
+    ],
+)
+def test_bad_input_is_quoted(model, machine, tokens, options, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        plan(model, machine, tokens, **options)
+
+
+def test_a_dense_model_has_no_experts_to_split():
+    found = plan(LLAMA_3_8B, "h100:2x8", "1M", fixed={"expert": 2})
+    assert found.verdict.startswith(
+        "no mesh is admitted: expert 2: Llama 3.1 8B has no"
+    )
+    assert plan(LLAMA_3_8B, "h100:2x8", "1M", fixed={"expert": 1}).ranking
+
+
+@pytest.mark.parametrize("name", figures.find("planner").presets)
+def test_the_page_draws_what_the_planner_says(name):
+    """Its picture fits, and its numbers and its command are those of a plan."""
+    figure = figures.find("planner")
+    drawing = figure.draw(**figure.presets[name])
+    drawn.check(Picture("planner", drawing.summary, (drawing.svg,)))
+    if name == "too few":
+        assert "chips fit" in drawing.summary
+        return
+    model, machine, _, tokens = shlex.split(drawing.data["command"])[4:8]
+    found = plan(model, machine, tokens)
+    assert drawing.data["best"] == found.best.axes
+    assert drawing.data["lower"] == found.best.lower
+    for trial, row in zip(found.ranking, drawing.readout[1:], strict=False):
+        assert show(trial.lower, "s") in row
+
+
+def test_every_chip_of_the_page_has_a_machine_of_every_size():
+    figure = figures.find("planner")
+    for name in figure.control("chip").options:
+        for count in figure.control("count").stops:
+            machine = network(usual(chips.find(name), count))
+            assert (machine.chips, machine.chip.name) == (count, name)
+
+
+@pytest.mark.parametrize(
+    ("chip", "count", "said"),
+    [
+        (chips.H100, 12, "chips = 12: must be a power of two, such as 8 or 16"),
+        (chips.H100, 100, "such as 64 or 128"),
+        (chips.TPU_V5P, 3, "such as 2 or 4"),
+        (chips.TPU_V5P, 0, "chips = 0: must be a whole number from 1"),
+    ],
+)
+def test_a_machine_is_of_a_power_of_two(chip, count, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        usual(chip, count)
+
+
+def test_a_shape_of_ones_own_counts_where_the_model_says_so():
+    figure = figures.find("planner")
+    own = {"model": "your own shape", "L": 8, "D": 1024, "F": 4096, "N": 8, "K": 4}
+    one, other = (figure.draw(**own | {"L": n}).data["lower"] for n in (8, 16))
+    assert other > 1.5 * one
+    large = figure.draw(**own | {"chip": "TPU v5e", "count": 8, "L": 160, "D": 32768})
+    assert large.data["best"] is None
+
+
+def test_the_command_line(capsys):
+    assert main(["plan", "llama3-8b", "v5e:4x4", "--tokens", "128k"]) == 0
+    said = capsys.readouterr().out
+    found = plan("llama3-8b", "v5e:4x4", "128k")
+    assert str(found) in said
+    assert str(found.table) in said
+    assert main(["plan", "llama3-8x", "v5e:4x4", "--tokens", "128k"]) == 2
+    assert "nearest" in capsys.readouterr().err
+    assert main(["plan", "llama3-405b", "v5e:4x4", "--tokens", "128k"]) == 1
+    words = ["plan", "llama3-8b", "v5e:4x4", "--tokens", "1M"]
+    assert main([*words, "--fix", "x"]) == main([*words, "--fix", "tensor=²"]) == 2
+    assert "tensor=²: must be like" in capsys.readouterr().err
+    assert main([*words, "--schedule", "interleaved", "--chunks", "0"]) == 2
+    assert "chunks = 0" in capsys.readouterr().err

@@ -1,0 +1,368 @@
+"""Pipeline schedules: bubbles as published, and nothing impossible accepted."""
+
+import random
+import re
+from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from shardmath.draw.pictures import timeline
+from shardmath.training.pipeline_schedules import (
+    NAMES,
+    Op,
+    PipelineSchedule,
+    Times,
+    check,
+    idle,
+    peak,
+    schedule,
+)
+
+# Each within the closed forms' domains of some schedules; `idle` refuses the others.
+TIMES = (
+    *(Times(), Times(1, 1.5, 0.5), Times(1, 1, 0.5)),
+    *(Times(1, 1, 1, both=pair) for pair in (2, 2.5, 3)),
+)
+
+
+def exists(name: str, p: int, M: int) -> bool:
+    if name == "interleaved":
+        return M % p == 0
+    return name != "dualpipe" or (p % 2 == 0 and M % 2 == 0 and 2 * p <= M)
+
+
+def sizes(name: str):
+    """Stages 2 to 16, microbatches 1 to 64: around every corner, and the ends.
+
+    The forms are linear between corners. All of the 7,242 cases hold as well.
+    """
+    for p in range(2, 17):
+        near = {1, 2, p - 1, p, p + 1, 2 * p - 2, 2 * p - 1, 2 * p, 2 * p + 2, 4 * p}
+        for M in sorted(near | ({64} if p in (2, 8, 16) else set())):
+            if 1 <= M <= 64 and exists(name, p, M):
+                yield p, M
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_bubble_is_that_of_the_closed_form(name):
+    for p, M in sizes(name):
+        one = schedule(name, p, M)
+        assert max(one.idle) == pytest.approx(idle(name, p, M)), (p, M)
+        assert one.bubble == pytest.approx(idle(name, p, M) / (3 * M)), (p, M)
+        alone = idle(name, p, M, together=False)
+        assert one.period - 3 * M == pytest.approx(alone), (p, M)
+        assert max(one.in_flight) == peak(name, p, M), (p, M)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_closed_form_holds_for_other_times(name):
+    within = 0
+    for p, M in sizes(name):
+        if p > 8 or p % 2:
+            continue
+        for times in TIMES:
+            try:
+                said = idle(name, p, M, times=times)
+            except ValueError:
+                continue
+            within += times is not TIMES[0]
+            played = schedule(name, p, M, times=times)
+            assert max(played.idle) == pytest.approx(said), (p, M, times)
+    assert within or name == "zb-v"
+
+
+def test_outside_its_domain_a_closed_form_would_be_wrong():
+    """So that the refusals are no more than what is needed."""
+    late = Times(1, 1, 1.5)
+    assert max(schedule("zb-h1", 4, 8, times=late).idle) > 3 * (1 + 1 - 1.5)
+    slow = Times(1, 1.5, 0.5)
+    assert max(schedule("dualpipe", 4, 8, times=slow).idle) < 1 * (3 + 2 - 1.5)
+    apart = Times(1, 1, 1, both=3.3)  # a pair that is longer than its passes
+    assert max(schedule("dualpipe", 8, 16, times=apart).idle) > 3 * (3.3 + 2 - 3) + 0.5
+    refused = ("zb-h1", late), ("dualpipe", slow), ("dualpipe", apart), ("zb-v", slow)
+    for name, times in refused:
+        with pytest.raises(ValueError, match="has a closed form for"):
+            idle(name, 8, 16, times=times)
+    with pytest.raises(ValueError, match=r"F&B = 3\.3"):
+        idle("dualpipe", 8, 16, times=apart)
+    with pytest.raises(ValueError, match="sends that take no time"):
+        idle("1f1b", 4, 8, times=Times(send=1))
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 3, 4])
+def test_chunks_divide_the_bubble_and_cost_memory(chunks):
+    one = schedule("interleaved", 4, 16, chunks)
+    assert one.bubble == pytest.approx(schedule("1f1b", 4, 16).bubble / chunks)
+    assert max(one.in_flight) == pytest.approx(4 + (3 / chunks if chunks > 1 else 0))
+    assert sum(one.sends) == 2 * 16 * (4 * chunks - 1)  # every place but the first
+
+
+def test_what_stages_send():
+    """The middle of a V hands over to itself; DualPipe's both ends begin and end."""
+    assert schedule("1f1b", 4, 8).sends == (8, 16, 16, 8)
+    assert schedule("zb-v", 4, 8).sends == (16, 32, 32, 16)
+    assert schedule("dualpipe", 4, 8).sends == (8, 16, 16, 8)
+
+
+def test_what_1f1b_holds():
+    """Stage s holds p − s microbatches, where GPipe holds all."""
+    assert schedule("1f1b", 5, 12).in_flight == (5, 4, 3, 2, 1)
+    assert schedule("gpipe", 5, 12).in_flight == (12,) * 5
+
+
+def edges(one: PipelineSchedule) -> dict:
+    """What every op waits for, said again and naively: data, and the op before."""
+    graph = {}
+    for stage, order in enumerate(one.orders):
+        for op in order:
+            graph[stage, op] = set()
+        for before, op in pairwise(order):
+            graph[stage, op].add((stage, before))
+    for m in range(one.microbatches):
+        path = one.path(m)
+        backward = {
+            (s, c): Op("B", m, c) if (s, Op("B", m, c)) in graph else Op("I", m, c)
+            for s, c in path
+        }
+        for s, c in path:
+            graph[s, backward[s, c]].add((s, Op("F", m, c)))
+            if (s, Op("W", m, c)) in graph:
+                graph[s, Op("W", m, c)].add((s, backward[s, c]))
+        for (a, ca), (b, cb) in pairwise(path):
+            graph[b, Op("F", m, cb)].add((a, Op("F", m, ca)))
+            graph[a, backward[a, ca]].add((b, backward[b, cb]))
+    return graph
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("send", [0, 0.25])
+def test_uneven_stages_take_the_longest_path(name, send):
+    """The event simulation against the longest path through the graph of all ops."""
+    p, M = 4, 8
+    places = len(schedule(name, p, M).paths[0])
+    times = Times(1, 1.25, 0.75, None, send, tuple(1 + i % 3 for i in range(places)))
+    one = schedule(name, p, M, times=times)
+    graph, share, ends = edges(one), p / places, {}
+    work = {
+        place: w
+        for path in one.paths
+        for place, w in zip(path, times.work, strict=True)
+    }
+    for stage, op in TopologicalSorter(graph).static_order():
+        if name == "dualpipe":
+            continue  # its pairs are no single nodes: see the test below
+        start = max(
+            (ends[s, o] + send * (s != stage) for s, o in graph[stage, op]), default=0
+        )
+        ends[stage, op] = (
+            start + share * getattr(times, op.kind) * work[stage, op.chunk]
+        )
+    played = {(s, x.op): x.end for s, spans in enumerate(one.spans) for x in spans}
+    if name != "dualpipe":
+        assert played == pytest.approx(ends)
+    assert min(one.idle) >= 0
+
+
+def test_pairs_begin_and_end_together():
+    """In DualPipe, and the pair takes `both`."""
+    one = schedule("dualpipe", 4, 8, times=Times(1, 1, 1, both=2.5))
+    pairs = [
+        (first, second)
+        for spans in one.spans
+        for first, second in pairwise(spans)
+        if second.op.beside
+    ]
+    assert len(pairs) == 4 * 3  # the rest of 4 forward passes is alone
+    for first, second in pairs:
+        assert (first.op.kind, second.op.kind) == ("F", "B")
+        assert first[1:] == second[1:]
+        assert first.end - first.start == 2.5
+
+
+def test_numbers_of_a_fixed_width_are_taken_as_pythons():
+    """100 + 100 is −56 in NumPy's int8."""
+    hundred, p, M = np.int8(100), np.int8(8), np.int8(16)
+    times = Times(hundred, hundred, hundred, both=hundred, work=(hundred,) * 2)
+    assert (times.B, times.total, times.together) == (200, 300, 100)
+    assert {type(n) for n in (times.F, times.both, *times.work)} == {int}
+    even = Times(hundred, hundred, hundred)
+    assert idle("1f1b", p, M, times=even) == 7 * 300
+    one = schedule("1f1b", p, M, times=even)
+    assert {type(n) for n in (one.stages, one.microbatches)} == {int}
+    assert type(peak("1f1b", p, M)) is int
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: idle("1f1b", 4, 8, times=3), "times = 3: must be `Times"),
+        (lambda: idle("1f1b", 4, 8, times=None), "times = None: must be `Times"),
+        (lambda: schedule("1f1b", 4, 8, times=3), "times = 3: must be `Times"),
+        (lambda: replace(schedule("1f1b", 4, 8), times=3), "times = 3: must be `Ti"),
+        (lambda: check(None), "schedule = None: must be a `PipelineSchedule`"),
+        (lambda: timeline(None), "schedule = None: must be a `PipelineSchedule`"),
+        (lambda: schedule("1f1b", 4, 8).path(9), "microbatch = 9: microbatches are 0 "),
+        (lambda: schedule("1f1b", 4, 8).path(-1), "microbatch = -1: microbatches are"),
+        (lambda: Times(work=3), "work = 3: must be numbers in a row"),
+        (lambda: Times(work="34"), "work = '34': must be numbers in a row"),
+        (lambda: Times(work=(1, "x")), "work[1] = 'x'"),
+        (lambda: schedule("1f1b", 4, 8, chunks="x"), "chunks = 'x': must be a whole"),
+        (lambda: schedule("1f1b", 4, 8, chunks=True), "chunks = True: must be a whole"),
+        (lambda: schedule("zb-v", 4, 8, chunks=2.0), "chunks = 2.0: must be a whole"),
+        (lambda: schedule("interleaved", 4, 8, chunks=2.0), "chunks = 2.0: must be a"),
+    ],
+)
+def test_what_is_no_argument_is_quoted(call, said):
+    with pytest.raises(ValueError, match=re.escape(said)):
+        call()
+
+
+def rejected(one: PipelineSchedule) -> bool:
+    try:
+        check(one)
+    except ValueError as error:
+        return str(error).startswith(f"{one.name} cannot run: stage ")
+    return False
+
+
+def possible(good: PipelineSchedule, one: PipelineSchedule) -> bool:
+    """Whether the same ops stand at every stage, and no circle of waiting is there."""
+    if any(
+        sorted(a) != sorted(b) for a, b in zip(good.orders, one.orders, strict=True)
+    ):
+        return False
+    try:
+        TopologicalSorter(edges(one)).prepare()
+    except CycleError:
+        return False
+    return True
+
+
+def mutations(good: PipelineSchedule, rng: random.Random):
+    """Ops swapped, moved, dropped, doubled, or handed to another stage."""
+    for _ in range(60):
+        orders = [list(order) for order in good.orders]
+        stage, other = rng.sample(range(good.stages), 2)
+        order = orders[stage]
+        i, j = rng.sample(range(len(order)), 2)
+        match rng.choice(("swap", "swap", "move", "drop", "double", "hand over")):
+            case "swap":
+                order[i], order[j] = order[j], order[i]
+            case "move":
+                order.insert(j, order.pop(i))
+            case "drop":
+                del order[i]
+            case "double":
+                order.insert(j, order[i])
+            case "hand over":
+                orders[other].insert(min(j, len(orders[other])), order.pop(i))
+        yield replace(good, orders=tuple(map(tuple, orders)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_broken_dependency_passes(name):
+    """Against a circle found by `graphlib`: rejected if, and only if, it is broken."""
+    rng, said = random.Random(12), {True: 0, False: 0}
+    for p, M in ((2, 4), (4, 8)):
+        good = schedule(name, p, M)
+        orders = tuple(
+            tuple(replace(op, beside=False) for op in order) for order in good.orders
+        )
+        good = replace(good, orders=orders)  # pairs may be pulled apart
+        check(good)
+        for one in mutations(good, rng):
+            bad = rejected(one)
+            assert bad != possible(good, one), one.orders
+            said[bad] += 1
+    assert said[True] > 50
+    assert said[False] > 0
+
+
+@pytest.mark.parametrize(
+    ("orders", "said"),
+    [
+        (("F0 B0", "B0 F0"), "stage 1 waits at B0 for its own F0, which comes later"),
+        (("F0 B0", "F0"), "stage 1 never does B0"),
+        (("F0 F0 B0", "F0 B0"), "stage 0 does F0 twice"),
+        (("F0 B0 W0", "F0 B0"), "stage 0 does W0 twice: B0 has it"),
+        (("F0 I0", "F0 B0"), "stage 0 never does W0"),
+        (("F0 B0 F1", "F0 B0"), "stage 0: F1, but the microbatches are 0 to 0"),
+        (("F0 B0 X0", "F0 B0"), "stage 0: X0 must be one of F, B, I, W"),
+    ],
+)
+def test_what_is_wrong_is_said(orders, said):
+    good = schedule("1f1b", 2, 1)
+    ops = tuple(tuple(Op(w[0], int(w[1])) for w in o.split()) for o in orders)
+    with pytest.raises(ValueError, match=f"^1f1b cannot run: {said}$"):
+        check(replace(good, orders=ops))
+
+
+@pytest.mark.parametrize("paths", [(), ((),)])
+def test_a_path_that_passes_nothing_is_refused(paths):
+    with pytest.raises(ValueError, match="a path passes no place"):
+        check(replace(schedule("gpipe", 2, 1), paths=paths))
+
+
+def test_a_circle_of_stages_is_told_all_around():
+    one = schedule("1f1b", 2, 2)
+    ops = "F0 B0 F1 B1", "F0 F1 B0 B1"
+    orders = tuple(tuple(Op(w[0], int(w[1])) for w in o.split()) for o in ops)
+    said = (
+        "1f1b cannot run: stage 0 waits at B0 for stage 1's B0; "
+        "stage 1 waits at F1 for stage 0's F1"
+    )
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        check(replace(one, orders=orders))
+
+
+def test_pairs_that_cannot_be_are_refused():
+    good = schedule("dualpipe", 2, 4)
+    for bad in ("F0 F1+", "B0+ F0"):
+        ops = [Op(w[0], int(w[1]), beside=w.endswith("+")) for w in bad.split()]
+        with pytest.raises(ValueError, match="stage 0"):
+            check(replace(good, orders=(tuple(ops), good.orders[1])))
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("2f2b", 4, 8), "'2f2b': a schedule is one of gpipe, 1f1b"),
+        (("1f1b", 0, 8), "stages = 0: must be a whole number from 1"),
+        ((["1f1b"], 4, 8), r"\['1f1b'\]: a schedule is one of"),
+        (("1f1b", 4, 8, None, 2), "times = 2: must be `Times"),
+        (("1f1b", 4, 8, 2), "1f1b has 1 chunks on a stage, not 2"),
+        (("dualpipe", 4, 6), "dualpipe needs an even number of stages"),
+        (("dualpipe", 3, 8), "dualpipe needs an even number of stages"),
+        (("interleaved", 4, 9), "interleaved needs a multiple of 4 microbatches"),
+    ],
+)
+def test_bad_input(given, said):
+    with pytest.raises(ValueError, match=said):
+        schedule(*given)
+
+
+@pytest.mark.parametrize("microbatch", [0.5, "0", -1])
+def test_a_microbatch_that_is_none_is_refused(microbatch):
+    good = schedule("1f1b", 2, 1)
+    orders = (Op("F", microbatch), Op("B", 0)), good.orders[1]
+    with pytest.raises(ValueError, match="but the microbatches are 0 to 0"):
+        check(replace(good, orders=orders))
+
+
+def test_bad_times():
+    with pytest.raises(ValueError, match="F = 0: must be a finite number above 0"):
+        Times(F=0)
+    with pytest.raises(ValueError, match="W must be finite and 0 or more, not -1"):
+        Times(W=-1)
+    for send in (float("inf"), float("nan"), -1):
+        with pytest.raises(ValueError, match="send must be finite and 0 or more"):
+            Times(send=send)
+    with pytest.raises(ValueError, match="send = None: must be a number"):
+        Times(send=None)
+    with pytest.raises(
+        ValueError, match="work has 3 values, but a microbatch passes 4"
+    ):
+        _ = schedule("1f1b", 4, 4, times=Times(work=(1, 2, 3))).seconds
