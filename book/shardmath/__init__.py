@@ -1,42 +1,23 @@
 """Shardmath: the arithmetic of scaling models, executable.
 
-Import a module from the package, such as ``from shardmath.hardware import chips, roofline``.
-These need nothing but Python:
+Import a module from its package, such as ``from shardmath.hardware import chips``. Each
+package uses only those above it:
 
-    units               base units, and how numbers are printed with prefixes
-    facts, records      values with their sources; things that are found by name
-    chips               accelerators: what one chip computes, holds and moves
-    estimate            times, their lower bounds, and what limits an operation
-    tables              results as a table, in a terminal and on a page
-    roofline            how long must an operation take on one chip?
-    waves               tiles over the SMs of a GPU, wave by wave
-    systolic            a TPU's matrix unit, cycle by cycle
-    networks            TPU slices and pods, NVLink domains, clusters
-    mesh                named axes on a network, and the links that each gets
-    collectives         what an AllReduce and its kin move, and how long it takes
-    simulator           collectives played over the links of a network
-    sharding            arrays over a mesh, resharding, sharded matmuls
-    transformer         a Transformer's matmuls, parameters, FLOPs, bytes and memory
-    causal_ring         causal attention on a ring of chips
-    pipeline_schedules  1F1B, zero bubble, DualPipe and others as data
-    parallelism         where arrays lie, and the training step that follows
-    planner             the best meshes for a model on a machine
-    published           training runs that others measured, next to their bounds
-    hlo, ledger         what compiled programs send, against what was predicted
-    drawing             SVG, labels, and a picture's text for who cannot see it
-    pictures, objects   pictures of what the other modules compute
-    figures             the live figures: settings in, picture and numbers out
-    checks, guess       claims and guesses of the chapters
-    questions, answers  kinds of questions, and the questions of each chapter
-    elsewhere, extras   what a notebook or an installation may lack
+    base          units, values with their sources, tables, and claims that can fail
+    hardware      chips and the networks between them, meshes, rooflines
+    transformer   a Transformer's matmuls, parameters, FLOPs, bytes and memory
+    collectives   what an AllReduce and its kin move, and how long it takes
+    sharding      arrays over a mesh, resharding, sharded matmuls
+    training      strategies, the training step that follows, pipeline schedules
+    planner       the best meshes for a model on a machine
+    measured      what others measured, next to the bounds
+    referee       what compilers made of programs, against what was derived
+    draw          pictures and live figures; nothing above imports it
+    exercises     kinds of questions, the questions of each chapter, their checks
+    grading       grading a folder of submissions, each in isolation
 
-These need ``pip install "shardmath[notebook]"``:
-
-    plots               plots in the book's style (matplotlib)
-    programs            JAX programs on a mesh, compiled and read (JAX)
-    compilers           what compilers of absent machines said of programs (JAX)
-    live                a figure with controls in a notebook (anywidget)
-    grading             grading a notebook or a folder of them
+Only `referee`, `draw.plots`, `draw.live` and `grading` need more than Python itself:
+``pip install "shardmath[notebook]"``.
 
 From a terminal: ``shardmath plan llama3-70b v5p:16x16x16 --tokens 4M``.
 """

@@ -8,8 +8,9 @@ There is one exception. A gradient that all chips of an axis Y keep whole may be
 up over X in parts of 1/|Y|, and these gathered over Y. For |X| = 2 that saves no byte,
 for more it does. The projections into a latent (MLA), which tensor parallelism does not
 split, are such a case. When a mesh of DeepSeek-V3 is evaluated from the derivation of
-another size, its network time comes out up to 3.04 % too long (`tests/planner/test_planner.py`
-has the worst of 119 meshes drawn at random; the others were within 0.4 %).
+another size, its network time comes out up to 3.04 % too long. `tests/planner/
+test_planner.py` has the worst of 119 meshes drawn at random; the others were within
+0.4 %.
 """
 
 from collections import defaultdict

@@ -32,8 +32,8 @@ def timeline(
         seconds: that the width shows, to compare schedules; all of this one by default.
 
     Raises:
-        ValueError: no `PipelineSchedule`, an `until` that is no number or `seconds` that are
-            no finite number above 0.
+        ValueError: something else than a `PipelineSchedule`, an `until` that is not a
+            number, or `seconds` that are not a finite number above 0.
 
     >>> from shardmath.training.pipeline_schedules.named import schedule
     >>> timeline(schedule("gpipe", 2, 2)).desc[:58]
