@@ -111,7 +111,7 @@ def test_ships_nothing_unused(site):
 
 def test_katex_ships_with_its_licence(site):
     folder = site / "_static" / "katex"
-    assert (folder / "katex.css").exists()
+    assert any((folder / "fonts").iterdir())
     licence = (folder / "LICENSE.txt").read_text("utf-8")
     assert "Permission is hereby granted" in licence
     assert "Khan Academy" in licence
