@@ -16,7 +16,7 @@ from shardmath.exercises.progress import Entry, ProgressStore
 RECORD = """
 import sys
 from pathlib import Path
-from shardmath.exercises.progress import ProgressStore as Store
+from shardmath.exercises.progress import ProgressStore
 store = ProgressStore(Path(sys.argv[1]))
 print("ready", flush=True)
 for _ in range(int(sys.argv[2])):

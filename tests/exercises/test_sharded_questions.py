@@ -357,7 +357,7 @@ def test_evidence_that_is_no_program_is_invalid(record, evidence):
 
 def test_a_kernel_with_too_few_devices_says_what_to_do():
     code = (
-        "import sys; sys.path.insert(0, 'tests/exercises')\n"
+        "import sys; sys.path[:0] = ['tests', 'tests/exercises']\n"
         "import jax; jax.config.update('jax_num_cpu_devices', 2)\n"
         "from test_sharded_questions import exercises, gather, question\n"
         "print(exercises.examine(question(), gather))"

@@ -33,7 +33,7 @@ def entry(text, *, verdict="right", **more):
 
 
 def saved(entries):
-    """The file, as `written` in book/_static/keeping.js makes it."""
+    """The file, as `written` in book/_static/progress.js makes it."""
     content = {
         "kind": "Shardmath progress",
         "version": 1,
@@ -61,7 +61,7 @@ def graded(tmp_path, entries):
 
 
 def test_the_file_is_the_one_that_the_page_writes():
-    page = Path("book/_static/keeping.js").read_text("utf-8")
+    page = Path("book/_static/progress.js").read_text("utf-8")
     assert f'const KIND = "{submissions._SAVED}";' in page
     assert f"const VERSION = {submissions._VERSION};" in page
     written = re.search(r"function written\(\) \{(.*?)\n  \}", page, re.S)[1]

@@ -8,7 +8,7 @@ import pytest
 from shardmath.hardware import chips
 
 READINGS = tomllib.loads(
-    Path(__file__).with_name("data").joinpath("chip_readings.toml").read_text("utf-8")
+    (Path(__file__).parents[1] / "data/chip_readings.toml").read_text("utf-8")
 )
 ROUNDED = 0.005  # sources round to three digits
 

@@ -284,7 +284,7 @@ def test_without_the_editor_a_text_area_does(browser, site_url):
 def test_a_script_that_does_not_arrive_is_told_where_it_is_missed(browser, site_url):
     with browser.new_context() as context:
         page = context.new_page()
-        page.route("**/host.js", lambda route: route.abort())
+        page.route("**/host.js*", lambda route: route.abort())
         for address, place in [
             (EXERCISES, ".sm-check .sm-verdict"),
             (CHAPTERS[0], ".sm-live .sm-message"),

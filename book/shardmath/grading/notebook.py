@@ -10,7 +10,10 @@ from dataclasses import dataclass
 
 ROLES = ("task", "answer", "check")
 _CHECK = re.compile(r"""\bcheck\(\s*["'](\d\d\.\d+)["']""")
-_SETUP = re.compile(r"^\s*(?:from|import)\s+shardmath\.grading\b", re.MULTILINE)
+# Copies of older notebooks import from `shardmath.grading`.
+_SETUP = re.compile(
+    r"^\s*(?:from|import)\s+shardmath\.(?:exercises|grading)\b", re.MULTILINE
+)
 
 
 @dataclass(frozen=True)

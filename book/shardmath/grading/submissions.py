@@ -32,7 +32,7 @@ _ARCHIVES = (".zip", ".gz", ".tar", ".tgz", ".7z", ".rar", ".bz2", ".xz")
 # A file of one of these right in the folder of submissions is somebody's.
 _DOCUMENTS = (*_ARCHIVES, ".py", ".html", ".htm", ".pdf", ".txt", ".md", ".docx")
 _QUESTION = re.compile(r"\d\d\.[1-9]\d*")
-_SAVED, _VERSION = "Shardmath progress", 1  # as book/_static/keeping.js writes them
+_SAVED, _VERSION = "Shardmath progress", 1  # as book/_static/progress.js writes them
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def nesting(step: Step, words: Mapping[str, str]) -> Picture:
     >>> one = step(combine(fsdp("X"), tensor("Y")), LLAMA_3_8B, mesh, 4, 4096,
     ...            attention="causal")
     >>> nesting(one, {"X": "FSDP", "Y": "tensor"}).desc[:71]
-    'Outermost X, 4 parts, FSDP: leaf; a chip sends 4.32 GB a step, 88.3 ms.'
+    'Outermost X, 4 parts, FSDP: leaf; a chip sends 4.32 GB a step, 86.4 ms.'
     """
     if not isinstance(step.mesh, Mesh):
         raise ValueError(
