@@ -28,8 +28,8 @@ CHAPTER = Chapter(
         `chips.TPU_V6E.flops["bf16"]`, `chips.TPU_V5P.mxus`.
     """,
     setup="""
-        from shardmath.hardware import chips
         from shardmath.exercises import check, report
+        from shardmath.hardware import chips
     """,
 )
 

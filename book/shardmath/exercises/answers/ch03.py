@@ -29,8 +29,8 @@ CHAPTER = Chapter(
     setup="""
         import jax.numpy as jnp
 
-        from shardmath.hardware import chips
         from shardmath.exercises import check, report
+        from shardmath.hardware import chips
     """,
 )
 

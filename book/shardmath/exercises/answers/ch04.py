@@ -32,8 +32,8 @@ CHAPTER = Chapter(
     setup="""
         import jax
 
-        from shardmath.hardware import chips
         from shardmath.exercises import check, report
+        from shardmath.hardware import chips
 
         jax.config.update("jax_num_cpu_devices", 8)  # eight virtual chips
     """,

@@ -37,8 +37,8 @@ CHAPTER = Chapter(
         import jax
         import jax.numpy as jnp
 
-        from shardmath.hardware import chips
         from shardmath.exercises import check, report
+        from shardmath.hardware import chips
 
         jax.config.update("jax_num_cpu_devices", 8)  # eight virtual chips
     """,
