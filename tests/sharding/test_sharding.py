@@ -759,11 +759,13 @@ def test_between_crossings_one_plan_is_the_quickest(key, data):
     crossings = op.crossings("B", low=16, high=1e6)
     for one, other in pairwise(crossings):
         assert one.above is other.below
-    for crossing in crossings:
-        for plan, size in (
-            (crossing.below, crossing.size * (1 - 1e-5)),
-            (crossing.above, crossing.size * (1 + 1e-5)),
-        ):
+    edges = [16.0, *(crossing.size for crossing in crossings), 1e6]
+    winners = [*(crossing.below for crossing in crossings)]
+    winners.append(crossings[-1].above if crossings else op.best)
+    for (low, high), plan in zip(pairwise(edges), winners, strict=True):
+        middle = math.sqrt(low * high)  # plans that tie leave a short stretch between
+        near = min(low * (1 + 1e-5), middle), max(high * (1 - 1e-5), middle)
+        for size in (near[0], middle, near[1]):
             times = [enumerated_time(p.resized("B", size), mesh) for p in op.candidates]
             mine = enumerated_time(plan.resized("B", size), mesh)
             assert mine == pytest.approx(min(times), rel=1e-6)
