@@ -15,7 +15,7 @@ NAMES = {
 }
 CHUNKS = {"zb-v": 2, "dualpipe": 2}  # of the others one
 SPLIT = ("zb-h1", "zb-v")  # their backward passes are two ops each
-MOST_OPS = 1_500_000  # of all stages together; Python plays them in about 8 seconds
+MOST_OPS = 600_000  # of all stages together; Python plays them in about 8 seconds
 
 
 def schedule(
@@ -38,7 +38,7 @@ def schedule(
 
     Raises:
         ValueError: the schedule does not exist for these; says what would. Also for
-            more than 1,500,000 ops, such as 64 stages and 11,719 microbatches of 1f1b.
+            more than 600,000 ops, such as 64 stages and 4,688 microbatches of 1f1b.
 
     >>> schedule("1f1b", stages=4, microbatches=8)
     1f1b over 4 stages, 8 microbatches: bubble 37.5%, at most 4 in flight
