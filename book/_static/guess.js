@@ -238,7 +238,13 @@
 
   /** Open what stands behind a guess and holds the place that a link leads to. */
   function follow() {
-    const place = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    let anchor;
+    try {
+      anchor = decodeURIComponent(location.hash.slice(1));
+    } catch {
+      return; // "100%" is no anchor
+    }
+    const place = document.getElementById(anchor);
     const guess = guesses.find(({ behind }) => place && behind.contains(place));
     if (!guess?.behind.hasAttribute("hidden")) return;
     guess.openBy();

@@ -429,3 +429,17 @@ def test_a_guess_in_a_wrong_place_is_named(parts, message):
         ExtensionError, match=f"chapters/01: the guess of cell 7: {message}"
     ):
         joined(*parts)
+
+
+def test_a_link_that_is_no_anchor_stops_nothing(opened):
+    """A lone "%" cannot be decoded; the guesses of the page still take answers."""
+    page = opened("#100%")
+    page.get_by_label("Ask me to guess").uncheck()
+    expect(page.locator(".sm-guesses-count")).to_have_text(
+        "They are not asked for now."
+    )
+    page.evaluate("location.hash = '50%'")
+    page.get_by_role("button", name="Start over").click()
+    expect(page.locator(".sm-guesses-note")).to_have_text(
+        "All guesses of this page are forgotten."
+    )
