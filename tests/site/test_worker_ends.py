@@ -20,6 +20,15 @@ self.postMessage = (data) => {
     if (data.runs) { self.postMessage = () => {}; self.close(); }
     else say(data); };
 """
+# A worker that is busy for longer than it waits for a piece of a pack, while one comes.
+BUSY = """
+const bringing = self.fetch;
+self.fetch = (...request) => {
+    const coming = bringing(...request);
+    if (String(request[0]).endsWith("base.pack"))
+        setTimeout(() => { for (const end = Date.now() + 9_000; Date.now() < end; ); });
+    return coming; };
+"""
 PROMPT = """async () => {
     const host = document.querySelector("script[src$='/host.js']").src;
     const { open } = await import(host.replace("host.js", "prompt.js"));
@@ -129,3 +138,11 @@ def test_the_prompt_says_that_its_names_are_gone(view):
     log.get_by_text("name 'x' is not defined").wait_for()
     enter("6 * 8")
     log.get_by_text("48", exact=True).wait_for()
+
+
+def test_a_busy_worker_does_not_take_its_own_delay_for_a_stall(view, server):
+    """A slow machine, on which Python keeps the worker busy while a pack arrives."""
+    server.faults["worker.js"] = BUSY
+    page = view(prepare=lambda page: page.add_init_script(SAVING))
+    slider(page, "D").press("ArrowRight")
+    wait_for(page, D=8192)

@@ -13,7 +13,8 @@ import { prepare, unpack, unzipped } from "./unpack.mjs";
 
 const here = (path) => new URL(path, import.meta.url).href;
 const BOOK = "/book";
-const STALL = 8_000; // ms without a piece of a pack; engine.js waits longer for a sign
+const BEAT = 1_000; // ms
+const STALL = 8; // beats without a piece of a pack; engine.js waits longer for a sign
 
 const CALL = `
 import importlib, json, sys
@@ -79,28 +80,30 @@ async function count(file, { body }) {
   }
 }
 
-/** The bytes of a pack; an error where nothing of it comes for STALL ms. */
+/**
+ * The bytes of a pack; an error where nothing of it comes for STALL beats. While Python
+ * keeps the worker busy, no beat is counted: the pieces of that time are still unread.
+ */
 async function arrived(name) {
   const control = new AbortController();
-  const stalled = new Error(`${name}.pack: nothing came for ${STALL / 1000} s`);
-  let timer;
-  const hope = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => control.abort(stalled), STALL);
-  };
+  const stalled = new Error(`${name}.pack: nothing came for ${(STALL * BEAT) / 1000} s`);
+  let quiet = 0; // beats since the last piece
+  const timer = setInterval(() => {
+    quiet += 1;
+    if (quiet >= STALL) control.abort(stalled);
+  }, BEAT);
   const pass = (chunk, to) => {
-    hope();
+    quiet = 0;
     postMessage({ arriving: name });
     to.enqueue(chunk);
   };
-  hope();
   try {
     const { body } = await fetch(here(`./${name}.pack`), { signal: control.signal });
     return await unzipped(body.pipeThrough(new TransformStream({ transform: pass })));
   } catch (error) {
     throw control.signal.aborted ? stalled : error;
   } finally {
-    clearTimeout(timer);
+    clearInterval(timer);
   }
 }
 
