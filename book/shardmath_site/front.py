@@ -93,7 +93,7 @@ def bounds() -> tuple[float, int]:
 
 def _digest(folder: Path) -> str:
     """Of the package: what it knows and how it computes."""
-    kinds = ("*.py", "*.toml", "*.csv", "kept/*.json")
+    kinds = ("*.py", "*.toml", "*.csv", "golden/*.json")
     found = sorted(file for kind in kinds for file in folder.rglob(kind))
     return hashlib.sha256(b"".join(map(Path.read_bytes, found))).hexdigest()
 

@@ -3,7 +3,7 @@
 A page says how much there is to reach, from the records of the questions. What its
 reader has answered, and how much that is, only `progress.js` knows; `score.js` and
 `panel.js` show it, and `storage.js` keeps it in the browser. All of them learn from
-``kinds.js`` which questions a page has.
+``questions.js`` which questions a page has.
 """
 
 import json

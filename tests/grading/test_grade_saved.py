@@ -26,7 +26,7 @@ BY_JAX = next(q for q in CHAPTER.values() if isinstance(q, Compiled | Sharded))
 
 
 def entry(text, *, verdict="right", **more):
-    """An answer as the page keeps it (`answers.put` in book/_static/kept.js)."""
+    """An answer as the page keeps it (`answers.put` in progress.js)."""
     best = {"best": "right"} if verdict == "right" else {}
     told = {"text": text, "attempts": 1, "verdict": verdict, "message": "…"}
     return told | best | {"time": 1_700_000_000_000} | more

@@ -19,6 +19,7 @@ from shardmath.draw import figures
 from shardmath.exercises import answers
 from shardmath.hardware import chips, roofline
 from shardmath.measured import RUNS
+from shardmath.referee.compilers import golden_results
 from shardmath_site import front
 from shardmath_site import map as book_map
 
@@ -405,3 +406,15 @@ def test_nothing_else_names_the_chapters_one_by_one():
         assert len(named) <= 2, f"{file}: {named}"
         modules = set(re.findall(r"\bch(\d\d)\b", text))
         assert len(modules) <= 2, f"{file}: ch{sorted(modules)}"
+
+
+def test_a_changed_golden_result_is_noticed(tmp_path):
+    """The digest that decides whether numbers are counted again covers them."""
+    package = Path(front.__file__).parents[1] / "shardmath"
+    folder = tmp_path / Path(str(golden_results.FOLDER)).relative_to(package)
+    folder.mkdir(parents=True)
+    file = folder / "h100-2.step.json"
+    file.write_text("{}")
+    before = front._digest(tmp_path)
+    file.write_text('{"seconds": 1}')
+    assert front._digest(tmp_path) != before

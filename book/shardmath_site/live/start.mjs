@@ -49,7 +49,7 @@ const HINT = `
 A pack holds the modules that imports in shardmath name, anywhere in a module, and every
 *.toml and *.csv beside a module that names it (runtime.py, pages). The page's Python holds
 the standard modules that loaded.py meets: name others in its ALSO or TRIED. Some are
-written anew without what was not in use, in live/lean: add there what is missing.`;
+written anew without what was not in use, in live/lean_stubs: add there what is missing.`;
 
 try {
   await start();
