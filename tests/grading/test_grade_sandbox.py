@@ -24,6 +24,7 @@ from grading_material import (
 from shardmath.exercises import answers
 from shardmath.grading import grade as grading
 from shardmath.grading import isolation, sandbox, syscalls
+from shardmath.grading.grade import references
 
 LIMITS = sandbox.Limits(seconds=20, memory=2**31, disk=2**22)
 RUNGS = {
@@ -96,6 +97,7 @@ tries = {
     "own namespace": lambda: call("unshare", 0x10000000 | 0x20000),
     "other file": lambda: open(host["file"]).read(),
     "processes": lambda: os.listdir("/proc/1"),
+    "the rest of /proc": lambda: open("/proc/self/status"),
     "package": lambda: open(host["package"], "a"),
     "disk": lambda: open("/notes", "w"),
     "devices": lambda: open("/dev/shm/x", "w"),
@@ -134,6 +136,7 @@ WALLED = (
     "own namespace",
     "other file",
     "processes",
+    "the rest of /proc",
     "package",
     "disk",
     "devices",
@@ -227,6 +230,23 @@ for limited in range(2):
     *before, unshare, setns, bpf = map(int, ran.stdout.split())
     assert before[:2] == [errno.EINVAL, errno.EBADF]
     assert unshare == setns == bpf == errno.EPERM
+
+
+CAUSAL = "07.15"  # attention in four blocks, in JAX
+
+
+@pytest.mark.parametrize("seed", ["b", "d"])
+def test_a_right_program_is_right_within_walls_as_it_is_outside(closed, seed):
+    """XLA must know the processor: else kernels for larger shapes refuse to run."""
+    question = answers.find(CAUSAL)
+    rows = {question.draw(each)[0][0] for each in "abd"}
+    assert len(rows) > 1, "the seeds draw shapes of several sizes"
+    chapter = references(Path("exercises"))
+    one = submission({CAUSAL: question.code})
+    limits = sandbox.Limits(seconds=60)
+    graded = grading.grade(one, chapter, seed, limits, rung=closed)
+    found = {row.question: row.finding for row in graded.rows}
+    assert found[CAUSAL].verdict == "correct", found[CAUSAL].message
 
 
 def test_what_lies_in_the_systems_tmp_is_seen(closed, monkeypatch):

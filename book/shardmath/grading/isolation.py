@@ -1,9 +1,9 @@
 """Walls around a program: which files it sees, no network, no privileges.
 
 Inside stand Python, this package and the system's libraries, read-only, and an empty
-``/tmp`` of limited size; no ``/proc``, no other file. Bubblewrap builds this, and what
-runs in it dies with the grader. Where bubblewrap does not work, there are no walls:
-`isolation` then raises an error that says why.
+``/tmp`` of limited size; no other file, and nothing in ``/proc`` but what the processor
+is. Bubblewrap builds this, and what runs in it dies with the grader. Where bubblewrap
+does not work, there are no walls: `isolation` then raises an error that says why.
 
 What bubblewrap does not close, such as other processes, keyrings and memory that no
 limit counts, the filter in `syscalls` closes.
@@ -29,7 +29,9 @@ _LIBRARIES = [
     if os.path.basename(path) in ("site-packages", "dist-packages")
 ]
 IMPORTS = os.pathsep.join([str(PACKAGE.parent), *_LIBRARIES])
-_SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache")
+# XLA reads in the last one which instructions it has: without it, some of its kernels
+# compile and then refuse to run.
+_SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/proc/cpuinfo")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _FIRST_USER = 61184  # up to 65519 nobody's: systemd gives them out and takes them back
 _USERS = 4336
