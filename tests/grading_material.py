@@ -108,7 +108,9 @@ def run_in_process(patch):
     for name in ("exercises", "exercises.check", "grading"):
         module = sys.modules[f"shardmath.{name}"]
         patch.setattr(module, "check", module.check)
-    patch.setattr(sandboxed, "_shell", InteractiveShell)
+    patch.setattr(
+        sandboxed, "_shell", lambda: sandboxed.as_in_jupyter(InteractiveShell())
+    )
 
     def run(module, job, *rest):
         results = {}

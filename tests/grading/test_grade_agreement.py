@@ -2,6 +2,8 @@
 
 import json
 
+import nbclient
+import nbformat
 import pytest
 from grading_material import (
     BLANK,
@@ -269,6 +271,32 @@ def test_a_cell_that_installs_something_costs_nothing():
     install = "%pip install --quiet --no-deps git+https://example.org/book"
     cells = [cell(install), *WAYS["as asked"](VALUE[True])]
     assert points(cells) == "correct"
+
+
+def shown_in_jupyter(cells):
+    """As `shown`, by a kernel of Jupyter's own."""
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(one["source"]) for one in cells]
+    )
+    nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
+    correct = shown_correct(json.loads(nbformat.writes(notebook))["cells"])
+    return "correct" if NUMBER.id in correct else "wrong"
+
+
+@pytest.mark.parametrize("is_right", [True, False], ids=["right", "wrong"])
+def test_magics_and_commands_above_an_answer_do_not_stop_its_cell(is_right):
+    """Commands cannot start in the sandbox; in Jupyter, they may fail too."""
+    above = ("%matplotlib inline", "!false", "%pip --version", "names = !false")
+    cells = [cell(SETUP)]
+    for number, line in enumerate(above):
+        cells.append(cell(f"{line}\nvalue_{number} = {VALUE[is_right]} / {len(above)}"))
+    total = " + ".join(f"value_{number}" for number in range(len(above)))
+    cells += [answer(f"!true\nanswer = {total}"), checking()]
+    said = shown_in_jupyter(cells)
+    assert said == ("correct" if is_right else "wrong")
+    found = graded(cells)
+    assert [row.finding.verdict for row in found.rows] == [said]
+    assert found.notes == ()
 
 
 def test_a_check_in_a_cell_of_another_question_counts(in_process):

@@ -90,7 +90,22 @@ def collect(cells: list, tasks: dict, skip: set, have: set, say) -> None:
 def _shell():
     from IPython.core.interactiveshell import InteractiveShell
 
-    return InteractiveShell.instance()
+    return as_in_jupyter(InteractiveShell.instance())
+
+
+def as_in_jupyter(shell):
+    """The shell, in which a cell goes on where it goes on in Jupyter.
+
+    No command of the system can start here. In Jupyter, the lines behind a command that
+    fails run all the same, and so they do here: `!pip install numpy` does nothing, and
+    `names = !ls` gives no lines. `%matplotlib inline` finds what it looks for.
+    """
+    from IPython.utils.text import SList
+
+    shell.system = lambda command: shell.user_ns.update(_exit_code=1)
+    shell.getoutput = lambda command, split=True, depth=0: SList() if split else ""
+    shell.enable_gui = lambda gui=None: None
+    return shell
 
 
 @dataclass
