@@ -735,6 +735,25 @@ def test_both_numbers_are_stated_what_stands_and_what_was_ever_right(tmp_path, c
     assert f"at some time, {NUMBER.points}." in said
 
 
+def test_nobodys_points_change_by_a_file_that_another_hands_in_under_her_name(
+    tmp_path, capsys
+):
+    told = small(tmp_path, {"ann_1001_5001_x.ipynb": ONE})
+    (tmp_path / "roster").write_text("student,name\n1001,ann\n", "utf-8")
+    told += ["--roster", str(tmp_path / "roster")]
+    assert folder.main(told) == 0
+    before = totals_by_student(tmp_path)["1001"]
+    wrong = notebook({NUMBER.id: WRONG_NUMBER})
+    put(tmp_path / "in", {"ann_1002_5002_x-9.ipynb": wrong, "ann_1003_5003_x.zip": ""})
+    assert folder.main(told) == 0
+    after = totals_by_student(tmp_path)
+    assert after["1001"] == before
+    assert before["points"] == str(NUMBER.points)
+    assert "has the name of “1001” on the roster" in after["ann 1002"]["problem"]
+    assert after["ann 1003"]["problem"].endswith("an archive: unpack it")
+    assert "“ann 1003” has the name of “1001”" in capsys.readouterr().err
+
+
 def test_names_that_clash_or_look_alike_are_reported(tmp_path, capsys, run_order):
     names = ("1001_1002_66666_x", "Ann", "A\u200cnn", "\u0410nn")
     told = small(tmp_path, {f"{name}.ipynb": ONE for name in names})

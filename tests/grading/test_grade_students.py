@@ -255,6 +255,25 @@ def test_two_numbers_of_one_entry_on_the_roster_are_reported():
     assert not students.clashes(owners[:1] * 2, {"Jane Doe": ""})
 
 
+def test_a_name_with_another_number_is_not_the_student_whose_number_came():
+    """Students may change their names on a platform, and not their numbers."""
+    ann, other = owner("ann_1001_5001_x", ""), owner("ann_1002_5002_x", "")
+    roster = {"1001": "ann"}
+    numbered = students.found_by_number([ann, other], roster)
+    assert numbered == {"1001"}
+    assert enrolled(ann, roster, numbered).student == "1001"
+    found = enrolled(other, roster, numbered)
+    assert found.student == "ann 1002"
+    assert "has the name of “1001” on the roster, and another number" in found.notice
+    assert not students.clashes([ann, other], roster)  # it is said once
+    # A platform's numbers may be none of the roster's.
+    assert not students.found_by_number([other], roster)
+    assert enrolled(other, roster).student == "1001"
+    # The name may be the number: then it decides nothing.
+    either = owner("1002_1001_5001_x", "")
+    assert not students.found_by_number([either], roster)
+
+
 def test_a_roster_with_a_student_twice_is_refused(tmp_path):
     path = tmp_path / "roster.csv"
     path.write_text("student,name\n501,Ann\n 501,Bo\n")

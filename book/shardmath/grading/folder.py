@@ -7,6 +7,7 @@ that was ended goes on where it stopped, and what has changed is graded again.
 
 A notebook's code cells run in their order, as the student ran them: imports, helper
 cells and variables of earlier cells are there, and what `check` is given is the answer.
+Commands of the system, such as `!pip install`, do nothing.
 What counts is the notebook as it stands; "ever right" also counts what the stored
 verdicts of the file say, which anybody can write there.
 
@@ -38,7 +39,7 @@ from .gradebook import ATTEMPTS, REPLACED, standing, turns
 from .isolation import PACKAGE, Isolation, isolation
 from .manual import manual_points
 from .results import Graded, ResultStore, write
-from .students import clashes, enrolled, look_alikes, roster
+from .students import clashes, enrolled, found_by_number, look_alikes, roster
 from .submissions import LeftOut, Submission, found, printable
 
 _LEAST_MEMORY = 2  # GiB: less, and JAX may not start
@@ -71,8 +72,11 @@ def main(arguments: list[str] | None = None) -> int:
     if not there and not any(one.owner for one in left_out):
         lacks = "holds no notebook (.ipynb) and no saved progress (.json)"
         parser.error(printable(f"{told.folder}: {lacks}"))
-    submissions = [replace(one, owner=enrolled(one.owner, students)) for one in there]
-    left_out = [_enrolled(one, students) for one in left_out]
+    numbered = found_by_number((one.owner for one in there), students)
+    submissions = [
+        replace(one, owner=enrolled(one.owner, students, numbered)) for one in there
+    ]
+    left_out = [_enrolled(one, students, numbered) for one in left_out]
     _say(rung.said)
     if short := _short_of_memory(told.jobs, told.memory):
         _say(short)
@@ -157,8 +161,10 @@ def _by_hand(out: Path, told: Path | None) -> Path | None:
     return told or (usual if usual.exists() else None)
 
 
-def _enrolled(one: LeftOut, students: dict[str, str]) -> LeftOut:
-    return replace(one, owner=one.owner and enrolled(one.owner, students))
+def _enrolled(
+    one: LeftOut, students: dict[str, str], numbered: frozenset[str]
+) -> LeftOut:
+    return replace(one, owner=one.owner and enrolled(one.owner, students, numbered))
 
 
 def _notices(there, submissions, left_out, students, more: list[str]) -> list[str]:

@@ -8,7 +8,7 @@ import csv
 import io
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -84,18 +84,25 @@ def owner(first: str, file: str) -> Owner:
     return Owner(first, frozenset({first}), name=first)
 
 
-def enrolled(one: Owner, roster: Mapping[str, str]) -> Owner:
+def enrolled(
+    one: Owner, roster: Mapping[str, str], numbered: Collection[str] = ()
+) -> Owner:
     """The owner as the roster calls her, where it does: by number, else by name.
 
     A platform's number may change from one assignment to the next; a name on the
     roster then holds a student's notebooks together. What fits two entries of the
-    roster is nobody's: the owner's `notice` then says so.
+    roster is nobody's, and neither is what has a student's name but another number
+    than her own: the owner's `notice` then says so.
+
+    Args:
+        one: the owner as a file's name calls her.
+        roster: student → name.
+        numbered: the entries of the roster that a submission fits by its number.
     """
-    if one.number and one.name.isdecimal():
+    if _may_be_two(one):
         said = f"“{one.student}” may be number {one.name} or number {one.number}"
         return replace(one, notice=f"{said}: it is counted as neither.")
-    numbers = {one.number, one.student} if one.number else set()
-    by_number = [student for student in roster if _plain(student) in numbers]
+    by_number = _by_number(one, roster)
     name = _plain(one.name or one.student)
     by_name = [
         student
@@ -109,6 +116,12 @@ def enrolled(one: Owner, roster: Mapping[str, str]) -> Owner:
         return replace(one, notice=notice)
     if not fits:
         return one
+    if one.number and not by_number and fits[0] in numbered:
+        notice = (
+            f"“{one.student}” has the name of “{fits[0]}” on the roster, and another "
+            "number than hers: it is counted by itself."
+        )
+        return replace(one, notice=notice)
     notice = ""
     if by_name and by_name != by_number and by_number:
         other = ", ".join(f"“{student}”" for student in by_name)
@@ -119,6 +132,24 @@ def enrolled(one: Owner, roster: Mapping[str, str]) -> Owner:
     return replace(one, student=fits[0], notice=notice)
 
 
+def found_by_number(
+    owners: Iterable[Owner], roster: Mapping[str, str]
+) -> frozenset[str]:
+    """The entries of the roster that one of these owners fits by number."""
+    clear = (one for one in owners if not _may_be_two(one))
+    return frozenset(entry for one in clear for entry in _by_number(one, roster))
+
+
+def _by_number(one: Owner, roster: Mapping[str, str]) -> list[str]:
+    numbers = {one.number, one.student} if one.number else set()
+    return [student for student in roster if _plain(student) in numbers]
+
+
+def _may_be_two(one: Owner) -> bool:
+    """Whether the name is a number, too."""
+    return bool(one.number) and one.name.isdecimal()
+
+
 def clashes(before: Iterable[Owner], roster: Mapping[str, str]) -> list[str]:
     """A sentence for each entry of the roster that several numbers share.
 
@@ -126,9 +157,11 @@ def clashes(before: Iterable[Owner], roster: Mapping[str, str]) -> list[str]:
         before: the owners as the files' names call them.
         roster: student → name.
     """
+    before = list(before)
+    numbered = found_by_number(before, roster)
     numbers: dict[str, set[str]] = {}
     for one in before:
-        entry = enrolled(one, roster)
+        entry = enrolled(one, roster, numbered)
         if one.number and entry.student in roster:
             numbers.setdefault(entry.student, set()).add(one.number)
     return [
