@@ -2,12 +2,14 @@
 
 A cell of a notebook that shows `shardmath.base.guess.guess(…)` belongs to the nearest
 *Predict* note above it. The note gets a form. The cells between, the line that says the
-answer, the paragraph that reads it and its checks go into one block, which a script
-alone hides. The cell itself, which is plumbing, leaves the page.
+answer, the paragraph that reads it, its checks, and all up to the last place of the
+section that tells the number again go into one block, which a script alone hides. The
+cell itself, which is plumbing, leaves the page.
 """
 
 import hashlib
 import json
+import re
 from html import escape
 
 from docutils import nodes
@@ -18,6 +20,8 @@ from shardmath.base.claims import HOLDS
 
 from .notes import is_aside
 
+LEAST_DIGITS = 3  # of a number that tells an answer: others come about by chance
+_TAG = re.compile(r"<[^>]*>")  # of HTML and SVG, whose coordinates tell nothing
 REMEMBER = "what to remember"  # the section before which a chapter sums its guesses up
 # Before the first paint: what waits for a guess is never seen and then withdrawn. All
 # stays open on file://, on paper, where the reader said so, and if guess.js is missing.
@@ -80,6 +84,7 @@ class JoinGuesses(SphinxTransform):
         if any(note.findall(guess_form)):
             raise ValueError(f"{named}: its Predict note already has a guess")
         end = _end_of_reading(section, at + 1)
+        end = _end_of_telling(section, end, record)
         line = guess_answer(anchor=anchor, record=record)
         kept = [*section[start + 1 : at], line, *section[at + 1 : end]]
         section[start + 1 : end] = [guess_behind("", *kept, anchor=anchor)]
@@ -127,6 +132,25 @@ def _end_of_reading(section, at) -> int:
             read = True
         at += 1
     return at
+
+
+def _end_of_telling(section, at, record) -> int:
+    """Behind the last thing before the next question that tells the same number."""
+    if record["kind"] != "number":
+        return at
+    number = record["truth"].rstrip("%").split()[0]
+    if sum(map(str.isdigit, number.lstrip("0.,"))) < LEAST_DIGITS:
+        return at
+    tells = re.compile(rf"(?<![\d.,]){re.escape(number)}(?!\d|[.,]\d)")
+    end = at
+    while at < len(section):
+        one = section[at]
+        if isinstance(one, nodes.section) or _is_predict(one):
+            break
+        at += 1
+        if tells.search(_TAG.sub(" ", one.astext())):
+            end = at
+    return end
 
 
 def _place_summary(document):

@@ -404,6 +404,36 @@ def test_a_guess_belongs_to_the_nearest_note_above():
     assert [type(child).__name__ for child in found[3]] == ["paragraph", "guess_answer"]
 
 
+def waiting(truth, *after):
+    """How many of the paragraphs in the section wait behind a guess of a number."""
+    record = {"kind": "number", "truth": truth}
+    asked = cell(guesses.guess_answer(record=record))
+    parts = [text if isinstance(text, nodes.Node) else said(text) for text in after]
+    behind = next(joined(note(), asked, *parts).findall(guesses.guess_behind))
+    return sum(isinstance(child, nodes.paragraph) for child in behind)
+
+
+def said(text):
+    return nodes.paragraph("", text)
+
+
+def test_what_tells_the_number_again_in_the_section_waits_too():
+    """A table or a sentence further down gave the answer to who had not guessed."""
+    table = nodes.paragraph("", "", nodes.raw("", "<td>791</td>", format="html"))
+    assert waiting("791 tokens", "Read.", "Next.", table, "Behind.") == 3
+    assert waiting("31.4 GB", "Read.", "Next, of 31.4 GB.", "Behind.") == 2
+    assert waiting("16.5%", "Read.", "Next.", "So 16.5 %.") == 3
+    assert waiting("1,234", "Read.", "Next.", "It is 1,234.") == 3
+
+
+def test_what_only_looks_like_the_number_does_not_wait():
+    chance = ["Read.", "In 1791 and 0.791, 791.5 and 7,791.", "Next."]
+    drawn = nodes.paragraph("", "", nodes.raw("", '<path d="M 791"/>', format="html"))
+    assert waiting("791 tokens", *chance, drawn) == 1
+    assert waiting("12 GB", "Read.", "So 12 GB.") == 1  # two digits are chance
+    assert waiting("791 tokens", "Read.", note(), "Next: 791.") == 1
+
+
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
