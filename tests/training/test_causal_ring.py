@@ -28,6 +28,23 @@ def test_pairs_are_those_counted_one_by_one(order, chips):
     assert sum(ring.work) == 48 * 49 // 2 == chips * ring.mean
 
 
+@each_order
+@pytest.mark.parametrize(("chips", "seq"), [(1, 6), (3, 48), (8, 1024), (12, 2400)])
+def test_work_is_what_a_chip_does_in_all_steps(order, chips, seq):
+    ring = CausalRing(order, chips, seq)
+    steps = zip(*map(ring.step, range(chips)), strict=True)
+    assert ring.work == tuple(map(sum, steps))
+
+
+@each_order
+def test_a_ring_of_any_size_has_its_imbalance_and_a_large_one_no_lockstep(order):
+    ring = CausalRing(order, 65_536, 2**20)
+    assert sum(ring.work) == 65_536 * ring.mean
+    assert ring.imbalance >= 1
+    with pytest.raises(ValueError, match="chips = 65536: must be at most 512 here"):
+        _ = ring.lockstep
+
+
 @pytest.mark.parametrize("chips", [1, 2, 4, 8, 16, 64])
 @pytest.mark.parametrize("tokens", [2, 64, 4096])
 def test_the_busiest_chip_is_the_closed_form(chips, tokens):

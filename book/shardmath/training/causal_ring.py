@@ -13,6 +13,7 @@ from fractions import Fraction
 from ..base.units import number, positive_int, short_repr
 
 ORDERS = ("contiguous", "zig-zag", "striped")
+MOST_CHIPS = 512  # whose steps Python counts one by one in about 3 seconds
 
 
 @dataclass(frozen=True)
@@ -110,9 +111,9 @@ class CausalRing:
 
     @property
     def work(self) -> tuple[int, ...]:
-        """Pairs of every chip in all steps."""
-        steps = [self.step(step) for step in range(self.chips)]
-        return tuple(map(sum, zip(*steps, strict=True)))
+        """Pairs of every chip in all steps: the query at position t sees t + 1 keys."""
+        parts = map(self.tokens, range(self.chips))
+        return tuple(sum(map(_seen_by, positions)) for positions in parts)
 
     @property
     def mean(self) -> Fraction:
@@ -138,7 +139,15 @@ class CausalRing:
 
         What counts where each step waits for the slowest chip, as a hop of the ring
         does; `imbalance` or more.
+
+        Raises:
+            ValueError: more than 512 chips, for each step of each chip is counted.
         """
+        if self.chips > MOST_CHIPS:
+            raise ValueError(
+                f"chips = {short_repr(self.chips)}: must be at most {MOST_CHIPS} here, "
+                "because each step is counted; `imbalance` takes any number"
+            )
         return sum(max(self.step(step)) for step in range(self.chips)) / self.mean
 
     def __str__(self) -> str:
@@ -175,6 +184,11 @@ def seen(queries: range, keys: range) -> int:
         )
     first = (queries.start - keys.start) // queries.step + 1
     return _up_to(first + len(queries), len(keys)) - _up_to(first, len(keys))
+
+
+def _seen_by(queries: range) -> int:
+    """Σ (t + 1) over the positions t of some queries: the keys that all of them see."""
+    return len(queries) * (queries[0] + queries[-1] + 2) // 2
 
 
 def _one_of(count: int, **named: int) -> int:

@@ -16,7 +16,7 @@ def model(name: str) -> Model:
     """The model that `name` means; case, spaces and dashes do not matter.
 
     Raises:
-        ValueError: none is called so, or several begin so; lists those that are near.
+        ValueError: none is called so, or several begin so; lists at most five near it.
 
     >>> model("llama 3 405b").name
     'Llama 3.1 405B'
@@ -25,8 +25,8 @@ def model(name: str) -> Model:
     ValueError: model 'llama 3' could be Llama 3.1 8B, Llama 3.1 70B, Llama 3.1 405B: \
 say which
     """
-    some = ", ".join(one.name for one in ALL)
-    return named("model", name, _BY_KEY, f"known: {some}")
+    some = ", ".join(one.name for one in (LLAMA_3_8B, GPT_3, DEEPSEEK_V3))
+    return named("model", name, _BY_KEY, f"MODELS has {len(ALL)}, such as {some}")
 
 
 def _read() -> tuple[dict[str, Source], dict[str, Model], dict[str, Model]]:
