@@ -43,6 +43,7 @@ class Share:
         added_up: bytes of the parts of the memory that add up over layers.
         largest: alternatives for each of the others, of which the largest counts.
         once: bytes of "saved" that all layers share.
+        parts: what it is the sum of, and how many there are of each.
     """
 
     flops: Mapping[str, Amounts]
@@ -52,6 +53,7 @@ class Share:
     once: Amounts
     read: Amounts
     traffic: Mapping[Wire, MovedBytes]
+    parts: tuple[tuple[int, Part], ...]
 
     @cached_property
     def constant(self) -> Amounts:
@@ -199,4 +201,5 @@ def _sum(parts: list[tuple[int, Part]]) -> Share:
         max((part.once for _, part in computing), key=len, default={}),
         total((n, part.read) for n, part in computing),
         dict(traffic),
+        tuple(parts),
     )

@@ -5,9 +5,9 @@ stage to stage, or one exchange of gradients between stages. Each says what it c
 holds and moves as `amounts`, over the sizes of mesh axes. A stage has so many of each.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from ..base.units import PRECISION_BYTES
 from ..sharding import ShardedArray
@@ -32,9 +32,21 @@ from .amounts import (
     flops_of,
     zeros,
 )
-from .communication import Hop, Lines, Move, Work, ends, hop, layer_work
+from .communication import Lines, Move, Work, ends, hop, layer_work
 from .job import LOSSES, Job
 from .memory import HeldBytes
+from .operations import (
+    BACKWARD_KERNELS,
+    BACKWARD_PASSES,
+    Operations,
+    exchanges,
+    kernels_of_layer,
+    passes_of_head,
+    passes_of_layer,
+    products,
+    scaled,
+    together,
+)
 
 EMBEDDING = matmul("onehot[B, S, V] · embed[V, D] -> x[B, S, D]")
 SCORES = Array("P", ("B", "N", "S", "T"))
@@ -55,7 +67,7 @@ class Part:
         held: bytes by part of the memory.
         once: bytes of "saved" that all layers share.
         read: bytes of the matrices, as one pass reads them.
-        traffic: what the moves send, by operation and axes.
+        operations: what is done one after the other, which a prediction needs.
         limits: what must divide what: a dimension, its size, and mesh axes.
         matrices: the weights whose gradients are reduced here.
         works: the plans of its matmuls, by pass.
@@ -67,10 +79,15 @@ class Part:
     held: Mapping[str, Amounts] = field(default_factory=dict)
     once: Amounts = field(default_factory=dict)
     read: Amounts = field(default_factory=dict)
-    traffic: Mapping[Wire, MovedBytes] = field(default_factory=dict)
+    operations: Operations = field(default_factory=Operations)
     limits: frozenset[tuple[str, int, Names]] = frozenset()
     matrices: tuple[Array, ...] = ()
     works: tuple[Work, ...] = ()
+
+    @cached_property
+    def traffic(self) -> Mapping[Wire, MovedBytes]:
+        """What the moves send, by operation and axes."""
+        return together(self.operations.exchanges)
 
 
 def repeats(move: Move, matrices: Iterable[Array]) -> bool:
@@ -119,7 +136,8 @@ def layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
     found = _part(lines, [work], [work], matrices, held, once)
     read = bytes_held(HeldBytes(job.width("weights"), lines.forward(line).b)
                       for line in matmuls)  # fmt: skip
-    return replace(_with_attention(found, lines, job, matmuls), read=read)
+    found = replace(_with_attention(found, lines, job, matmuls), read=read)
+    return replace(found, operations=_of_layer(found, lines, job, matmuls))
 
 
 def end(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
@@ -138,13 +156,44 @@ def end(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
     counted = [
         work for work, line in zip(works, matmuls, strict=True) if line != EMBEDDING
     ]
-    return _part(lines, works, counted, matrices, held)
+    found = _part(lines, works, counted, matrices, held)
+    passes = {}
+    if job.model.head_line in matmuls:
+        passes = {"forward": passes_of_head(lines, job)}
+    operations = replace(
+        found.operations, products=products(counted, job), passes=passes
+    )
+    return replace(found, operations=operations)
+
+
+def _of_layer(
+    part: Part, lines: Lines, job: Job, matmuls: tuple[Matmul, ...]
+) -> Operations:
+    """The operations of a layer. Norms and activations are done again under every
+    policy but "none" and "selective"."""
+    passes = passes_of_layer(lines, job, matmuls)
+    times = {
+        "forward": 1.0,
+        "recompute": float(job.remat not in ("none", "selective")),
+        "backward": BACKWARD_PASSES,
+    }
+    kernels = kernels_of_layer(job, matmuls)
+    return replace(
+        part.operations,
+        products=products(part.works, job),
+        attention=_attention_flops(lines, job, matmuls),
+        passes={when: scaled(passes, n) for when, n in times.items()},
+        kernels={
+            "forward": kernels,
+            "recompute": kernels * times["recompute"],
+            "backward": kernels * BACKWARD_KERNELS,
+        },
+    )
 
 
 def send(lines: Lines, when: str, closed: bool, back: bool) -> Part:
     """The stream on its way to the next stage, or its gradient to the one before."""
-    moves = (hop(lines, when, closed, back),)
-    return Part(moves=moves, traffic=_traffic(lines, moves, ()))
+    return _moving(lines, (hop(lines, when, closed, back),))
 
 
 def exchange(lines: Lines, weights: Iterable[Array], mirrored: bool) -> Part:
@@ -157,8 +206,14 @@ def exchange(lines: Lines, weights: Iterable[Array], mirrored: bool) -> Part:
             the first and the last stage share a table.
     """
     swaps = [lines.swap(weight, every=mirrored) for weight in weights]
-    moves = tuple(Move(swap.before.name, swap, "update") for swap in swaps)
-    return Part(moves=moves, traffic=_traffic(lines, moves, ()))
+    return _moving(
+        lines, tuple(Move(swap.before.name, swap, "update") for swap in swaps)
+    )
+
+
+def _moving(lines: Lines, moves: tuple[Move, ...]) -> Part:
+    """A part that does nothing but move."""
+    return Part(moves=moves, operations=Operations(_exchanges(lines, moves, ())))
 
 
 def _part(
@@ -187,7 +242,7 @@ def _part(
         weight_flops=of_weights,
         held={part: bytes_held(some) for part, some in held.items()},
         once=bytes_held(once),
-        traffic=_traffic(lines, moves, matrices),
+        operations=Operations(_exchanges(lines, moves, matrices)),
         limits=frozenset(_limits(arrays)),
         matrices=matrices,
         works=tuple(works),
@@ -210,18 +265,29 @@ def _flops(works: Iterable[Work]) -> tuple[dict[str, Amounts], Amounts]:
 def _with_attention(
     part: Part, lines: Lines, job: Job, matmuls: tuple[Matmul, ...]
 ) -> Part:
-    """The part with the FLOPs of scores and of the values that they weigh: the mean of
-    all layers, where these differ in their window."""
+    """The part with the FLOPs of attention among its own."""
+    found = {when: dict(amounts) for when, amounts in part.flops.items()}
+    for when, amounts in _attention_flops(lines, job, matmuls).items():
+        for key, amount in amounts.items():
+            found[when][key] = found[when].get(key, 0.0) + amount
+    return replace(part, flops=found)
+
+
+def _attention_flops(
+    lines: Lines, job: Job, matmuls: tuple[Matmul, ...]
+) -> dict[str, Amounts]:
+    """FLOPs of scores and of the values that they weigh, by pass: the mean of all
+    layers, where these differ in their window."""
     a_token = flops(job.model, job.seq, job.attention).attention / job.model.layers
     queries = lines.array(QUERIES, lines.strategy.inner)
-    forward = a_token * lines.sizes["B"] * lines.sizes["S"]
-    products = recompute(job.model, matmuls, job.remat, job.kernel).attention
-    again = len(products) / len(job.model.attention)  # scores, values, or both
-    found = {when: dict(amounts) for when, amounts in part.flops.items()}
-    for when, times in (("forward", 1), ("recompute", again), ("backward", 2)):
-        key = divisors_of(queries)
-        found[when][key] = found[when].get(key, 0.0) + times * forward
-    return replace(part, flops=found)
+    forward = {divisors_of(queries): a_token * lines.sizes["B"] * lines.sizes["S"]}
+    found = recompute(job.model, matmuls, job.remat, job.kernel).attention
+    again = len(found) / len(job.model.attention)  # scores, values, or both
+    return {
+        "forward": forward,
+        "recompute": scaled(forward, again),
+        "backward": scaled(forward, 2.0),
+    }
 
 
 def _parameters(
@@ -316,32 +382,11 @@ def _keys(lines: Lines, matmuls: Iterable[Matmul]) -> list[HeldBytes]:
     ]
 
 
-def _traffic(
-    lines: Lines, moves: Iterable[Move], matrices: Iterable[Array]
-) -> dict[Wire, MovedBytes]:
-    """What moves send, by operation and axes."""
-    found: dict[Wire, MovedBytes] = defaultdict(MovedBytes)
+def _exchanges(lines: Lines, moves: Iterable[Move], matrices: Iterable[Array]) -> dict:
+    """What moves send, by purpose and pass; see `operations.exchanges`."""
     matrices = tuple(matrices)
-    for move in moves:
-        change, times = move.change, float(move.times)
-        often = "M" * repeats(move, matrices)
-        if isinstance(change, Hop) and change.axes == lines.strategy.ring:
-            often += "n"
-            times /= change.before.ways(change.axes) - 1
-        axes, batch = divisors_of(change.before)
-        if change.op in ("all_gather", "all_to_all"):  # V is what the group holds
-            axes = _without(axes, change.axes)
-        wire = change.op, change.axes, move.kind
-        found[wire].nbytes[(axes, batch), often] += times * change.before.nbytes
-    return dict(found)
-
-
-def _without(axes: Names, gathered: Names) -> Names:
-    """`axes` without those gathered over, which must be among them."""
-    left = list(axes)
-    for axis in gathered:
-        left.remove(axis)
-    return tuple(left)
+    weights = {one.name for one in matrices} | {EMBEDDING.weight.name}
+    return exchanges(lines, moves, weights, lambda move: repeats(move, matrices))
 
 
 def _limits(arrays: Iterable[ShardedArray]) -> Iterable[tuple[str, int, Names]]:

@@ -18,10 +18,12 @@ from .amounts import Ways
 from .communication import Lines, Move, Work
 from .cost import StepCost
 from .derivation import Derivation
+from .efficiencies import Efficiencies
 from .job import Job
 from .memory import StepMemory
 from .parts import Part, repeats
 from .pipeline_schedules import PipelineSchedule
+from .prediction import Prediction, Software, prediction
 from .rates import Rates
 from .stages import Pipelines, Stages
 from .strategy import Strategy
@@ -228,6 +230,37 @@ class Step:
             slack = max(0.0, self._prices.upper(moved) - lower)
             legs.append(Leg("network", sent, sent / lower, slack))
         return Estimate(self.title, tuple(legs))
+
+    @cached_property
+    def prediction(self) -> Prediction:
+        """How long the step is likely to take: its bound, its parts, and a band.
+
+        Raises:
+            ValueError: the mesh has no chips, or mesh axes share a ring.
+        """
+        return self.predicted()
+
+    def predicted(
+        self, software: Software | None = None, at: Efficiencies | None = None
+    ) -> Prediction:
+        """The prediction with what is known of the software, or other efficiencies.
+
+        Args:
+            software: what the framework overlaps, and its latencies.
+            at: efficiencies; those that were fitted if not given.
+        """
+        chip = chip_of(self._prices.mesh)
+        self._network(self._most_moved)  # says where there is no price
+        return prediction(
+            self.cost,
+            self._rates,
+            self.job,
+            chip,
+            self.estimate.lower,
+            ring=self.strategy.ring,
+            software=software,
+            at=at,
+        )
 
     @cached_property
     def _most_moved(self) -> int:

@@ -20,6 +20,8 @@ our B. That zb-h1 needs W ≤ min(F, I), and dualpipe I = F and pairs no longer 
 two passes one after the other, is what playing them shows.
 """
 
+from collections.abc import Callable
+
 from ...base.units import flags, positive_int
 from .named import chunks_of
 from .ops import EVEN, Times, checked
@@ -54,9 +56,17 @@ def idle(
     """
     v = chunks_of(name, stages, microbatches, chunks)
     p, M = positive_int(stages=stages, microbatches=microbatches)
-    F, I, W = checked(times).F, times.I, times.W
+    checked(times)
     (together,) = flags(together=together)
     _within(name, times)
+    return _idle(name, p, M, v, times, together)
+
+
+def _idle(
+    name: str, p: int, M: int, v: int, times: Times, together: bool = True
+) -> float:
+    """The closed form, wherever it is meant to hold; see `idle`."""
+    F, I, W = times.F, times.I, times.W
     if name in ("gpipe", "1f1b"):
         return (p - 1) * times.total
     if name == "interleaved":
@@ -67,6 +77,35 @@ def idle(
         unfilled = max(0, 2 * p - 1 - M) * F
         return max(unfilled, (p - 1) * F / 2) if together else unfilled
     return (p / 2 - 1) * (times.together + times.B - 3 * W)
+
+
+def idle_of(
+    name: str, stages: int, microbatches: int, chunks: int | None = None
+) -> Callable[[float, float], float]:
+    """Seconds that a stage waits, for stages that are not quite as a closed form asks.
+
+    Args:
+        name, stages, microbatches, chunks: as in `schedule`.
+
+    Returns:
+        A function of F and B, the seconds of a stage for a microbatch forward and
+        backward. Half of B is for the gradients of weights.
+
+    Assumes:
+        The closed form of `idle`, although B is seldom exactly 2F.
+
+    >>> idle_of("interleaved", 8, 32, 2)(1.0, 2.0)
+    10.5
+    """
+    if stages == 1:
+        return lambda forward, backward: 0.0
+    v = chunks_of(name, stages, microbatches, chunks)
+
+    def seconds(forward: float, backward: float) -> float:
+        times = Times(forward, backward / 2, backward / 2)
+        return max(0.0, _idle(name, stages, microbatches, v, times))
+
+    return seconds
 
 
 def peak(name: str, stages: int, microbatches: int, chunks: int | None = None) -> float:

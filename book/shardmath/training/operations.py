@@ -1,0 +1,309 @@
+"""What the chips of a stage do one after the other: products, passes, exchanges.
+
+A bound needs totals alone. A prediction needs the list, because a small product is
+slower than its FLOPs say, and because it matters what may hide an exchange. Every
+amount is kept over the sizes of the mesh axes, as in `amounts`, and is evaluated once
+they are known.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..base.units import PRECISION_BYTES
+from ..sharding import ShardedArray, ShardingPlan
+from ..transformer import Array, Matmul
+from .amounts import (
+    Amounts,
+    Divisors,
+    MovedBytes,
+    Names,
+    Wire,
+    bytes_held,
+    divisors_of,
+    evaluate,
+    flops_of,
+)
+from .communication import HEADS, Hop, Lines, Move, Swap, Work
+from .experts import DEALT
+from .job import Job
+from .memory import HeldBytes
+
+STREAM = Array("x", ("B", "S", "D"))
+WIDE = "bf16"  # the format of what is never multiplied in 8 bits or fewer
+PURPOSES = {  # why bytes move, and what may hide them
+    "tensor": "activations over the tensor axes: a product of the same block, at best",
+    "context": "keys that are gathered, heads that change places: nothing",
+    "ring": "keys on their way round a ring: the attention of the hop before",
+    "experts": "tokens to their experts and back: nothing, unless a source says so",
+    "weights": "weights that are gathered: the layer before",
+    "gradients": "gradients that are reduced: the backward pass of the layer behind",
+    "stages": "the stream from stage to stage: the next microbatch",
+}
+# Kernels of a layer besides its matmuls, forward: norms, rotary positions, attention,
+# activation, residual sums. A layer with experts also routes, sorts and permutes.
+KERNELS_PER_LAYER, KERNELS_OF_ROUTING = 8, 14
+BACKWARD_KERNELS = 1.5  # as many as this for each of the forward pass
+BACKWARD_PASSES = 2.0  # passes over memory of the backward pass, for one forward
+# Bytes of a logit that pass HBM: written in bf16, read and written in fp32 by the loss,
+# and its gradient there and back.
+LOGIT_BYTES = 20
+# Of a parameter, by Adam: weight and two moments in fp32 there and back, the gradient
+# in fp32 read, and the weight in bf16 written: 24 + 4 + 2 bytes.
+OPTIMIZER_BYTES = 30
+SCORE_BYTES = 10  # of a score that is not fused, forward: there and back, and its mask
+
+
+class Product(NamedTuple):
+    """A matmul of one pass, m·k by k·n, for each of the experts of a chip.
+
+    Args:
+        flops: 2·m·k·n of all of them.
+        nbytes: of operands and result.
+        precision: of the operands.
+        rows: m of one expert; None for a matmul that is not grouped.
+    """
+
+    flops: tuple[Divisors, float]
+    nbytes: tuple[tuple[Divisors, float], ...]
+    precision: str
+    rows: tuple[Divisors, float] | None = None
+
+
+Exchanges = Mapping[tuple[str, str], Mapping[Wire, MovedBytes]]
+
+
+@dataclass(frozen=True, eq=False)
+class Operations:
+    """What a part of a stage does for one microbatch, by pass.
+
+    Args:
+        exchanges: what moves, by purpose and pass; "update" is once in a step.
+        products: matmuls with weights.
+        attention: FLOPs of scores and of the values that they weigh.
+        passes: bytes of activations that pass HBM outside of products.
+        kernels: how many kernels there are besides products.
+    """
+
+    exchanges: Exchanges = field(default_factory=dict)
+    products: Mapping[str, tuple[Product, ...]] = field(default_factory=dict)
+    attention: Mapping[str, Amounts] = field(default_factory=dict)
+    passes: Mapping[str, Amounts] = field(default_factory=dict)
+    kernels: Mapping[str, float] = field(default_factory=dict)
+
+
+class Done(NamedTuple):
+    """`Operations` on one mesh: what one chip does in one pass of a microbatch.
+
+    Args:
+        products: FLOPs, bytes, precision and rows of an expert (0 where not grouped).
+        attention: FLOPs.
+        passes: bytes through HBM.
+        kernels: besides products.
+        busy: seconds of the links by purpose, at their full rate.
+    """
+
+    products: tuple[tuple[float, float, str, float], ...]
+    attention: float
+    passes: float
+    kernels: float
+    busy: Mapping[str, float]
+
+
+def purpose(move: Move, lines: Lines, weights: Collection[str]) -> str:
+    """Why something moves, a key of `PURPOSES`.
+
+    Args:
+        move: of a part.
+        lines: of the part.
+        weights: names of the weights of the part.
+    """
+    change, at = move.change, lines.strategy
+    if move.dealt:
+        return "experts"
+    if isinstance(change, Swap):
+        return "gradients"
+    if isinstance(change, Hop):
+        return "ring" if change.axes == at.ring else "stages"
+    if not move.scales:
+        return "weights" if move.array in weights else "gradients"
+    return "context" if {*change.axes} & {*at.inner.get("S", ())} else "tensor"
+
+
+def exchanges(
+    lines: Lines,
+    moves: Iterable[Move],
+    weights: Collection[str],
+    repeated: Callable[[Move], bool],
+) -> dict[tuple[str, str], dict[Wire, MovedBytes]]:
+    """What moves send, by purpose and pass, operation and axes.
+
+    Args:
+        lines: of the part.
+        moves: of the part.
+        weights: names of the weights of the part.
+        repeated: whether a move is made for every microbatch.
+    """
+    found: dict = defaultdict(lambda: defaultdict(MovedBytes))
+    for move in moves:
+        change, times = move.change, float(move.times)
+        every = repeated(move)
+        often = "M" * every
+        if isinstance(change, Hop) and change.axes == lines.strategy.ring:
+            often += "n"
+            times /= change.before.ways(change.axes) - 1
+        axes, batch = divisors_of(change.before)
+        if change.op in ("all_gather", "all_to_all"):  # V is what the group holds
+            axes = _without(axes, change.axes)
+        wire = change.op, change.axes, move.kind
+        some = found[purpose(move, lines, weights), move.when if every else "update"]
+        some[wire].nbytes[(axes, batch), often] += times * change.before.nbytes
+    return {key: dict(some) for key, some in found.items()}
+
+
+def together(some: Exchanges) -> dict[Wire, MovedBytes]:
+    """All that moves, whatever for, by operation and axes."""
+    found: dict[Wire, MovedBytes] = defaultdict(MovedBytes)
+    for by_wire in some.values():
+        for wire, moved in by_wire.items():
+            for key, nbytes in moved.nbytes.items():
+                found[wire].nbytes[key] += nbytes
+    return dict(found)
+
+
+def products(works: Iterable[Work], job: Job) -> dict[str, tuple[Product, ...]]:
+    """The matmuls of some lines, by pass."""
+    found: dict[str, list[Product]] = defaultdict(list)
+    for work in works:
+        for when, plans in work.plans.items():
+            found[when] += [_product(plan, job) for plan in plans]
+    return {when: tuple(some) for when, some in found.items()}
+
+
+def _product(plan: ShardingPlan, job: Job) -> Product:
+    """One matmul. Head and router stay in 16 bits, whatever the layers are in."""
+    arrays = plan.a, plan.b, plan.c
+    dims = {dim for one in arrays for dim in one.dims}
+    grouped = "slots" in dims
+    routed = "E" in dims and not grouped
+    narrow = PRECISION_BYTES[job.precision] < PRECISION_BYTES[WIDE]
+    precision = WIDE if narrow and (routed or "V" in dims) else job.precision
+    return Product(
+        flops_of(plan),
+        tuple((divisors_of(one), one.nbytes) for one in arrays),
+        precision,
+        _rows(arrays) if grouped else None,
+    )
+
+
+def _rows(arrays: Iterable[ShardedArray]) -> tuple[Divisors, float]:
+    """Slots of one expert on one chip."""
+    one = next(array for array in arrays if "slots" in array.dims)
+    at = one.dims.index("slots")
+    return (tuple(sorted(one.placed[at])), "slots"), float(one.sizes[at])
+
+
+def passes_of_layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Amounts:
+    """Bytes that norms, positions, activation and residual sums move through HBM.
+
+    In one forward pass of a layer, for each token: 8 times the stream (two norms and
+    two sums that read one or two arrays and write one), 4 times the heads of queries
+    and of keys (rotary positions, and attention's own reads and writes), 3 times the
+    hidden layer of a gated MLP (2 without a gate), and with experts the tokens there
+    and back (2·D·(1 + k)).
+    """
+    width = max(PRECISION_BYTES[WIDE], job.width("activations"))
+    at = lines.strategy
+    some = [HeldBytes(8 * width, lines.array(STREAM, at.stream))]
+    heads = [line.result for line in matmuls if line.result.name in HEADS]
+    heads += [line.reads for line in matmuls if line.reads.name == "A"]
+    some += [HeldBytes(2 * width, lines.array(one, at.inner)) for one in heads]
+    for line in matmuls:
+        hidden = line.reads
+        if hidden.name[0] == "h":
+            gated = any(one.result.name == f"g{hidden.name[1:]}" for one in matmuls)
+            turns = 3 if gated else 2
+            some.append(HeldBytes(turns * width, lines.activation(hidden)))
+        if hidden.dims == ("E", "slots", "F"):
+            some.append(HeldBytes(2 * width, lines.array(STREAM, at.stream)))
+            some.append(HeldBytes(2 * width, lines.activation(_dealt(matmuls))))
+    if job.kernel == "unfused":
+        scores = Array("P", ("B", "N", "S", "T"))
+        queries = {dim: axes for dim, axes in at.attention.items() if dim != "T"}
+        some.append(HeldBytes(SCORE_BYTES, lines.array(scores, queries), at.ring))
+    return bytes_held(some)
+
+
+def _dealt(matmuls: tuple[Matmul, ...]) -> Array:
+    """The tokens as experts get them."""
+    return next(line.reads for line in matmuls if line.reads.dims == ("E", *DEALT.dims))
+
+
+def passes_of_head(lines: Lines, job: Job) -> Amounts:
+    """Bytes of the logits through HBM, in both passes together."""
+    logits = job.model.head_line.result
+    return bytes_held(
+        [HeldBytes(LOGIT_BYTES, lines.array(logits, lines.strategy.inner))]
+    )
+
+
+def kernels_of_layer(job: Job, matmuls: tuple[Matmul, ...]) -> float:
+    """Kernels of a forward pass besides the matmuls: casts to 8 bits are some, too."""
+    routed = any(line.weight.name == "router" for line in matmuls)
+    narrow = PRECISION_BYTES[job.precision] < PRECISION_BYTES[WIDE]
+    return KERNELS_PER_LAYER + KERNELS_OF_ROUTING * routed + narrow * len(matmuls)
+
+
+def scaled(amounts: Amounts, times: float) -> dict[Divisors, float]:
+    """Amounts, so many times."""
+    return {key: times * amount for key, amount in amounts.items()} if times else {}
+
+
+def done(
+    some: Operations,
+    when: str,
+    ways: Callable[[Names], int],
+    batch: Mapping[str, float],
+    seconds: Callable[[Mapping[Wire, MovedBytes]], float],
+) -> Done:
+    """What one chip does in one pass of a microbatch.
+
+    Args:
+        some: the operations of a part.
+        when: "forward", "recompute" or "backward"; "update" for what is once in a step.
+        ways, batch: as in `amounts.evaluate`.
+        seconds: how long links are busy with bytes.
+    """
+
+    def amount(one: tuple[Divisors, float]) -> float:
+        (axes, kind), size = one
+        return size / ways(axes) * batch[kind]
+
+    return Done(
+        tuple(
+            (
+                amount(one.flops),
+                sum(map(amount, one.nbytes)),
+                one.precision,
+                amount(one.rows) if one.rows else 0.0,
+            )
+            for one in some.products.get(when, ())
+        ),
+        evaluate(some.attention.get(when, {}), ways, batch),
+        evaluate(some.passes.get(when, {}), ways, batch),
+        some.kernels.get(when, 0.0),
+        {
+            why: seconds(wires)
+            for (why, at), wires in some.exchanges.items()
+            if at == when
+        },
+    )
+
+
+def _without(axes: Names, gathered: Names) -> Names:
+    """`axes` without those gathered over, which must be among them."""
+    left = list(axes)
+    for axis in gathered:
+        left.remove(axis)
+    return tuple(left)
