@@ -15,9 +15,9 @@ test_planner.py` has the worst of 119 meshes drawn at random; the others were wi
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import gcd
+from math import ceil, gcd
 
 from .amounts import Amounts, MovedBytes, Names, Sizes, Ways, Wire, total
 from .communication import Lines
@@ -115,7 +115,11 @@ class Derivation:
 
     def parts(self, stage: StageContents) -> Iterator[tuple[int, Part]]:
         """The parts of a stage, and how many of each there are."""
-        held = [(count, self._layer(matmuls)) for count, matmuls in stage.stack]
+        held = [
+            (layers, self._layer(matmuls, again))
+            for count, matmuls in stage.stack
+            for layers, again in self._split(count)
+        ]
         if any(stage.ends) and self.job.vocabulary:
             held.append((1, self._end(stage.ends)))
         yield from held
@@ -154,10 +158,18 @@ class Derivation:
         """What axes must divide at the most: the divisor common to all of `limits`."""
         return {axes: gcd(*(n for _, n in some)) for axes, some in self.limits.items()}
 
-    def _layer(self, matmuls: tuple) -> Part:
-        if matmuls not in self._layers:
-            self._layers[matmuls] = layer(self.lines, self.job, matmuls)
-        return self._layers[matmuls]
+    def _split(self, count: int) -> list[tuple[int, bool]]:
+        """How many layers of a stage compute again, and how many keep everything."""
+        again = ceil(round(count * self.job.remat_share, 9))
+        return [(n, again) for n, again in ((again, True), (count - again, False)) if n]
+
+    def _layer(self, matmuls: tuple, again: bool = True) -> Part:
+        """A layer of a kind that computes again what the job says, or nothing."""
+        key = matmuls, again
+        if key not in self._layers:
+            job = self.job if again else replace(self.job, remat="none")
+            self._layers[key] = layer(self.lines, job, matmuls)
+        return self._layers[key]
 
     def _end(self, ends: tuple[bool, bool]) -> Part:
         """The part of a stage that has the embedding, the head, or both."""

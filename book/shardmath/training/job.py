@@ -39,6 +39,8 @@ class Job:
         remat: what is kept for the backward pass: "none", "dots", "selective" or
             "full", or the names of results that are kept, such as "Q K V y"; see
             `transformer.recompute`.
+        remat_share: of the layers of a stage, to which `remat` applies; the others keep
+            all that their backward pass reads ("none"). Rounded up to whole layers.
         precision: the format of matmuls, which decides the peak.
         kernel: "fused" attention never stores scores; "unfused" does.
         loss: "once", "pieces" or "eager", which bytes of the logits are held: `LOSSES`.
@@ -85,6 +87,7 @@ class Job:
     vocabulary: bool = True
     offloads: str = ""
     table_kept: bool = False
+    remat_share: float = 1.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Model):
@@ -108,7 +111,14 @@ class Job:
                 "has at "
                 f"most {MOST_TOKENS:,} tokens"
             )
-        (found["capacity"],) = positive(capacity=self.capacity)
+        found["capacity"], found["remat_share"] = positive(
+            capacity=self.capacity, remat_share=self.remat_share
+        )
+        if found["remat_share"] > 1:
+            raise ValueError(
+                f"remat_share = {short_repr(self.remat_share)}: must be above 0 and at "
+                "most 1, a share of the layers"
+            )
         switches = ("copy", "vocabulary", "table_kept")
         chosen = flags(**{name: getattr(self, name) for name in switches})
         found |= dict(zip(switches, chosen, strict=True))

@@ -41,6 +41,7 @@ PURPOSES = {  # why bytes move, and what may hide them
     "gradients": "gradients that are reduced: the backward pass of the layer behind",
     "stages": "the stream from stage to stage: the next microbatch",
 }
+OF_WEIGHTS = ("weights", "gradients")
 # Kernels of a layer besides its matmuls, forward: norms, rotary positions, attention,
 # activation, residual sums. A layer with experts also routes, sorts and permutes.
 KERNELS_PER_LAYER, KERNELS_OF_ROUTING = 8, 14
@@ -101,7 +102,8 @@ class Done(NamedTuple):
         attention: FLOPs.
         passes: bytes through HBM.
         kernels: besides products.
-        busy: seconds of the links by purpose, at their full rate.
+        busy: seconds of the links by purpose, at their full rate; without weights and
+            gradients, which `moved_weights` has.
     """
 
     products: tuple[tuple[float, float, str, float], ...]
@@ -109,6 +111,20 @@ class Done(NamedTuple):
     passes: float
     kernels: float
     busy: Mapping[str, float]
+
+
+class MovedWeights(NamedTuple):
+    """Seconds for which weights and gradients keep the links busy, at their full rate.
+
+    Args:
+        forward, backward: for every microbatch.
+        reduced, returned: gradients, and weights from where the state is, once a step.
+    """
+
+    forward: float
+    backward: float
+    reduced: float
+    returned: float
 
 
 def purpose(move: Move, lines: Lines, weights: Collection[str]) -> str:
@@ -271,7 +287,7 @@ def done(
 
     Args:
         some: the operations of a part.
-        when: "forward", "recompute" or "backward"; "update" for what is once in a step.
+        when: "forward", "recompute" or "backward".
         ways, batch: as in `amounts.evaluate`.
         seconds: how long links are busy with bytes.
     """
@@ -296,9 +312,29 @@ def done(
         {
             why: seconds(wires)
             for (why, at), wires in some.exchanges.items()
-            if at == when
+            if at == when and why not in OF_WEIGHTS
         },
     )
+
+
+def moved_weights(
+    some: Operations, seconds: Callable[[Mapping[Wire, MovedBytes]], float]
+) -> MovedWeights:
+    """How long weights and gradients of a part keep the links busy.
+
+    Args:
+        some: the operations of a part.
+        seconds: how long links are busy with bytes.
+    """
+    found = dict.fromkeys(MovedWeights._fields, 0.0)
+    for (why, when), wires in some.exchanges.items():
+        if why in OF_WEIGHTS:
+            if when == "update":
+                at = "reduced" if why == "gradients" else "returned"
+            else:
+                at = "forward" if when == "forward" else "backward"
+            found[at] += seconds(wires)
+    return MovedWeights(**found)
 
 
 def _without(axes: Names, gathered: Names) -> Names:

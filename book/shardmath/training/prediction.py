@@ -23,7 +23,8 @@ exceeds one backward pass, and the weights that ZeRO-1 gathers by what exceeds o
 forward pass. Sends from stage to stage are hidden.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -36,7 +37,14 @@ from .amounts import MovedBytes, Names, Wire, evaluate
 from .cost import StepCost
 from .efficiencies import Efficiencies, band, efficiencies, sustained
 from .job import Job
-from .operations import OPTIMIZER_BYTES, PURPOSES, WIDE, Done, done
+from .operations import (
+    OPTIMIZER_BYTES,
+    WIDE,
+    Done,
+    MovedWeights,
+    done,
+    moved_weights,
+)
 from .parts import PASSES, Part
 from .pipeline_schedules.closed_forms import idle_of
 from .rates import Rate
@@ -87,20 +95,34 @@ class Software:
             one_of(OVERLAPS, overlap=name)
 
 
-class PassSeconds(NamedTuple):
-    """Seconds of one pass of a microbatch on a stage, by the keys of `PARTS`.
+class PartSeconds(NamedTuple):
+    """Seconds of one pass of a microbatch through one part, without its weights.
 
-    Args:
-        parts: by part; what is not there takes none.
-        gathered: seconds of links with what is gathered and reduced of the weights.
+    Its fields are keys of `PARTS`.
     """
 
-    parts: Mapping[str, float]
-    gathered: float
+    math: float = 0.0
+    attention: float = 0.0
+    memory: float = 0.0
+    launches: float = 0.0
+    tensor: float = 0.0
+    context: float = 0.0
+    experts: float = 0.0
 
-    @property
-    def total(self) -> float:
-        return sum(self.parts.values())
+
+@dataclass(frozen=True)
+class PartWork:
+    """What a part of a stage does on one mesh, in numbers, for one microbatch.
+
+    Args:
+        forward, recompute, backward: by pass.
+        moved: seconds of the links with weights and gradients.
+    """
+
+    forward: Done
+    recompute: Done
+    backward: Done
+    moved: MovedWeights
 
 
 @dataclass(frozen=True)
@@ -108,21 +130,51 @@ class Workload:
     """What a step does, in numbers, before anything is said of efficiencies.
 
     Args:
-        stages: for every kind of stage how many there are, and for each of its parts
-            how many it has and what these do by pass.
-        busiest: which of the kinds has most to compute.
+        stages: for every kind of stage how many there are, and its parts with how many
+            it has of each.
         rounds: microbatches of each path through the stages.
         idle: seconds that a pipeline waits, given the mean F and B of a stage.
         state: bytes of the optimizer's state, of a kind of stage.
-        ring: hops round a ring of keys.
+        hops: of keys round a ring.
     """
 
-    stages: tuple[tuple[int, tuple[tuple[int, Mapping[str, Done]], ...]], ...]
-    busiest: int
+    stages: tuple[tuple[int, tuple[tuple[int, PartWork], ...]], ...]
     rounds: float
     idle: Callable[[float, float], float]
     state: tuple[float, ...]
-    ring: int = 0
+    hops: int = 0
+
+
+def busy_links(
+    rate: Callable[[Wire], Rate | None],
+    ways: Callable[[Names], int],
+    batch: Mapping[str, float],
+) -> Callable[[Mapping[Wire, MovedBytes]], float]:
+    """How long links are busy with bytes, one collective after the other.
+
+    Args:
+        rate: seconds a byte of a collective on each dimension of the network.
+        ways, batch: as in `amounts.evaluate`.
+
+    Raises:
+        ValueError: on use, where mesh axes share a ring, so that there is no price.
+    """
+
+    def seconds(wires: Mapping[Wire, MovedBytes]) -> float:
+        total = 0.0
+        for wire, moved in wires.items():
+            found = rate(wire)
+            if found is None:
+                raise ValueError(f"{' and '.join(wire[1])} share a ring")
+            hops = ways(wire[1]) - 1
+            nbytes = sum(
+                amount / ways(axes) * batch[kind] * (hops if "n" in often else 1)
+                for ((axes, kind), often), amount in moved.nbytes.items()
+            )
+            total += nbytes * max(found.values(), default=0.0)
+        return total
+
+    return seconds
 
 
 def workload(
@@ -138,51 +190,34 @@ def workload(
     Raises:
         ValueError: mesh axes share a ring, so that there is no price.
     """
-    ways, batch = cost.ways, cost.batch
+    seconds = busy_links(rate, cost.ways, cost.batch)
+    known: dict[int, PartWork] = {}
 
-    def seconds(wires: Mapping[Wire, MovedBytes]) -> float:
-        total = 0.0
-        for wire, moved in wires.items():
-            found = rate(wire)
-            if found is None:
-                raise ValueError(f"axes {' and '.join(wire[1])} share a ring")
-            hops = ways(wire[1]) - 1
-            nbytes = sum(
-                amount / ways(axes) * batch[kind] * (hops if "n" in often else 1)
-                for ((axes, kind), often), amount in moved.nbytes.items()
-            )
-            total += nbytes * max(found.values(), default=0.0)
-        return total
-
-    known: dict[int, Mapping[str, Done]] = {}
-
-    def work(part: Part) -> Mapping[str, Done]:
+    def work(part: Part) -> PartWork:
         if id(part) not in known:
-            known[id(part)] = {
-                when: done(part.operations, when, ways, batch, seconds)
-                for when in (*PASSES, "update")
-            }
+            passes = (
+                done(part.operations, when, cost.ways, cost.batch, seconds)
+                for when in PASSES
+            )
+            moved = moved_weights(part.operations, seconds)
+            known[id(part)] = PartWork(*passes, moved)
         return known[id(part)]
 
-    kinds: dict[int, int] = {}
-    for share in cost.shares:
-        kinds[id(share)] = kinds.get(id(share), 0) + 1
+    kinds = Counter(map(id, cost.shares))
     shares = {id(share): share for share in cost.shares}
-    order = list(kinds)
+    name, chunks = cost.pipelines.name, cost.pipelines.chunks
     return Workload(
         stages=tuple(
-            (kinds[key], tuple((n, work(part)) for n, part in shares[key].parts))
-            for key in order
+            (kinds[key], tuple((n, work(part)) for n, part in share.parts))
+            for key, share in shares.items()
         ),
-        busiest=order.index(id(cost.shares[cost.busiest])),
         rounds=cost.rounds,
-        idle=idle_of(
-            cost.pipelines.name, cost.count, cost.microbatches, cost.pipelines.chunks
-        ),
+        idle=idle_of(name, cost.count, cost.microbatches, chunks),
         state=tuple(
-            evaluate(shares[key].added_up["state"], ways, batch) for key in order
+            evaluate(share.added_up["state"], cost.ways, cost.batch)
+            for share in shares.values()
         ),
-        ring=ways(ring) - 1,
+        hops=cost.ways(ring) - 1,
     )
 
 
@@ -217,10 +252,9 @@ class Clock:
         self, flops: float, nbytes: float, precision: str, rows: float
     ) -> float:
         """Seconds of a matmul, without its launch."""
-        at = self.at
-        share = at.matmul
+        share = self.at.matmul
         if rows:
-            share *= at.grouped / (1 + at.rows / rows)
+            share *= self.at.grouped / (1 + self.at.rows / rows)
         return max(flops / (share * self.rate(precision)), nbytes / self.bandwidth)
 
     def exposed(self, why: str, seconds: float, hidden_by: float) -> float:
@@ -229,58 +263,95 @@ class Clock:
             return max(self.at.stated_overlap * seconds, seconds - hidden_by)
         return seconds
 
-    def passed(
-        self, some: Iterable[tuple[int, Done]], ring: int, update: bool = False
-    ) -> PassSeconds:
-        """Seconds of a pass: parts of a stage, and how many of each there are."""
-        at = self.at
-        products = attention = passes = launches = 0.0
-        busy = dict.fromkeys(PURPOSES, 0.0)
-        hops = 0
-        for count, one in some:
-            products += count * sum(self.product(*each) for each in one.products)
-            launches += count * (len(one.products) + one.kernels)
-            attention += count * one.attention
-            passes += count * one.passes
-            for why, seconds in one.busy.items():
-                busy[why] += count * seconds / at.network
-            hops += count * ring * ("ring" in one.busy)
-        attention /= self.attention
-        passes /= self.bandwidth
-        launches *= at.launch
-        tensor = self.exposed("tensor", busy["tensor"], products)
-        if self.hides:
-            tensor = max(0.0, busy["tensor"] - products)
-        turning = busy["ring"] + hops * at.hop - attention * ring / (ring + 1)
-        parts = {
-            "math": products,
-            "attention": attention,
-            "memory": passes,
-            "launches": launches,
-            "tensor": tensor,
-            "context": busy["context"] + max(0.0, turning),
-            "experts": self.exposed("experts", busy["experts"], products + attention),
-        }
-        gathered = busy["weights"] + busy["gradients"]
-        work = sum(parts.values())
-        parts["weights"] = max(0.0, gathered - work) + at.exposed * gathered
-        return PassSeconds(parts, gathered)
+    def part(self, one: Done, hops: int) -> PartSeconds:
+        """Seconds of one pass through a part.
 
-    def stage(
-        self, parts: tuple[tuple[int, Mapping[str, Done]], ...], ring: int
-    ) -> tuple[PassSeconds, PassSeconds, float]:
-        """Forward and backward pass of a microbatch, and the exposed update."""
-        forward = self.passed([(n, one["forward"]) for n, one in parts], ring)
-        back = [(n, one[at]) for n, one in parts for at in ("recompute", "backward")]
-        backward = self.passed(back, ring)
-        busy = {"gradients": 0.0, "weights": 0.0}
-        for n, one in parts:
-            for why in busy:
-                seconds = one["update"].busy.get(why, 0.0)
-                busy[why] += n * seconds / self.at.network
-        update = max(0.0, busy["gradients"] - backward.total)
-        update += max(0.0, busy["weights"] - forward.total)
-        return forward, backward, update
+        Args:
+            one: what is done.
+            hops: round a ring of keys.
+        """
+        products = sum(self.product(*each) for each in one.products)
+        attention = one.attention / self.attention
+        busy = {why: seconds / self.at.network for why, seconds in one.busy.items()}
+        tensor = busy.get("tensor", 0.0)
+        if self.hides:
+            tensor = max(0.0, tensor - products)
+        else:
+            tensor = self.exposed("tensor", tensor, products)
+        context = busy.get("context", 0.0)
+        if "ring" in busy:
+            hidden = attention * hops / (hops + 1)
+            context += max(0.0, busy["ring"] + hops * self.at.hop - hidden)
+        experts = self.exposed(
+            "experts", busy.get("experts", 0.0), products + attention
+        )
+        launches = self.at.launch * (len(one.products) + one.kernels)
+        passes = one.passes / self.bandwidth
+        return PartSeconds(
+            products, attention, passes, launches, tensor, context, experts
+        )
+
+    def gather(self, gathered: float, work: float) -> float:
+        """What is exposed of a gather, next to work that takes so many seconds."""
+        gathered /= self.at.network
+        return max(0.0, gathered - work) + self.at.exposed * gathered
+
+    def update(self, moved: MovedWeights, forward: float, backward: float) -> float:
+        """What is exposed of the exchange of gradients and weights once a step."""
+        network = self.at.network
+        reduced = max(0.0, moved.reduced / network - backward)
+        return reduced + max(0.0, moved.returned / network - forward)
+
+    def optimizer(self, state: float) -> float:
+        """Seconds of the optimizer, whose state has so many bytes."""
+        return OPTIMIZER_BYTES / STATE_BYTES * state / self.bandwidth
+
+
+class StageSeconds(NamedTuple):
+    """Seconds of a stage for one microbatch, and of its update.
+
+    Args:
+        forward, backward: by the keys of `PARTS`.
+        update: exposed, once a step.
+    """
+
+    forward: Mapping[str, float]
+    backward: Mapping[str, float]
+    update: float
+
+    @property
+    def passes(self) -> tuple[float, float]:
+        """F and B."""
+        return sum(self.forward.values()), sum(self.backward.values())
+
+
+def stage_seconds(
+    parts: tuple[tuple[int, PartWork], ...], hops: int, clock: Clock
+) -> StageSeconds:
+    """How long a stage takes.
+
+    Args:
+        parts: of the stage, and how many it has of each.
+        hops: round a ring of keys.
+        clock: of its chip.
+    """
+    forward, backward = (dict.fromkeys(PartSeconds._fields, 0.0) for _ in range(2))
+    moved = dict.fromkeys(MovedWeights._fields, 0.0)
+    for count, one in parts:
+        for found, done_ in (
+            (forward, one.forward),
+            (backward, one.recompute),
+            (backward, one.backward),
+        ):
+            each = clock.part(done_, hops)
+            for name, seconds in zip(each._fields, each, strict=True):
+                found[name] += count * seconds
+        for name, seconds in zip(moved, one.moved, strict=True):
+            moved[name] += count * seconds
+    for found, gathered in ((forward, "forward"), (backward, "backward")):
+        found["weights"] = clock.gather(moved[gathered], sum(found.values()))
+    F, B = sum(forward.values()), sum(backward.values())
+    return StageSeconds(forward, backward, clock.update(MovedWeights(**moved), F, B))
 
 
 def seconds_by_part(work: Workload, clock: Clock) -> dict[str, float]:
@@ -290,23 +361,21 @@ def seconds_by_part(work: Workload, clock: Clock) -> dict[str, float]:
         work: of the step.
         clock: of its chips.
     """
-    stages = [clock.stage(parts, work.ring) for _, parts in work.stages]
+    stages = [stage_seconds(parts, work.hops, clock) for _, parts in work.stages]
     counts = [count for count, _ in work.stages]
-    forward, backward, update = max(stages, key=lambda one: one[0].total + one[1].total)
+    busiest = max(stages, key=lambda one: sum(one.passes))
     found = dict.fromkeys(PARTS, 0.0)
-    for one in (forward, backward):
-        for part, seconds in one.parts.items():
+    for one in (busiest.forward, busiest.backward):
+        for part, seconds in one.items():
             found[part] += work.rounds * seconds
-    total = sum(counts)
-    mean = [
-        sum(n * stage[at].total for n, stage in zip(counts, stages, strict=True))
-        / total
+    F, B = (
+        sum(n * stage.passes[at] for n, stage in zip(counts, stages, strict=True))
+        / sum(counts)
         for at in (0, 1)
-    ]
-    found["bubble"] = work.idle(*mean)
-    found["update"] = update
-    params = max(work.state) / STATE_BYTES
-    found["optimizer"] = OPTIMIZER_BYTES * params / clock.bandwidth
+    )
+    found["bubble"] = work.idle(F, B)
+    found["update"] = busiest.update
+    found["optimizer"] = clock.optimizer(max(work.state))
     return found
 
 

@@ -395,6 +395,7 @@ def step(
     node_limit: int | None = None,
     offloads: str = "",
     table_kept: bool = False,
+    remat_share: float = 1.0,
 ) -> Step:
     """A training step of `model` on `mesh`, with its arrays sharded by `strategy`.
 
@@ -407,8 +408,8 @@ def step(
             gradients are added up.
         attention, remat, precision, kernel, loss, formats, copy: the numerics; each is
             explained at `Job`.
-        vocabulary, schedule, chunks, capacity, node_limit, offloads, table_kept: see
-            `Job` as well.
+        vocabulary, schedule, chunks, capacity, node_limit, offloads, table_kept,
+        remat_share: see `Job` as well.
 
     Returns:
         A Step: `collectives`, `flops`, `memory`, `estimate`, `critical_tokens`. In a
@@ -459,6 +460,7 @@ def step(
         vocabulary,
         offloads,
         table_kept,
+        remat_share,
     )
     return derived(job, strategy, mesh, microbatches)
 
