@@ -8,7 +8,6 @@ tensor 16 does not divide 8 KV heads
 """
 
 from .patterns import ORDER
-from .plan import Plan, nearest, plan
-from .search import Trial
+from .plan import Plan, Trial, nearest, plan
 
 __all__ = ["ORDER", "Plan", "Trial", "nearest", "plan"]

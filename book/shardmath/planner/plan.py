@@ -3,46 +3,132 @@
 import gc
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from ..base.tables import Table, compare
-from ..base.units import pluralize, positive, positive_int, short_repr, show
+from ..base.units import (
+    PRECISION_BYTES,
+    pluralize,
+    positive,
+    positive_int,
+    short_repr,
+    show,
+)
 from ..hardware.chips import Chip
-from ..hardware.mesh import Mesh
 from ..hardware.networks import Network, network
 from ..hardware.networks.wiring import Switch
 from ..training import Step, StepMemory
 from ..training.job import Job
 from ..training.pipeline_schedules import schedule as orders
+from ..training.prediction import Prediction, Software
 from ..training.step import derived
 from ..training.strategy import ATTENTIONS
 from ..transformer import Model, flops
 from ..transformer import model as find_model
 from ..transformer.flops import one_of
+from .candidates import Candidate, Recompute, schedule_of
 from .patterns import ORDER, strategy
-from .search import Search, Trial
+from .search import RECOMPUTES, Search, Space, simplicity
 
 LEFT_OUT = (
     "other orders of the axes on the network, and meshes whose axes share a ring "
     "without being neighbours on it",
-    "data parallelism over copies beside ZeRO-1, KV heads copied where there are more "
-    "chips than heads, tensor parallelism without sequence parallelism",
-    "how well kernels do, what a compiler adds, stragglers, failures: the times are "
-    "bounds, and chapter 14 shows how far published steps are above them",
+    "tensor parallelism without sequence parallelism, and schedules besides 1F1B and "
+    "interleaved 1F1B unless one is named",
+    "stragglers and failures, and what a compiler adds",
 )
 KILO = {"k": 2**10, "m": 2**20, "g": 2**30}
+HEADROOM = 0.10  # of the memory, that a plan leaves free
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """One way to run a job: a mesh, and what goes with it.
+
+    Args:
+        candidate: as the search found it.
+        step: the step that follows.
+        software: what the framework overlaps.
+    """
+
+    candidate: Candidate
+    step: Step
+    software: Software
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Sizes of all axes of `ORDER`."""
+        return self.candidate.sizes
+
+    @property
+    def axes(self) -> dict[str, int]:
+        """The sizes of the axes that are larger than 1, outermost first."""
+        return {axis: n for axis, n in self.sizes.items() if n > 1}
+
+    @property
+    def shards(self) -> str:
+        """Who keeps the weights, a key of `patterns.SHARDS`."""
+        return self.candidate.shards
+
+    @property
+    def microbatches(self) -> int:
+        return self.candidate.microbatches
+
+    @property
+    def chunks(self) -> int:
+        """Chunks of layers on a stage."""
+        return self.candidate.chunks
+
+    @property
+    def recompute(self) -> Recompute:
+        return self.candidate.recompute
+
+    @cached_property
+    def prediction(self) -> Prediction:
+        """How long a step is likely to take, with its bound and its band."""
+        return self.step.predicted(self.software)
+
+    @property
+    def seconds(self) -> float:
+        """Predicted seconds of a step."""
+        return self.prediction.seconds
+
+    @property
+    def lower(self) -> float:
+        """Seconds that no step of these settings can beat."""
+        return self.step.estimate.lower
+
+    @property
+    def memory(self) -> StepMemory:
+        """What a chip holds, part by part."""
+        return self.step.memory
+
+    @property
+    def settings(self) -> str:
+        """Microbatches, chunks and recomputation, in words."""
+        said = [pluralize(f"{self.microbatches:,}", "microbatches")]
+        if self.chunks > 1:
+            said.append(f"{self.chunks} chunks a stage")
+        if self.sizes["context"] > 1:
+            said.append(f"keys by {self.candidate.keys}")
+        return ", ".join((*said, f"recompute {self.recompute}"))
+
+    def __str__(self) -> str:
+        return f"{_mesh(self)}, {self.settings}"
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The best meshes of a job on a network; `plan` makes one.
+    """The best ways to run a job on a network; `plan` makes one.
 
     Args:
         job: what is trained.
         network: on what.
-        ranking: the best meshes, the best first; empty where none fits.
+        ranking: the best meshes, the recommended one first; empty where none fits.
+        fastest: the mesh with the least predicted time.
         search: the search that found them.
         nearest: what would fit, where nothing does.
     """
@@ -50,12 +136,13 @@ class Plan:
     job: Job
     network: Network
     ranking: tuple[Trial, ...]
+    fastest: Trial | None
     search: Search
     nearest: tuple[str, ...] = ()
 
     @property
     def best(self) -> Trial:
-        """The best mesh.
+        """The mesh that is recommended.
 
         Raises:
             ValueError: none fits; says what would.
@@ -75,25 +162,37 @@ class Plan:
         return once.training * self.tokens
 
     def mfu(self, trial: Trial) -> float:
-        """The most that a mesh can reach: needed FLOPs over the peak, at the bound."""
-        return self.flops / (self.network.chips * self.search.peak * trial.lower)
-
-    def mesh(self, trial: Trial) -> Mesh:
-        """A mesh on the network."""
-        return self.search.links.mesh(trial.sizes)
+        """Needed FLOPs over the peak, at the predicted time."""
+        return self.flops / (self.network.chips * self.search.peak * trial.seconds)
 
     def step(self, trial: Trial | None = None) -> Step:
-        """The derivation of a mesh, of the best if none is given."""
-        trial = trial or self.best
-        found = strategy(trial.shards, tuple(trial.axes), self.search.keys)
-        return derived(self.job, found, self.mesh(trial), trial.microbatches)
+        """The derivation of a mesh, of the recommended one if none is given."""
+        return (trial or self.best).step
 
     def why(self, trial: Trial) -> str:
-        """What sets the time of a mesh, beside the best one."""
+        """What a step of this mesh spends its time on, and how it compares."""
         return _why(trial, self.best)
 
+    @property
+    def reason(self) -> str:
+        """Why the recommended mesh is recommended, in a sentence."""
+        best, fastest = self.best, self.fastest
+        if best.candidate is fastest.candidate:
+            return "It is also the fastest by prediction."
+        slower = best.seconds / fastest.seconds - 1
+        fewer = simplicity(fastest.sizes) - simplicity(best.sizes)
+        if fewer > 0:
+            reason = f"it has {pluralize(str(fewer), 'axes')} fewer to get right"
+        else:
+            reason = "it leaves fewer seconds of exchanges exposed"
+        return (
+            f"The fastest by prediction is {_mesh(fastest)} ({fastest.settings}) with "
+            f"{show(fastest.seconds, 's')}. The recommended mesh is {slower:.1%} "
+            f"slower, which is less than predictions err, and {reason}."
+        )
+
     def why_not(self, **sizes: int) -> str:
-        """Why the best mesh is none with these sizes of axes.
+        """Why the recommended mesh is none with these sizes of axes.
 
         >>> print(plan("llama 3 8b", "h100:2x8", "1M").why_not(tensor=16))
         tensor 16 does not divide 8 KV heads
@@ -105,18 +204,17 @@ class Plan:
             raise ValueError("why_not(): needs sizes of axes, such as tensor=16")
         sizes = _fixed(sizes, self.network)
         if self.ranking and all(self.best.sizes[a] == n for a, n in sizes.items()):
-            return f"it is: the best mesh has {_said(sizes)}"
-        search = Search(
-            self.job, self.network, sizes, self.search.capacity, self.search.keys
-        )
-        found = search.best(1)
+            return f"it is: the recommended mesh has {_said(sizes)}"
+        now = self.search
+        search = Search(self.job, self.network, sizes, now.capacity, now.space)
+        found, _ = search.best(1)
         if found:
-            mesh = _mesh(found[0])
+            other = _trial(search, found[0])
             if not self.ranking:
-                return f"{mesh} fits"
-            slower = found[0].lower / self.best.lower
-            again = "as long" if slower < 1.005 else f"{slower:.2f} times as long"
-            return f"{mesh} takes {again}: {_why(found[0], found[0])}"
+                return f"{_mesh(other)} fits"
+            ratio = other.seconds / self.best.seconds
+            again = "as long" if 0.995 < ratio < 1.005 else f"{ratio:.2f} times as long"
+            return f"{_mesh(other)} takes {again}: {_why(other, other)}"
         if search.least[1]:
             return _too_large(search)
         (why, _), *_ = search.obstacles.most_common(1) or [("no such mesh", 0)]
@@ -127,22 +225,23 @@ class Plan:
         """The best meshes side by side."""
         columns = {
             "bound": ("lower", "s"),
-            "math": ("math", "s"),
-            "network": ("network", "s"),
-            "HBM": ("hbm", "s"),
-            "waits": ("waiting", ".1%"),
-            "MFU at best": (self.mfu, ".1%"),
-            "held": (lambda t: sum(t.memory.values()), "capacity"),
-            "why": self.why,
+            "predicted": ("seconds", "s"),
+            "8 of 10 runs": lambda t: (
+                f"{show(t.prediction.low, 's')} to {show(t.prediction.high, 's')}"
+            ),
+            "MFU": (self.mfu, ".1%"),
+            "held": (lambda t: t.memory.total, "capacity"),
+            "time goes to": self.why,
         }
-        rows = {(_mesh(t), t.microbatches): t for t in self.ranking}
+        rows = {(_mesh(t), t.settings): t for t in self.ranking}
         if not rows:
             raise ValueError(self.verdict)
-        return compare(rows, columns, of=("mesh", "microbatches"))
+        return compare(rows, columns, of=("mesh", "settings"))
 
     def memory(self, trial: Trial | None = None) -> StepMemory:
-        """What a chip holds, part by part, on a mesh; on the best if none is given."""
-        return StepMemory((trial or self.best).memory, self.search.capacity)
+        """What a chip holds, part by part, on a mesh; the recommended one if none is
+        given."""
+        return (trial or self.best).memory
 
     @property
     def title(self) -> str:
@@ -150,20 +249,18 @@ class Plan:
         return (
             f"{job.model.name}, {pluralize(f'{job.seqs:,}', 'sequences')} of "
             f"{pluralize(f'{job.seq:,}', 'tokens')} on {self.network.name} "
-            f"({pluralize(f'{chips:,}', 'chips')}), remat {job.remat}"
+            f"({pluralize(f'{chips:,}', 'chips')})"
         )
 
     @property
     def verdict(self) -> str:
-        """The best mesh in a sentence, or that none fits, and what would."""
+        """The recommended mesh in a sentence, or that none fits, and what would."""
         if not self.ranking:
             return "\n  ".join((_too_large(self.search), *self.nearest))
         best = self.best
         return (
-            f"best: {_mesh(best)}, {_parts(best)}: at least {show(best.lower, 's')} a "
-            f"step, MFU at most {self.mfu(best):.1%}, "
-            f"{show(sum(best.memory.values()), 'capacity')} of "
-            f"{show(self.search.capacity, 'capacity')} held"
+            f"recommended: {best}\n  {best.prediction}; "
+            f"{show(best.memory.total, 'capacity')} held\n  {self.reason}"
         )
 
     @property
@@ -199,12 +296,12 @@ def plan(
     seq: int = 8192,
     *,
     attention: str = "causal",
-    remat: str = "full",
+    remat: str | None = None,
     precision: str = "bf16",
     schedule: str = "1f1b",
     chunks: int | None = None,
     capacity: float = 1.0,
-    keys: str = "ring",
+    keys: str | None = None,
     kernel: str = "fused",
     loss: str = "once",
     formats: Mapping[str, str] | None = None,
@@ -212,27 +309,39 @@ def plan(
     node_limit: int | None = None,
     hbm: float | None = None,
     fixed: Mapping[str, int] | None = None,
+    sequences: int | None = None,
+    overlap: Iterable[str] = (),
     top: int = 5,
 ) -> Plan:
-    """The best meshes for training a model on a network.
+    """The best ways to train a model on a network, ranked by predicted time.
 
     Every factorisation of the chips over data, pipeline, ZeRO-1 or FSDP, expert,
     context and tensor parallelism is tried that the model admits, in this order on the
-    network, outermost first. Of those that fit in memory the one with the least bound
-    of a step is the best: max of math, with what a pipeline waits, HBM and network. Of
-    equals it is the one that has least to hide.
+    network, outermost first, and on each mesh sizes of the microbatch, chunks of the
+    pipeline, uses of keys and the least recomputation that fits. Predictions that
+    differ by less than 10 % are ties. Among ties the mesh with the fewest axes is
+    recommended, and of those the one that leaves least exchanges exposed.
 
     Args:
         model: a model or its name, as `transformer.model` knows it.
         machine: a network or its name, such as "v5p:8x8x8", "h100:64x8", "gb200:72".
         tokens: of a step, on all chips, in whole sequences; "4M" is 4 · 2^20.
         seq: tokens of a sequence.
-        attention, remat, precision: as for `training.step`.
-        schedule, chunks: of a pipeline, see `pipeline_schedules.schedule`.
-        capacity, kernel, loss, formats, copy, node_limit: as for `training.step`.
-        keys: what context parallelism does with them: "ring", "gather" or "ulysses".
-        hbm: bytes of memory that may be used; what a program can have if not given.
+        attention, precision: as for `training.step`.
+        remat: what is computed again; as little as memory asks for if not given.
+        schedule: of a pipeline, see `pipeline_schedules.schedule`; "1f1b" may be
+            interleaved.
+        chunks: of layers on a stage; any number up to 8 if not given.
+        capacity, kernel, loss, copy, node_limit: as for `training.step`.
+        formats: as for `training.step`; `usual_formats` if not given.
+        keys: what context parallelism does with them, "ring", "gather" or "ulysses";
+            any of these if not given.
+        hbm: bytes of memory that may be used; nine tenths of what a program can have
+            if not given.
         fixed: sizes of axes that are given, such as ``{"tensor": 8}``.
+        sequences: of a microbatch on one data-parallel rank; any number up to 16, or 64
+            on a TPU, if not given.
+        overlap: exchanges that the framework overlaps, see `training.Software`.
         top: how many of the best to keep.
 
     Returns:
@@ -250,10 +359,7 @@ def plan(
             schedule does not have, a capacity of a model without experts.
 
     >>> print(plan("llama 3 8b", "v5p:4x4x4", "1M"))
-    Llama 3.1 8B, 128 sequences of 8,192 tokens on TPU v5p 4x4x4 (64 chips), remat full
-      287 meshes: 264 admitted by model and network, 263 of them fit in memory
-      best: zero 64, compute-bound: at least 2.28 s a step, MFU at most 80.7%, \
-46.5 GiB of 95 GiB held
+    Llama 3.1 8B
     """
     model = find_model(model) if isinstance(model, str) else model
     if not isinstance(model, Model):
@@ -261,38 +367,82 @@ def plan(
     found = network(machine)
     if not isinstance(found.chip, Chip):
         raise ValueError(f"machine = {found.name}: must be made of one kind of chip")
-    one_of(ATTENTIONS, keys=keys)
+    if keys is not None:
+        one_of(ATTENTIONS, keys=keys)
     (seq, top) = positive_int(seq=seq, top=top)
     job = Job(
         model,
         _sequences(tokens, seq),
         seq,
         attention,
-        remat,
+        remat or "full",
         precision,
         kernel,
         loss,
-        {} if formats is None else formats,
+        usual_formats(found.chip, precision) if formats is None else formats,
         copy,
         schedule,
         chunks,
         capacity,
         node_limit,
     )
-    orders(schedule, 2, 4, chunks)  # says which chunks it has
-    (space,) = positive(hbm=found.chip.memory_bytes if hbm is None else hbm)
+    if chunks is not None and schedule not in ("1f1b", "interleaved"):
+        orders(schedule, 2, 4, chunks)  # says which chunks it has
+    usable = (1 - HEADROOM) * found.chip.memory_bytes
+    (space,) = positive(hbm=usable if hbm is None else hbm)
     sizes = _fixed({} if fixed is None else fixed, found)
-    search = Search(job, found, sizes, space, keys)
+    choices = Space(
+        RECOMPUTES if remat is None else (Recompute(remat, 1.0),),
+        ATTENTIONS if keys is None else (keys,),
+        chunks,
+        sequences,
+        Software(tuple(overlap)),
+    )
+    search = Search(job, found, sizes, space, choices)
     with _uncollected():
-        best = tuple(search.best(top))
-    return Plan(job, found, best, search, () if best else nearest(search))
+        best, fastest = search.best(top)
+    trials = tuple(_trial(search, one) for one in best)
+    quickest = next((t for t in trials if t.candidate is fastest), None)
+    if fastest and not quickest:
+        quickest = _trial(search, fastest)
+    return Plan(job, found, trials, quickest, search, () if best else nearest(search))
+
+
+def usual_formats(chip: Chip, precision: str) -> dict[str, str]:
+    """Formats that frameworks use where nothing else is said.
+
+    Gradients are added up in fp32 on GPUs, as Megatron does with bf16 weights, and in
+    the format of the weights on TPUs, as MaxText does. Where matmuls are in 8 bits or
+    fewer, what is stored and sent between them stays in bf16.
+    """
+    found = {}
+    if chip.vendor != "Google" and precision != "fp32":
+        found["gradients"] = "fp32"
+    if PRECISION_BYTES[precision] < PRECISION_BYTES["bf16"]:
+        some = ("weights", "gradients", "activations", "dispatch", "combine")
+        found = {role: found.get(role, "bf16") for role in some}
+    return found
+
+
+def _trial(search: Search, one: Candidate) -> Trial:
+    """A candidate with its step."""
+    job = replace(
+        search.job,
+        remat=one.recompute.remat,
+        remat_share=one.recompute.share,
+        **dict(zip(("schedule", "chunks"), schedule_of(search.job, one.chunks),
+                   strict=True)),
+    )  # fmt: skip
+    axes = tuple(axis for axis, n in one.sizes.items() if n > 1)
+    found = strategy(one.shards, axes, one.keys)
+    mesh = search.links.mesh(one.sizes)
+    step = derived(job, found, mesh, one.microbatches)
+    return Trial(one, step, search.space.software)
 
 
 def nearest(search: Search) -> tuple[str, ...]:
-    """What would fit where nothing does: another remat, a smaller batch, more chips."""
+    """What would fit where nothing does: a smaller batch, or more chips."""
     job, found = search.job, []
-    if job.remat != "full" and _fits(search, remat="full"):
-        found.append("remat 'full' fits")
     for part in (2, 4, 8):
         if job.seqs % part == 0 and _fits(search, seqs=job.seqs // part):
             tokens = job.seqs // part * job.seq
@@ -301,7 +451,7 @@ def nearest(search: Search) -> tuple[str, ...]:
     for times in (2**n for n in range(1, 11)):
         chips = times * search.network.chips
         more = Network((Switch(chips, 1.0, 0.0),), "more chips", search.network.chip)
-        larger = Search(job, more, search.fixed, search.capacity, search.keys)
+        larger = Search(job, more, search.fixed, search.capacity, search.space)
         larger.patterns = search.patterns  # which do not depend on the network
         if any(True for _ in larger.fitting()):
             found.append(f"{chips:,} chips fit, {times} times as many")
@@ -323,13 +473,9 @@ def _uncollected() -> Iterator[None]:
 
 
 def _fits(search: Search, **change: object) -> bool:
-    if search.fixed_bytes > search.capacity and "seqs" in change:
-        return False  # what does not depend on the batch is too much
     other = replace(search.job, **change)
-    some = Search(
-        other, search.network, search.fixed, search.capacity, search.keys
-    ).fitting()
-    return any(True for _ in some)
+    some = Search(other, search.network, search.fixed, search.capacity, search.space)
+    return any(True for _ in some.fitting())
 
 
 def _sequences(tokens: int | str, seq: int) -> int:
@@ -390,27 +536,15 @@ def _mesh(trial: Trial) -> str:
     return said
 
 
-def _parts(trial: Trial) -> str:
-    times = {"compute-bound": trial.math, "memory-bound": trial.hbm}
-    times["comms-bound"] = trial.network
-    return max(times, key=times.get)
-
-
 def _why(trial: Trial, best: Trial) -> str:
-    """What sets the time of a mesh: the longest of its parts, beside the math alone."""
-    alone = trial.math * (1 - trial.waiting)
-    if trial.lower == trial.network:
-        said = f"network {trial.network / alone:.2f} times the math"
-    elif trial.lower == trial.hbm:
-        said = f"HBM {trial.hbm / alone:.2f} times the math"
-    elif trial.waiting > 0.001:
-        said = f"stages wait {trial.waiting:.1%} of the step"
-        if trial.uneven > 1.05:
-            said += f", and the longest has {trial.uneven:.2f} times its share"
-    else:
-        said = f"network {trial.network / alone:.2f} of the math, to be hidden"
-    if trial is not best and trial.lower > 1.005 * best.lower:
-        said = f"{trial.lower / best.lower:.2f} times the best: {said}"
+    """What a step spends its time on: its math, and the three largest other parts."""
+    parts = trial.prediction.parts
+    total = sum(parts.values())
+    others = sorted(parts, key=parts.get, reverse=True)
+    shares = [f"{name} {parts[name] / total:.0%}" for name in others[:4]]
+    said = ", ".join(shares)
+    if trial is not best and trial.seconds > 1.005 * best.seconds:
+        said = f"{trial.seconds / best.seconds:.2f} times the recommended; {said}"
     return said
 
 

@@ -1,71 +1,53 @@
-"""Every mesh that a model admits on a network: what it takes, and which are the best.
+"""Every way to train a model on a network that fits in memory, ranked by prediction.
 
-Memory comes first, then the math with the bubble, then HBM and the network: a mesh that
-is already slower than the ones found so far is not looked at any further.
+On each mesh that the model admits, the search tries sizes of a microbatch and chunks of
+a pipeline, and for each of them recomputes no more than memory asks for. Candidates
+whose predictions differ by less than predictions err are ties. Of these the search
+recommends the one with the fewest axes, because each axis is one more thing to get
+right, and of those the one that leaves least exchanges exposed.
 """
 
-from bisect import insort
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from math import inf, prod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import ceil, inf, prod
 
 from ..hardware.networks import Network
-from ..training.amounts import Names, Sizes, Ways
-from ..training.cost import StepCost, fixed_and_shrinking
+from ..training.amounts import Names, Sizes
 from ..training.derivation import Derivation
+from ..training.efficiencies import efficiencies
 from ..training.job import Job
-from ..training.stages import Pipelines
+from ..training.prediction import Clock, Software
+from .candidates import (
+    SHARING,
+    Candidate,
+    Common,
+    OnMesh,
+    Recompute,
+    nbytes_of,
+    predicted,
+)
 from .links import Links
-from .patterns import ORDER, SHARDS, batch_shares, pattern
+from .patterns import ORDER, SHARDS, pattern
 
-
-@dataclass(frozen=True)
-class Trial:
-    """One mesh with its numbers; seconds of a step on one chip.
-
-    Args:
-        shards, sizes, microbatches: what it is, sizes of all axes of `ORDER`.
-        math: FLOPs at the peak, waiting for other stages of a pipeline included.
-        hbm: as in `Step.estimate`, of the busiest stage.
-        network: likewise, of the stage that it takes longest for.
-        waiting: share of the step in which the busiest stage waits for others.
-        uneven: FLOPs of the busiest stage over those of a mean one.
-        memory: bytes by part, of the stage that holds most.
-    """
-
-    shards: str
-    sizes: Mapping[str, int]
-    microbatches: int
-    math: float
-    hbm: float
-    network: float
-    waiting: float
-    uneven: float
-    memory: Mapping[str, float]
-
-    @property
-    def lower(self) -> float:
-        """Seconds if all three work at once: no step is faster."""
-        return max(self.math, self.hbm, self.network)
-
-    @property
-    def rank(self) -> tuple:
-        """By the bound, to ten digits; of equals by what has to be hidden to meet it,
-        then by how many axes there are to get right."""
-        together = self.math + self.hbm + self.network
-        axes = sum(size > 1 for size in self.sizes.values())
-        return float(f"{self.lower:.9e}"), together, axes
-
-    @property
-    def axes(self) -> dict[str, int]:
-        """The sizes of the axes that are larger than 1, outermost first."""
-        return {axis: n for axis, n in self.sizes.items() if n > 1}
-
-
-CLOSE = 1e-9  # as far apart as the same number may come out by two ways
-# Of F, I and W, how many a stage waits for in those before it, by schedule.
-FILLED = {"1f1b": 3, "gpipe": 3, "zb-h1": 2}
+TIES = 1.10  # predictions that differ by less are called equal
+PRUNED = 1.3  # candidates that take longer than this times the fastest are left out
+# Least recomputation first; a policy for a share of the layers where the page of a run
+# says how many of them it recomputes.
+NOTHING_AGAIN = Recompute("none", 1.0)
+RECOMPUTES = (
+    NOTHING_AGAIN,
+    Recompute("elementwise", 1.0),
+    Recompute("full", 0.25),
+    Recompute("full", 0.5),
+    Recompute("full", 0.75),
+    Recompute("full", 1.0),
+)
+FILLED = ("gpipe", "1f1b", "interleaved")  # schedules that wait p − 1 passes, over v
+SHORTEST = 512  # tokens of a sequence on a chip, under which context is not split
+MOST_CHUNKS = 8  # of layers on one stage
+MOST_SEQUENCES = {"Google": 64}  # of a microbatch on one rank; elsewhere 16
 
 
 def factorisations(n: int, slots: int) -> Iterator[tuple[int, ...]]:
@@ -92,34 +74,71 @@ def divisors(n: int) -> list[int]:
     return small + [n // d for d in reversed(small) if d * d < n]
 
 
-class Search:
-    """The meshes of one job on one network.
+@dataclass(frozen=True)
+class Space:
+    """What a search may choose, besides the sizes of the mesh axes.
 
     Args:
-        job: what is trained.
+        recomputes: what may be computed again, least first.
+        keys: what context parallelism may do with keys.
+        chunks: of layers on a stage; None for any number up to 8.
+        sequences: of a microbatch on one rank; None for any number up to 16, or 64 on
+            a TPU.
+        software: what the framework overlaps.
+    """
+
+    recomputes: tuple[Recompute, ...] = RECOMPUTES
+    keys: tuple[str, ...] = ("ring", "gather", "ulysses")
+    chunks: int | None = None
+    sequences: int | None = None
+    software: Software = field(default_factory=Software)
+
+
+class Search:
+    """The ways to run one job on one network.
+
+    Args:
+        job: what is trained; its recomputation and chunks are those of `space`.
         network: on what.
         fixed: sizes of axes that are given, such as ``{"tensor": 8}``.
         capacity: bytes of HBM that may be used.
-        keys: what context parallelism does with keys, see `training.context`.
+        space: what else may be chosen.
     """
 
     def __init__(
-        self, job: Job, network: Network, fixed: Sizes, capacity: float, keys: str
+        self,
+        job: Job,
+        network: Network,
+        fixed: Sizes,
+        capacity: float,
+        space: Space | None = None,
     ):
         self.job, self.network, self.fixed = job, network, dict(fixed)
-        self.capacity, self.keys = capacity, keys
-        self.peak = network.chip.flops[job.precision]
-        self.bandwidth = network.chip.hbm_bandwidth
+        self.capacity, self.space = capacity, space or Space()
+        chip = network.chip
+        self.peak = chip.flops[job.precision]
         self.links = Links(network, ORDER, job)
-        self.pipelines = Pipelines(job.model, job.schedule, job.chunks)
-        self.patterns: dict[tuple[str, Names], Derivation] = {}
-        self.batches: dict[tuple, dict[str, float]] = {}
-        self.sending: dict[tuple[Derivation, int], list[int]] = {}
+        clock = Clock(chip, job.precision, self.space.software, efficiencies())
+        self.common = Common(job, self.links, clock)
+        self.most_sequences = MOST_SEQUENCES.get(chip.vendor, 16)
+        self.patterns: dict[tuple, Derivation] = {}
         self.failed: dict[tuple, str] = {}
-        self.counts: Counter[str] = Counter()  # of meshes: tried, admitted, fitting …
+        self.counts: Counter[str] = Counter()  # of meshes: tried, admitted, fitting
         self.obstacles: Counter[str] = Counter()  # why meshes are not admitted
         self.least = inf, {}, 0  # bytes of the mesh that comes nearest to fitting
-        self.fixed_bytes = inf  # the least that is held of what no batch makes smaller
+
+    @cached_property
+    def least_work(self) -> float:
+        """Seconds of a step if all chips shared its work evenly, in the largest
+        microbatches, computed nothing again, and exchanged nothing."""
+        alone = dict.fromkeys(ORDER, 1)
+        found = self.pattern("zero", alone, self.space.keys[0])
+        if isinstance(found, str):
+            return 0.0
+        mesh = OnMesh("zero", self.space.keys[0], found, alone, alone, self.common)
+        (stage,) = self.common.stages(1, 1)
+        many = max(1, self.job.seqs // self.most_sequences)
+        return many * mesh.taken(stage, many, NOTHING_AGAIN).passes / self.network.chips
 
     def meshes(self) -> Iterator[tuple[str, dict[str, int]]]:
         """Every factorisation of the chips over the axes there are; each mesh once."""
@@ -139,193 +158,215 @@ class Search:
                 found = dict.fromkeys(ORDER, 1) | self.fixed
                 found |= dict(zip(axes, sizes, strict=True))
                 key = tuple(found.values())
-                sharing = [a for a in ("fsdp", "zero", "expert", "context")
-                           if found[a] > 1]  # fmt: skip
+                sharing = [axis for axis in SHARING if found[axis] > 1]
                 if key in seen and not sharing:  # nothing that could be shared or not
                     continue
                 seen.add(key)
                 yield shards, found
 
-    def best(self, top: int) -> list[Trial]:
-        """The best meshes, the best first."""
-        found: list[Trial] = []
-        every = sorted(self.fitting(), key=lambda one: one[:2])
-        worst = inf
-        for least, _, *mesh in every:
-            if least > worst:
-                break
-            trial = self.trial(*mesh, worst)
-            if trial is not None:
-                insort(found, trial, key=lambda one: one.rank)
-                del found[top:]
-            if len(found) == top:
-                worst = found[-1].lower * (1 + CLOSE)
-        return found
+    def best(self, top: int) -> tuple[list[Candidate], Candidate | None]:
+        """The best candidates, at most one of each mesh, the recommended one first, and
+        the fastest of all.
 
-    def pattern(self, shards: str, sizes: Sizes) -> Derivation | str:
+        Ties with the fastest come first, by the number of axes and by what is exposed;
+        the others follow by their predicted time.
+        """
+        by_mesh: dict[tuple, Candidate] = {}
+        for one in self.fitting():
+            key = one.shards, tuple(one.sizes.values())
+            if key not in by_mesh or one.seconds < by_mesh[key].seconds:
+                by_mesh[key] = one
+        found = sorted(by_mesh.values(), key=lambda one: one.seconds)
+        if not found:
+            return [], None
+        tied = [one for one in found if one.seconds <= TIES * found[0].seconds]
+        tied.sort(key=lambda one: (simplicity(one.sizes), one.exposed))
+        return [*tied, *found[len(tied) :]][:top], found[0]
+
+    def pattern(self, shards: str, sizes: Sizes, keys: str) -> Derivation | str:
         """What is common to all meshes with these axes, or what does not divide."""
         axes = tuple(a for a in ORDER if sizes[a] > 1 and a != "pipeline")
-        if (shards, axes) in self.patterns:
-            return self.patterns[shards, axes]
-        least = {axis: divisors(sizes[axis])[1] for axis in axes}
-        key = shards, tuple(least.items())
-        if key not in self.failed:
+        known = shards, axes, keys if sizes["context"] > 1 else ""
+        if known not in self.patterns:
+            least = {axis: divisors(sizes[axis])[1] for axis in axes}
+            key = (*known, tuple(least.items()))
+            if key in self.failed:
+                return self.failed[key]
             try:
-                found = pattern(self.job, shards, axes, least, self.keys)
-                self.patterns[shards, axes] = found
-                return found
+                self.patterns[known] = pattern(self.job, shards, axes, least, keys)
             except ValueError as error:
                 self.failed[key] = str(error).partition("\n")[0]
-        return self.failed[key]
-
-    def fitting(self) -> Iterator[tuple[float, int, str, dict, int]]:
-        """Meshes that are admitted and fit, with the least time that they may take."""
-        for shards, sizes in self.meshes():
-            self.counts["tried"] += 1
-            why = self.obstacle(shards, sizes)
-            if why:
-                self.obstacles[why] += 1
-                continue
-            self.counts["admitted"] += 1
-            fits = 0
-            for least, many in self._microbatches(shards, sizes):
-                fits += 1
-                yield least, self.counts["admitted"], shards, sizes, many
-            self.counts["fitting"] += bool(fits)
+                return self.failed[key]
+        return self.patterns[known]
 
     def obstacle(self, shards: str, sizes: Sizes) -> str:
         """Why the model does not admit a mesh; "" where it does."""
         if sizes["expert"] > 1 and not self.job.model.experts:
             return f"expert {sizes['expert']}: {self.job.model.name} has no experts"
+        shortest = min(self.job.seq, SHORTEST)
+        if self.job.seq < sizes["context"] * shortest and "context" not in self.fixed:
+            return f"context {sizes['context']}: under {shortest} tokens on a chip"
         if sizes["pipeline"] > self.job.model.layers:
             return f"pipeline {sizes['pipeline']}: {self.job.model.layers} layers"
-        try:
-            self.pipelines.few(sizes["pipeline"])
-        except ValueError as error:  # more chunks than layers; stages that are odd
-            return str(error)
-        found = self.pattern(shards, sizes)
-        if isinstance(found, str):
-            return found
+        why = ""
+        for keys in self.space.keys:
+            found = self.pattern(shards, sizes, keys)
+            why = found if isinstance(found, str) else self._divides(found, sizes)
+            if not why or sizes["context"] == 1:
+                break
+        return why or self.links.obstacle(sizes)
+
+    def _divides(self, found: Derivation, sizes: Sizes) -> str:
+        """What the sizes of the axes do not divide; "" where they divide all."""
         for axes, most in found.strictest.items():
             n = prod([sizes[axis] for axis in axes])
             if most % n:
                 what = next(one for one in found.limits[axes] if one[1] % n)
                 return f"{_over(axes, sizes)} does not divide {_named(*what)}"
-        return self.links.obstacle(sizes)
+        return ""
 
-    def _microbatches(
-        self, shards: str, sizes: dict[str, int]
-    ) -> Iterator[tuple[float, int]]:
-        """Least time and microbatches, where the mesh fits in memory with so many.
+    def admitted(self) -> list[tuple[str, dict[str, int]]]:
+        """Meshes that the model and the network admit; those without context
+        parallelism first, and of these the ones with few axes."""
+        found = []
+        for shards, sizes in self.meshes():
+            self.counts["tried"] += 1
+            why = self.obstacle(shards, sizes)
+            if why:
+                self.obstacles[why] += 1
+            else:
+                found.append((shards, sizes))
+        self.counts["admitted"] = len(found)
+        return sorted(
+            found, key=lambda one: (one[1]["context"] > 1, simplicity(one[1]))
+        )
 
-        Of a mesh without a pipeline the fewest: more parts move weights more often and
-        gain nothing. In a pipeline each number, as more parts shorten the bubble.
+    def fitting(self) -> Iterator[Candidate]:
+        """Candidates that fit in memory, without those that are far from the fastest.
+
+        Meshes with few axes come first: one of them is seldom far from the fastest, and
+        so most of the others need not be looked at closely.
         """
-        derivation, count = self.pattern(shards, sizes), sizes["pipeline"]
-        ways = Ways(sizes)
-        whole = self.batch(derivation, 1, ways)
-        shares = derivation.shares(self.pipelines.contents(count))
-        some = sorted({0, min(1, count - 1), count - 1})
-        held = [fixed_and_shrinking(shares[n], ways, whole) for n in some]
-        fixed = max(one for one, _, _ in held)
-        self.fixed_bytes = min(self.fixed_bytes, fixed)
-        if fixed > self.capacity and fixed > self.least[0]:
-            return  # no number makes it fit, nor come nearest to it
-        bounds, paths = None, self.pipelines.paths(count)
-        for many in divisors(self.job.seqs // ways(derivation.batch_axes)):
-            if not self.pipelines.possible(count, many):
-                continue
-            flight = self.pipelines.in_flight(count, many)
-            total = max(
-                [
-                    fixed + (shrinking + saved * flight[n] / paths) / many
-                    for n, (fixed, shrinking, saved) in zip(some, held, strict=True)
-                ]
-            )
-            if total < self.least[0]:
-                self.least = total, sizes, many
-            if total <= self.capacity:
-                if bounds is None:
-                    cost = StepCost(shares, self.pipelines, 1, ways, whole)
-                    bounds = self._bounds(cost.passes)
-                yield max(work + fill / many for fill, work in bounds), many
-                if count == 1:
-                    return
+        fits: set[tuple] = set()
+        fastest = inf
+        for shards, sizes in self.admitted():
+            try:
+                for one in self._on_sizes(shards, sizes, PRUNED * fastest):
+                    fits.add((shards, *sizes.values()))
+                    fastest = min(fastest, one.seconds)
+                    yield one
+            except ValueError as error:
+                self.obstacles[str(error)] += 1
+        self.counts["fitting"] = len(fits)
 
-    def batch(self, derivation: Derivation, microbatches: int, ways) -> dict:
-        """The share of one microbatch in an amount, by what divides it."""
-        key = microbatches, ways(derivation.dealt_over), derivation.slots
-        if key not in self.batches:
-            self.batches[key] = batch_shares(derivation, *key[:2])
-        return self.batches[key]
-
-    def _bounds(self, passes: list[tuple[float, ...]]) -> list[tuple[float, float]]:
-        """Seconds that no order of the passes undercuts: the first microbatch has to
-        come to a stage, and the last has to get back from there.
-
-        Args:
-            passes: FLOPs of F, I and W by stage, of the whole batch in one.
-
-        Returns:
-            Stage by stage what has to be done before and after, for one microbatch, and
-            what on the stage for all; of stages that do alike the last alone.
-        """
-        paths, fill = self.pipelines.paths(len(passes)), 0.0
-        drains, found = FILLED.get(self.job.schedule, 0), {}
-        for each in passes:
-            found[sum(each) / paths / self.peak] = fill / self.peak
-            fill += sum(each[:drains])
-        return [(fill, work) for work, fill in found.items()]
-
-    def trial(
-        self, shards: str, sizes: Sizes, many: int, worst: float = inf
-    ) -> Trial | None:
-        """One mesh with its numbers; None where it takes longer than `worst`, or where
-        axes share a ring so that there is no price."""
-        derivation, count = self.pattern(shards, sizes), sizes["pipeline"]
-        ways = Ways(sizes)
-        shares = derivation.shares(self.pipelines.contents(count))
-        batch = self.batch(derivation, many, ways)
-        cost = StepCost(shares, self.pipelines, many, ways, batch)
-        hbm = cost.hbm_bytes(cost.busiest) / self.bandwidth
-        if hbm > worst:
-            return None
-        network = self._network(cost, derivation, sizes, worst)
-        if network is None or network > worst:
-            return None
-        math = cost.math_flops / self.peak
-        if math > worst:
-            return None
-        memory = cost.most_memory
-        uneven = count * sum(cost.passes[cost.busiest]) / sum(map(sum, cost.passes))
-        waiting = 1 - cost.working
-        return Trial(shards, sizes, many, math, hbm, network, waiting, uneven, memory)
-
-    def _network(
-        self, cost: StepCost, derivation: Derivation, sizes: Sizes, worst: float
-    ) -> float | None:
-        """Seconds of the busiest links, of the stage where they take longest."""
+    def _on_sizes(
+        self, shards: str, sizes: dict[str, int], worst: float
+    ) -> Iterator[Candidate]:
+        """Candidates on one mesh, for every use of keys that may be worth it."""
         inside, chips = {}, 1
         for axis in reversed(ORDER):
             inside[axis] = chips
             chips *= sizes[axis]
+        for keys in self.space.keys if sizes["context"] > 1 else self.space.keys[:1]:
+            found = self.pattern(shards, sizes, keys)
+            if isinstance(found, str) or self._divides(found, sizes):
+                continue
+            mesh = OnMesh(shards, keys, found, sizes, inside, self.common)
+            promising = [one for one in self._shapes(mesh, worst) if one[0] <= worst]
+            yield from self._on(mesh, [shape for _, *shape in promising], worst)
+            if not promising:
+                return  # no other use of keys takes less than this one without any
 
-        def rate(wire):
-            found = self.links.rate(wire, sizes, inside)
-            if found is None:
-                self.obstacles[f"{' and '.join(wire[1])} share a ring"] += 1
-            return found
+    def _shapes(self, mesh: OnMesh, worst: float) -> Iterator[tuple[float, int, int]]:
+        """Microbatches and chunks, with seconds that no recomputation undercuts and
+        that no other use of keys does either."""
+        for many in self._microbatches(mesh):
+            for chunks in self._chunks(mesh, many):
+                waits = 1 + (mesh.stages - 1) / (chunks * many)
+                least = self.least_work * (waits if self.job.schedule in FILLED else 1)
+                if least > worst or not self._fits(mesh, many, chunks):
+                    continue
+                seconds, exposed = predicted(mesh, many, chunks, NOTHING_AGAIN)
+                yield seconds - exposed * (mesh.sizes["context"] > 1), many, chunks
 
-        key = derivation, sizes["pipeline"]
-        if key not in self.sending:
-            self.sending[key] = cost.sending
-        most = 0.0
-        for stage in self.sending[key]:
-            found = cost.network(stage, rate, worst)
-            if found is None or found > worst:
-                return found
-            most = max(most, found)
-        return most
+    def _fits(self, mesh: OnMesh, many: int, chunks: int) -> bool:
+        """Whether a mesh fits with as much recomputation as there may be."""
+        nbytes = nbytes_of(mesh, many, chunks, self.space.recomputes[-1])
+        if nbytes < self.least[0]:
+            self.least = nbytes, mesh.sizes, many
+        return nbytes <= self.capacity
+
+    def _on(
+        self, mesh: OnMesh, shapes: list[list[int]], worst: float
+    ) -> Iterator[Candidate]:
+        """Candidates on one mesh: for each microbatch and number of chunks the one with
+        the least recomputation that fits.
+
+        Args:
+            mesh: which one.
+            shapes: microbatches and chunks.
+            worst: predicted seconds above which a candidate is not of interest.
+        """
+        for many, chunks in shapes:
+            for again in self._recomputes(mesh):
+                nbytes = nbytes_of(mesh, many, chunks, again)
+                if nbytes > self.capacity:
+                    continue
+                seconds, exposed = predicted(mesh, many, chunks, again)
+                if seconds <= worst:
+                    yield Candidate(
+                        mesh.shards, mesh.sizes, mesh.keys, many, chunks, again,
+                        nbytes, seconds, exposed,
+                    )  # fmt: skip
+                break
+
+    def _recomputes(self, mesh: OnMesh) -> Iterator[Recompute]:
+        """What may be computed again, least first; shares that come to the same number
+        of layers once."""
+        layers = ceil(self.job.model.layers / mesh.stages)
+        seen = set()
+        for again in self.space.recomputes:
+            key = again.remat, ceil(round(layers * again.share, 9))
+            if key not in seen:
+                seen.add(key)
+                yield again
+
+    def _microbatches(self, mesh: OnMesh) -> list[int]:
+        """Numbers of microbatches, the largest microbatch first."""
+        seqs, given = mesh.seqs, self.space.sequences
+        if given:
+            return [seqs // given] if seqs % given == 0 else []
+        sizes = [n for n in divisors(seqs) if n <= self.most_sequences]
+        powers = [n for n in sizes if n & (n - 1) == 0 or n == seqs]
+        return [seqs // size for size in reversed(powers)]
+
+    def _chunks(self, mesh: OnMesh, many: int) -> list[int]:
+        """Numbers of chunks on a stage that the schedule admits, most first."""
+        stages = mesh.stages
+        if stages == 1 or self.job.schedule not in ("1f1b", "interleaved"):
+            some = [1]
+        else:
+            some = divisors(ceil(self.job.model.layers / stages))
+            some = [n for n in reversed(some) if n <= MOST_CHUNKS]
+            if self.space.chunks:
+                some = [self.space.chunks]
+        return [n for n in some if self.common.pipeline(n).possible(stages, many)
+                and self._cuts(n, stages)]  # fmt: skip
+
+    def _cuts(self, chunks: int, stages: int) -> bool:
+        """Whether the layers can be cut into so many stages and chunks."""
+        try:
+            self.common.stages(chunks, stages)
+        except ValueError as error:
+            self.obstacles[str(error)] += 1
+            return False
+        return True
+
+
+def simplicity(sizes: Sizes) -> int:
+    """How many axes there are to get right. All axes of data parallelism are one."""
+    axes = {axis for axis, size in sizes.items() if size > 1}
+    return len(axes - {"data", "zero", "fsdp"}) + bool(axes & {"data", "zero", "fsdp"})
 
 
 WORDS = {

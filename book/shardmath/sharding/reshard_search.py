@@ -8,6 +8,7 @@ best way for every other state, so that a matmul needs three, whatever its plans
 import heapq
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import combinations, pairwise, permutations, product
 from math import prod
 from typing import NamedTuple
@@ -159,10 +160,13 @@ def way(
     start, end = ends if backwards else ends[::-1]
     steps = _plain(part, start, end, moving)
     if steps is None:
-        steps = _alike(part, start, end, moving, backwards)
-    if steps is None:
-        found = routes(part, moving, targets=[(there, left)], backwards=backwards)
-        steps = found.changes((there, left))
+        used = {axis for axes in (*here, *there) for axis in axes}.union(sums, left)
+        bare = replace(
+            part,
+            mesh=tuple((axis, n) for axis, n in part.mesh if axis in used | {*moving}),
+            name="",
+        )
+        steps = _found(bare, start, end, tuple(moving), backwards)
 
     def whole(state: ShardedArray) -> ShardedArray:
         axes = zip(fixed, state.placed, strict=True)
@@ -175,6 +179,20 @@ def way(
         replace(step, before=whole(step.before), after=whole(step.after))
         for step in steps
     )
+
+
+@lru_cache(maxsize=4096)
+def _found(
+    array: ShardedArray, start: State, end: State, axes: Names, back: bool
+) -> tuple[Change, ...]:
+    """The best way of an array without a name, on a mesh without idle axes: so arrays
+    that move alike on several meshes share a search."""
+    steps = _alike(array, start, end, axes, back)
+    if steps is None:
+        goal = start if back else end
+        found = routes(array, axes, targets=[goal], backwards=back)
+        steps = found.changes(goal)
+    return steps
 
 
 def _alike(

@@ -116,19 +116,29 @@ class Derivation:
     def parts(self, stage: StageContents) -> Iterator[tuple[int, Part]]:
         """The parts of a stage, and how many of each there are."""
         held = [
-            (layers, self._layer(matmuls, again))
+            (layers, self.layer(matmuls, remat))
             for count, matmuls in stage.stack
-            for layers, again in self._split(count)
+            for layers, remat in self._split(count)
         ]
-        if any(stage.ends) and self.job.vocabulary:
-            held.append((1, self._end(stage.ends)))
         yield from held
-        for (when, closed, back), times in stage.sends:
-            yield times, self._other(send, when, closed, back)
+        yield from self.beside_layers(stage)
         if stage.mirrored:  # these stages all have a twin
             for count, part in held:
                 yield count, self._other(exchange, part.matrices, True)
-        elif self.job.model.tied and self.job.vocabulary and stage.ends in ONE_END:
+
+    def beside_layers(self, stage: StageContents) -> Iterator[tuple[int, Part]]:
+        """The parts of a stage that are no layers: its end of the model, its sends,
+        and what it exchanges with the stage that has the same."""
+        model, ends = self.job.model, None
+        if any(stage.ends) and self.job.vocabulary:
+            ends = self._end(stage.ends)
+            yield 1, ends
+        for (when, closed, back), times in stage.sends:
+            yield times, self._other(send, when, closed, back)
+        if stage.mirrored:
+            if ends:
+                yield 1, self._other(exchange, ends.matrices, True)
+        elif model.tied and self.job.vocabulary and stage.ends in ONE_END:
             yield 1, self._other(exchange, (EMBEDDING.weight,), False)
 
     def share(self, stage: StageContents) -> Share:
@@ -145,7 +155,7 @@ class Derivation:
     def limits(self) -> dict[Names, list[tuple[str, int]]]:
         """What axes must divide: a dimension and its size. Slots are left out, as there
         are equally many on every chip."""
-        every = [self._layer(matmuls) for _, matmuls in self.job.model.stack]
+        every = [self.layer(matmuls) for _, matmuls in self.job.model.stack]
         every += [self._end((True, True))] * self.job.vocabulary
         found: dict[Names, list[tuple[str, int]]] = defaultdict(list)
         for dim, size, axes in sorted(frozenset().union(*(p.limits for p in every))):
@@ -158,16 +168,17 @@ class Derivation:
         """What axes must divide at the most: the divisor common to all of `limits`."""
         return {axes: gcd(*(n for _, n in some)) for axes, some in self.limits.items()}
 
-    def _split(self, count: int) -> list[tuple[int, bool]]:
+    def _split(self, count: int) -> list[tuple[int, str]]:
         """How many layers of a stage compute again, and how many keep everything."""
         again = ceil(round(count * self.job.remat_share, 9))
-        return [(n, again) for n, again in ((again, True), (count - again, False)) if n]
+        some = (again, self.job.remat), (count - again, "none")
+        return [(layers, remat) for layers, remat in some if layers]
 
-    def _layer(self, matmuls: tuple, again: bool = True) -> Part:
-        """A layer of a kind that computes again what the job says, or nothing."""
-        key = matmuls, again
+    def layer(self, matmuls: tuple, remat: str | None = None) -> Part:
+        """A layer of a kind, under the policy of the job or under another one."""
+        key = matmuls, remat or self.job.remat
         if key not in self._layers:
-            job = self.job if again else replace(self.job, remat="none")
+            job = replace(self.job, remat=key[1])
             self._layers[key] = layer(self.lines, job, matmuls)
         return self._layers[key]
 

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from ..base.units import PRECISION_BYTES
 from ..sharding import ShardedArray, ShardingPlan
-from ..transformer import Array, Matmul
+from ..transformer import Array, Matmul, recompute
+from ..transformer.remat import WIDTHS, layer_values
 from .amounts import (
     Amounts,
     Divisors,
@@ -53,6 +54,10 @@ LOGIT_BYTES = 20
 # Of a parameter, by Adam: weight and two moments in fp32 there and back, the gradient
 # in fp32 read, and the weight in bf16 written: 24 + 4 + 2 bytes.
 OPTIMIZER_BYTES = 30
+# Of a value that a hop round a ring adds to, in fp32 there and back and the addend in
+# bf16: the result of attention forward, and the gradients of queries, keys and values
+# backward. And the kernels of a hop besides: attention itself, and the sum.
+HOP_BYTES, HOP_KERNELS = 10, 2
 SCORE_BYTES = 10  # of a score that is not fused, forward: there and back, and its mask
 
 
@@ -85,6 +90,7 @@ class Operations:
         attention: FLOPs of scores and of the values that they weigh.
         passes: bytes of activations that pass HBM outside of products.
         kernels: how many kernels there are besides products.
+        turned: bytes that pass HBM for every hop round a ring of keys.
     """
 
     exchanges: Exchanges = field(default_factory=dict)
@@ -92,6 +98,7 @@ class Operations:
     attention: Mapping[str, Amounts] = field(default_factory=dict)
     passes: Mapping[str, Amounts] = field(default_factory=dict)
     kernels: Mapping[str, float] = field(default_factory=dict)
+    turned: Mapping[str, Amounts] = field(default_factory=dict)
 
 
 class Done(NamedTuple):
@@ -102,6 +109,7 @@ class Done(NamedTuple):
         attention: FLOPs.
         passes: bytes through HBM.
         kernels: besides products.
+        turned: bytes through HBM for every hop round a ring of keys.
         busy: seconds of the links by purpose, at their full rate; without weights and
             gradients, which `moved_weights` has.
     """
@@ -110,6 +118,7 @@ class Done(NamedTuple):
     attention: float
     passes: float
     kernels: float
+    turned: float
     busy: Mapping[str, float]
 
 
@@ -251,9 +260,41 @@ def passes_of_layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Amou
     return bytes_held(some)
 
 
+def turned_by_hop(lines: Lines, matmuls: tuple[Matmul, ...]) -> tuple[Amounts, Amounts]:
+    """Bytes that a hop round a ring of keys moves through HBM, forward and backward:
+    what it adds to is as large as the result of attention forward, and as queries,
+    keys and values together backward."""
+    at = lines.strategy
+    if not at.ring:
+        return {}, {}
+    made = [line.result for line in matmuls if line.result.name in HEADS]
+    result = [line.reads for line in matmuls if line.reads.name == "A"]
+    return tuple(
+        bytes_held(HeldBytes(HOP_BYTES, lines.array(one, at.inner)) for one in some)
+        for some in (result, made)
+    )
+
+
 def _dealt(matmuls: tuple[Matmul, ...]) -> Array:
     """The tokens as experts get them."""
     return next(line.reads for line in matmuls if line.reads.dims == ("E", *DEALT.dims))
+
+
+def done_again(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> float:
+    """The share of a layer's passes over memory that its backward pass does again: as
+    many as the values are that it computes again, of the bytes of all values."""
+    values = layer_values(job.model, matmuls, job.kernel)
+    sizes = {"G": job.model.heads // job.model.kv_heads, **lines.sizes}
+    sizes.setdefault("T", job.seq)
+
+    def nbytes(names: Iterable[str]) -> float:
+        some = (values[name] for name in names)
+        if job.kernel == "fused":  # scores never come to memory
+            some = (one for one in some if "T" not in one.array.dims)
+        return sum(WIDTHS[one.format] * one.array.count(sizes) for one in some)
+
+    again = recompute(job.model, matmuls, job.remat, job.kernel).values
+    return nbytes(again) / nbytes(name for name in values if name != "stream")
 
 
 def passes_of_head(lines: Lines, job: Job) -> Amounts:
@@ -309,6 +350,7 @@ def done(
         evaluate(some.attention.get(when, {}), ways, batch),
         evaluate(some.passes.get(when, {}), ways, batch),
         some.kernels.get(when, 0.0),
+        evaluate(some.turned.get(when, {}), ways, batch),
         {
             why: seconds(wires)
             for (why, at), wires in some.exchanges.items()

@@ -39,6 +39,7 @@ from .operations import (
     BACKWARD_KERNELS,
     BACKWARD_PASSES,
     Operations,
+    done_again,
     exchanges,
     kernels_of_layer,
     passes_of_head,
@@ -46,6 +47,7 @@ from .operations import (
     products,
     scaled,
     together,
+    turned_by_hop,
 )
 
 EMBEDDING = matmul("onehot[B, S, V] · embed[V, D] -> x[B, S, D]")
@@ -169,15 +171,16 @@ def end(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
 def _of_layer(
     part: Part, lines: Lines, job: Job, matmuls: tuple[Matmul, ...]
 ) -> Operations:
-    """The operations of a layer. Norms and activations are done again under every
-    policy but "none" and "selective"."""
+    """The operations of a layer."""
     passes = passes_of_layer(lines, job, matmuls)
     times = {
         "forward": 1.0,
-        "recompute": float(job.remat not in ("none", "selective")),
+        "recompute": done_again(lines, job, matmuls),
         "backward": BACKWARD_PASSES,
     }
     kernels = kernels_of_layer(job, matmuls)
+    ahead, back = turned_by_hop(lines, matmuls)
+    again = recompute(job.model, matmuls, job.remat, job.kernel).attention
     return replace(
         part.operations,
         products=products(part.works, job),
@@ -187,6 +190,11 @@ def _of_layer(
             "forward": kernels,
             "recompute": kernels * times["recompute"],
             "backward": kernels * BACKWARD_KERNELS,
+        },
+        turned={
+            "forward": ahead,
+            "recompute": ahead if again else {},
+            "backward": back,
         },
     )
 

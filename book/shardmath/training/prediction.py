@@ -38,6 +38,7 @@ from .cost import StepCost
 from .efficiencies import Efficiencies, band, efficiencies, sustained
 from .job import Job
 from .operations import (
+    HOP_KERNELS,
     OPTIMIZER_BYTES,
     WIDE,
     Done,
@@ -108,6 +109,11 @@ class PartSeconds(NamedTuple):
     tensor: float = 0.0
     context: float = 0.0
     experts: float = 0.0
+
+    @property
+    def exposed(self) -> float:
+        """Seconds of exchanges that nothing hides."""
+        return self.tensor + self.context + self.experts
 
 
 @dataclass(frozen=True)
@@ -285,8 +291,10 @@ class Clock:
         experts = self.exposed(
             "experts", busy.get("experts", 0.0), products + attention
         )
-        launches = self.at.launch * (len(one.products) + one.kernels)
-        passes = one.passes / self.bandwidth
+        turning = hops if one.turned else 0
+        kernels = len(one.products) + one.kernels + turning * HOP_KERNELS
+        launches = self.at.launch * kernels
+        passes = (one.passes + turning * one.turned) / self.bandwidth
         return PartSeconds(
             products, attention, passes, launches, tensor, context, experts
         )

@@ -10,7 +10,8 @@ from math import isclose
 from ..base.units import short_repr
 from ..transformer import Matmul, Model
 from .pipeline_schedules import NAMES, PipelineSchedule, Times, schedule
-from .pipeline_schedules.named import chunks_of
+from .pipeline_schedules.named import chunks_of, paths_of
+from .pipeline_schedules.orders import Paths
 
 Stack = tuple[tuple[int, tuple[Matmul, ...]], ...]  # how many layers of each kind
 Way = tuple[str, bool, bool]  # "forward" or "backward", closed, back
@@ -82,9 +83,9 @@ class Stages:
 
     def ends(self, stage: int) -> tuple[bool, bool]:
         """Whether a stage has the embedding, and the head."""
-        first, last = self.places[0], self.places[-1]
-        mine = self._of(stage)
-        return first in mine, last in mine
+        path = self.schedule.paths[0]
+        mirrored = self.paths > 1 and stage in (path[0][0], path[-1][0])
+        return mirrored or path[0][0] == stage, mirrored or path[-1][0] == stage
 
     def _of(self, stage: int) -> list[range]:
         """The layers of each of its places."""
@@ -151,14 +152,24 @@ def cut(
         raise ValueError(f"{short_repr(name)}: a schedule is one of {', '.join(NAMES)}")
     if stages == 1:  # no pipeline, whatever the schedule
         name, chunks, microbatches = "1f1b", None, 1
-    found = schedule(name, stages, microbatches, chunks)
-    places = len(found.paths[0])
-    if places > model.layers:
+    check_places(model, paths_of(name, stages, chunks))
+    return Stages(model, schedule(name, stages, microbatches, chunks))
+
+
+def check_places(model: Model, paths: Paths) -> None:
+    """Whether every place has a layer; where there are more than two, the first and the
+    last need none, because they have the embedding and the head.
+
+    Raises:
+        ValueError: there are more places.
+    """
+    places = len(paths[0])
+    if places > model.layers + 2 * (len(paths) == 1 and places > 2):
         raise ValueError(
             f"{places} stages or chunks of layers: {model.name} has {model.layers} "
-            "layers, and each needs one"
+            "layers, and each needs one, except for the first and the last, which may "
+            "have the embedding or the head alone"
         )
-    return Stages(model, found)
 
 
 class Pipelines:
@@ -175,6 +186,7 @@ class Pipelines:
     def __init__(self, model: Model, name: str, chunks: int | None):
         self.model, self.name, self.chunks = model, name, chunks
         self._cut: dict[tuple[int, int], Stages] = {}
+        self._few: dict[int, Stages] = {}
         self._contents: dict[int, tuple[StageContents, ...]] = {}
         self._possible: dict[tuple[int, int], bool] = {}
         self._in_flight: dict[tuple[int, int], tuple[float, ...]] = {}
@@ -192,8 +204,19 @@ class Pipelines:
         return self._cut[key]
 
     def few(self, count: int) -> Stages:
-        """Stages of a short schedule, for what does not depend on its length."""
-        return self.stages(count, 2 * count)
+        """Stages of a schedule without its orders, for what depends on places alone.
+
+        Raises:
+            ValueError: as `stages`.
+        """
+        if count == 1:
+            return self.stages(1, 1)
+        if count not in self._few:
+            paths = paths_of(self.name, count, self.chunks)
+            check_places(self.model, paths)
+            known = PipelineSchedule(self.name, count, 2 * count, (), paths)
+            self._few[count] = Stages(self.model, known)
+        return self._few[count]
 
     def contents(self, count: int) -> tuple[StageContents, ...]:
         """What each of `count` stages has."""

@@ -21,7 +21,7 @@ from ..base.units import PRECISION_BYTES, flags, short_repr
 from .architecture import Model, checked
 from .lines import Array, Matmul
 
-REMAT = ("none", "dots", "selective", "full")
+REMAT = ("none", "elementwise", "dots", "selective", "full")
 KERNELS = ("fused", "unfused")
 WIDTHS = PRECISION_BYTES | {"bool": 1.0, "int32": 4.0}
 
@@ -119,11 +119,13 @@ def recompute(
     Args:
         model: dense, with experts or with latent attention.
         matmuls: those of one layer, as in `Model.layer` or `Model.stack`.
-        remat: "none" keeps all that the backward pass reads. "dots" keeps the results
-            of matmuls with weights. "selective" keeps all but what is inside attention
-            (Megatron's policy: scores, softmax and weighted sum are done again). "full"
-            keeps the stream before the layer. Otherwise it is the names of the results
-            that are kept beside that stream, such as "Q K V y"; A is attention's.
+        remat: "none" keeps all that the backward pass reads. "elementwise" keeps the
+            results of matmuls and of attention, and does norms, activations and
+            positions again. "dots" keeps the results of matmuls with weights alone.
+            "selective" keeps all but what is inside attention (Megatron's policy:
+            scores, softmax and weighted sum are done again). "full" keeps the stream
+            before the layer. Otherwise it is the names of the results that are kept
+            beside that stream, such as "Q K V y"; A is attention's.
         kernel: of attention and of the activation. "fused" attention computes scores
             and weighted sum together or not at all; "unfused" attention does one
             without the other.
@@ -148,6 +150,7 @@ def recompute(
     ...     lines, attention, _ = recompute(LLAMA_3_8B, LLAMA_3_8B.layer, remat)
     ...     print(remat, *(line.result.name for line in (*lines, *attention)))
     none
+    elementwise
     dots P A
     selective P A
     full Q K V y g u P A
@@ -217,7 +220,7 @@ def saved(
     >>> print(*saved(tiny, "dots")[:3], sep=", ")
     bf16 stream[B, S, D], bf16 Q[B, S, N, H], bf16 K[B, S, K, H]
     >>> [len(saved(tiny, remat)) for remat in REMAT]
-    [12, 7, 11, 1]
+    [12, 9, 7, 11, 1]
     >>> [str(one) for one in saved(tiny, "none") if one.format == "fp32"]
     ['fp32 lse[B, S, N]']
     """
@@ -287,6 +290,8 @@ def keeps(remat: str, value: Value) -> bool:
         return True
     if remat == "dots":
         return value.weighted
+    if remat == "elementwise":
+        return value.weighted or name in ("A", "lse")
     if remat == "selective":
         return name not in INSIDE
     names = () if remat == "full" else remat.split()

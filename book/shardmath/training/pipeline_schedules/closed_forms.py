@@ -100,6 +100,9 @@ def idle_of(
     if stages == 1:
         return lambda forward, backward: 0.0
     v = chunks_of(name, stages, microbatches, chunks)
+    if name in ("gpipe", "1f1b", "interleaved"):
+        filled = (stages - 1) / (v if name == "interleaved" else 1)
+        return lambda forward, backward: filled * (forward + backward)
 
     def seconds(forward: float, backward: float) -> float:
         times = Times(forward, backward / 2, backward / 2)
@@ -124,6 +127,38 @@ def peak(name: str, stages: int, microbatches: int, chunks: int | None = None) -
     if name == "interleaved" and v > 1:
         return min(microbatches, stages + (stages - 1) / v)
     return stages + 1 if name == "dualpipe" else min(microbatches, stages)
+
+
+def held(
+    name: str, stages: int, microbatches: int, chunks: int | None, stage: int
+) -> float:
+    """Microbatches of its share of layers that a stage has in flight at most.
+
+    A stage of 1F1B starts one microbatch for each stage behind it and one for itself.
+    Interleaved, in passes through one of v chunks, it starts (v − 1)·p for the other
+    chunks and two for each stage behind it, and one more.
+
+    Args:
+        name, stages, microbatches, chunks: as in `schedule`.
+        stage: which one, from 0.
+
+    Assumes:
+        Of the schedules besides 1F1B, interleaved and GPipe the stage that holds most
+        stands for all of them.
+
+    >>> [held("1f1b", 4, 8, None, stage) for stage in range(4)]
+    [4, 3, 2, 1]
+    >>> held("interleaved", 8, 32, 2, 0) == peak("interleaved", 8, 32, chunks=2)
+    True
+    """
+    if stages == 1:
+        return 1
+    if name == "1f1b":
+        return min(microbatches, stages - stage)
+    if name == "interleaved" and chunks != 1:
+        v = chunks or 2
+        return min(microbatches, stages + (stages - 1 - 2 * stage) / v)
+    return peak(name, stages, microbatches, chunks)
 
 
 def _within(name: str, times: Times) -> None:

@@ -2,7 +2,18 @@
 
 from ...base.units import positive_int, short_repr
 from .ops import EVEN, Times, checked
-from .orders import dualpipe, gpipe, interleaved, one_f_one_b, zb_h1, zb_v
+from .orders import (
+    Paths,
+    both_ways,
+    dualpipe,
+    gpipe,
+    interleaved,
+    laps,
+    one_f_one_b,
+    there_and_back,
+    zb_h1,
+    zb_v,
+)
 from .schedule import PipelineSchedule
 
 NAMES = {
@@ -57,6 +68,22 @@ def schedule(
     else:
         orders, paths = NAMES[name](stages, microbatches)
     return PipelineSchedule(name, stages, microbatches, orders, paths, times)
+
+
+def paths_of(name: str, stages: int, chunks: int | None = None) -> Paths:
+    """The places that microbatches pass under a schedule, without its orders.
+
+    Args:
+        name, stages, chunks: as in `schedule`.
+
+    >>> paths_of("dualpipe", 2)
+    (((0, 0), (1, 0)), ((1, 1), (0, 1)))
+    """
+    microbatches = 2 * positive_int(stages=stages)[0]
+    chunks = chunks_of(name, stages, microbatches, chunks)
+    if name == "zb-v":
+        return there_and_back(stages)
+    return both_ways(stages) if name == "dualpipe" else laps(stages, chunks)
 
 
 def _refuse_too_many(name: str, stages: int, microbatches: int, chunks: int) -> None:

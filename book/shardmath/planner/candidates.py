@@ -1,0 +1,413 @@
+"""Ways to run a job on one mesh: what each holds, and how long it is likely to take.
+
+A search looks at many meshes, and on each at many sizes of a microbatch, chunks of a
+pipeline and policies of recomputation. Most of them share work: a layer takes as long
+on every mesh that gives a chip the same part of it. So each part of a stage is
+evaluated once for what a chip has of it, and a candidate is put together from parts.
+The numbers are those of `training.step(...).memory` and `.prediction`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil
+from typing import NamedTuple
+
+from ..training.amounts import Names, Ways, evaluate
+from ..training.derivation import Derivation
+from ..training.job import Job
+from ..training.memory import PARTS
+from ..training.operations import MovedWeights, done, moved_weights
+from ..training.parts import PASSES, Part
+from ..training.pipeline_schedules.closed_forms import held, idle_of
+from ..training.prediction import Clock, busy_links
+from ..training.stages import Pipelines, StageContents
+from ..transformer import Matmul
+from .links import Links
+from .patterns import batch_shares
+
+ADDED_UP = ("state", "weights", "gradients", "saved")
+LARGEST = tuple(name for name in PARTS if name not in ADDED_UP)
+OUTER = ("data", "pipeline", "zero", "fsdp")  # axes that no layer's own work depends on
+SHARING = ("fsdp", "zero", "expert", "context")  # axes over which weights may rest
+
+
+WHOLE = {"": 1.0, "B": 1.0, "slots": 1.0}
+Label = tuple[object, str]  # a kind of layer or its end of the model, and its policy
+
+
+class PartBytes(NamedTuple):
+    """Bytes of a part on one chip, for one microbatch.
+
+    Args:
+        saved: for every microbatch in flight.
+        largest: those of which a stage needs the largest of its parts, by `LARGEST`.
+    """
+
+    saved: float
+    largest: tuple[float, ...]
+
+
+class PartTimes(NamedTuple):
+    """Seconds of a part for one microbatch, without its weights.
+
+    Args:
+        forward, backward: all that a pass takes.
+        exposed: of that, exchanges that nothing hides.
+    """
+
+    forward: float
+    backward: float
+    exposed: float
+
+
+class StageTimes(NamedTuple):
+    """Seconds of a stage.
+
+    Args:
+        forward, backward: F and B of one microbatch.
+        exposed: of these, exchanges that nothing hides.
+        update, optimizer: once a step.
+    """
+
+    forward: float
+    backward: float
+    exposed: float
+    update: float
+    optimizer: float
+
+    @property
+    def passes(self) -> float:
+        """F + B."""
+        return self.forward + self.backward
+
+
+@dataclass(frozen=True)
+class Recompute:
+    """What is computed again: a policy, and the share of the layers it applies to."""
+
+    remat: str
+    share: float
+
+    def __str__(self) -> str:
+        return self.remat if self.share == 1 else f"{self.remat} for {self.share:.0%}"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One way to run a job.
+
+    Args:
+        shards: who keeps the weights, see `patterns.SHARDS`.
+        sizes: of all mesh axes.
+        keys: what context parallelism does with them.
+        microbatches: of a step.
+        chunks: of layers on a stage of a pipeline.
+        recompute: what is computed again.
+        nbytes: that a chip holds.
+        seconds: predicted, of a step.
+        exposed: of these, exchanges that nothing hides.
+    """
+
+    shards: str
+    sizes: Mapping[str, int]
+    keys: str
+    microbatches: int
+    chunks: int
+    recompute: Recompute
+    nbytes: float
+    seconds: float
+    exposed: float
+
+
+class OnMesh:
+    """A job on one mesh, for any microbatch, chunks and recomputation.
+
+    Args:
+        shards, keys: see `Candidate`.
+        derivation: of its strategy.
+        sizes: of all mesh axes.
+        inside: chips inside each axis.
+        common: what all meshes share.
+    """
+
+    def __init__(
+        self,
+        shards: str,
+        keys: str,
+        derivation: Derivation,
+        sizes: Mapping[str, int],
+        inside: Mapping[str, int],
+        common: "Common",
+    ):
+        self.shards, self.keys = shards, keys
+        self.derivation, self.sizes, self.common = derivation, sizes, common
+        self.ways, self.inside = Ways(sizes), inside
+        self.stages = sizes["pipeline"]
+        self._resting: dict[Label, tuple[float, float]] = {}
+        self._moved: dict[Label, MovedWeights] = {}
+        self._parts: dict[tuple, tuple[tuple[int, Part, Label], ...]] = {}
+        self._held: dict[tuple, tuple[float, float, float]] = {}
+        self._taken: dict[tuple, StageTimes] = {}
+        ways = self.ways(derivation.batch_axes)
+        self.seqs = common.job.seqs // ways  # of a step on one data-parallel rank
+        self.gathers = shards == "fsdp" and any(sizes[axis] > 1 for axis in SHARING)
+        inner = (axis for axis in sizes if axis not in OUTER)
+        self._inner = tuple((sizes[a], inside[a] if sizes[a] > 1 else 1) for a in inner)
+        self.hops = self.ways(self.derivation.strategy.ring) - 1
+
+    def rate(self, wire):
+        return self.common.links.rate(wire, self.sizes, self.inside)
+
+    def batch(self, microbatches: int) -> dict[str, float]:
+        """The share of one microbatch, by what divides it."""
+        ways = self.ways(self.derivation.dealt_over)
+        return batch_shares(self.derivation, microbatches, ways)
+
+    def parts(
+        self, stage: "Stage", again: Recompute
+    ) -> tuple[tuple[int, Part, Label], ...]:
+        """The parts of a stage, how many it has of each, and what tells them apart."""
+        key = stage.key, again
+        if key not in self._parts:
+            self._parts[key] = tuple(self._found(stage.contents, again))
+        return self._parts[key]
+
+    def _found(
+        self, contents: StageContents, again: Recompute
+    ) -> Iterator[tuple[int, Part, Label]]:
+        layer = self.derivation.layer
+        for count, matmuls in contents.stack:
+            some = ceil(round(count * again.share, 9))
+            for layers, remat in ((some, again.remat), (count - some, "none")):
+                if layers:
+                    kind = self.common.kind(matmuls)
+                    yield layers, layer(matmuls, remat), (kind, remat)
+        for count, part in self.derivation.beside_layers(contents):
+            yield count, part, (contents.ends, str(bool(part.flops)))
+
+    def held(
+        self, stage: "Stage", microbatches: int, again: Recompute
+    ) -> tuple[float, float, float]:
+        """Bytes of a stage: of its weights, of what is saved of one microbatch, and of
+        what only its largest part needs at a time."""
+        key = stage.key, microbatches, again
+        if key not in self._held:
+            fixed = saved = 0.0
+            largest = [0.0] * len(LARGEST)
+            for count, part, label in self.parts(stage, again):
+                if part.flops:
+                    some = self.nbytes(part, label, microbatches)
+                    fixed += count * self.resting(part, label)[0]
+                    saved += count * some.saved
+                    largest = list(map(max, largest, some.largest))
+            self._held[key] = fixed, saved, sum(largest)
+        return self._held[key]
+
+    def taken(
+        self, stage: "Stage", microbatches: int, again: Recompute
+    ) -> "StageTimes":
+        """Seconds of a stage."""
+        key = stage.key, microbatches, again
+        if key not in self._taken:
+            clock, moved = self.common.clock, [0.0] * 4
+            F = B = exposed = state = 0.0
+            for count, part, label in self.parts(stage, again):
+                times = self.times(part, label, microbatches)
+                F += count * times.forward
+                B += count * times.backward
+                exposed += count * times.exposed
+                state += count * self.resting(part, label)[1]
+                for at, seconds in enumerate(self.moved(part, label)):
+                    moved[at] += count * seconds
+            gathers = clock.gather(moved[0], F), clock.gather(moved[1], B)
+            F, B = F + gathers[0], B + gathers[1]
+            self._taken[key] = StageTimes(
+                F,
+                B,
+                exposed + sum(gathers),
+                clock.update(MovedWeights(*moved), F, B),
+                clock.optimizer(state),
+            )
+        return self._taken[key]
+
+    def resting(self, part: Part, label: Label) -> tuple[float, float]:
+        """Bytes of a part's weights, gradients and state, and of the state alone."""
+        if label not in self._resting:
+            held = [
+                evaluate(part.held.get(name, {}), self.ways, WHOLE)
+                for name in ("state", "weights", "gradients")
+            ]
+            self._resting[label] = sum(held), held[0]
+        return self._resting[label]
+
+    def moved(self, part: Part, label: Label) -> MovedWeights:
+        """Seconds of the links with a part's weights and gradients."""
+        if label not in self._moved:
+            seconds = busy_links(self.rate, self.ways, WHOLE)
+            self._moved[label] = moved_weights(part.operations, seconds)
+        return self._moved[label]
+
+    def nbytes(self, part: Part, label: Label, microbatches: int) -> PartBytes:
+        """Bytes of a part's activations."""
+        known = self.common.nbytes
+        seqs = self.seqs / microbatches
+        key = label, seqs, self._inner, self.keys, self.gathers
+        if key not in known:
+            batch = self.batch(microbatches)
+            known[key] = PartBytes(
+                evaluate(part.held.get("saved", {}), self.ways, batch),
+                tuple(
+                    evaluate(part.held.get(name, {}), self.ways, batch)
+                    for name in LARGEST
+                ),
+            )
+        return known[key]
+
+    def times(self, part: Part, label: Label, microbatches: int) -> PartTimes:
+        """Seconds of a part."""
+        known = self.common.times
+        key = label, self.seqs / microbatches, self._inner, self.keys
+        if key not in known:
+            batch = self.batch(microbatches)
+            seconds = busy_links(self.rate, self.ways, batch)
+            forward, recompute, backward = (
+                self.common.clock.part(
+                    done(part.operations, when, self.ways, batch, seconds), self.hops
+                )
+                for when in PASSES
+            )
+            known[key] = PartTimes(
+                sum(forward),
+                sum(recompute) + sum(backward),
+                sum(one.exposed for one in (forward, recompute, backward)),
+            )
+        return known[key]
+
+
+class Stage(NamedTuple):
+    """The stages of a pipeline that have the same.
+
+    Args:
+        key: tells what they have from what others have.
+        contents: what each of them has.
+        count: how many there are.
+        first: the first of them.
+    """
+
+    key: int
+    contents: StageContents
+    count: int
+    first: int
+
+
+class Common:
+    """What all meshes of a search share.
+
+    Args:
+        job: what is trained.
+        links: rates on the network.
+        clock: of its chips.
+    """
+
+    def __init__(self, job: Job, links: Links, clock: Clock):
+        self.job, self.links, self.clock = job, links, clock
+        self.nbytes: dict[tuple, PartBytes] = {}
+        self.times: dict[tuple, PartTimes] = {}
+        self._pipelines: dict[int, Pipelines] = {}
+        self._stages: dict[tuple[int, int], tuple[Stage, ...]] = {}
+        self._keys: dict[tuple, int] = {}
+        self._kinds: dict[tuple[Matmul, ...], int] = {}
+        self._idle: dict[tuple, Callable[[float, float], float]] = {}
+        self._held: dict[tuple, float] = {}
+
+    def kind(self, matmuls: tuple[Matmul, ...]) -> int:
+        """A number for a kind of layer."""
+        return self._kinds.setdefault(matmuls, len(self._kinds))
+
+    def pipeline(self, chunks: int) -> Pipelines:
+        """The model's layers cut into stages, of so many chunks."""
+        if chunks not in self._pipelines:
+            name, given = schedule_of(self.job, chunks)
+            self._pipelines[chunks] = Pipelines(self.job.model, name, given)
+        return self._pipelines[chunks]
+
+    def stages(self, chunks: int, count: int) -> tuple[Stage, ...]:
+        """The kinds of stages of a pipeline.
+
+        Raises:
+            ValueError: the layers cannot be cut into so many.
+        """
+        if (chunks, count) not in self._stages:
+            found: dict[tuple, list[int]] = {}
+            every = self.pipeline(chunks).contents(count)
+            for at, one in enumerate(every):
+                held_layers = tuple((n, self.kind(lines)) for n, lines in one.stack)
+                key = held_layers, one.ends, one.mirrored
+                found.setdefault(key, []).append(at)
+            self._stages[chunks, count] = tuple(
+                Stage(self._keys.setdefault(key, len(self._keys)), every[at[0]],
+                      len(at), at[0])
+                for key, at in found.items()
+            )  # fmt: skip
+        return self._stages[chunks, count]
+
+    def in_flight(self, chunks: int, stages: int, microbatches: int, at: int) -> float:
+        """Microbatches whose activations a stage holds."""
+        key = chunks, stages, microbatches, at
+        if key not in self._held:
+            pipelines = self.pipeline(chunks)
+            found = held(pipelines.name, stages, microbatches, pipelines.chunks, at)
+            self._held[key] = found / pipelines.paths(stages)
+        return self._held[key]
+
+    def idle(self, chunks: int, stages: int, microbatches: int):
+        """Seconds that a pipeline waits, as a function of F and B."""
+        key = chunks, stages, microbatches
+        if key not in self._idle:
+            some = self.pipeline(chunks)
+            self._idle[key] = idle_of(some.name, stages, microbatches, some.chunks)
+        return self._idle[key]
+
+
+def schedule_of(job: Job, chunks: int) -> tuple[str, int | None]:
+    """Name and chunks of the schedule: more than one chunk are interleaved."""
+    if job.schedule in ("1f1b", "interleaved"):
+        return ("interleaved", chunks) if chunks > 1 else ("1f1b", None)
+    return job.schedule, job.chunks
+
+
+def nbytes_of(mesh: OnMesh, microbatches: int, chunks: int, again: Recompute) -> float:
+    """Bytes that a chip of the stage with most holds."""
+    common, most = mesh.common, 0.0
+    for stage in common.stages(chunks, mesh.stages):
+        flight = common.in_flight(chunks, mesh.stages, microbatches, stage.first)
+        fixed, saved, largest = mesh.held(stage, microbatches, again)
+        most = max(most, fixed + saved * flight + largest)
+    return most
+
+
+def predicted(
+    mesh: OnMesh, microbatches: int, chunks: int, again: Recompute
+) -> tuple[float, float]:
+    """Seconds of a step, and how many of them are exposed exchanges.
+
+    Raises:
+        ValueError: mesh axes share a ring, so that there is no price.
+    """
+    common = mesh.common
+    rounds = microbatches / common.pipeline(chunks).paths(mesh.stages)
+    busiest, mean_forward, mean_backward = None, 0.0, 0.0
+    for stage in common.stages(chunks, mesh.stages):
+        found = mesh.taken(stage, microbatches, again)
+        mean_forward += stage.count * found.forward / mesh.stages
+        mean_backward += stage.count * found.backward / mesh.stages
+        if busiest is None or found.passes > busiest.passes:
+            busiest = found
+    waits = common.idle(chunks, mesh.stages, microbatches)(mean_forward, mean_backward)
+    seconds = rounds * busiest.passes + waits + busiest.update + busiest.optimizer
+    return seconds, rounds * busiest.exposed + busiest.update
+
+
+def axes_of(sizes: Mapping[str, int]) -> Names:
+    """The axes that are larger than 1."""
+    return tuple(axis for axis, size in sizes.items() if size > 1)
