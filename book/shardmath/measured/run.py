@@ -15,6 +15,7 @@ from ..hardware.mesh import Mesh
 from ..hardware.networks import Network
 from ..sharding.machine import Machine
 from ..training import (
+    Software,
     Step,
     Strategy,
     combine,
@@ -49,6 +50,7 @@ AXES = {  # what a mesh axis of a run is called, and its strategy; outermost fir
 }
 
 
+ATTENTION_KERNELS = ("", "older", "unfused")
 # Kinds of parallelism that give different chips different sequences.
 SPLIT_SEQUENCES = tuple(
     axis for axis, (name, _) in AXES.items()
@@ -89,6 +91,9 @@ class Run:
         node_limit: nodes that the experts of one token may be in, at most.
         offloads: names of activations that wait in the memory of the host.
         release: of the software, as published.
+        attention_kernel: "unfused", "older" for a fused kernel that was made for an
+            older generation of chips, or "" for one made for this one.
+        overlap: exchanges that the source says are overlapped, of `training.Software`.
 
     Raises:
         ValueError: chips, sequences or tokens that are not whole numbers above zero, an
@@ -121,6 +126,8 @@ class Run:
     node_limit: int | None = None
     offloads: str = ""
     release: str = ""
+    attention_kernel: str = ""
+    overlap: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         counted_in = ("chips", "seqs", "seq", "microbatches", "chunks", "node_limit")
@@ -134,6 +141,7 @@ class Run:
         one_of(tuple(PRECISION_BYTES), precision=self.precision)
         one_of(("", *counted(self.model, self.seq)), counts=self.counts)
         one_of(("", *NAMES), schedule=self.schedule)
+        one_of(ATTENTION_KERNELS, attention_kernel=self.attention_kernel)
         if self.remat != "":
             checked_remat(self.model, self.remat)
         groups = math.prod(
@@ -322,13 +330,13 @@ class Run:
         peak = self.chip.flops[self.precision]
         legs = [Leg("math", self.math * peak, peak)]
         if self.network is not None:
-            derived = self.step(Mesh(self.network, self._in_order))
+            derived = self.step(Mesh(self.network, self.ordered_mesh))
             found = derived.estimate.legs
             legs += [leg for leg in found if leg.resource == "network"]
         return Estimate(f"{self.model.name}, {self.parallelism}", tuple(legs))
 
     @property
-    def _in_order(self) -> dict[str, int]:
+    def ordered_mesh(self) -> dict[str, int]:
         """The axes of its mesh, outermost first."""
         return {axis: self.mesh[axis] for axis in AXES if axis in self.mesh}
 
@@ -353,15 +361,21 @@ class Run:
             "node_limit": self.node_limit,
             "offloads": self.offloads,
             "table_kept": True,  # a bound: gathered once for lookup and head
+            "kernel": "unfused" if self.attention_kernel == "unfused" else "fused",
         }
         return step(
             self.strategy,
             self.model,
-            self._in_order if mesh is None else mesh,
+            self.ordered_mesh if mesh is None else mesh,
             self.seqs,
             self.seq,
             **given | settings,
         )
+
+    @property
+    def software(self) -> Software:
+        """What its framework does that no setting of the job says."""
+        return Software(tuple(self.overlap), self.attention_kernel == "older")
 
     @property
     def over_math(self) -> float:

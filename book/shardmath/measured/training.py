@@ -79,6 +79,12 @@ def _settings(note: str, seqs: str, mesh: Mapping[str, int]) -> dict[str, object
     return found
 
 
+def _kernel(source: str, chip: chips.Chip) -> str:
+    """Which attention kernel the runs of a source used on a chip."""
+    row = _TABLES["attention"].get(source, {})
+    return row["kernel"] if chip.id in row.get("chips", ()) else ""
+
+
 def _run(system, name, chip, count, axes, seqs, seq, precision, remat, *rest) -> Run:
     """A row of the table as a record."""
     tokens, tflops, step, mfu, hfu, counts, key, note = rest
@@ -101,11 +107,17 @@ def _run(system, name, chip, count, axes, seqs, seq, precision, remat, *rest) ->
         counts=COUNTS[counts],
         source=SOURCES[key],
         note=_note(note),
+        attention_kernel=_kernel(key, chips.find(chip)),
         **_settings(note, seqs, mesh),
     )
     if not run.covered or note == "uneven":
         return run
     return replace(run, network=_network(run.chip, run.chips, mesh, key))
+
+
+def family(source: str) -> str:
+    """Sources that tell the same story, by the key of one of them."""
+    return _TABLES["families"].get(source, source)
 
 
 RUNS = tuple(_run(*row) for row in rows("training.csv"))

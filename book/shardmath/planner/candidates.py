@@ -105,7 +105,7 @@ class Candidate:
         recompute: what is computed again.
         nbytes: that a chip holds.
         seconds: predicted, of a step.
-        exposed: of these, exchanges that nothing hides.
+        exposed: of these, exchanges that nothing hides, and waiting for other stages.
     """
 
     shards: str
@@ -389,7 +389,7 @@ def nbytes_of(mesh: OnMesh, microbatches: int, chunks: int, again: Recompute) ->
 def predicted(
     mesh: OnMesh, microbatches: int, chunks: int, again: Recompute
 ) -> tuple[float, float]:
-    """Seconds of a step, and how many of them are exposed exchanges.
+    """Seconds of a step, and how many of them are exposed exchanges and waits.
 
     Raises:
         ValueError: mesh axes share a ring, so that there is no price.
@@ -405,7 +405,7 @@ def predicted(
             busiest = found
     waits = common.idle(chunks, mesh.stages, microbatches)(mean_forward, mean_backward)
     seconds = rounds * busiest.passes + waits + busiest.update + busiest.optimizer
-    return seconds, rounds * busiest.exposed + busiest.update
+    return seconds, rounds * busiest.exposed + busiest.update + waits
 
 
 def axes_of(sizes: Mapping[str, int]) -> Names:

@@ -10,7 +10,6 @@ from functools import cached_property
 
 from ..base.tables import Table, compare
 from ..base.units import (
-    PRECISION_BYTES,
     pluralize,
     positive,
     positive_int,
@@ -21,7 +20,7 @@ from ..hardware.chips import Chip
 from ..hardware.networks import Network, network
 from ..hardware.networks.wiring import Switch
 from ..training import Step, StepMemory
-from ..training.job import Job
+from ..training.job import Job, usual_formats
 from ..training.pipeline_schedules import schedule as orders
 from ..training.prediction import Prediction, Software
 from ..training.step import derived
@@ -406,22 +405,6 @@ def plan(
     if fastest and not quickest:
         quickest = _trial(search, fastest)
     return Plan(job, found, trials, quickest, search, () if best else nearest(search))
-
-
-def usual_formats(chip: Chip, precision: str) -> dict[str, str]:
-    """Formats that frameworks use where nothing else is said.
-
-    Gradients are added up in fp32 on GPUs, as Megatron does with bf16 weights, and in
-    the format of the weights on TPUs, as MaxText does. Where matmuls are in 8 bits or
-    fewer, what is stored and sent between them stays in bf16.
-    """
-    found = {}
-    if chip.vendor != "Google" and precision != "fp32":
-        found["gradients"] = "fp32"
-    if PRECISION_BYTES[precision] < PRECISION_BYTES["bf16"]:
-        some = ("weights", "gradients", "activations", "dispatch", "combine")
-        found = {role: found.get(role, "bf16") for role in some}
-    return found
 
 
 def _trial(search: Search, one: Candidate) -> Trial:

@@ -6,6 +6,7 @@
 
 from .communication import Move
 from .memory import PARTS, StepMemory
+from .prediction import Prediction, Software
 from .prefetching import Layer, PrefetchSchedule, layer_of, prefetched
 from .step import WHEN, Step, step
 from .strategy import (
@@ -26,7 +27,9 @@ __all__ = [
     "WHEN",
     "Layer",
     "Move",
+    "Prediction",
     "PrefetchSchedule",
+    "Software",
     "Step",
     "StepMemory",
     "Strategy",

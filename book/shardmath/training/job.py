@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from ..base.units import PRECISION_BYTES, flags, positive, positive_int, short_repr
+from ..hardware.chips import Chip
 from ..transformer import ATTENTION, Model
 from ..transformer.flops import one_of
 from ..transformer.remat import KERNELS, checked_remat
@@ -173,3 +174,27 @@ def _formats(given: object) -> dict[str, str]:
                 f"{', '.join(PRECISION_BYTES)}"
             )
     return dict(given)
+
+
+def usual_formats(chip: Chip, precision: str) -> dict[str, str]:
+    """Formats that frameworks use where nothing else is said.
+
+    Gradients are added up in fp32 on GPUs, as Megatron does with bf16 weights, and in
+    the format of the weights on TPUs, as MaxText does. Where matmuls are in 8 bits or
+    fewer, what is stored and sent between them stays in bf16.
+
+    Args:
+        chip: that trains.
+        precision: of the matmuls.
+
+    >>> from shardmath.hardware.chips import H100, TPU_V5P
+    >>> usual_formats(H100, "bf16"), usual_formats(TPU_V5P, "bf16")
+    ({'gradients': 'fp32'}, {})
+    """
+    found = {}
+    if chip.vendor != "Google" and precision != "fp32":
+        found["gradients"] = "fp32"
+    if PRECISION_BYTES[precision] < PRECISION_BYTES["bf16"]:
+        some = ("weights", "gradients", "activations", "dispatch", "combine")
+        found = {role: found.get(role, "bf16") for role in some}
+    return found

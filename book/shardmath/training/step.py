@@ -205,7 +205,8 @@ class Step:
         return Prices(self.mesh)
 
     @cached_property
-    def _rates(self) -> Rates:
+    def rates(self) -> Rates:
+        """Seconds that a byte of its collectives keeps links busy."""
         return Rates(self._prices.mesh, self.job, self._prices)
 
     @cached_property
@@ -253,7 +254,7 @@ class Step:
         self._network(self._most_moved)  # says where there is no price
         return prediction(
             self.cost,
-            self._rates,
+            self.rates,
             self.job,
             chip,
             self.estimate.lower,
@@ -280,7 +281,7 @@ class Step:
             cost = StepCost(
                 cost.shares, cost.pipelines, cost.microbatches, cost.ways, batch
             )
-        found = cost.network(stage, self._rates)
+        found = cost.network(stage, self.rates)
         if found is None:
             self._prices.lower(self.at(stage).collectives)  # raises, and says why
         return found

@@ -1,0 +1,181 @@
+"""What a page does not say about a run, filled in by rules that are stated.
+
+A prediction needs every setting. Where a source omits one, these rules give it, in this
+order, and the row says so:
+
+0. GPUs whose network nobody states have a card of 200 Gb/s each. A rate of FLOPs whose
+   counting nobody states counts attention as causal.
+1. Formats are those that frameworks use: see `usual_formats`.
+2. A pipeline is interleaved, in the largest number of chunks up to 8 that divides the
+   layers of a stage, if the microbatches are a multiple of the stages.
+3. A pipeline has microbatches of one sequence. A rank of a TPU without a pipeline has
+   one microbatch. Other ranks have the largest microbatch that fits.
+4. Recomputation is the least that fits: none, then norms and activations, then all.
+5. ZeRO-1 that does not fit is FSDP. FSDP in a pipeline gathers its weights once a step
+   and not for every microbatch, as torchtitan does.
+
+Where nothing fits, the settings are those that come first.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ..base.tables import Absent
+from ..base.units import pluralize
+from ..hardware.mesh import Mesh
+from ..hardware.networks import Cluster, Network, NVLinkDomain
+from ..training import Step
+from ..training.job import usual_formats
+from .run import SPLIT_SEQUENCES, Run
+
+MOST_CHUNKS = 8
+CARD = 25e9  # bytes/s one-way of a card of 200 Gb/s
+CARDS = "a network card of 200 Gb/s for each GPU"
+AGAIN = {  # policies of recomputation, least first, and what to call them
+    "none": "nothing is computed again",
+    "elementwise": "norms and activations are computed again",
+    "full": "whole layers are computed again",
+}
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A run with every setting, as a step.
+
+    Args:
+        run: with what was filled in.
+        step: on its mesh.
+        assumed: what was filled in, in words.
+        fits: whether the step fits in memory.
+    """
+
+    run: Run
+    step: Step
+    assumed: tuple[str, ...]
+    fits: bool
+
+
+def filled(run: Run) -> Filled:
+    """A run with what its source omits.
+
+    Raises:
+        Absent: a ValueError; its mesh, its batch or its network is not published.
+        ValueError: settings that contradict one another, as `training.step` says it.
+
+    >>> from shardmath.measured import RUNS
+    >>> print(*filled(RUNS[0]).assumed)
+    one microbatch
+    """
+    if run.seqs is None or not run.covered:
+        raise Absent(f"{run}: its mesh or its batch is not published")
+    first: Filled | None = None
+    error: ValueError | None = None
+    for one, assumed in _ways(run):
+        try:
+            found = one.step(
+                Mesh(one.network, one.ordered_mesh),
+                microbatches=one.microbatches,
+                schedule=one.schedule or "1f1b",
+                chunks=one.chunks,
+                table_kept=False,
+            )
+        except ValueError as wrong:
+            error = error or wrong
+            continue
+        now = Filled(one, found, assumed, found.memory.fits)
+        if now.fits:
+            return now
+        first = first or now
+    if first is None:
+        raise error or Absent(f"{run}: its mesh is not published")
+    return first
+
+
+def _ways(run: Run) -> Iterator[tuple[Run, tuple[str, ...]]]:
+    """Ways to fill a run in, in the order of preference."""
+    said: tuple[str, ...] = ()
+    if run.network is None:
+        run, said = replace(run, network=_network(run)), (CARDS,)
+    if not run.timed and run.flops_per_second:
+        run = replace(run, counts="matmuls, half attention")
+        said = (*said, "attention counted as causal")
+    usual = usual_formats(run.chip, run.precision)
+    more = {role: name for role, name in usual.items() if role not in run.formats}
+    if more:
+        run = replace(run, formats={**more, **run.formats})
+        said = (*said, ", ".join(f"{role} in {name}" for role, name in more.items()))
+    for mesh, moved in _meshes(run):
+        for remat, again in _remats(run):
+            for one, parts in _microbatches(replace(run, mesh=mesh, remat=remat)):
+                yield one, (*said, *parts, *again, *moved)
+
+
+def _network(run: Run) -> Network:
+    """Nodes of GPUs with a card of 200 Gb/s each.
+
+    Raises:
+        Absent: a ValueError; the chips are no such nodes.
+    """
+    node = min(run.chips, int(run.chip.domain))
+    if run.chip.vendor == "Google" or run.chips % node:
+        raise Absent(f"{run}: its network is not published")
+    return Cluster(NVLinkDomain(run.chip, node), run.chips // node, node * CARD)
+
+
+def _meshes(run: Run) -> Iterator[tuple[dict[str, int], tuple[str, ...]]]:
+    """The mesh as published, then with FSDP in place of ZeRO-1. In a pipeline FSDP
+    gathers once a step, which is what ZeRO-1 does."""
+    if {"fsdp", "pipeline"} <= run.mesh.keys():
+        mesh = {"zero1" if axis == "fsdp" else axis: n for axis, n in run.mesh.items()}
+        yield mesh, ("weights that FSDP gathers once a step, as in ZeRO-1",)
+    yield dict(run.mesh), ()
+    if "zero1" in run.mesh and "fsdp" not in run.mesh:
+        mesh = {"fsdp" if axis == "zero1" else axis: n for axis, n in run.mesh.items()}
+        yield mesh, ("FSDP in place of ZeRO-1, which does not fit",)
+
+
+def _remats(run: Run) -> Iterator[tuple[str, tuple[str, ...]]]:
+    if run.remat:
+        yield run.remat, ()
+        return
+    for remat, words in AGAIN.items():
+        yield remat, (words,)
+
+
+def _microbatches(run: Run) -> Iterator[tuple[Run, tuple[str, ...]]]:
+    """Numbers of microbatches with their schedules, the largest microbatch first."""
+    groups = math.prod(n for axis, n in run.mesh.items() if axis in SPLIT_SEQUENCES)
+    rank, stages = max(1, run.seqs // groups), run.mesh.get("pipeline", 1)
+    if run.microbatches:
+        some, words = [run.microbatches], ()
+    elif stages > 1:
+        some, words = [rank], ("microbatches of one sequence",)
+    elif run.chip.vendor == "Google" or run.seqs % groups:
+        some, words = [1], ("one microbatch",)
+    else:
+        some = [rank // n for n in range(rank, 0, -1) if rank % n == 0]
+        words = ("the largest microbatch that fits",)
+    for many in some:
+        one = replace(run, microbatches=many)
+        if stages == 1:
+            yield one, words
+            continue
+        name, chunks, scheduled = _schedule(run, stages, many)
+        yield replace(one, schedule=name, chunks=chunks), (*words, *scheduled)
+
+
+def _schedule(
+    run: Run, stages: int, microbatches: int
+) -> tuple[str, int | None, tuple[str, ...]]:
+    """Schedule and chunks of a pipeline, and what was assumed of them."""
+    if run.schedule not in ("", "interleaved"):
+        return run.schedule, run.chunks, ()
+    if run.chunks is not None and run.schedule:
+        return run.schedule, run.chunks, ()
+    layers = math.ceil(run.model.layers / stages)
+    chunks = run.chunks or max(n for n in range(1, MOST_CHUNKS + 1) if layers % n == 0)
+    if microbatches % stages or chunks == 1:
+        return "1f1b", None, ("schedule 1F1B, not interleaved",)
+    words = f"interleaved, {pluralize(str(chunks), 'chunks')} a stage"
+    return "interleaved", chunks, (words,)

@@ -1,0 +1,273 @@
+"""The fit of the efficiencies to published runs, and its errors on runs left out.
+
+Of each run, the work is derived once, and only the efficiencies change. The fit takes
+the least squares of log(predicted / measured). A row counts n^(-1/2) if its source has
+n rows, and a row that is off by more than `HUBER` counts no more than in proportion: a
+few runs that went wrong should not set the numbers for all others.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from statistics import fmean, median
+
+from ..hardware.chips import Chip
+from ..training import Software
+from ..training.efficiencies import FITTED, Efficiencies, efficiencies
+from ..training.prediction import Clock, Workload, seconds_by_part, workload
+from .filling import filled
+from .run import Run
+from .training import RUNS, family
+
+HUBER = 0.25  # of log(predicted / measured)
+STEP = 1e-3  # of a logarithm, for derivatives
+MIXED = "Megatron Bridge"  # a source with many rows of either kind
+GENERATIONS = {  # chips whose runs are left out together
+    "H100": ("h100", "h800", "h200"),
+    "A100": ("a100_80gb", "a100_40gb"),
+    "B200 family": ("b200", "gb200", "b300", "gb300"),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run, ready to be predicted.
+
+    Args:
+        source: what its page is called; rows of one source are left out together.
+        generation: of its chips.
+        chip, precision, software: what `training.prediction.Clock` takes.
+        work: what a step does.
+        measured: seconds of a step.
+        bound: seconds that no run can beat.
+        experts: whether its model has experts.
+        run: which one.
+        assumed: what was filled in.
+    """
+
+    source: str
+    generation: str
+    chip: Chip
+    precision: str
+    software: Software
+    work: Workload
+    measured: float
+    bound: float
+    experts: bool
+    run: Run
+    assumed: tuple[str, ...] = ()
+
+    def parts(self, at: Efficiencies) -> dict[str, float]:
+        """Predicted seconds by part."""
+        clock = Clock(self.chip, self.precision, self.software, at)
+        return seconds_by_part(self.work, clock)
+
+    def predicted(self, at: Efficiencies) -> float:
+        """Predicted seconds, never below the bound."""
+        return max(self.bound, sum(self.parts(at).values()))
+
+
+def row_of(run: Run) -> Row:
+    """A run as a row.
+
+    Raises:
+        ValueError: too little is published, or its settings contradict one another.
+    """
+    found = filled(run)
+    step = found.step
+    return Row(
+        source=family_of(run),
+        generation=generation(run.chip),
+        chip=run.chip,
+        precision=run.precision,
+        software=run.software,
+        work=workload(step.cost, step.rates, step.strategy.ring),
+        measured=found.run.seconds,
+        bound=step.estimate.lower if run.network is None else run.bound.lower,
+        experts=bool(run.model.experts),
+        run=found.run,
+        assumed=found.assumed,
+    )
+
+
+def family_of(run: Run) -> str:
+    """The name under which a run is left out; experts are a story of their own."""
+    name = family(run.source.key)
+    return f"{name}, experts" if run.model.experts and name == MIXED else name
+
+
+def generation(chip: Chip) -> str:
+    """The name of chips that are left out together."""
+    for name, some in GENERATIONS.items():
+        if chip.id in some:
+            return name
+    return chip.name
+
+
+@cache
+def rows() -> tuple[Row, ...]:
+    """All published runs that can be predicted. Deriving them takes some 20 seconds."""
+    found = []
+    for run in RUNS:
+        try:
+            found.append(row_of(run))
+        except ValueError:  # says why: see `unpredicted`
+            continue
+    return tuple(found)
+
+
+def unpredicted() -> dict[str, str]:
+    """Published runs that cannot be predicted, and why."""
+    found = {}
+    for run in RUNS:
+        try:
+            filled(run)
+        except ValueError as error:
+            found[str(run)] = str(error).partition("\n")[0]
+    return found
+
+
+def weights(some: Sequence[Row]) -> list[float]:
+    """How much each row counts: n^(-1/2) of the rows of its source."""
+    count: dict[str, int] = {}
+    for row in some:
+        count[row.source] = count.get(row.source, 0) + 1
+    return [count[row.source] ** -0.5 for row in some]
+
+
+def fit(
+    some: Sequence[Row], start: Efficiencies | None = None, free: Sequence[str] = FITTED
+) -> Efficiencies:
+    """The efficiencies that come nearest to some rows.
+
+    Args:
+        some: what to fit.
+        start: where to begin; the file's if not given.
+        free: the numbers that are fitted; the others stay.
+
+    Source:
+        Gauss and Newton's method on logarithms, with Huber's weights (Huber, Robust
+        Estimation of a Location Parameter, 1964).
+    """
+    at, weight = start or efficiencies(), weights(some)
+    for _ in range(30):
+        base = [math.log(row.predicted(at) / row.measured) for row in some]
+        columns = []
+        for name in free:
+            moved = replace(at, **{name: getattr(at, name) * math.exp(STEP)})
+            columns.append([
+                (math.log(row.predicted(moved) / row.measured) - e) / STEP
+                for row, e in zip(some, base, strict=True)
+            ])  # fmt: skip
+        rob = [
+            w * min(1.0, HUBER / abs(e)) if e else w
+            for w, e in zip(weight, base, strict=True)
+        ]
+        matrix = [[_dot(rob, a, b) + 1e-6 * (a is b) for b in columns] for a in columns]
+        change = _solved(matrix, [-_dot(rob, a, base) for a in columns])
+        change = [max(-0.3, min(0.3, one)) for one in change]
+        at = replace(at, **{
+            name: getattr(at, name) * math.exp(one)
+            for name, one in zip(free, change, strict=True)
+        })  # fmt: skip
+        if max(map(abs, change)) < 2e-4:
+            break
+    return at
+
+
+def _dot(*vectors: Iterable[float]) -> float:
+    return sum(math.prod(values) for values in zip(*vectors, strict=True))
+
+
+def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:
+    """x of A·x = b, by elimination; A is positive definite."""
+    rows_ = [[*row, b] for row, b in zip(matrix, right, strict=True)]
+    for n, pivot in enumerate(rows_):
+        rows_[n] = pivot = [value / pivot[n] for value in pivot]
+        for m, other in enumerate(rows_):
+            if m != n:
+                rows_[m] = [v - other[n] * p for v, p in zip(other, pivot, strict=True)]
+    return [row[-1] for row in rows_]
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How far predictions are off: |predicted / measured − 1|, by source.
+
+    Args:
+        ratios: predicted over measured, by source.
+    """
+
+    ratios: Mapping[str, tuple[float, ...]]
+
+    @property
+    def all(self) -> list[float]:
+        return [abs(r - 1) for some in self.ratios.values() for r in some]
+
+    @property
+    def mean(self) -> float:
+        """Of all rows."""
+        return fmean(self.all)
+
+    @property
+    def median(self) -> float:
+        return median(self.all)
+
+    @property
+    def by_source(self) -> float:
+        """The mean of the means of sources, so that each source counts the same."""
+        return fmean(fmean(abs(r - 1) for r in some) for some in self.ratios.values())
+
+    @property
+    def rows(self) -> int:
+        return sum(map(len, self.ratios.values()))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rows} rows of {len(self.ratios)} sources: mean {self.mean:.1%}, "
+            f"median {self.median:.1%}, sources alike {self.by_source:.1%}"
+        )
+
+
+def errors(some: Iterable[Row], at: Callable[[Row], Efficiencies]) -> Errors:
+    """Errors of rows, each predicted with the efficiencies that `at` gives for it."""
+    found: dict[str, list[float]] = {}
+    for row in some:
+        ratio = row.predicted(at(row)) / row.measured
+        found.setdefault(row.source, []).append(ratio)
+    return Errors({source: tuple(ratios) for source, ratios in found.items()})
+
+
+def left_out(
+    some: Sequence[Row],
+    by: str,
+    free: Sequence[str] = FITTED,
+    start: Efficiencies | None = None,
+) -> dict[str, Efficiencies]:
+    """Efficiencies fitted without each group of rows.
+
+    Args:
+        some: all rows.
+        by: "source" or "generation", what a group has in common.
+        free, start: as for `fit`.
+    """
+    whole = fit(some, start, free)
+    groups = dict.fromkeys(getattr(row, by) for row in some)
+    return {
+        group: fit([row for row in some if getattr(row, by) != group], whole, free)
+        for group in groups
+    }
+
+
+def quantiles(some: Sequence[float], share: float = 0.8) -> tuple[float, float]:
+    """The limits between which the middle `share` of some numbers lies."""
+    ordered, tail = sorted(some), (1 - share) / 2
+    last = len(ordered) - 1
+    low, high = tail * last, (1 - tail) * last
+
+    def at(place: float) -> float:
+        n = min(int(place), last - 1) if last else 0
+        return ordered[n] + (place - n) * (ordered[min(n + 1, last)] - ordered[n])
+
+    return at(low), at(high)
