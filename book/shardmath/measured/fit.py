@@ -17,8 +17,9 @@ from ..training import Software
 from ..training.efficiencies import FITTED, Efficiencies, efficiencies
 from ..training.prediction import Clock, Workload, seconds_by_part, workload
 from .filling import filled
+from .reading import family
 from .run import Run
-from .training import RUNS, family
+from .training import RUNS
 
 HUBER = 0.25  # of log(predicted / measured)
 STEP = 1e-3  # of a logarithm, for derivatives

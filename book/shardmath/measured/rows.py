@@ -4,7 +4,17 @@ from importlib.resources import files
 
 
 def rows(name: str) -> list[list[str]]:
-    """The cells of a table of this room, its comments and head left out."""
+    """The cells of a table of this package, its comments and head left out."""
+    return _cells(name)[1:]
+
+
+def named_rows(name: str) -> list[dict[str, str]]:
+    """The same, each cell under the name of its column."""
+    head, *some = _cells(name)
+    return [dict(zip(head, row, strict=True)) for row in some]
+
+
+def _cells(name: str) -> list[list[str]]:
     text = files(__package__).joinpath(name).read_text("utf-8")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    return [line.split(",") for line in lines[1:]]
+    return [line.split(",") for line in lines]

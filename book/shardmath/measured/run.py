@@ -93,6 +93,7 @@ class Run:
         release: of the software, as published.
         attention_kernel: "unfused", "older" for a fused kernel that was made for an
             older generation of chips, or "" for one made for this one.
+        remat_share: of the layers, that `remat` applies to; None for all of them.
         overlap: exchanges that the source says are overlapped, of `training.Software`.
 
     Raises:
@@ -128,6 +129,7 @@ class Run:
     release: str = ""
     attention_kernel: str = ""
     overlap: tuple[str, ...] = ()
+    remat_share: float | None = None
 
     def __post_init__(self) -> None:
         counted_in = ("chips", "seqs", "seq", "microbatches", "chunks", "node_limit")
@@ -361,6 +363,7 @@ class Run:
             "node_limit": self.node_limit,
             "offloads": self.offloads,
             "table_kept": True,  # a bound: gathered once for lookup and head
+            "remat_share": self.remat_share or 1.0,
             "kernel": "unfused" if self.attention_kernel == "unfused" else "fused",
         }
         return step(
