@@ -57,9 +57,7 @@ COUNTS = {  # words of the table for the conventions of `run.counted`
     "matmuls windows": "matmuls, half of full attention",
     "twice": "layers forward twice, full attention",
 }
-APART = (
-    0.03  # step and rate of tokens that differ by more contradict each other
-)
+APART = 0.03  # step and rate of tokens that differ by more contradict each other
 PARAMETER_BYTES = 2  # the least that a chip's share of the weights takes
 TABLES = tomllib.loads(files(__package__).joinpath("training.toml").read_text("utf-8"))
 SOURCES = {key: Source(key, **row) for key, row in TABLES["sources"].items()}
