@@ -771,6 +771,17 @@ def test_between_crossings_one_plan_is_the_quickest(key, data):
             assert mine == pytest.approx(min(times), rel=1e-6)
 
 
+def test_a_plan_that_wins_between_two_powers_of_two_is_found():
+    """It is the quickest from 2,053 to 4,096 rows alone; before and behind, another."""
+    mesh = Mesh(network("h100:2x8"), {"X": 8, "Y": 2})
+    op = sharding.contract("A[B, D] · W[D_Y, F_X] -> C[B_X, F_Y]", mesh, busy=True,
+                           B=512, D=4096, F=4096)  # fmt: skip
+    found = op.crossings("B", low=16, high=1e6)
+    (first,) = (one for one in found if 2000 < one.size < 2100)
+    times = [enumerated_time(p.resized("B", 2690), mesh) for p in op.candidates]
+    assert enumerated_time(first.above.resized("B", 2690), mesh) == min(times)
+
+
 @pytest.mark.parametrize(
     "text",
     [

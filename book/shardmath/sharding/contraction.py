@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from operator import le
 
 from ..base.estimate import Estimate
@@ -264,12 +265,13 @@ class Contraction:
             yield from between(lo, middle, at_lo, at_middle)
             yield from between(middle, hi, at_middle, at_hi)
 
-        found, lo, at_lo = [], low, winner(low)
-        while lo < high:
-            hi = min(2 * lo, high)
-            at_hi = winner(hi)
+        # Between two bends all costs are straight lines: what is the best at both ends
+        # is the best everywhere between.
+        bends = set().union(*(line.bends for line in grown))
+        sizes = [low, *sorted(size for size in bends if low < size < high), high]
+        found = []
+        for (lo, at_lo), (hi, at_hi) in pairwise((s, winner(s)) for s in sizes):
             found += between(lo, hi, at_lo, at_hi)
-            lo, at_lo = hi, at_hi
         return tuple(found)
 
     def balances(

@@ -6,6 +6,7 @@ size is the plan's cost. `best`, `ranking`, `crossings` and `balances` all read 
 """
 
 from dataclasses import dataclass
+from itertools import combinations
 
 from .machine import chip_of
 from .plan import ShardingPlan
@@ -35,6 +36,16 @@ class PlanCost:
         """
         overlapped = max(_at(line, size) for _, line in self.legs)
         return round(overlapped * 1e15), round(_at(self.in_turn, size) * 1e15)
+
+    @property
+    def bends(self) -> set[float]:
+        """The sizes above 0 between which `at` is a straight line, and some more."""
+        lines = {line for _, line in self.legs}
+        return {
+            size
+            for (const, slope), (other, steeper) in combinations(lines, 2)
+            if slope != steeper and (size := (const - other) / (steeper - slope)) > 0
+        }
 
     def equal(self, one: str, other: str) -> tuple[float, ...]:
         """The sizes above 0 at which two resources take equally long."""
