@@ -125,7 +125,7 @@ def experts(m: Model, activation: Callable, z: jax.Array, w: dict) -> jax.Array:
     gates, chosen = jax.lax.top_k(jax.nn.softmax(r.astype(jnp.float32)), k)
     order = jnp.argsort(chosen.ravel())
     token = (order // k).reshape(E, -1)
-    t = rows(z.reshape(B * S, D), token)
+    t = named(rows(z.reshape(B * S, D), token), "t")
     m_of = mlp(activation, t, w, line="ETD,EDF->ETF")
     share = rows(gates.astype(z.dtype).ravel(), order).reshape(token.shape)
     answer = jnp.zeros((B * S, D), z.dtype)
@@ -183,8 +183,9 @@ def with_remat(m: Model, remat: str, kernel: str) -> Callable:
         attend = jax.checkpoint(attend, prevent_cse=False, policy=keep_A)
         return partial(layer, m, activation, attend)
     names = remat.split()
-    if remat == "dots":
+    if remat in ("dots", "elementwise"):
         names = [*"QKVyrgum", "cq", "ckv", "R", "gs", "us", "ms"]
+        names += [*"At"] * (remat == "elementwise")
     names = [] if remat == "full" else names
     names += ["lse"] * ("A" in names)
     policy = jax.checkpoint_policies.save_only_these_names(*names)

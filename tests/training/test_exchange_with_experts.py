@@ -68,7 +68,7 @@ def test_one_copy_for_each_node_crosses_the_cards(settings, seconds):
     one = step(expert("E"), SPARSE, NODES, 64, 4096, **SETTINGS, **settings)
     moves = [m for m in one.moves if m.dealt]
     assert len(moves) == 4
-    busy = one._rates(("all_to_all", ("E",), "dealt"))
+    busy = one.rates(("all_to_all", ("E",), "dealt"))
     card = max(busy.values()) * sum(
         m.change.before.nbytes / m.change.before.ways(m.change.before.axes)
         * m.change.before.ways(("E",)) * m.times
@@ -85,7 +85,7 @@ def test_the_record_of_an_exchange_has_a_copy_for_each_expert():
         for limit in (4, None)
     )
     assert limited.collectives == free.collectives
-    cards = [max(one._rates(("all_to_all", ("E",), "dealt")).values())
+    cards = [max(one.rates(("all_to_all", ("E",), "dealt")).values())
              for one in (limited, free)]  # fmt: skip
     assert cards[0] < cards[1]
 
@@ -94,15 +94,15 @@ def test_a_chip_takes_copies_in_by_all_its_links():
     """No chip of a node can get its copies faster than NVLink and its card together."""
     one = step(expert("E"), SPARSE, NODES, 64, 4096, **SETTINGS)
     links = chips.H800.scale_up_bandwidth + chips.H800.scale_out_bandwidth
-    rate = min(one._rates(("all_to_all", ("E",), "dealt")).values())
+    rate = min(one.rates(("all_to_all", ("E",), "dealt")).values())
     assert rate == pytest.approx(63 / 64**2 / links * drawn(64) / 8, rel=0.01)
 
 
 def test_on_a_torus_one_copy_goes_to_each_chip():
     cube = Mesh(Torus(chips.TPU_V5P, (4, 4, 4)), {"E": 64})
     one = step(expert("E"), SPARSE, cube, 64, 4096, **SETTINGS)
-    rate = one._rates(("all_to_all", ("E",), "dealt"))
-    plain = one._rates(("all_to_all", ("E",), ""))
+    rate = one.rates(("all_to_all", ("E",), "dealt"))
+    plain = one.rates(("all_to_all", ("E",), ""))
     for dim, seconds in rate.items():
         assert seconds / plain[dim] == pytest.approx(drawn(64) / 8, rel=0.01)
 
@@ -116,7 +116,7 @@ def test_the_plan_of_a_published_step_takes_no_longer_than_it_was_measured():
         assert found.best.lower < 19.926
 
 
-@pytest.mark.parametrize("remat", ["none", "dots", "selective", "full"])
+@pytest.mark.parametrize("remat", ["none", "elementwise", "dots", "selective", "full"])
 def test_every_policy_derives_a_step_of_experts_and_latents(remat):
     mesh = Mesh(network("h800:256x8"), {"P": 16, "X": 2, "E": 64})
     strategy = combine(pipeline("P"), zero(1, "X"), expert("E", "state"))

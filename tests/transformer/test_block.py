@@ -154,10 +154,16 @@ def test_it_lowers_for_devices_that_are_not_here(shape):
             "4 copies of K = 4 KV heads: do not divide N = 8 query heads",
         ),
         ({"strategy": fsdp("Z")}, "mesh axis Z is not in the mesh"),
-        ({"remat": "some"}, "remat = 'some': must be one of none, dots, selective"),
+        (
+            {"remat": "some"},
+            "remat = 'some': must be one of none, elementwise, dots, selective",
+        ),
         ({"dtype": "int8"}, "dtype = 'int8': must be one of"),
         ({"dtype": []}, r"dtype = \[\]: must be one of fp64, fp32, fp16, bf16"),
-        ({"remat": []}, r"remat = \[\]: must be one of none, dots, selective"),
+        (
+            {"remat": []},
+            r"remat = \[\]: must be one of none, elementwise, dots, selective",
+        ),
         ({"strategy": "X"}, "strategy = 'X': must be as fsdp"),
         ({"model": None}, "model = None: must be a Model"),
         ({"mesh": 8}, "mesh = 8: must be one of JAX, or sizes as in {'X': 4}"),

@@ -337,7 +337,7 @@ def test_a_fused_kernel_keeps_no_array_over_queries_and_keys():
     [
         (
             {"remat": "all"},
-            "remat = 'all': must be one of none, dots, selective, full, ",
+            "remat = 'all': must be one of none, elementwise, dots, selective, full, ",
         ),
         ({"remat": "Q K r"}, "among Q K V A y g u m"),
         ({"remat": ""}, "remat = '': must be one of none"),

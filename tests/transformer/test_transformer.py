@@ -193,7 +193,8 @@ def test_recompute():
     assert found.recomputed("dots") == found.attention
     assert found.recomputed("selective") == found.attention
     assert found.recomputed("full") == found.weights + found.attention
-    with pytest.raises(ValueError, match="remat = 'some': must be one of none, dots"):
+    assert found.recomputed("elementwise") == 0
+    with pytest.raises(ValueError, match="remat = 'some': must be one of none"):
         found.recomputed("some")
 
 

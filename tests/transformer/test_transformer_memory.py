@@ -88,7 +88,7 @@ def test_the_usual_closed_form_misses_a_third_of_what_an_f32_softmax_keeps():
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_each_policy_keeps_less_than_the_one_before(kernel):
-    order = ("none", "selective", "dots", "full")
+    order = ("none", "selective", "elementwise", "dots", "full")
     assert {*order} == {*REMAT}
     kept = [saved_bytes(LLAMA_3_8B, 4, 8192, remat, kernel=kernel) for remat in order]
     assert kept == sorted(kept, reverse=True)

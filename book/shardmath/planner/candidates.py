@@ -82,7 +82,7 @@ class StageTimes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Recompute:
+class RematShare:
     """What is computed again: a policy, and the share of the layers it applies to."""
 
     remat: str
@@ -113,7 +113,7 @@ class Candidate:
     keys: str
     microbatches: int
     chunks: int
-    recompute: Recompute
+    recompute: RematShare
     nbytes: float
     seconds: float
     exposed: float
@@ -164,7 +164,7 @@ class OnMesh:
         return batch_shares(self.derivation, microbatches, ways)
 
     def parts(
-        self, stage: "Stage", again: Recompute
+        self, stage: "Stage", again: RematShare
     ) -> tuple[tuple[int, Part, Label], ...]:
         """The parts of a stage, how many it has of each, and what tells them apart."""
         key = stage.key, again
@@ -173,7 +173,7 @@ class OnMesh:
         return self._parts[key]
 
     def _found(
-        self, contents: StageContents, again: Recompute
+        self, contents: StageContents, again: RematShare
     ) -> Iterator[tuple[int, Part, Label]]:
         layer = self.derivation.layer
         for count, matmuls in contents.stack:
@@ -186,7 +186,7 @@ class OnMesh:
             yield count, part, (contents.ends, str(bool(part.flops)))
 
     def held(
-        self, stage: "Stage", microbatches: int, again: Recompute
+        self, stage: "Stage", microbatches: int, again: RematShare
     ) -> tuple[float, float, float]:
         """Bytes of a stage: of its weights, of what is saved of one microbatch, and of
         what only its largest part needs at a time."""
@@ -204,7 +204,7 @@ class OnMesh:
         return self._held[key]
 
     def taken(
-        self, stage: "Stage", microbatches: int, again: Recompute
+        self, stage: "Stage", microbatches: int, again: RematShare
     ) -> "StageTimes":
         """Seconds of a stage."""
         key = stage.key, microbatches, again
@@ -376,7 +376,7 @@ def schedule_of(job: Job, chunks: int) -> tuple[str, int | None]:
     return job.schedule, job.chunks
 
 
-def nbytes_of(mesh: OnMesh, microbatches: int, chunks: int, again: Recompute) -> float:
+def nbytes_of(mesh: OnMesh, microbatches: int, chunks: int, again: RematShare) -> float:
     """Bytes that a chip of the stage with most holds."""
     common, most = mesh.common, 0.0
     for stage in common.stages(chunks, mesh.stages):
@@ -387,7 +387,7 @@ def nbytes_of(mesh: OnMesh, microbatches: int, chunks: int, again: Recompute) ->
 
 
 def predicted(
-    mesh: OnMesh, microbatches: int, chunks: int, again: Recompute
+    mesh: OnMesh, microbatches: int, chunks: int, again: RematShare
 ) -> tuple[float, float]:
     """Seconds of a step, and how many of them are exposed exchanges and waits.
 

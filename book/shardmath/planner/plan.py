@@ -28,7 +28,7 @@ from ..training.strategy import ATTENTIONS
 from ..transformer import Model, flops
 from ..transformer import model as find_model
 from ..transformer.flops import one_of
-from .candidates import Candidate, Recompute, schedule_of
+from .candidates import Candidate, RematShare, schedule_of
 from .patterns import ORDER, strategy
 from .search import RECOMPUTES, Search, Space, simplicity
 
@@ -82,7 +82,7 @@ class Trial:
         return self.candidate.chunks
 
     @property
-    def recompute(self) -> Recompute:
+    def recompute(self) -> RematShare:
         return self.candidate.recompute
 
     @cached_property
@@ -391,7 +391,7 @@ def plan(
     (space,) = positive(hbm=usable if hbm is None else hbm)
     sizes = _fixed({} if fixed is None else fixed, found)
     choices = Space(
-        RECOMPUTES if remat is None else (Recompute(remat, 1.0),),
+        RECOMPUTES if remat is None else (RematShare(remat, 1.0),),
         ATTENTIONS if keys is None else (keys,),
         chunks,
         sequences,

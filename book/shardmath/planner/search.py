@@ -24,7 +24,7 @@ from .candidates import (
     Candidate,
     Common,
     OnMesh,
-    Recompute,
+    RematShare,
     nbytes_of,
     predicted,
 )
@@ -35,14 +35,14 @@ TIES = 1.10  # predictions that differ by less are called equal
 PRUNED = 1.3  # candidates that take longer than this times the fastest are left out
 # Least recomputation first; a policy for a share of the layers where the page of a run
 # says how many of them it recomputes.
-NOTHING_AGAIN = Recompute("none", 1.0)
+NOTHING_AGAIN = RematShare("none", 1.0)
 RECOMPUTES = (
     NOTHING_AGAIN,
-    Recompute("elementwise", 1.0),
-    Recompute("full", 0.25),
-    Recompute("full", 0.5),
-    Recompute("full", 0.75),
-    Recompute("full", 1.0),
+    RematShare("elementwise", 1.0),
+    RematShare("full", 0.25),
+    RematShare("full", 0.5),
+    RematShare("full", 0.75),
+    RematShare("full", 1.0),
 )
 FILLED = ("gpipe", "1f1b", "interleaved")  # schedules that wait p − 1 passes, over v
 SHORTEST = 512  # tokens of a sequence on a chip, under which context is not split
@@ -87,7 +87,7 @@ class Space:
         software: what the framework overlaps.
     """
 
-    recomputes: tuple[Recompute, ...] = RECOMPUTES
+    recomputes: tuple[RematShare, ...] = RECOMPUTES
     keys: tuple[str, ...] = ("ring", "gather", "ulysses")
     chunks: int | None = None
     sequences: int | None = None
@@ -320,7 +320,7 @@ class Search:
                     )  # fmt: skip
                 break
 
-    def _recomputes(self, mesh: OnMesh) -> Iterator[Recompute]:
+    def _recomputes(self, mesh: OnMesh) -> Iterator[RematShare]:
         """What may be computed again, least first; shares that come to the same number
         of layers once."""
         layers = ceil(self.job.model.layers / mesh.stages)

@@ -46,6 +46,8 @@ Moved = dict[tuple, tuple[str, Change]]  # when and what, by operation, axes and
 Changes = list[Change]
 KEYS = ("K", "V", "R")  # what a layer makes for its keys; R turns with the position
 HEADS = ("Q", *KEYS)
+# Policies that keep the tokens as experts got them, so that nobody sends them again.
+KEEP_DEALT = ("none", "elementwise", "selective")
 
 
 @dataclass(frozen=True, repr=False)
@@ -398,7 +400,8 @@ def layer_work(
             `transformer.recompute`.
 
     Assumes:
-        What "none" and "selective" keep of an exchange with experts is not sent again.
+        What "none", "elementwise" and "selective" keep of an exchange with experts is
+        not sent again.
         What a matmul reads that was gathered over the sequence is kept as it was
         gathered under "none" alone: the others keep each chip's part and gather it
         again, as Megatron does.
@@ -425,7 +428,7 @@ def layer_work(
         (True, lines.experts(matmuls)),
     ):
         moves += [("forward", change, dealt) for change in there]
-        kept = remat in ("none", "selective") if dealt else not found.attention
+        kept = remat in KEEP_DEALT if dealt else not found.attention
         moves += [("recompute", change, dealt) for change in there if not kept]
         moves += [("backward", change, dealt) for change in home]
     return Work(

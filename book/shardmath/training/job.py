@@ -37,9 +37,9 @@ class Job:
         seqs: sequences of one step, on all chips.
         seq: tokens of each sequence.
         attention: "causal", "half" or "full", the keys that attention's FLOPs count.
-        remat: what is kept for the backward pass: "none", "dots", "selective" or
-            "full", or the names of results that are kept, such as "Q K V y"; see
-            `transformer.recompute`.
+        remat: what is kept for the backward pass: "none", "elementwise", "dots",
+            "selective" or "full", or the names of results that are kept, such as
+            "Q K V y"; see `transformer.recompute`.
         remat_share: of the layers of a stage, to which `remat` applies; the others keep
             all that their backward pass reads ("none"). Rounded up to whole layers.
         precision: the format of matmuls, which decides the peak.

@@ -45,7 +45,8 @@ class Flops:
 
         Args:
             remat: a policy of `recompute` by its own name: "dots" and "selective" do
-                attention again, "full" does all of the layers again.
+                attention again, "full" does all of the layers again, and "elementwise"
+                does no matmul again.
 
         Assumes:
             What is done again is done as a whole, as authors count hardware FLOPs. The
@@ -59,7 +60,7 @@ class Flops:
 
         >>> flops = Flops(100.0, 20.0, 5.0)
         >>> [flops.training + flops.recomputed(remat) for remat in REMAT]
-        [375.0, 395.0, 395.0, 495.0]
+        [375.0, 375.0, 395.0, 395.0, 495.0]
         """
         one_of(REMAT, remat=remat)
         weights = 0.0 if keeps(remat, RESULT) else self.weights

@@ -120,8 +120,8 @@ def recompute(
         model: dense, with experts or with latent attention.
         matmuls: those of one layer, as in `Model.layer` or `Model.stack`.
         remat: "none" keeps all that the backward pass reads. "elementwise" keeps the
-            results of matmuls and of attention, and does norms, activations and
-            positions again. "dots" keeps the results of matmuls with weights alone.
+            results of matmuls and of attention, and the tokens that experts were
+            sent, and does norms, activations and positions again. "dots" keeps the results of matmuls with weights alone.
             "selective" keeps all but what is inside attention (Megatron's policy:
             scores, softmax and weighted sum are done again). "full" keeps the stream
             before the layer. Otherwise it is the names of the results that are kept
@@ -291,7 +291,7 @@ def keeps(remat: str, value: Value) -> bool:
     if remat == "dots":
         return value.weighted
     if remat == "elementwise":
-        return value.weighted or name in ("A", "lse")
+        return value.weighted or name in ("A", "lse", "t")
     if remat == "selective":
         return name not in INSIDE
     names = () if remat == "full" else remat.split()

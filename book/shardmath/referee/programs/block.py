@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
 
 from ...transformer import Model
 from ...transformer.architecture import checked
@@ -25,8 +26,12 @@ NOT_HERE = (
     "sinks", "positions", "relative", "window", "norm_after", "embedding_norm",
 )  # fmt: skip
 
+DOTS = jax.checkpoint_policies.dots_with_no_batch_dims_saveable
 POLICIES = {
-    "dots": jax.checkpoint_policies.dots_with_no_batch_dims_saveable,
+    "dots": DOTS,
+    "elementwise": jax.checkpoint_policies.save_from_both_policies(
+        DOTS, jax.checkpoint_policies.save_only_these_names("A")
+    ),
     "full": jax.checkpoint_policies.nothing_saveable,
 }
 
@@ -103,6 +108,11 @@ def attention(Q: ArrayLike, K: ArrayLike, V: ArrayLike) -> ArrayLike:
     return jnp.einsum("BKGST,BTKH->BSKGH", P, V).reshape(B, S, N, H)
 
 
+def _named_attention(Q: ArrayLike, K: ArrayLike, V: ArrayLike) -> ArrayLike:
+    """Attention whose result a policy finds by its name."""
+    return checkpoint_name(attention(Q, K, V), "A")
+
+
 def layer(
     x: ArrayLike,
     w: Weights,
@@ -143,12 +153,16 @@ def layers(
         w: weights of the layers, stacked over L.
         remat: what waits for the backward pass. "none": all that it reads, but for
             norms and gathered weights; "selective": the same, but scores and softmax
-            are computed again; "dots": the results of matmuls with weights; "full": the
-            input of each layer, and all else is computed again.
+            are computed again; "elementwise": the results of matmuls with weights and
+            of attention; "dots": the results of matmuls with weights; "full": the input
+            of each layer, and all else is computed again.
     """
     pins = replace(pins, forget=remat in ("none", "selective"))
-    again = jax.checkpoint(attention, prevent_cse=False)
-    attend = again if remat == "selective" else attention
+    attend = attention
+    if remat == "selective":
+        attend = jax.checkpoint(attention, prevent_cse=False)
+    elif remat == "elementwise":
+        attend = _named_attention
 
     def one(x: ArrayLike, w: Weights) -> tuple[ArrayLike, None]:
         return pins.between(layer(x, w, pins, attend), "BSD"), None

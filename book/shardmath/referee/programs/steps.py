@@ -40,7 +40,7 @@ def gradients(
         mesh: of devices, real ones or a target's; without them an `AbstractMesh`, or
             sizes by axis name, to lower for or to give to `compilers.compile_for`.
         seqs, seq: B and S, on all devices.
-        remat: "none", "dots", "selective" or "full"; see `block.layers`.
+        remat: a policy of `transformer.REMAT`; see `block.layers`.
         dtype: of weights and activations, "bf16" or "fp32".
         vocabulary: with embedding, head and cross-entropy. Without, the layers alone:
             x comes in, and what is differentiated is the sum of what goes out.
