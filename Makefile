@@ -14,7 +14,7 @@ ROOT   := $(if $(filter 0,$(shell id -u)),--allow-root)
 # With the compilers in sight JAX must be told not to look for their machines.
 SEEN    = $(if $(wildcard $(VENV)/compilers.ok),JAX_PLATFORMS=cpu PYTHONPATH="$(CURDIR)/$(VENV)/compilers:$$PYTHONPATH")
 
-.PHONY: help book serve pdf test referee lab execute exercises tries lint format grade colab bench clean
+.PHONY: help book serve pdf test referee refit lab execute exercises tries lint format grade colab bench clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' Makefile
@@ -34,6 +34,9 @@ test: $(VENV)/all.ok book ## run every notebook, unit test and site test (ARGS="
 
 referee: $(VENV)/compilers.ok $(VENV)/all.ok ## compile again what is kept of TPUs and GPUs (WRITE=1 keeps what is new)
 	@$(WITH) python tools/referee.py $(VENV)/compilers $(if $(WRITE),--write) $(FILES)
+
+refit: $(VENV)/python.ok ## fit the efficiencies of predictions to the public runs again
+	@$(WITH) PYTHONPATH=book python tools/refit.py $(ARGS)
 
 lab: $(VENV)/notebook.ok ## open the notebooks in JupyterLab (LAB="--no-browser --port 8890")
 	@$(WITH) $(SEEN) jupyter lab $(LIVE) --LabApp.default_url=/lab/tree/$(FIRST) $(ROOT) $(LAB)

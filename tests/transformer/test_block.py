@@ -156,13 +156,13 @@ def test_it_lowers_for_devices_that_are_not_here(shape):
         ({"strategy": fsdp("Z")}, "mesh axis Z is not in the mesh"),
         (
             {"remat": "some"},
-            "remat = 'some': must be one of none, elementwise, dots, selective",
+            "remat = 'some': must be one of none, elementwise",
         ),
         ({"dtype": "int8"}, "dtype = 'int8': must be one of"),
         ({"dtype": []}, r"dtype = \[\]: must be one of fp64, fp32, fp16, bf16"),
         (
             {"remat": []},
-            r"remat = \[\]: must be one of none, elementwise, dots, selective",
+            r"remat = \[\]: must be one of none, elementwise",
         ),
         ({"strategy": "X"}, "strategy = 'X': must be as fsdp"),
         ({"model": None}, "model = None: must be a Model"),

@@ -9,124 +9,13 @@ few runs that went wrong should not set the numbers for all others.
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from statistics import fmean, median
 
-from ..hardware.chips import Chip
-from ..training import Software
 from ..training.efficiencies import FITTED, Efficiencies, efficiencies
-from ..training.prediction import Clock, Workload, seconds_by_part, workload
-from .filling import filled
-from .reading import family
-from .run import Run
-from .training import RUNS
+from .fit_rows import Row
 
 HUBER = 0.25  # of log(predicted / measured)
 STEP = 1e-3  # of a logarithm, for derivatives
-MIXED = "Megatron Bridge"  # a source with many rows of either kind
-GENERATIONS = {  # chips whose runs are left out together
-    "H100": ("h100", "h800", "h200"),
-    "A100": ("a100_80gb", "a100_40gb"),
-    "B200 family": ("b200", "gb200", "b300", "gb300"),
-}
-
-
-@dataclass(frozen=True)
-class Row:
-    """One run, ready to be predicted.
-
-    Args:
-        source: what its page is called; rows of one source are left out together.
-        generation: of its chips.
-        chip, precision, software: what `training.prediction.Clock` takes.
-        work: what a step does.
-        measured: seconds of a step.
-        bound: seconds that no run can beat.
-        experts: whether its model has experts.
-        run: which one.
-        assumed: what was filled in.
-    """
-
-    source: str
-    generation: str
-    chip: Chip
-    precision: str
-    software: Software
-    work: Workload
-    measured: float
-    bound: float
-    experts: bool
-    run: Run
-    assumed: tuple[str, ...] = ()
-
-    def parts(self, at: Efficiencies) -> dict[str, float]:
-        """Predicted seconds by part."""
-        clock = Clock(self.chip, self.precision, self.software, at)
-        return seconds_by_part(self.work, clock)
-
-    def predicted(self, at: Efficiencies) -> float:
-        """Predicted seconds, never below the bound."""
-        return max(self.bound, sum(self.parts(at).values()))
-
-
-def row_of(run: Run) -> Row:
-    """A run as a row.
-
-    Raises:
-        ValueError: too little is published, or its settings contradict one another.
-    """
-    found = filled(run)
-    step = found.step
-    return Row(
-        source=family_of(run),
-        generation=generation(run.chip),
-        chip=run.chip,
-        precision=run.precision,
-        software=run.software,
-        work=workload(step.cost, step.rates, step.strategy.ring),
-        measured=found.run.seconds,
-        bound=step.estimate.lower if run.network is None else run.bound.lower,
-        experts=bool(run.model.experts),
-        run=found.run,
-        assumed=found.assumed,
-    )
-
-
-def family_of(run: Run) -> str:
-    """The name under which a run is left out; experts are a story of their own."""
-    name = family(run.source.key)
-    return f"{name}, experts" if run.model.experts and name == MIXED else name
-
-
-def generation(chip: Chip) -> str:
-    """The name of chips that are left out together."""
-    for name, some in GENERATIONS.items():
-        if chip.id in some:
-            return name
-    return chip.name
-
-
-@cache
-def rows() -> tuple[Row, ...]:
-    """All published runs that can be predicted. Deriving them takes some 20 seconds."""
-    found = []
-    for run in RUNS:
-        try:
-            found.append(row_of(run))
-        except ValueError:  # says why: see `unpredicted`
-            continue
-    return tuple(found)
-
-
-def unpredicted() -> dict[str, str]:
-    """Published runs that cannot be predicted, and why."""
-    found = {}
-    for run in RUNS:
-        try:
-            filled(run)
-        except ValueError as error:
-            found[str(run)] = str(error).partition("\n")[0]
-    return found
 
 
 def weights(some: Sequence[Row]) -> list[float]:

@@ -1,7 +1,7 @@
 """What chips and networks reach in practice, read from ``efficiencies.toml``."""
 
 import tomllib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 
@@ -70,6 +70,20 @@ def efficiencies() -> Efficiencies:
     """The numbers that predictions use."""
     found = {**table()["fitted"], **table()["constants"]}
     return Efficiencies(**{name: row["value"] for name, row in found.items()})
+
+
+@cache
+def without(source: str) -> Efficiencies:
+    """The numbers, fitted without the runs of one source.
+
+    Args:
+        source: as `measured.fit_rows.Row.source` calls it.
+
+    >>> without("Llama 3").launch == efficiencies().launch
+    True
+    """
+    found = dict(zip(FITTED, table()["without"][source], strict=True))
+    return replace(efficiencies(), **found)
 
 
 def band(experts: bool) -> tuple[float, float]:

@@ -116,8 +116,7 @@ class PartSeconds(NamedTuple):
         return self.tensor + self.context + self.experts
 
 
-@dataclass(frozen=True)
-class PartWork:
+class PartWork(NamedTuple):
     """What a part of a stage does on one mesh, in numbers, for one microbatch.
 
     Args:
@@ -139,14 +138,14 @@ class Workload:
         stages: for every kind of stage how many there are, and its parts with how many
             it has of each.
         rounds: microbatches of each path through the stages.
-        idle: seconds that a pipeline waits, given the mean F and B of a stage.
+        pipeline: name, stages, microbatches and chunks of its schedule.
         state: bytes of the optimizer's state, of a kind of stage.
         hops: of keys round a ring.
     """
 
     stages: tuple[tuple[int, tuple[tuple[int, PartWork], ...]], ...]
     rounds: float
-    idle: Callable[[float, float], float]
+    pipeline: tuple[str, int, int, int | None]
     state: tuple[float, ...]
     hops: int = 0
 
@@ -218,7 +217,7 @@ def workload(
             for key, share in shares.items()
         ),
         rounds=cost.rounds,
-        idle=idle_of(name, cost.count, cost.microbatches, chunks),
+        pipeline=(name, cost.count, cost.microbatches, chunks),
         state=tuple(
             evaluate(share.added_up["state"], cost.ways, cost.batch)
             for share in shares.values()
@@ -381,7 +380,7 @@ def seconds_by_part(work: Workload, clock: Clock) -> dict[str, float]:
         / sum(counts)
         for at in (0, 1)
     )
-    found["bubble"] = work.idle(F, B)
+    found["bubble"] = idle_of(*work.pipeline)(F, B)
     found["update"] = busiest.update
     found["optimizer"] = clock.optimizer(max(work.state))
     return found

@@ -121,11 +121,12 @@ def recompute(
         matmuls: those of one layer, as in `Model.layer` or `Model.stack`.
         remat: "none" keeps all that the backward pass reads. "elementwise" keeps the
             results of matmuls and of attention, and the tokens that experts were
-            sent, and does norms, activations and positions again. "dots" keeps the results of matmuls with weights alone.
-            "selective" keeps all but what is inside attention (Megatron's policy:
-            scores, softmax and weighted sum are done again). "full" keeps the stream
-            before the layer. Otherwise it is the names of the results that are kept
-            beside that stream, such as "Q K V y"; A is attention's.
+            sent, and does norms, activations and positions again. "dots" keeps the
+            results of matmuls with weights alone. "selective" keeps all but what is
+            inside attention (Megatron's policy: scores, softmax and weighted sum are
+            done again). "full" keeps the stream before the layer. Otherwise it is the
+            names of the results that are kept beside that stream, such as "Q K V y";
+            A is attention's.
         kernel: of attention and of the activation. "fused" attention computes scores
             and weighted sum together or not at all; "unfused" attention does one
             without the other.

@@ -1,0 +1,109 @@
+"""Fits the efficiencies of the prediction to the public runs again.
+
+    python tools/refit.py [--check]
+
+Derives the work of every run of the table that can be predicted, writes it to
+``measured/workloads.json``, fits the numbers, and writes them with their range over the
+fits without one source to ``training/efficiencies.toml``. ``--check`` writes nothing
+and says whether the files are what it would write.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from shardmath.measured import fit_rows
+from shardmath.measured.fit import errors, fit, left_out, quantiles
+from shardmath.measured.fit_rows import Row
+from shardmath.training.efficiencies import FITTED, Efficiencies
+
+PACKAGE = Path(fit_rows.__file__).parent.parent
+WORKLOADS = PACKAGE / "measured" / "workloads.json"
+EFFICIENCIES = PACKAGE / "training" / "efficiencies.toml"
+DIGITS = 3
+
+
+def written(
+    text: str,
+    rows: Sequence[Row],
+    whole: Efficiencies,
+    without: Mapping[str, Efficiencies],
+) -> str:
+    """The file of efficiencies with what these rows give.
+
+    Args:
+        text: of the file as it is.
+        rows: of all runs.
+        whole: fitted to all of them.
+        without: fitted without each source.
+    """
+    for name in FITTED:
+        folds = [getattr(one, name) for one in without.values()]
+        values = {"value": getattr(whole, name), "folds": [min(folds), max(folds)]}
+        text = _replaced(text, f"fitted.{name}", values)
+    text = _table(text, "without", without)
+    for kind, experts in (("dense", False), ("experts", True)):
+        ratios = [
+            row.measured / row.predicted(without[row.source])
+            for row in rows
+            if row.experts is experts
+        ]
+        text = _replaced(text, "bands", {kind: quantiles(ratios)})
+    return text
+
+
+def _replaced(text: str, table: str, values: Mapping[str, object]) -> str:
+    """`text` with other values of some keys of a table."""
+    head, mark, tail = text.partition(f"[{table}]\n")
+    assert mark, f"no table {table}"
+    for key, value in values.items():
+        line = f"{key} = {_said(value)}\n"
+        tail, found = re.subn(rf"(?m)^{key} = .*\n", lambda _, new=line: new, tail, 1)
+        assert found, f"no key {key} in {table}"
+    return head + mark + tail
+
+
+def _table(text: str, table: str, some: Mapping[str, Efficiencies]) -> str:
+    """`text` with other rows of a table, the fitted numbers under a name each."""
+    head, mark, tail = text.partition(f"[{table}]\n")
+    rest = tail[re.search(r"(?m)^(#|\[)|\Z", tail).start() :]
+    lines = (
+        f'"{name}" = {_said([getattr(one, key) for key in FITTED])}\n'
+        for name, one in some.items()
+    )
+    return head + mark + "".join(lines) + "\n" + rest
+
+
+def _said(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.{DIGITS}f}"
+    return f"[{', '.join(map(_said, value))}]"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check = parser.parse_args().check
+    derived = fit_rows.derived()
+    rows = tuple(derived.values())
+    whole, without = fit(rows), left_out(rows, "source")
+    efficiencies = EFFICIENCIES.read_text("utf-8")
+    files = {
+        WORKLOADS: fit_rows.to_json(derived),
+        EFFICIENCIES: written(efficiencies, rows, whole, without),
+    }
+    wrong = [path for path, text in files.items() if path.read_text("utf-8") != text]
+    if check:
+        print(*(f"{path.name}: is not what the runs give" for path in wrong), sep="\n")
+        return bool(wrong)
+    for path in wrong:
+        path.write_text(files[path], "utf-8")
+    print("in the fit:    ", errors(rows, lambda row: whole))
+    print("one source out:", errors(rows, lambda row: without[row.source]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
