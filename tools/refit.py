@@ -1,14 +1,17 @@
 """Fits the efficiencies of the prediction to the public runs again.
 
-    python tools/refit.py [--check]
+    python tools/refit.py [--check] [--plans]
 
 Derives the work of every run of the table that can be predicted, writes it to
 ``measured/workloads.json``, fits the numbers, and writes them with their range over the
-fits without one source to ``training/efficiencies.toml``. ``--check`` writes nothing
-and says whether the files are what it would write.
+fits without one source to ``training/efficiencies.toml``. ``--plans`` also asks the
+planner for every published job, which takes some minutes, and writes what it recommends
+to ``measured/planned.json``. ``--check`` writes nothing and says whether the files are
+what it would write.
 """
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,10 +20,12 @@ from pathlib import Path
 from shardmath.measured import fit_rows
 from shardmath.measured.fit import errors, fit, left_out, quantiles
 from shardmath.measured.fit_rows import Row
+from shardmath.measured.planned import outcome, public_jobs
 from shardmath.training.efficiencies import FITTED, Efficiencies
 
 PACKAGE = Path(fit_rows.__file__).parent.parent
 WORKLOADS = PACKAGE / "measured" / "workloads.json"
+PLANNED = PACKAGE / "measured" / "planned.json"
 EFFICIENCIES = PACKAGE / "training" / "efficiencies.toml"
 DIGITS = 3
 
@@ -44,6 +49,16 @@ def written(
         values = {"value": getattr(whole, name), "folds": [min(folds), max(folds)]}
         text = _replaced(text, f"fitted.{name}", values)
     text = _table(text, "without", without)
+    off = errors(rows, lambda row: without[row.source])
+    text = _replaced(text, "fit", {
+        "chips": sorted({row.chip.id for row in rows}),
+        "rows": len(rows),
+        "sources": len(without),
+        "longest": max(row.run.seq for row in rows),
+        "mean": off.mean,
+        "median": off.median,
+        "alike": off.by_source,
+    })  # fmt: skip
     for kind, experts in (("dense", False), ("experts", True)):
         ratios = [
             row.measured / row.predicted(without[row.source])
@@ -60,7 +75,9 @@ def _replaced(text: str, table: str, values: Mapping[str, object]) -> str:
     assert mark, f"no table {table}"
     for key, value in values.items():
         line = f"{key} = {_said(value)}\n"
-        tail, found = re.subn(rf"(?m)^{key} = .*\n", lambda _, new=line: new, tail, 1)
+        tail, found = re.subn(
+            rf"(?m)^{key} = .*\n", lambda _, new=line: new, tail, count=1
+        )
         assert found, f"no key {key} in {table}"
     return head + mark + tail
 
@@ -79,13 +96,18 @@ def _table(text: str, table: str, some: Mapping[str, Efficiencies]) -> str:
 def _said(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.{DIGITS}f}"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        return f'"{value}"'
     return f"[{', '.join(map(_said, value))}]"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing")
-    check = parser.parse_args().check
+    parser.add_argument("--plans", action="store_true", help="ask the planner, too")
+    args = parser.parse_args()
     derived = fit_rows.derived()
     rows = tuple(derived.values())
     whole, without = fit(rows), left_out(rows, "source")
@@ -94,8 +116,11 @@ def main() -> int:
         WORKLOADS: fit_rows.to_json(derived),
         EFFICIENCIES: written(efficiencies, rows, whole, without),
     }
+    if args.plans:
+        found = ",\n".join(json.dumps(outcome(job)) for job in public_jobs(rows))
+        files[PLANNED] = f"[\n{found}\n]\n"
     wrong = [path for path, text in files.items() if path.read_text("utf-8") != text]
-    if check:
+    if args.check:
         print(*(f"{path.name}: is not what the runs give" for path in wrong), sep="\n")
         return bool(wrong)
     for path in wrong:

@@ -160,9 +160,8 @@ def to_json(some: Mapping[int, Row]) -> str:
         }
         for at, row in some.items()
     )
-    return "[\n%s\n]\n" % ",\n".join(
-        json.dumps(_rounded(one), separators=(",", ":")) for one in lines
-    )
+    text = ",\n".join(json.dumps(_rounded(one), separators=(",", ":")) for one in lines)
+    return f"[\n{text}\n]\n"
 
 
 def _plain(work: Workload) -> list:
@@ -192,9 +191,7 @@ def _work(plain: list) -> Workload:
 
 def _part(*plain: list) -> PartWork:
     *passes, moved = plain
-    done = (
-        Done(tuple(map(tuple, products)), *others) for products, *others in passes
-    )
+    done = (Done(tuple(map(tuple, products)), *others) for products, *others in passes)
     return PartWork(*done, MovedWeights(*moved))
 
 
@@ -204,4 +201,6 @@ def _rounded(value: object) -> object:
         return float(f"{value:.{DIGITS}g}")
     if isinstance(value, dict):
         return {key: _rounded(one) for key, one in value.items()}
-    return [_rounded(one) for one in value] if isinstance(value, list | tuple) else value
+    return (
+        [_rounded(one) for one in value] if isinstance(value, list | tuple) else value
+    )

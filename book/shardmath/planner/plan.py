@@ -49,13 +49,27 @@ class Trial:
 
     Args:
         candidate: as the search found it.
-        step: the step that follows.
-        software: what the framework overlaps.
+        search: which found it.
     """
 
     candidate: Candidate
-    step: Step
-    software: Software
+    search: Search
+
+    @cached_property
+    def step(self) -> Step:
+        """The derivation of a step."""
+        one, search = self.candidate, self.search
+        name, chunks = schedule_of(search.job, one.chunks)
+        job = replace(
+            search.job,
+            remat=one.recompute.remat,
+            remat_share=one.recompute.share,
+            schedule=name,
+            chunks=chunks,
+        )
+        axes = tuple(axis for axis, n in one.sizes.items() if n > 1)
+        found = strategy(one.shards, axes, one.keys)
+        return derived(job, found, search.links.mesh(one.sizes), one.microbatches)
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -88,12 +102,12 @@ class Trial:
     @cached_property
     def prediction(self) -> Prediction:
         """How long a step is likely to take, with its bound and its band."""
-        return self.step.predicted(self.software)
+        return self.step.predicted(self.search.space.software)
 
     @property
     def seconds(self) -> float:
-        """Predicted seconds of a step."""
-        return self.prediction.seconds
+        """Predicted seconds of a step, as the search found them."""
+        return self.candidate.seconds
 
     @property
     def lower(self) -> float:
@@ -208,7 +222,7 @@ class Plan:
         search = Search(self.job, self.network, sizes, now.capacity, now.space)
         found, _ = search.best(1)
         if found:
-            other = _trial(search, found[0])
+            other = Trial(found[0], search)
             if not self.ranking:
                 return f"{_mesh(other)} fits"
             ratio = other.seconds / self.best.seconds
@@ -400,27 +414,11 @@ def plan(
     search = Search(job, found, sizes, space, choices)
     with _uncollected():
         best, fastest = search.best(top)
-    trials = tuple(_trial(search, one) for one in best)
+    trials = tuple(Trial(one, search) for one in best)
     quickest = next((t for t in trials if t.candidate is fastest), None)
     if fastest and not quickest:
-        quickest = _trial(search, fastest)
+        quickest = Trial(fastest, search)
     return Plan(job, found, trials, quickest, search, () if best else nearest(search))
-
-
-def _trial(search: Search, one: Candidate) -> Trial:
-    """A candidate with its step."""
-    job = replace(
-        search.job,
-        remat=one.recompute.remat,
-        remat_share=one.recompute.share,
-        **dict(zip(("schedule", "chunks"), schedule_of(search.job, one.chunks),
-                   strict=True)),
-    )  # fmt: skip
-    axes = tuple(axis for axis, n in one.sizes.items() if n > 1)
-    found = strategy(one.shards, axes, one.keys)
-    mesh = search.links.mesh(one.sizes)
-    step = derived(job, found, mesh, one.microbatches)
-    return Trial(one, step, search.space.software)
 
 
 def nearest(search: Search) -> tuple[str, ...]:

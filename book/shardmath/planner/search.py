@@ -1,10 +1,13 @@
 """Every way to train a model on a network that fits in memory, ranked by prediction.
 
 On each mesh that the model admits, the search tries sizes of a microbatch and chunks of
-a pipeline, and for each of them recomputes no more than memory asks for. Candidates
-whose predictions differ by less than predictions err are ties. Of these the search
-recommends the one with the fewest axes, because each axis is one more thing to get
-right, and of those the one that leaves least exchanges exposed.
+a pipeline, and for each of them recomputes no more than memory asks for. A candidate
+ties with the fastest if the fastest's time lies in the band of its own prediction. Of
+the ties the search recommends the one with the fewest axes, because each axis is one
+more thing to get right, and of those that are as fast as the fastest of them, the one
+that leaves least time exposed. Kinds of
+parallelism that no published run on such chips uses are proposed only where nothing
+else fits: how right a prediction of them is, nobody knows.
 """
 
 from collections import Counter
@@ -16,7 +19,7 @@ from math import ceil, inf, prod
 from ..hardware.networks import Network
 from ..training.amounts import Names, Sizes
 from ..training.derivation import Derivation
-from ..training.efficiencies import efficiencies
+from ..training.efficiencies import band, efficiencies
 from ..training.job import Job
 from ..training.prediction import Clock, Software
 from .candidates import (
@@ -31,8 +34,9 @@ from .candidates import (
 from .links import Links
 from .patterns import ORDER, SHARDS, pattern
 
-TIES = 1.10  # predictions that differ by less are called equal
-PRUNED = 1.3  # candidates that take longer than this times the fastest are left out
+PRUNED = 1.05  # candidates are left out that take longer than this times the last tie
+SAME = 1.03  # two releases of one framework differ by as much, with equal settings
+UNTRIED = {"Google": ("pipeline",)}  # kinds that no published run uses, by vendor
 # Least recomputation first; a policy for a share of the layers where the page of a run
 # says how many of them it recomputes.
 NOTHING_AGAIN = RematShare("none", 1.0)
@@ -121,6 +125,12 @@ class Search:
         clock = Clock(chip, job.precision, self.space.software, efficiencies())
         self.common = Common(job, self.links, clock)
         self.most_sequences = MOST_SEQUENCES.get(chip.vendor, 16)
+        # With experts, too, although their band is wider: most of that error is the
+        # same on every mesh of a job.
+        self.ties = 1 / band(experts=False)[0]
+        self.untried = tuple(
+            axis for axis in UNTRIED.get(chip.vendor, ()) if axis not in fixed
+        )
         self.patterns: dict[tuple, Derivation] = {}
         self.failed: dict[tuple, str] = {}
         self.counts: Counter[str] = Counter()  # of meshes: tried, admitted, fitting
@@ -168,8 +178,8 @@ class Search:
         """The best candidates, at most one of each mesh, the recommended one first, and
         the fastest of all.
 
-        Ties with the fastest come first, by the number of axes and by what is exposed;
-        the others follow by their predicted time.
+        Ties with the fastest come first, as `_preferred` orders them; the others follow
+        by their predicted time.
         """
         by_mesh: dict[tuple, Candidate] = {}
         for one in self.fitting():
@@ -179,9 +189,8 @@ class Search:
         found = sorted(by_mesh.values(), key=lambda one: one.seconds)
         if not found:
             return [], None
-        tied = [one for one in found if one.seconds <= TIES * found[0].seconds]
-        tied.sort(key=lambda one: (simplicity(one.sizes), one.exposed))
-        return [*tied, *found[len(tied) :]][:top], found[0]
+        tied = [one for one in found if one.seconds <= self.ties * found[0].seconds]
+        return [*_preferred(tied), *found[len(tied) :]][:top], found[0]
 
     def pattern(self, shards: str, sizes: Sizes, keys: str) -> Derivation | str:
         """What is common to all meshes with these axes, or what does not divide."""
@@ -238,8 +247,15 @@ class Search:
                 found.append((shards, sizes))
         self.counts["admitted"] = len(found)
         return sorted(
-            found, key=lambda one: (one[1]["context"] > 1, simplicity(one[1]))
-        )
+            found,
+            key=lambda one: (
+                self.is_untried(one[1]), one[1]["context"] > 1, simplicity(one[1])
+            ),
+        )  # fmt: skip
+
+    def is_untried(self, sizes: Sizes) -> bool:
+        """Whether no published run on such chips uses the kinds of axes of a mesh."""
+        return any(sizes[axis] > 1 for axis in self.untried)
 
     def fitting(self) -> Iterator[Candidate]:
         """Candidates that fit in memory, without those that are far from the fastest.
@@ -249,9 +265,12 @@ class Search:
         """
         fits: set[tuple] = set()
         fastest = inf
+        worst = PRUNED * self.ties
         for shards, sizes in self.admitted():
+            if fits and self.is_untried(sizes):
+                break
             try:
-                for one in self._on_sizes(shards, sizes, PRUNED * fastest):
+                for one in self._on_sizes(shards, sizes, worst * fastest):
                     fits.add((shards, *sizes.values()))
                     fastest = min(fastest, one.seconds)
                     yield one
@@ -361,6 +380,19 @@ class Search:
             self.obstacles[str(error)] += 1
             return False
         return True
+
+
+def _preferred(tied: list[Candidate]) -> list[Candidate]:
+    """Ties, fewest axes first. Of those with as many axes, the ones that are no slower
+    than by `SAME` come first, by what they leave exposed, and then the others."""
+    found = []
+    for count in sorted({simplicity(one.sizes) for one in tied}):
+        some = [one for one in tied if simplicity(one.sizes) == count]
+        least = min(one.seconds for one in some)
+        same = [one for one in some if one.seconds <= SAME * least]
+        found += sorted(same, key=lambda one: one.exposed)
+        found += [one for one in some if one.seconds > SAME * least]
+    return found
 
 
 def simplicity(sizes: Sizes) -> int:

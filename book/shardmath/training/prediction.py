@@ -35,7 +35,7 @@ from ..hardware.chips import Chip
 from ..transformer.flops import one_of
 from .amounts import MovedBytes, Names, Wire, evaluate
 from .cost import StepCost
-from .efficiencies import Efficiencies, band, efficiencies, sustained
+from .efficiencies import Efficiencies, band, efficiencies, sustained, table
 from .job import Job
 from .operations import (
     HOP_KERNELS,
@@ -64,6 +64,7 @@ PARTS = {  # what a predicted step is the sum of
     "bubble": "waiting for other stages",
     "optimizer": "passes over the optimizer's state",
 }
+LEAST = 0.01  # of a step, that a part needs to be named
 OVERLAPS = ("tensor", "experts")  # what a source may say that it overlaps
 
 
@@ -420,6 +421,14 @@ class Prediction:
         """One run in ten is slower."""
         return self.band[1] * self.seconds
 
+    @property
+    def said(self) -> str:
+        """The parts in words, the longest first, without those under 1 %."""
+        total = sum(self.parts.values())
+        some = sorted(self.parts.items(), key=lambda part: -part[1])
+        words = [f"{name} {show(s, 's')}" for name, s in some if s >= LEAST * total]
+        return ", ".join(words)
+
     def __str__(self) -> str:
         """Bound, prediction and band in one sentence."""
         return (
@@ -435,6 +444,7 @@ def prediction(
     chip: Chip,
     bound: float,
     *,
+    sequences: float = 0,
     ring: Names = (),
     software: Software | None = None,
     at: Efficiencies | None = None,
@@ -446,9 +456,35 @@ def prediction(
         job: what is trained.
         chip: on which chips.
         bound: seconds that no run can beat.
+        sequences: of a microbatch on one data-parallel rank.
         software: what the framework does; nothing in particular if not given.
         at: the efficiencies; those that were fitted if not given.
     """
     clock = Clock(chip, job.precision, software or Software(), at or efficiencies())
     parts = seconds_by_part(workload(cost, rate, ring), clock)
-    return Prediction(parts, bound, band(bool(job.model.experts)))
+    range_ = band(bool(job.model.experts))
+    return Prediction(parts, bound, range_, unusual(job, chip, cost.count, sequences))
+
+
+def unusual(
+    job: Job, chip: Chip, stages: int = 1, sequences: float = 0
+) -> tuple[str, ...]:
+    """What makes a step unlike the runs that the efficiencies were fitted to.
+
+    Args:
+        job: what is trained.
+        chip: on which chips.
+        stages: of the pipeline.
+        sequences: of a microbatch on one data-parallel rank.
+    """
+    found = []
+    fitted = table()["fit"]
+    if chip.id not in fitted["chips"]:
+        found.append(f"no run on {chip.name} was in the fit")
+    if chip.vendor == "Google" and stages > 1:
+        found.append("no run with a pipeline on TPUs was in the fit")
+    if job.model.experts and sequences == 1:
+        found.append("experts with microbatches of one sequence: off by up to 70 %")
+    if job.seq > (longest := fitted["longest"]):
+        found.append(f"sequences are longer than {longest:,}, the longest in the fit")
+    return tuple(f"warning: {what}" for what in found)

@@ -252,12 +252,14 @@ class Step:
         """
         chip = chip_of(self._prices.mesh)
         self._network(self._most_moved)  # says where there is no price
+        ranks = self.cost.ways(self.derivation.batch_axes)
         return prediction(
             self.cost,
             self.rates,
             self.job,
             chip,
             self.estimate.lower,
+            sequences=self.seqs / ranks / self.microbatches,
             ring=self.strategy.ring,
             software=software,
             at=at,
@@ -367,11 +369,19 @@ class Step:
         lines.append(f"held by a chip: {show(self.memory.total, 'capacity')}")
         if isinstance(self.mesh, Mesh):
             lines.append(self.memory.verdict)
-            lines.append(str(self.estimate).removeprefix(f"{self.estimate.title}: "))
+            found = self.prediction
+            lines += [f"bound {show(found.bound, 's')}, {_limit(self.estimate)}"]
+            lines += [str(found).partition("; ")[2], f"  {found.said}", *found.warnings]
         return "\n  ".join(lines)
 
     def _repr_pretty_(self, printer, cycle):
         printer.text(f"{self}\n\n{self.table}" if self.moves else str(self))
+
+
+def _limit(found: Estimate) -> str:
+    """What binds, and the seconds of each resource."""
+    legs = ", ".join(f"{name} {show(s, 's')}" for name, s in found.seconds.items())
+    return f"{found.bound} ({legs})"
 
 
 def step(

@@ -10,7 +10,7 @@ TPU v5e 8x16: 128 chips, line of 8 x ring of 16, bisection 800 GB/s, diameter 15
 400000000000.0
 """
 
-from .gpus import Cluster, NVLinkDomain
+from .gpus import Cluster, DirectDomain, NVLinkDomain
 from .parse_name import network
 from .records import LATENCY, NCCL, NVSWITCHES, nvswitch
 from .slices import Slices
@@ -23,6 +23,7 @@ __all__ = [
     "NCCL",
     "NVSWITCHES",
     "Cluster",
+    "DirectDomain",
     "Link",
     "NVLinkDomain",
     "NVSwitch",

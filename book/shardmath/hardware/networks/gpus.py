@@ -87,6 +87,41 @@ class NVLinkDomain(Network):
         return self.chips * self.chip.links
 
 
+class DirectDomain(Network):
+    """GPUs of one node, each with a link to each other one: AMD's Infinity Fabric.
+
+    Args:
+        chip: a GPU of `chips` whose links are published, such as MI300X.
+        gpus: how many; as many as the chip's domain holds if not given.
+        latency: seconds from GPU to GPU; if not given as NVLink's, see `LATENCY`.
+
+    Assumes:
+        One switch with the rate of all links together. Among all GPUs of the node every
+        link works, and that is exact. A group of n of them has n − 1 links each, so its
+        bound is too low by (domain − 1) / (n − 1).
+
+    Raises:
+        ValueError: no domain, no rate of its links, or not so many GPUs.
+
+    >>> from shardmath.hardware.chips import find
+    >>> DirectDomain(find("MI300X")).bisection
+    1792000000000.0
+    """
+
+    def __init__(
+        self,
+        chip: Chip,
+        gpus: int | None = None,
+        latency: float = LATENCY["NVLink"].value,
+    ):
+        most = chip.fact("domain").value
+        gpus = most if gpus is None else positive_int(gpus=gpus)[0]
+        if gpus > most:
+            raise ValueError(f"gpus = {gpus}: a node has at most {most} {chip.name}")
+        switch = Switch(gpus, chip.scale_up_bandwidth, latency, level="links")
+        super().__init__((switch,), f"{gpus} {chip.name} in a node", chip)
+
+
 class Cluster(Network):
     """Nodes on a rail-optimised fat tree, each GPU with a network card of its own.
 
@@ -125,14 +160,14 @@ class Cluster(Network):
 
     def __init__(
         self,
-        node: NVLinkDomain,
+        node: "NVLinkDomain | DirectDomain",
         nodes: int | tuple[int, ...],
         egress: float | None = None,
         taper: tuple[float, ...] | None = None,
         latency: tuple[float, ...] | None = None,
         reduces: tuple[str, ...] = (),
     ):
-        if not isinstance(node, NVLinkDomain):
+        if not isinstance(node, NVLinkDomain | DirectDomain):
             raise ValueError(f"node = {node!r}: must be an NVLinkDomain")
         sizes = tuple(nodes) if isinstance(nodes, tuple | list) else (nodes,)
         if not 1 <= len(sizes) <= 3:

@@ -4,7 +4,7 @@ import re
 
 from ...base.units import positive_int, short_repr
 from ..chips import Chip, find
-from .gpus import Cluster, NVLinkDomain
+from .gpus import Cluster, DirectDomain, NVLinkDomain
 from .slices import Slices
 from .torus import Torus
 from .wiring import Network
@@ -20,8 +20,8 @@ def network(name: "str | Network") -> Network:
         name: ``"v5p:8x8x8"``, a TPU as `chips.find` knows it and the sides of its
             slice; ``"v5e:16x16*4"``, four such slices on the data-centre network;
             ``"gb200:72"``, GPUs of one NVLink domain; ``"h100:64x8"``, nodes × GPUs of
-            a node, on one level of a fat tree that is not thinned out. A network comes
-            back as it is.
+            a node, on one level of a fat tree that is not thinned out; ``"h100:512"``,
+            the same in nodes that are full. A network comes back as it is.
 
     Raises:
         ValueError: what is written otherwise; a chip, slice or node that there is not.
@@ -33,6 +33,8 @@ def network(name: "str | Network") -> Network:
     '2 slices of TPU v5e 4x4'
     >>> network("h100:64x8").chips, network("gb200:72").chips
     (512, 72)
+    >>> network("h100:512").name == network("h100:64x8").name
+    True
     """
     if isinstance(name, Network):
         return name
@@ -53,19 +55,23 @@ def network(name: "str | Network") -> Network:
 
 
 def _built(chip: Chip, shape: tuple[int, ...], slices: int) -> Network:
-    if chip.vendor != "NVIDIA":
+    if chip.vendor == "Google":
         torus = Torus(chip, shape)
         return Slices(torus, slices, latency=0) if slices > 1 else torus
     if slices > 1:
         raise ValueError("only TPUs come in slices")
     if len(shape) > 2:
         raise ValueError("must be nodes x GPUs of a node")
+    if "domain" not in chip.facts or "scale_up_bandwidth" not in chip.facts:
+        raise ValueError(f"no source states how {chip.name} are joined in a node")
+    most = int(chip.domain)
     nodes, each = (1, *shape)[-2:]
-    most = chip.fact("domain").value
+    if len(shape) == 1 and each > most and each % most == 0:
+        nodes, each = each // most, most
     if each > most:
         raise ValueError(
-            f"NVLink joins at most {most} {chip.name}; nodes are written in front, as "
+            f"a node joins at most {most} {chip.name}; nodes are written in front, as "
             f"in {max(1, each // most)}x{most}"
         )
-    node = NVLinkDomain(chip, each)
+    node = (NVLinkDomain if chip.vendor == "NVIDIA" else DirectDomain)(chip, each)
     return Cluster(node, nodes) if nodes > 1 else node

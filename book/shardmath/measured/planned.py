@@ -1,0 +1,165 @@
+"""The planner asked for every published job that uses model parallelism.
+
+What it recommends is compared with the meshes that were published. A published mesh is
+seldom the best one: pages show what a framework can do, and large runs take what is
+known to work. How often the planner proposes the same is still the only test there is
+of its advice as a whole.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from math import prod
+from typing import NamedTuple
+
+from ..planner import Plan, plan
+from .fit_rows import Row, rows
+from .run import Run
+
+MODEL_AXES = ("pipeline", "context", "tensor", "expert")
+SEARCHED = 1000  # meshes of a plan that are looked through
+BEFORE_ZERO = {"zero": 1, "fsdp": 1, "context": 1}  # what older software did not have
+
+
+class Split(NamedTuple):
+    """How many ways each kind of model parallelism has.
+
+    >>> print(Split(16, 1, 8, 1))
+    pipeline 16 x tensor 8
+    """
+
+    pipeline: int
+    context: int
+    tensor: int
+    expert: int
+
+    def __str__(self) -> str:
+        some = zip(MODEL_AXES, self, strict=True)
+        return " x ".join(f"{axis} {n}" for axis, n in some if n > 1) or "none"
+
+
+@dataclass(frozen=True)
+class PublicJob:
+    """A model and a batch on some chips, and the meshes on which they were run.
+
+    Args:
+        runs: of this job.
+    """
+
+    runs: tuple[Run, ...]
+
+    @property
+    def published(self) -> tuple[Split, ...]:
+        return tuple(dict.fromkeys(map(split, self.runs)))
+
+    @property
+    def plan(self) -> Plan:
+        """What the planner says, of software as it was when the job was run."""
+        one = self.runs[0]
+        old = one.attention_kernel == "unfused"
+        return plan(
+            one.model,
+            one.network,
+            one.tokens,
+            one.seq,
+            precision=one.precision,
+            kernel="unfused" if old else "fused",
+            remat=one.remat or "full" if old else None,
+            fixed=BEFORE_ZERO if old else None,
+            schedule="dualpipe" if one.schedule == "dualpipe" else "1f1b",
+            node_limit=one.node_limit,
+            overlap=one.overlap,
+            top=SEARCHED,
+        )
+
+    def __str__(self) -> str:
+        one = self.runs[0]
+        return (
+            f"{one.model.name}, {one.seqs:,} x {one.seq:,} tokens, {one.precision}, "
+            f"{one.chips:,} {one.chip.name}"
+        )
+
+
+class Outcome(NamedTuple):
+    """What the planner said of one job.
+
+    Args:
+        job: in words.
+        published: meshes, in words.
+        recommended: mesh, in words.
+        rank: of the best published mesh, from 1; None where it is not among the ties or
+            near them.
+        over: predicted time of the best published mesh over that of the fastest; None
+            likewise.
+    """
+
+    job: str
+    published: tuple[str, ...]
+    recommended: str
+    rank: int | None
+    over: float | None
+
+
+def split(run: Run) -> Split:
+    """The ways of a published mesh."""
+    return Split(*(
+        prod(n for axis, n in run.mesh.items() if axis.partition("_")[0] == kind)
+        for kind in MODEL_AXES
+    ))  # fmt: skip
+
+
+def public_jobs(some: Iterable[Row] | None = None) -> tuple[PublicJob, ...]:
+    """The published jobs that use model parallelism, on a network that is known."""
+    found: dict[tuple, list[Run]] = {}
+    for row in rows() if some is None else some:
+        run = row.run
+        if max(split(run)) > 1 and run.network is not None:
+            key = run.model.name, run.chip, run.chips, run.seqs, run.seq, run.precision
+            found.setdefault(key, []).append(run)
+    return tuple(PublicJob(tuple(runs)) for runs in found.values())
+
+
+def outcome(job: PublicJob) -> Outcome:
+    """The planner's answer for one job, next to what was published."""
+    found = job.plan
+    order: dict[Split, float] = {}
+    for trial in found.ranking:
+        key = Split(*(trial.sizes[axis] for axis in MODEL_AXES))
+        order[key] = min(trial.candidate.seconds, order.get(key, float("inf")))
+    places = [n for n, key in enumerate(order, 1) if key in job.published]
+    times = [order[key] for key in job.published if key in order]
+    return Outcome(
+        str(job),
+        tuple(map(str, job.published)),
+        str(next(iter(order))),
+        places[0] if places else None,
+        round(min(times) / min(order.values()), 3) if times else None,
+    )
+
+
+@cache
+def outcomes() -> tuple[Outcome, ...]:
+    """All outcomes, from ``planned.json``, which `make refit` writes anew: asking the
+    planner for all jobs takes some minutes."""
+    text = files(__package__).joinpath("planned.json").read_text("utf-8")
+    return tuple(
+        Outcome(job, tuple(published), *others)
+        for job, published, *others in json.loads(text)
+    )
+
+
+def shares(some: Iterable[Outcome]) -> dict[str, float]:
+    """How often the published mesh is among the first, and near the fastest.
+
+    >>> found = shares(outcomes())
+    >>> found["first"] <= found["among 3"] <= found["among 10"]
+    True
+    """
+    every = tuple(some)
+    found = {}
+    for name, most in (("first", 1), ("among 3", 3), ("among 10", 10)):
+        found[name] = sum(1 for o in every if o.rank and o.rank <= most) / len(every)
+    near = sum(1 for o in every if o.over and o.over <= 1.1)
+    return {**found, "within 10 %": near / len(every)}
