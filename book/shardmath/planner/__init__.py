@@ -2,7 +2,7 @@
 
 >>> found = plan("llama 3 70b", "v5p:16x16x16", "4M")
 >>> print(found.best.axes)
-{'fsdp': 512, 'context': 4, 'tensor': 2}
+{'zero': 512, 'tensor': 8}
 >>> print(found.why_not(tensor=16))
 tensor 16 does not divide 8 KV heads
 """

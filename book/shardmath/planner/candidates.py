@@ -150,7 +150,7 @@ class OnMesh:
         self._taken: dict[tuple, StageTimes] = {}
         ways = self.ways(derivation.batch_axes)
         self.seqs = common.job.seqs // ways  # of a step on one data-parallel rank
-        self.gathers = shards == "fsdp" and any(sizes[axis] > 1 for axis in SHARING)
+        self.gathers = shards == "fsdp" and tuple(sizes[axis] > 1 for axis in SHARING)
         inner = (axis for axis in sizes if axis not in OUTER)
         self._inner = tuple((sizes[a], inside[a] if sizes[a] > 1 else 1) for a in inner)
         self.hops = self.ways(self.derivation.strategy.ring) - 1
@@ -396,15 +396,16 @@ def predicted(
     """
     common = mesh.common
     rounds = microbatches / common.pipeline(chunks).paths(mesh.stages)
-    busiest, mean_forward, mean_backward = None, 0.0, 0.0
+    busiest, mean_forward, mean_backward, optimizer = None, 0.0, 0.0, 0.0
     for stage in common.stages(chunks, mesh.stages):
         found = mesh.taken(stage, microbatches, again)
+        optimizer = max(optimizer, found.optimizer)
         mean_forward += stage.count * found.forward / mesh.stages
         mean_backward += stage.count * found.backward / mesh.stages
         if busiest is None or found.passes > busiest.passes:
             busiest = found
     waits = common.idle(chunks, mesh.stages, microbatches)(mean_forward, mean_backward)
-    seconds = rounds * busiest.passes + waits + busiest.update + busiest.optimizer
+    seconds = rounds * busiest.passes + waits + busiest.update + optimizer
     return seconds, rounds * busiest.exposed + busiest.update + waits
 
 

@@ -17,7 +17,7 @@ from ..base.units import (
     show,
 )
 from ..hardware.chips import Chip
-from ..hardware.networks import Network, network
+from ..hardware.networks import Network, Slices, network
 from ..hardware.networks.wiring import Switch
 from ..training import Step, StepMemory
 from ..training.job import Job, usual_formats
@@ -29,8 +29,10 @@ from ..transformer import Model, flops
 from ..transformer import model as find_model
 from ..transformer.flops import one_of
 from .candidates import Candidate, RematShare, schedule_of
+from .flags import maxtext, megatron
+from .machines import usual
 from .patterns import ORDER, strategy
-from .search import RECOMPUTES, Search, Space, simplicity
+from .search import RECOMPUTES, Search, Space
 
 LEFT_OUT = (
     "other orders of the axes on the network, and meshes whose axes share a ring "
@@ -40,6 +42,7 @@ LEFT_OUT = (
     "stragglers and failures, and what a compiler adds",
 )
 KILO = {"k": 2**10, "m": 2**20, "g": 2**30}
+UNEVEN = 1.05  # work of the longest stage over the mean, which is worth a word
 HEADROOM = 0.10  # of the memory, that a plan leaves free
 
 
@@ -193,11 +196,16 @@ class Plan:
         if best.candidate is fastest.candidate:
             return "It is also the fastest by prediction."
         slower = best.seconds / fastest.seconds - 1
-        fewer = simplicity(fastest.sizes) - simplicity(best.sizes)
-        if fewer > 0:
-            reason = f"it has {pluralize(str(fewer), 'axes')} fewer to get right"
+        axes, others = len(best.axes), len(fastest.axes)
+        if axes < others:
+            few = pluralize(str(others - axes), "axes")
+            reason = f"it has {few} fewer to get right"
+        elif "context" in fastest.axes and "context" not in best.axes:
+            reason = "it does not split sequences, of which there are enough"
+        elif best.candidate.exposed < fastest.candidate.exposed:
+            reason = "it leaves less time exposed"
         else:
-            reason = "it leaves fewer seconds of exchanges exposed"
+            reason = "it is simpler to run"
         return (
             f"The fastest by prediction is {_mesh(fastest)} ({fastest.settings}) with "
             f"{show(fastest.seconds, 's')}. The recommended mesh is {slower:.1%} "
@@ -251,6 +259,46 @@ class Plan:
             raise ValueError(self.verdict)
         return compare(rows, columns, of=("mesh", "settings"))
 
+    def flags(self, trial: Trial | None = None) -> str:
+        """The flags to paste, for MaxText on TPUs and for Megatron on GPUs.
+
+        Args:
+            trial: which mesh; the recommended one if none is given.
+
+        >>> found = plan("llama 3 70b", "h100:64", "1M", fixed={"tensor": 8})
+        >>> print(*found.flags().split()[:3])
+        Megatron: --tensor-model-parallel-size 8
+        """
+        one = (trial or self.best).candidate
+        if self.network.chip.vendor == "Google":
+            across = isinstance(self.network, Slices)
+            slices = self.network.dims[0].size if across else 1
+            return f"MaxText: {maxtext(self.job, one, slices)}"
+        return f"Megatron: {megatron(self.job, one)}"
+
+    @cached_property
+    def fewer(self) -> "Plan | None":
+        """The plan for the largest power of two of the chips, where that is faster.
+
+        Numbers with odd factors divide batch, heads and layers badly; then the other
+        chips better stay idle. None where nothing is faster, or nothing else was asked.
+        """
+        now = self.search
+        below = 2 ** (self.network.chips.bit_length() - 1)
+        if below == self.network.chips or now.fixed:
+            return None
+        try:
+            other = network(usual(self.network.chip, below))
+            search = Search(self.job, other, {}, now.capacity, now.space)
+        except ValueError:
+            return None
+        with _uncollected():
+            best, fastest = search.best(1)
+        if not best or (self.ranking and fastest.seconds >= self.fastest.seconds):
+            return None
+        return Plan(self.job, other, (Trial(best[0], search),),
+                    Trial(fastest, search), search)  # fmt: skip
+
     def memory(self, trial: Trial | None = None) -> StepMemory:
         """What a chip holds, part by part, on a mesh; the recommended one if none is
         given."""
@@ -269,12 +317,19 @@ class Plan:
     def verdict(self) -> str:
         """The recommended mesh in a sentence, or that none fits, and what would."""
         if not self.ranking:
-            return "\n  ".join((_too_large(self.search), *self.nearest))
-        best = self.best
-        return (
-            f"recommended: {best}\n  {best.prediction}; "
-            f"{show(best.memory.total, 'capacity')} held\n  {self.reason}"
-        )
+            said = [_too_large(self.search), *self.nearest]
+        else:
+            best = self.best
+            held = show(best.memory.total, "capacity")
+            said = [f"recommended: {best}", f"{best.prediction}; {held} held"]
+            said.append(self.reason)
+        if (fewer := self.fewer) is not None:
+            time = show(fewer.fastest.seconds, "s")
+            said.append(
+                f"{fewer.network.chips:,} of the chips would be faster, with {time}: "
+                f"{fewer.fastest}"
+            )
+        return "\n  ".join(said)
 
     @property
     def counted(self) -> str:
@@ -371,8 +426,8 @@ def plan(
             sequences, a word or size that is none of those above, chunks that the
             schedule does not have, a capacity of a model without experts.
 
-    >>> print(plan("llama 3 8b", "v5p:4x4x4", "1M"))
-    Llama 3.1 8B
+    >>> print(plan("llama 3 405b", "h100:16384", "16M").best.axes)
+    {'pipeline': 16, 'zero': 128, 'tensor': 8}
     """
     model = find_model(model) if isinstance(model, str) else model
     if not isinstance(model, Model):
@@ -422,8 +477,18 @@ def plan(
 
 
 def nearest(search: Search) -> tuple[str, ...]:
-    """What would fit where nothing does: a smaller batch, or more chips."""
+    """What would fit where nothing does: all of the memory, more recomputation, a
+    smaller batch, more chips."""
     job, found = search.job, []
+    whole = search.network.chip.memory_bytes
+    if search.least[0] <= whole and search.capacity < whole:
+        found.append(f"it fits if no memory has to stay free: hbm={whole:.0f}")
+    last = search.space.recomputes[-1]
+    if last.remat != "full":
+        all_again = replace(search.space, recomputes=(RematShare("full", 1.0),))
+        other = Search(job, search.network, search.fixed, search.capacity, all_again)
+        if any(True for _ in other.fitting()):
+            found.append("remat 'full' fits")
     for part in (2, 4, 8):
         if job.seqs % part == 0 and _fits(search, seqs=job.seqs // part):
             tokens = job.seqs // part * job.seq
@@ -524,6 +589,9 @@ def _why(trial: Trial, best: Trial) -> str:
     others = sorted(parts, key=parts.get, reverse=True)
     shares = [f"{name} {parts[name] / total:.0%}" for name in others[:4]]
     said = ", ".join(shares)
+    work = [sum(flops) for flops in trial.step.cost.passes]
+    if (uneven := max(work) * len(work) / sum(work)) > UNEVEN:
+        said += f"; the longest stage has {uneven:.2f} times its share"
     if trial is not best and trial.seconds > 1.005 * best.seconds:
         said = f"{trial.seconds / best.seconds:.2f} times the recommended; {said}"
     return said

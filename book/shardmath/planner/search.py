@@ -36,6 +36,7 @@ from .patterns import ORDER, SHARDS, pattern
 
 PRUNED = 1.05  # candidates are left out that take longer than this times the last tie
 SAME = 1.03  # two releases of one framework differ by as much, with equal settings
+COPIES = ("data", "zero", "fsdp")  # axes of data parallelism
 UNTRIED = {"Google": ("pipeline",)}  # kinds that no published run uses, by vendor
 # Least recomputation first; a policy for a share of the layers where the page of a run
 # says how many of them it recomputes.
@@ -190,7 +191,7 @@ class Search:
         if not found:
             return [], None
         tied = [one for one in found if one.seconds <= self.ties * found[0].seconds]
-        return [*_preferred(tied), *found[len(tied) :]][:top], found[0]
+        return [*_preferred(tied, self.job.seqs), *found[len(tied) :]][:top], found[0]
 
     def pattern(self, shards: str, sizes: Sizes, keys: str) -> Derivation | str:
         """What is common to all meshes with these axes, or what does not divide."""
@@ -249,7 +250,8 @@ class Search:
         return sorted(
             found,
             key=lambda one: (
-                self.is_untried(one[1]), one[1]["context"] > 1, simplicity(one[1])
+                self.is_untried(one[1]), one[1]["context"] > 1,
+                simplicity(one[1], self.job.seqs),
             ),
         )  # fmt: skip
 
@@ -382,12 +384,13 @@ class Search:
         return True
 
 
-def _preferred(tied: list[Candidate]) -> list[Candidate]:
+def _preferred(tied: list[Candidate], seqs: int) -> list[Candidate]:
     """Ties, fewest axes first. Of those with as many axes, the ones that are no slower
     than by `SAME` come first, by what they leave exposed, and then the others."""
     found = []
-    for count in sorted({simplicity(one.sizes) for one in tied}):
-        some = [one for one in tied if simplicity(one.sizes) == count]
+    axes = {id(one): simplicity(one.sizes, seqs) for one in tied}
+    for count in sorted({*axes.values()}):
+        some = [one for one in tied if axes[id(one)] == count]
         least = min(one.seconds for one in some)
         same = [one for one in some if one.seconds <= SAME * least]
         found += sorted(same, key=lambda one: one.exposed)
@@ -395,10 +398,26 @@ def _preferred(tied: list[Candidate]) -> list[Candidate]:
     return found
 
 
-def simplicity(sizes: Sizes) -> int:
-    """How many axes there are to get right. All axes of data parallelism are one."""
+def simplicity(sizes: Sizes, seqs: int) -> int:
+    """How many axes there are to get right.
+
+    All axes of data parallelism are one. Context parallelism counts twice if there are
+    sequences enough to do without it: one for each rank and stage, if the chips that
+    share a sequence had others instead.
+
+    Args:
+        sizes: of the mesh axes.
+        seqs: sequences of a step.
+
+    >>> eight = {"fsdp": 8, "context": 2}
+    >>> simplicity(eight, 256), simplicity(eight, 8)
+    (3, 2)
+    """
     axes = {axis for axis, size in sizes.items() if size > 1}
-    return len(axes - {"data", "zero", "fsdp"}) + bool(axes & {"data", "zero", "fsdp"})
+    copies = axes & set(COPIES)
+    ways = ("context", "pipeline", "expert", *COPIES)
+    spare = seqs >= prod(sizes.get(axis, 1) for axis in ways)
+    return len(axes - copies) + bool(copies) + ("context" in axes and spare)
 
 
 WORDS = {

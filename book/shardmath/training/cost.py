@@ -126,8 +126,10 @@ class StepCost:
     @cached_property
     def most_memory(self) -> dict[str, float]:
         """Bytes of the stage that holds most, by part."""
-        last = self.count - 1
-        some = {0, min(1, last), self.busiest, last}
+        ends: dict[int, list[int]] = defaultdict(list)  # of stages that have the same
+        for stage, share in enumerate(self.shares):
+            ends[id(share)].append(stage)
+        some = {stage for same in ends.values() for stage in (same[0], same[-1])}
         return max(map(self.memory, sorted(some)), key=lambda held: sum(held.values()))
 
     def hbm_bytes(self, stage: int) -> float:

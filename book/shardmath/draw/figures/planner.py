@@ -28,8 +28,18 @@ CHIPS = {
         "h100", "h800", "h200", "b200", "gb200",
     )
 }  # fmt: skip
-RANKS = ("the best", "the 2nd best", "the 3rd best", "the 4th best", "the 5th best")
-TIMES = {"math": "math", "hbm": "HBM", "network": "network"}  # and their colours
+RANKS = (
+    "the recommended", "the 2nd choice", "the 3rd choice", "the 4th choice",
+    "the 5th choice", "the fastest",
+)  # fmt: skip
+AS_NEEDED = "as little as fits"
+TIMES = {  # parts of a prediction by colour
+    "math": ("math", "attention"),
+    "HBM": ("memory", "launches", "optimizer"),
+    "network": ("tensor", "context", "experts", "weights", "update"),
+    "waiting": ("bubble",),
+}
+HUES = {name: "ink" if name == "waiting" else name for name in TIMES}
 PURPOSE = {
     "data": "data, copies of the weights",
     "pipeline": "pipeline, stages of layers",
@@ -39,7 +49,7 @@ PURPOSE = {
     "context": "context, tokens of a sequence",
     "tensor": "tensor, heads and hidden layer",
 }
-EDGE, HEAD, INSET, ROW, BAR = 6, 26, 8, 36, 7
+EDGE, HEAD, INSET, ROW, BAR = 6, 26, 8, 36, 20
 
 
 def _tokens(power: int) -> str:
@@ -53,7 +63,8 @@ def planned(
 ) -> Plan | str:
     """The plan, or why there is none."""
     try:
-        return plan(model, machine, tokens, seq, remat=remat)
+        again = None if remat == AS_NEEDED else remat
+        return plan(model, machine, tokens, seq, remat=again)
     except ValueError as error:
         return str(error)
 
@@ -85,30 +96,32 @@ def draw(
         return Drawing(svg.message(title, found), found, (), {"best": None})
     if not found.ranking:
         return _too_large(title, found)
-    n = min(RANKS.index(rank), len(found.ranking) - 1)
-    trial = found.ranking[n]
+    trial = _chosen(found, rank)
+    likely, rate = trial.prediction, found.tokens / trial.seconds
     fitting = found.search.counts["fitting"]
     summary = (
-        f"{RANKS[n].capitalize()} of {fitting:,} meshes that fit: "
-        f"{_said(trial)}. At least {show(trial.lower, 's')} a step, "
-        f"{show(found.tokens / trial.lower, '')} tokens/s, MFU at most "
-        f"{found.mfu(trial):.0%}; {found.why(trial)}."
+        f"{rank.capitalize()} of {fitting:,} meshes that fit: {_said(trial)}. "
+        f"A step takes at least {show(likely.bound, 's')} and likely "
+        f"{show(likely.seconds, 's')} (8 of 10 runs: {show(likely.low, 's')} to "
+        f"{show(likely.high, 's')}), {show(rate, '')} tokens/s, "
+        f"an MFU of {found.mfu(trial):.0%}; {found.why(trial)}. {found.reason}"
     )
     data = {
         "best": dict(found.best.axes),
+        "fastest": dict(found.fastest.axes),
         "mesh": dict(trial.axes),
-        "lower": trial.lower,
-        "math": trial.math,
-        "hbm": trial.hbm,
-        "network": trial.network,
-        "waiting": trial.waiting,
+        "lower": likely.bound,
+        "seconds": likely.seconds,
+        "band": [likely.low, likely.high],
+        "parts": dict(likely.parts),
         "mfu": found.mfu(trial),
-        "memory": dict(trial.memory),
+        "memory": dict(trial.memory.parts),
         "microbatches": trial.microbatches,
+        "recompute": str(trial.recompute),
         "command": _command(machine, model, tokens, seq, remat),
     }
     return Drawing(
-        _picture(title, summary, found, n), summary, _readout(found, n), data
+        _picture(title, summary, found, trial), summary, _readout(found, trial), data
     )
 
 
@@ -156,48 +169,68 @@ def _command(machine: str, model: str, tokens: int, seq: int, remat: str) -> str
     name = model.lower().replace(" ", "-")
     said = f"python -m shardmath plan {name} {machine} --tokens {_tokens(tokens)}"
     said += f" --seq {seq}" if seq != 8192 else ""
-    return said + (f" --remat {remat}" if remat != "full" else "")
+    return said + (f" --remat {remat}" if remat != AS_NEEDED else "")
+
+
+def _chosen(found: Plan, rank: str) -> Trial:
+    if rank == RANKS[-1]:
+        return found.fastest
+    return found.ranking[min(RANKS.index(rank), len(found.ranking) - 1)]
 
 
 def _said(trial: Trial) -> str:
     axes = " × ".join(f"{axis} {n:,}" for axis, n in trial.axes.items()) or "one chip"
-    more = trial.microbatches
-    return axes + (f", {more:,} microbatches" if more > 1 else "")
+    return f"{axes}, {trial.settings}"
 
 
-def _readout(found: Plan, n: int) -> tuple[tuple[str, ...], ...]:
+def _shown(found: Plan) -> list[Trial]:
+    """The best meshes and, if it is none of them, the fastest."""
+    some = list(found.ranking)
+    if all(one.candidate is not found.fastest.candidate for one in some):
+        some.append(found.fastest)
+    return some
+
+
+def _readout(found: Plan, trial: Trial) -> tuple[tuple[str, ...], ...]:
     """The best meshes, then what a chip holds on the one that is shown."""
-    rows = [("mesh", "at least", "MFU at most", "held", "why")]
-    for trial in found.ranking:
-        held = show(sum(trial.memory.values()), "capacity")
-        least, mfu = show(trial.lower, "s"), f"{found.mfu(trial):.1%}"
-        rows.append((_said(trial), least, mfu, held, found.why(trial)))
-    for part, nbytes in found.ranking[n].memory.items():
+    rows = [("mesh", "bound", "likely", "8 of 10 runs", "MFU", "held", "time goes to")]
+    for one in _shown(found):
+        likely = one.prediction
+        rows.append((
+            _said(one),
+            show(likely.bound, "s"),
+            show(likely.seconds, "s"),
+            f"{show(likely.low, 's')} to {show(likely.high, 's')}",
+            f"{found.mfu(one):.1%}",
+            show(one.memory.total, "capacity"),
+            found.why(one),
+        ))  # fmt: skip
+    for part, nbytes in trial.memory.parts.items():
         if nbytes:
-            rows.append((PARTS[part], "", "", show(nbytes, "capacity"), ""))
+            rows.append((PARTS[part], "", "", "", "", show(nbytes, "capacity"), ""))
     return tuple(rows)
 
 
-def _picture(title: str, summary: str, found: Plan, n: int) -> str:
-    axes = len(found.ranking[n].axes) or 1
-    high = 30 + axes * (HEAD + INSET) + 52 + ROW * len(found.ranking) + 84
-    parts = _drawn(title, found, n)
+def _picture(title: str, summary: str, found: Plan, trial: Trial) -> str:
+    axes = len(trial.axes) or 1
+    high = 30 + axes * (HEAD + INSET) + 52 + ROW * len(_shown(found)) + 84
+    parts = _drawn(title, found, trial)
     return framed(title, summary, parts, WIDEST, high)
 
 
-def _drawn(title: str, found: Plan, n: int) -> Iterator[str]:
+def _drawn(title: str, found: Plan, trial: Trial) -> Iterator[str]:
     yield written(EDGE, 18, title, bold=True)
     top = 30
-    yield from _nested(found, found.ranking[n], top)
-    top += (len(found.ranking[n].axes) or 1) * (HEAD + INSET) + 18
-    yield from _times(found, n, top)
-    top += 34 + ROW * len(found.ranking)
-    yield from _held(found, found.ranking[n], top)
+    yield from _nested(trial, top)
+    top += (len(trial.axes) or 1) * (HEAD + INSET) + 18
+    yield from _times(found, trial, top)
+    top += 34 + ROW * len(_shown(found))
+    yield from _held(found, trial, top)
 
 
-def _nested(found: Plan, trial: Trial, top: float) -> Iterator[str]:
+def _nested(trial: Trial, top: float) -> Iterator[str]:
     """The axes in one another, each on its wires: the outermost is the outer box."""
-    mesh = found.mesh(trial)
+    mesh = trial.step.mesh
     axes = list(trial.axes) or [next(iter(mesh.axes))]
     levels = [mesh.binding(axis).level for axis in axes]
     kinds = list(dict.fromkeys(levels))
@@ -213,46 +246,60 @@ def _nested(found: Plan, trial: Trial, top: float) -> Iterator[str]:
                       key=f"axis {axis} on")  # fmt: skip
 
 
-def _times(found: Plan, n: int, top: float) -> Iterator[str]:
-    """Three bars for each mesh: what takes longest is its bound."""
-    x = EDGE
-    yield written(x, top + 12, "seconds of a step, at least", bold=True)
+def _times(found: Plan, shown: Trial, top: float) -> Iterator[str]:
+    """One bar for each mesh, the parts of its prediction end to end. A line at its end
+    is its band, and a tick its bound."""
+    some = _shown(found)
+    yield written(EDGE, top + 12, "likely seconds of a step", bold=True)
     x = WIDEST - EDGE
-    for colour in reversed(TIMES.values()):
-        yield written(x, top + 12, colour, colour, "end")
-        x -= text_width(colour) + 12
-    longest = max(trial.lower for trial in found.ranking)
+    for name in reversed(TIMES):
+        yield written(x, top + 12, name, HUES[name], "end")
+        x -= text_width(name) + 12
+    longest = max(one.prediction.high for one in some)
     left = EDGE + 18
     scale = (WIDEST - EDGE - left - text_width("100 ms") - 8) / longest
-    for place, trial in enumerate(found.ranking):
-        y = top + 24 + ROW * place
-        if place == n:
-            yield box(EDGE - 3, y - 5, WIDEST - EDGE + 3, y + 3 * BAR + 6, fill=0.06,
+    for place, one in enumerate(some):
+        y, likely = top + 24 + ROW * place, one.prediction
+        chosen = one.candidate is shown.candidate
+        if chosen:
+            yield box(EDGE - 3, y - 6, WIDEST - EDGE + 3, y + BAR + 6, fill=0.06,
                       edge=0.4, key="shown")  # fmt: skip
-        yield written(EDGE, y + 16, f"{place + 1}", bold=place == n)
-        for at, (name, colour) in enumerate(TIMES.items()):
-            right = left + scale * getattr(trial, name)
-            yield box(left, y + BAR * at, right, y + BAR * at + BAR - 1, colour,
-                      fill=0.85, edge=0, round=0, key=f"{name} {place}")  # fmt: skip
-        yield written(left + scale * trial.lower + 6, y + 16, show(trial.lower, "s"),
-                      key=f"bound {place}")  # fmt: skip
+        name = "F" if place == len(found.ranking) else f"{place + 1}"
+        yield written(EDGE, y + 15, name, bold=chosen)
+        x = left
+        for colour, parts in TIMES.items():
+            end = x + scale * sum(likely.parts[part] for part in parts)
+            fill = 0.3 if colour == "waiting" else 0.85
+            yield box(x, y, end, y + BAR, HUES[colour], fill=fill, edge=0, round=0,
+                      key=f"{colour} {place}")  # fmt: skip
+            x = end
+        bound = left + scale * likely.bound
+        yield box(bound - 1, y - 4, bound + 1, y + BAR + 4, "ink", fill=1, edge=0,
+                  round=0, key=f"bound {place}")  # fmt: skip
+        ends = left + scale * likely.low, left + scale * likely.high
+        middle = y + BAR / 2
+        yield box(ends[0], middle - 1, ends[1], middle + 1, "ink", fill=0.9, edge=0,
+                  round=0, key=f"band {place}")  # fmt: skip
+        words = show(likely.seconds, "s")
+        yield written(ends[1] + 6, y + 15, words, key=f"likely {place}")
 
 
 def _held(found: Plan, trial: Trial, top: float) -> Iterator[str]:
     """What a chip holds, end to end, in its HBM."""
-    total, room = sum(trial.memory.values()), found.search.capacity
+    parts = trial.memory.parts
+    total, room = sum(parts.values()), found.search.capacity
     scale = (WIDEST - 2 * EDGE) / room
     said = f"a chip holds {show(total, 'capacity')} of {show(room, 'capacity')}"
     yield written(EDGE, top + 12, said, bold=True)
     x = EDGE
-    for at, (part, nbytes) in enumerate(trial.memory.items()):
+    for at, (part, nbytes) in enumerate(parts.items()):
         end = x + scale * nbytes
         yield box(x, top + 20, end, top + 38, hue(at), fill=0.8, edge=0, round=0,
                   key=f"part {part}")  # fmt: skip
         x = end
     yield box(EDGE, top + 18, WIDEST - EDGE, top + 40, "HBM", fill=0, edge=1, round=0)
-    largest = sorted(trial.memory, key=trial.memory.get)[:-3:-1]
-    words = ", ".join(f"{p} {show(trial.memory[p], 'capacity')}" for p in largest)
+    largest = sorted(parts, key=parts.get)[:-3:-1]
+    words = ", ".join(f"{part} {show(parts[part], 'capacity')}" for part in largest)
     yield written(EDGE, top + 56, words, key="largest")
 
 
@@ -267,7 +314,7 @@ FIGURE = Figure(
         Slider("count", "Chips", "chips", 8, 16384, 512),
         Slider("tokens", "Batch", "tokens", 2**17, 2**27, 2**22, printed=_tokens),
         Slider("seq", "Sequence", "tokens", 1024, 2**20, 8192),
-        Choice("remat", "Remat", REMAT, "full"),
+        Choice("remat", "Recompute", (AS_NEEDED, *REMAT), AS_NEEDED),
         Slider("L", "Own shape: layers", "layers", 4, 160, 80, step=4),
         Slider("D", "D, width", "", 512, 32768, 8192),
         Slider("F", "F, hidden layer", "", 1024, 131072, 32768),

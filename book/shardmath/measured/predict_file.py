@@ -1,0 +1,327 @@
+"""Predictions for anybody's runs: a file in the columns of the book's own table.
+
+Columns are those of `reading.COLUMNS`, under these names or others that people use
+(`ALIASES`), in any order. Cells are read leniently where only one meaning is possible,
+and what had to be assumed is said with the answer. One row that cannot be read or
+contradicts itself says why, and does not stop the others.
+"""
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..base.tables import Table, table
+from ..base.units import short_repr, show
+from ..training import Prediction
+from .filling import AGAIN, filled
+from .reading import COLUMNS, read_run
+from .run import AXES
+
+ALIASES = {  # of columns
+    "framework": "system", "gpu": "chip", "accelerator": "chip", "chip_type": "chip",
+    "gpus": "chips", "devices": "chips", "num_gpus": "chips", "parallelism": "mesh",
+    "batch": "seqs", "global_batch": "seqs", "global_batch_size": "seqs",
+    "global_batch_seqs": "seqs", "gbs": "seqs", "sequences": "seqs",
+    "seq_len": "seq", "sequence": "seq", "sequence_length": "seq",
+    "batch_tokens": "tokens_of_step", "dtype": "precision", "format": "precision",
+    "recompute": "remat", "recomputation": "remat", "activation_checkpointing": "remat",
+    "tokens_per_s_per_chip": "tokens", "tokens_per_second": "tokens",
+    "tokens_per_gpu": "tokens", "tflops_per_chip": "tflops", "tflops_per_gpu": "tflops",
+    "seconds": "step", "step_time": "step", "step_seconds": "step",
+    "iteration_time": "step", "mbs": "microbatch", "micro_batch": "microbatch",
+    "micro_batch_size": "microbatch", "per_device_batch": "microbatch",
+    "vp": "chunks", "vpp": "chunks", "virtual_stages": "chunks", "notes": "note",
+}  # fmt: skip
+AXIS_ALIASES = {  # of mesh axes
+    "tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert", "dp": "zero1",
+    "sp": "", "vp": "", "zero": "zero1", "zero_1": "zero1", "zero_2": "zero2",
+    "zero3": "fsdp", "zero_3": "fsdp", "dcn_dp": "dcn", "ddp": "data",
+    "ep_state": "expert_state", "experts": "expert",
+}  # fmt: skip
+FORMATS = {  # how precisions are called elsewhere
+    "bfloat16": "bf16", "amp_bf16": "bf16", "float16": "fp16", "half": "fp16",
+    "float32": "fp32", "float8": "fp8", "mxfp8": "fp8", "amp_fp8": "fp8",
+    "nvfp4": "fp4", "mxfp4": "fp4",
+}  # fmt: skip
+NOBODY_SAYS = (
+    "",
+    "-",
+    "–",
+    "?",
+    "n/a",
+    "na",
+    "nan",
+    "null",
+    "unknown",
+    "not published",
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is said of one row.
+
+    Args:
+        row: its number in the file, from 1, without the head.
+        name: the run in words, as far as it could be read.
+        prediction: of its step; None where there is none.
+        measured: seconds of a step; None where the row does not tell.
+        assumed: what the row does not say, and a rule filled in.
+        warnings: what makes it unusual.
+        why: there is no prediction.
+    """
+
+    row: int
+    name: str
+    prediction: Prediction | None = None
+    measured: float | None = None
+    assumed: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    why: str = ""
+
+    @property
+    def plain(self) -> dict[str, object]:
+        """The answer as plain data, as `shardmath predict --json` prints it."""
+        found: dict[str, object] = {"row": self.row, "name": self.name}
+        if self.prediction is None:
+            return {**found, "why": self.why}
+        likely = self.prediction
+        found |= {
+            "bound": likely.bound,
+            "predicted": likely.seconds,
+            "low": likely.low,
+            "high": likely.high,
+        }
+        if self.measured is not None:
+            found["measured"] = self.measured
+        return {
+            **found,
+            "unit": "s",
+            "parts": dict(likely.parts),
+            "assumed": list(self.assumed),
+            "warnings": list(self.warnings),
+        }
+
+
+def predict_file(path: str | Path) -> tuple[Answer, ...]:
+    """An answer for every row of a file, in the order of the file.
+
+    Args:
+        path: of a table with a head, separated by commas, semicolons or tabs. Lines
+            that begin with # are left out.
+
+    Raises:
+        ValueError: there is no such file, or it is no such table; says what is missing.
+    """
+    try:
+        text = Path(path).read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path}: cannot be read: {error}") from None
+    return predict_text(text, str(path))
+
+
+def predict_text(text: str, name: str = "the table") -> tuple[Answer, ...]:
+    """The same for the text of a table.
+
+    >>> (one,) = predict_text('''model,chip,chips,mesh,seqs,seq,precision,tokens
+    ... llama 3 8b,H100,8,fsdp=8,16,8192,bf16,6667''')
+    >>> print(f"{one.measured:.2f}", 0.7 < one.prediction.seconds / one.measured < 1.3)
+    2.46 True
+
+    Raises:
+        ValueError: it is no such table.
+    """
+    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if not line.lstrip().startswith("#")]
+    if not lines:
+        raise ValueError(f"{name}: is empty; must be a table with {_needed()}")
+    separator = max(",;\t", key=lines[0].count)
+    reader = csv.DictReader(io.StringIO("\n".join(lines)), delimiter=separator)
+    heads = [_column(head) for head in reader.fieldnames or ()]
+    missing = {"model", "chip", "chips", "seq"} - {*heads}
+    if missing:
+        raise ValueError(
+            f"{name}: has no column {', '.join(sorted(missing))}; must be a table with "
+            f"{_needed()}"
+        )
+    reader.fieldnames = heads
+    return tuple(answer(at, row) for at, row in enumerate(reader, 1))
+
+
+def answer(row: int, cells: Mapping[str, object]) -> Answer:
+    """What is said of one row.
+
+    Args:
+        row: its number.
+        cells: by column.
+    """
+    given = {key: _cell(value) for key, value in cells.items() if isinstance(key, str)}
+    name = " on ".join(
+        part
+        for part in (
+            given.get("model", ""),
+            f"{given.get('chips', '')} {given.get('chip', '')}".strip(),
+        )
+        if part
+    )
+    try:
+        if None in cells:
+            more = len(cells[None])
+            raise ValueError(f"the row has {more} cells more than the head")
+        read, said = _understood(given)
+        run = read_run(read)
+        found = filled(run)
+        step = found.step
+        likely = step.predicted(run.software)
+        if run.network is not None:
+            bound = min(likely.seconds, run.bound.lower)
+            likely = Prediction(likely.parts, bound, likely.band, likely.warnings)
+    except ValueError as error:
+        return Answer(row, name, why=str(error).partition("\n")[0])
+    unsure = [what for what in found.assumed if what in AGAIN.values()]
+    warnings = [one.removeprefix("warning: ") for one in likely.warnings]
+    warnings += [f"nobody says what is recomputed: {what}" for what in unsure]
+    warnings += [] if found.fits else [step.memory.verdict]
+    measured = run.seconds if run.timed else None
+    assumed = (*said, *found.assumed)
+    return Answer(row, str(run), likely, measured, assumed, tuple(warnings))
+
+
+def to_table(answers: tuple[Answer, ...]) -> Table:
+    """Answers side by side."""
+    head = ("row", "run", "bound", "likely", "8 of 10 runs", "measured", "error")
+    rows = []
+    for one in answers:
+        likely = one.prediction
+        if likely is None:
+            rows.append((one.row, one.name, "–", "–", one.why, "–", "–"))
+            continue
+        took = one.measured
+        rows.append((
+            one.row,
+            one.name,
+            show(likely.bound, "s"),
+            show(likely.seconds, "s"),
+            f"{show(likely.low, 's')} to {show(likely.high, 's')}",
+            show(took, "s") if took else "–",
+            f"{likely.seconds / took - 1:+.1%}" if took else "–",
+        ))  # fmt: skip
+    return table(head, rows)
+
+
+def _needed() -> str:
+    return f"columns among {', '.join(COLUMNS)}"
+
+
+def _column(head: str | None) -> str:
+    """The name of a column of the book, or the head as it is."""
+    plain = re.sub(r"[^a-z0-9]+", "_", (head or "").strip().lower()).strip("_")
+    return ALIASES.get(plain, AXIS_ALIASES.get(plain, plain) or plain)
+
+
+def _cell(value: object) -> str:
+    text = str(value or "").strip()
+    return "" if text.lower() in NOBODY_SAYS else text
+
+
+def _understood(given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
+    """A row as `read_run` takes it, and what was assumed on the way."""
+    row, said = dict(given), []
+    row["precision"] = _precision(row.get("precision", ""))
+    if row.get("tokens_of_step") and not row.get("seqs"):
+        row["seqs"] = _sequences(row)
+    if row.get("remat", "").lower() in ("no", "off", "false", "none"):
+        row["remat"] = "none"
+    ways = dict(_axes(row))
+    chips = int(row["chips"]) if row.get("chips", "").isdecimal() else 0
+    said += _completed(ways, chips)
+    row["mesh"] = " ".join(f"{axis}={n}" for axis, n in ways.items())
+    return row, tuple(said)
+
+
+def _precision(text: str) -> str:
+    words = re.split(r"[\s,/]+", text.lower())
+    known = (FORMATS.get(word.replace("-", "_"), "") for word in words)
+    return next(filter(None, known), text.lower() if text else "")
+
+
+def _sequences(row: Mapping[str, str]) -> str:
+    try:
+        tokens, seq = float(row["tokens_of_step"]), float(row["seq"])
+    except ValueError:
+        raise ValueError(
+            f"batch_tokens = {short_repr(row['tokens_of_step'])}: must be a number of "
+            "tokens"
+        ) from None
+    if seq <= 0 or tokens % seq:
+        raise ValueError(
+            f"batch_tokens = {row['tokens_of_step']}: must be whole sequences of "
+            f"{row['seq']} tokens"
+        )
+    return f"{tokens / seq:.0f}"
+
+
+def _axes(row: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    """Mesh axes of a row: of its cell `mesh`, or of columns of their own."""
+    cell = re.sub(r"\s+x\s+|[×,;]", " ", row.get("mesh", ""))
+    pairs = [part.partition("=")[::2] for part in cell.split()]
+    if not pairs:
+        pairs = [(axis, row[axis]) for axis in AXES if row.get(axis)]
+    for key, size in pairs:
+        axis = AXIS_ALIASES.get(key.lower(), key.lower())
+        if not axis:
+            continue
+        if axis not in AXES:
+            known = ", ".join((*AXES, *filter(AXIS_ALIASES.get, AXIS_ALIASES)))
+            raise ValueError(f"mesh axis {short_repr(key)}: must be one of {known}")
+        if not re.fullmatch(r"\d+(\.0+)?", size) or int(float(size)) < 1:
+            raise ValueError(
+                f"mesh = {short_repr(row.get('mesh', ''))}: must be ways of each kind "
+                'of parallelism, as in "fsdp=16 tensor=8"'
+            )
+        yield axis, int(float(size))
+
+
+def _completed(ways: dict[str, int], chips: int) -> Iterator[str]:
+    """Fill in the axes that a row leaves out, and say so.
+
+    Megatron names no data-parallel ways: they are what is left of the chips. Its
+    experts fold over the data-parallel ways, which are then fewer.
+    """
+    if not ways or not chips:
+        return
+    total = math.prod(ways.values())
+    experts = [axis for axis in ways if axis.startswith("expert")]
+    copies = [axis for axis in ("zero1", "zero2", "fsdp", "data") if axis in ways]
+    if total != chips and chips % total == 0 and not copies:
+        ways["zero1"] = chips // total
+        yield f"ZeRO-1 over the {chips // total} data-parallel ways that are left"
+        return
+    if len(experts) != 1 or total == chips:
+        return
+    (axis,) = experts
+    size = ways.pop(axis)
+    dense = math.prod(ways.values())
+    if not copies and chips % dense == 0:
+        ways["zero1"], copies = chips // dense, ["zero1"]
+        dense = chips
+    if dense != chips:
+        ways[axis] = size
+        return
+    (kind, *_) = copies
+    both = math.gcd(size, ways[kind])
+    ways[kind] //= both
+    name = "expert_shards" if kind == "fsdp" else "expert_state"
+    ways[name] = both
+    yield f"experts over {both} of the data-parallel ways"
+    if both < size:
+        yield (
+            f"experts are folded over {size // both} ways of other axes, which share "
+            "each expert here instead"
+        )
+    if ways[kind] == 1:
+        del ways[kind]

@@ -1,0 +1,131 @@
+"""A plan as the flags of the frameworks that would run it.
+
+Megatron-LM for GPUs, MaxText for TPUs. Flags that say nothing of the mesh, such as the
+shape of the model or its data, are left out.
+"""
+
+from collections.abc import Iterator, Mapping
+from math import ceil
+
+from ..training.job import Job
+from .candidates import Candidate
+
+KEYS = {"ring": "p2p", "gather": "allgather", "ulysses": "a2a"}
+COPIES = ("data", "zero", "fsdp")
+# Of the policies, those of MaxText that keep as much.
+MAXTEXT_REMAT = {
+    "none": "minimal_with_context",
+    "elementwise": "minimal_with_context",
+    "dots": "minimal",
+    "selective": "minimal_with_context",
+    "full": "full",
+}
+
+
+def megatron(job: Job, one: Candidate) -> str:
+    """Flags of Megatron-LM, separated by blanks.
+
+    Args:
+        job: what is trained.
+        one: how.
+
+    Source:
+        megatron/training/arguments.py of NVIDIA/Megatron-LM, read 2026-11-23.
+    """
+    return " ".join(_megatron(job, one))
+
+
+def _megatron(job: Job, one: Candidate) -> Iterator[str]:
+    sizes = one.sizes
+    if (tensor := sizes["tensor"]) > 1:
+        yield f"--tensor-model-parallel-size {tensor} --sequence-parallel"
+    if (stages := sizes["pipeline"]) > 1:
+        yield f"--pipeline-model-parallel-size {stages}"
+    if one.chunks > 1:
+        yield f"--num-virtual-stages-per-pipeline-rank {one.chunks}"
+    if (context := sizes["context"]) > 1:
+        yield f"--context-parallel-size {context} --cp-comm-type {KEYS[one.keys]}"
+    if (experts := sizes["expert"]) > 1:
+        yield f"--expert-model-parallel-size {experts}"
+    if one.shards == "zero":
+        yield "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather"
+    else:
+        yield "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params"
+    yield from _recomputed(job, one)
+    yield f"--micro-batch-size {sequences(job, one)} --global-batch-size {job.seqs}"
+    yield f"--seq-length {job.seq}"
+
+
+def _recomputed(job: Job, one: Candidate) -> Iterator[str]:
+    layers = ceil(job.model.layers / one.sizes["pipeline"])
+    again = one.recompute
+    if again.remat == "full" and again.share == 1:
+        yield "--recompute-granularity full --recompute-method uniform"
+        yield "--recompute-num-layers 1"
+    elif again.remat == "full":
+        yield "--recompute-granularity full --recompute-method block"
+        yield f"--recompute-num-layers {ceil(round(layers * again.share, 9))}"
+    elif again.remat == "elementwise":
+        inner = "moe_act" if job.model.experts else "mlp_act"
+        yield f"--recompute-granularity selective --recompute-modules layernorm {inner}"
+    elif again.remat == "selective":
+        yield "--recompute-granularity selective --recompute-modules core_attn"
+
+
+def maxtext(job: Job, one: Candidate, slices: int = 1) -> str:
+    """Settings of MaxText, separated by blanks.
+
+    Args:
+        job: what is trained.
+        one: how.
+        slices: of the machine; axes between them are its dcn axes, the outermost first.
+
+    Source:
+        src/maxtext/configs/types.py of AI-Hypercomputer/maxtext, read 2026-11-23.
+    """
+    sizes = {axis: n for axis, n in one.sizes.items() if n > 1}
+    outer, inner = _between(_maxtext_axes(sizes), slices)
+    said = [f"dcn_{axis}_parallelism={n}" for axis, n in outer.items() if n > 1]
+    said += [f"ici_{axis}_parallelism={n}" for axis, n in inner.items()]
+    chips = 1
+    for n in sizes.values():
+        chips *= n
+    said.append(f"per_device_batch_size={job.seqs / one.microbatches / chips:g}")
+    if one.microbatches > 1:
+        said.append(f"gradient_accumulation_steps={one.microbatches}")
+    if one.shards == "zero":
+        said.append("shard_optimizer_over_data=True")
+    said.append(f"remat_policy={MAXTEXT_REMAT[one.recompute.remat]}")
+    said.append(f"max_target_length={job.seq}")
+    return " ".join(said)
+
+
+def _maxtext_axes(sizes: Mapping[str, int]) -> dict[str, int]:
+    """Its names of axes, outermost first. What is not split has to be said of FSDP,
+    which takes all chips that are left."""
+    found = {"data": sizes.get("data", 1) * sizes.get("zero", 1)}
+    found |= {axis: sizes[axis] for axis in ("pipeline", "fsdp") if axis in sizes}
+    found.setdefault("fsdp", 1)
+    found |= {axis: sizes[axis] for axis in ("expert", "context", "tensor")
+              if axis in sizes}  # fmt: skip
+    return found
+
+
+def _between(
+    sizes: Mapping[str, int], slices: int
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Axes between slices and inside them."""
+    outer, inner, left = {}, {}, slices
+    for axis, n in sizes.items():
+        most = max(d for d in range(1, n + 1) if n % d == 0 and left % d == 0)
+        outer[axis], inner[axis] = most, n // most
+        left //= most
+    return outer, inner
+
+
+def sequences(job: Job, one: Candidate) -> int:
+    """Sequences of a microbatch on one data-parallel rank."""
+    ranks = one.microbatches
+    for axis in (*COPIES, "expert"):
+        ranks *= one.sizes[axis]
+    return job.seqs // ranks
