@@ -77,6 +77,7 @@ def test_every_other_row_is_recounted_within_its_printed_digits():
 def test_megatron_bridge_is_a_little_off():
     """Steps are averaged one way for tokens and another for FLOPs: up to 0.3 %."""
     found = [run for run in of("bridge") if "sequences" not in run.note]
+    found = [run for run in found if run.flops_per_second and run.tokens_per_second]
     off = [abs(run.flops_per_token / run.counted - 1) for run in found]
     assert max(off) < 0.004
     assert sorted(off)[len(off) // 2] < 0.001

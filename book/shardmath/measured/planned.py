@@ -23,10 +23,10 @@ SEARCHED = 1000  # meshes of a plan that are looked through
 BEFORE_ZERO = {"zero": 1, "fsdp": 1, "context": 1}  # what older software did not have
 
 
-class Split(NamedTuple):
+class ModelSplit(NamedTuple):
     """How many ways each kind of model parallelism has.
 
-    >>> print(Split(16, 1, 8, 1))
+    >>> print(ModelSplit(16, 1, 8, 1))
     pipeline 16 x tensor 8
     """
 
@@ -51,7 +51,7 @@ class PublicJob:
     runs: tuple[Run, ...]
 
     @property
-    def published(self) -> tuple[Split, ...]:
+    def published(self) -> tuple[ModelSplit, ...]:
         return tuple(dict.fromkeys(map(split, self.runs)))
 
     @property
@@ -102,9 +102,9 @@ class Outcome(NamedTuple):
     over: float | None
 
 
-def split(run: Run) -> Split:
+def split(run: Run) -> ModelSplit:
     """The ways of a published mesh."""
-    return Split(*(
+    return ModelSplit(*(
         prod(n for axis, n in run.mesh.items() if axis.partition("_")[0] == kind)
         for kind in MODEL_AXES
     ))  # fmt: skip
@@ -124,9 +124,9 @@ def public_jobs(some: Iterable[Row] | None = None) -> tuple[PublicJob, ...]:
 def outcome(job: PublicJob) -> Outcome:
     """The planner's answer for one job, next to what was published."""
     found = job.plan
-    order: dict[Split, float] = {}
+    order: dict[ModelSplit, float] = {}
     for trial in found.ranking:
-        key = Split(*(trial.sizes[axis] for axis in MODEL_AXES))
+        key = ModelSplit(*(trial.sizes[axis] for axis in MODEL_AXES))
         order[key] = min(trial.candidate.seconds, order.get(key, float("inf")))
     places = [n for n, key in enumerate(order, 1) if key in job.published]
     times = [order[key] for key in job.published if key in order]

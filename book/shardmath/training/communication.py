@@ -46,8 +46,6 @@ Moved = dict[tuple, tuple[str, Change]]  # when and what, by operation, axes and
 Changes = list[Change]
 KEYS = ("K", "V", "R")  # what a layer makes for its keys; R turns with the position
 HEADS = ("Q", *KEYS)
-# Policies that keep the tokens as experts got them, so that nobody sends them again.
-KEEP_DEALT = ("none", "elementwise", "selective")
 
 
 @dataclass(frozen=True, repr=False)
@@ -428,7 +426,7 @@ def layer_work(
         (True, lines.experts(matmuls)),
     ):
         moves += [("forward", change, dealt) for change in there]
-        kept = remat in KEEP_DEALT if dealt else not found.attention
+        kept = keeps_dealt(remat) if dealt else not found.attention
         moves += [("recompute", change, dealt) for change in there if not kept]
         moves += [("backward", change, dealt) for change in home]
     return Work(
@@ -438,6 +436,15 @@ def layer_work(
         ),
         {"forward": tuple(ahead), "recompute": tuple(again), "backward": tuple(back)},
     )
+
+
+def keeps_dealt(remat: str) -> bool:
+    """Whether the tokens are kept as experts got them, so that nobody sends them again.
+
+    >>> [keeps_dealt(remat) for remat in ("none", "dots", "Q K V t")]
+    [True, False, True]
+    """
+    return remat in ("none", "elementwise", "selective") or "t" in remat.split()
 
 
 def ends(

@@ -126,7 +126,7 @@ def recompute(
             inside attention (Megatron's policy: scores, softmax and weighted sum are
             done again). "full" keeps the stream before the layer. Otherwise it is the
             names of the results that are kept beside that stream, such as "Q K V y";
-            A is attention's.
+            A is attention's, and t are the tokens that experts were sent.
         kernel: of attention and of the activation. "fused" attention computes scores
             and weighted sum together or not at all; "unfused" attention does one
             without the other.
@@ -266,7 +266,7 @@ def checked_remat(model: Model, remat: str) -> str:
         name
         for _, lines in checked(model).stack
         for line in lines
-        for name in ("A" * (line.reads.name == "A"), line.result.name)
+        for name in (line.reads.name * (line.reads.name in "At"), line.result.name)
         if name
     )
     names = remat.split() if isinstance(remat, str) else ()
