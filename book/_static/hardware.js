@@ -1,7 +1,6 @@
-// The overview of accelerators: sorted by the head of a column, filtered by words.
+// The overviews of accelerators and of runs: sorted by the head of a column, filtered by words.
 "use strict";
-{
-  const part = document.querySelector(".sm-hardware");
+for (const part of document.querySelectorAll(".sm-hardware")) {
   const [body] = part.querySelector("table").tBodies;
   const heads = [...part.querySelectorAll("thead th")];
   const rows = [...body.rows]; // in the records' order, which settles ties

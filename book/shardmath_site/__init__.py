@@ -17,6 +17,7 @@ from . import (
     pages,
     policy,
     progress,
+    runs,
     search,
     sharing,
     trim,
@@ -46,6 +47,7 @@ def setup(app):
     pages.setup(app)
     policy.setup(app)
     progress.setup(app)
+    runs.setup(app)
     search.setup(app)
     sharing.setup(app)
     trim.setup(app)

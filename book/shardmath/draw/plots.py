@@ -239,6 +239,50 @@ def measured(
     return shown(figure, f"{ylabel} against {xlabel}", f"{'; '.join(said)}.")
 
 
+@mpl.rc_context(STYLE)
+def scatter(
+    groups: Mapping[str, Sequence[tuple[float, float]]],
+    xlabel: str,
+    ylabel: str,
+    unit: str = "",
+    band: tuple[float, float] | None = None,
+) -> Picture:
+    """Log-log dots of two quantities that should be equal, with the line where they are.
+
+    Args:
+        groups: (x, y) of each dot by the name of its group; a colour for each.
+        xlabel, ylabel: what x and y are.
+        unit: of both.
+        band: y over x between which most dots are expected; shaded.
+    """
+    figure, ax = axes(xlabel, ylabel, 380)
+    every = [value for some in groups.values() for dot in some for value in dot]
+    ends = min(every) / 1.3, max(every) * 1.3
+    if band:
+        ax.fill_between(ends, *([side * x for x in ends] for side in band),
+                        color=OTHERS[0], alpha=0.15, linewidth=0)  # fmt: skip
+    ax.plot(ends, ends, color=INK, linewidth=0.8)
+    colours = (MATH, HBM, NETWORK, *OTHERS)
+    for (name, some), colour in zip(groups.items(), colours, strict=False):
+        xs, ys = zip(*some, strict=True)
+        ax.scatter(xs, ys, s=9, color=colour, alpha=0.7, linewidths=0, label=name)
+    for axis, scale in ((ax.xaxis, ax.set_xscale), (ax.yaxis, ax.set_yscale)):
+        scale("log")
+        _logarithmic(axis, unit)
+    ax.set_xlim(ends)
+    ax.set_ylim(ends)
+    ax.legend(frameon=False, loc="upper left", handletextpad=0.2)
+    said = ", ".join(f"{len(some)} of {name}" for name, some in groups.items())
+    middle = sorted(y / x for some in groups.values() for x, y in some)
+    half = middle[len(middle) // 2]
+    desc = (
+        f"{ylabel} against {xlabel}, a dot for each of {len(middle)}: {said}. The line "
+        f"is where both are equal. The middle dot has {half:.2f} times as much, and "
+        f"they lie between {middle[0]:.2f} and {middle[-1]:.2f} times."
+    )
+    return shown(figure, f"{ylabel} against {xlabel}", desc)
+
+
 def roofline(
     roofs: Sequence[Roof],
     points: Iterable[tuple[str, float, float]] = (),

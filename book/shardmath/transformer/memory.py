@@ -22,6 +22,7 @@ def saved_bytes(
         model, remat, matmuls, kernel: as for `saved`.
         seqs, seq: sequences B, tokens of each S.
 
+    >>> from shardmath.transformer import REMAT
     >>> m = Model("a GPT", 4, 2048, 8192, 16, 16, 128, 32_000)
     >>> for remat in REMAT:
     ...     print(remat, round(saved_bytes(m, 1, 2048, remat) / 1e6, 1))
