@@ -1,0 +1,206 @@
+"""Anybody's runs: read leniently, filled in by rules, and refused with a reason."""
+
+import json
+from importlib.resources import files
+
+import pytest
+
+from shardmath.__main__ import main
+from shardmath.measured import RUNS
+from shardmath.measured.filling import filled
+from shardmath.measured.fit_rows import rows
+from shardmath.measured.predict_file import predict_file, predict_text, to_table
+from shardmath.measured.reading import COLUMNS, read_run
+from shardmath.training.efficiencies import efficiencies
+
+ROW = {
+    "model": "llama 3 8b", "chip": "H100", "chips": "8", "mesh": "fsdp=8",
+    "seqs": "16", "seq": "8192", "precision": "bf16", "tokens": "6667",
+}  # fmt: skip
+TABLE = files("shardmath.measured") / "training.csv"
+
+
+def answers(*changes, heads=None):
+    """Answers for rows that differ from `ROW` in some cells."""
+    table = [{**ROW, **change} for change in changes]
+    heads = heads or list(dict.fromkeys(key for row in table for key in row))
+    lines = [",".join(heads)]
+    lines += [",".join(f'"{row.get(head, "")}"' for head in heads) for row in table]
+    return predict_text("\n".join(lines))
+
+
+def one(**change):
+    (found,) = answers(change)
+    return found
+
+
+def test_the_books_own_table_is_answered_as_the_runs_page_does():
+    lines = TABLE.read_text("utf-8").splitlines()
+    head = next(n for n, line in enumerate(lines) if not line.startswith("#"))
+    some = predict_text("\n".join([lines[head], *lines[head + 1 :: 40]]))
+    known = {id(row.run): row for row in rows()}
+    for answer, run in zip(some, RUNS[::40], strict=True):
+        row = known[id(run)]
+        predicted = row.predicted(efficiencies())
+        assert answer.prediction.seconds == pytest.approx(predicted, rel=1e-4)
+        assert answer.prediction.bound == pytest.approx(row.bound, rel=1e-4)
+        assert answer.measured == pytest.approx(row.measured, rel=1e-4)
+        assert answer.assumed == row.assumed
+
+
+def test_an_answer_has_all_that_is_promised():
+    (found,) = answers({})
+    plain = found.plain
+    assert plain["bound"] <= plain["low"] <= plain["predicted"] <= plain["high"]
+    assert plain["measured"] == pytest.approx(16 * 8192 / 8 / 6667)
+    assert plain["unit"] == "s"
+    assert sum(plain["parts"].values()) == pytest.approx(plain["predicted"])
+    assert any("computed again" in what for what in plain["assumed"])
+    assert any("nobody says what is recomputed" in what for what in plain["warnings"])
+    assert "measured" not in one(tokens="").plain
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({"precision": "bfloat16"}, {}),
+        ({"mesh": "FSDP=8"}, {}),
+        ({"mesh": "tp=2 dp=4"}, {"mesh": "tensor=2 zero1=4"}),
+        ({"mesh": "tp=2"}, {"mesh": "tensor=2 zero1=4"}),
+        ({"mesh": "tensor=2 x zero1=4"}, {"mesh": "tensor=2 zero1=4"}),
+        ({"chips": "8", "mesh": "zero3=8"}, {}),
+        ({"remat": "None"}, {"remat": "none"}),
+        ({"remat": "unknown"}, {}),
+    ],
+)
+def test_words_that_mean_the_same_give_the_same(change, same):
+    assert one(**change).prediction.seconds == one(**same).prediction.seconds
+
+
+def test_columns_have_other_names_too():
+    text = """GPU;GPUs;Model;TP;PP;global batch;Seq Len;dtype;MBS;unheard of
+    H100;64;llama 3 70b;4;8;128;8192;fp8;1;x"""
+    (found,) = predict_text(text)
+    same = one(model="llama 3 70b", chips="64", mesh="tensor=4 pipeline=8 zero1=2",
+               seqs="128", precision="fp8", microbatch="1", tokens="")  # fmt: skip
+    assert found.prediction.seconds == same.prediction.seconds
+    assert found.assumed[0].startswith("ZeRO-1 over the 2 data-parallel ways")
+
+
+def test_experts_fold_over_the_data_parallel_ways():
+    base = {"model": "qwen3 30b a3b", "chips": "16", "seqs": "512", "seq": "4096",
+            "tokens": ""}  # fmt: skip
+    folded = one(**base, mesh="tp=1 pp=2 ep=8")
+    said = one(**base, mesh="pipeline=2 expert_state=8")
+    assert folded.prediction.seconds == said.prediction.seconds
+    over_tensor = one(**base, mesh="tp=2 ep=16")
+    assert over_tensor.prediction
+    assert any("folded" in what for what in over_tensor.assumed)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"model": "llama 9"}, "no model is called 'llama 9'"),
+        ({"chip": "H9000"}, "no chip is called 'H9000'"),
+        ({"mesh": "fsdp=9"}, "has 9 places for 8 chips"),
+        ({"mesh": "fsdp=8 moon=2"}, "mesh axis 'moon': must be one of"),
+        ({"mesh": "fsdp=eight"}, "as in \"fsdp=16 tensor=8\""),
+        ({"seqs": "4"}, "fewer than the 8 data-parallel ranks"),
+        ({"seqs": "-4"}, "seqs = '-4': must be a whole number from 1"),
+        ({"seq": "8k"}, "seq = '8k': must be a whole number from 1"),
+        ({"tokens": "fast"}, "tokens = 'fast': must be a number above 0"),
+        ({"step": "9"}, "step = 9 s contradicts tokens = 6667 tokens/s"),
+        ({"tokens": "60000"}, "is shorter than its math at the peak"),
+        ({"model": "llama 3 405b", "tokens": ""}, "do not fit in the 80 GiB"),
+        ({"remat": "some"}, "remat = 'some': must be one of none"),
+        ({"microbatch": "3"}, "are no whole number of such microbatches"),
+        ({"precision": "fp3"}, "fp3"),
+        ({"overlap": "weights"}, "overlap = 'weights': must be one of"),
+        ({"schedule": "2f2b"}, "schedule = '2f2b'"),
+        ({"counts": "all"}, "counts = 'all': must be of"),
+        ({"mesh": ""}, "its mesh or its batch is not published"),
+        ({"seqs": ""}, "its mesh or its batch is not published"),
+        ({"chips": ""}, "chips: is empty; must be how many"),
+    ],
+)  # fmt: skip
+def test_a_bad_row_says_why_and_stops_no_other(change, why):
+    first, bad, last = answers({}, change, {})
+    assert why in bad.why
+    assert bad.plain.keys() == {"row", "name", "why"}
+    assert first.prediction.seconds == last.prediction.seconds
+
+
+def test_too_many_cells_are_named():
+    (found,) = predict_text("model,chip,chips,seq\nllama 3 8b,H100,8,8192,1,2")
+    assert found.why == "the row has 2 cells more than the head"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "is empty"),
+        ("# a comment\n\n", "is empty"),
+        ("a,b\n1,2", "has no column chip, chips, model, seq"),
+    ],
+)
+def test_what_is_no_table_is_refused(text, why):
+    with pytest.raises(ValueError, match=why):
+        predict_text(text)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ValueError, match="cannot be read"):
+        predict_file(tmp_path / "no.csv")
+
+
+def test_the_command_answers_with_a_list(tmp_path, capsys):
+    path = tmp_path / "runs.csv"
+    heads = ",".join(ROW)
+    good, bad = ",".join(ROW.values()), ",".join((*list(ROW.values())[1:], "x"))
+    path.write_text(f"\ufeff{heads}\n{good}\n{bad}\n", "utf-8")
+    assert main(["predict", str(path), "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert first["predicted"] > first["bound"]
+    assert second["why"]
+    assert main(["predict", str(path)]) == 0
+    assert str(to_table(predict_file(path))) in capsys.readouterr().out
+    assert main(["predict", str(tmp_path / "none.csv")]) == 2
+    assert "cannot be read" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- filling in, by rules
+
+
+def test_what_is_published_is_not_filled_in():
+    run = read_run(ROW | {"remat": "full", "microbatch": "1"})
+    found = filled(run)
+    assert found.run.remat == "full"
+    assert found.run.microbatches == 2
+    assert not any("again" in what or "microbatch" in what for what in found.assumed)
+
+
+def test_the_largest_microbatch_and_the_least_recomputation_that_fit():
+    """A microbatch of one sequence fits without recomputation. The rule prefers it to
+    a larger one that has to compute something again."""
+    found = filled(read_run(ROW | {"seqs": "64"}))
+    assert found.fits
+    assert found.run.remat == "none"
+    assert found.run.microbatches == 8
+    tight = filled(read_run(ROW | {"seqs": "64", "microbatch": "8"}))
+    assert (tight.run.remat, tight.run.microbatches) == ("full", 1)
+
+
+def test_a_pipeline_is_interleaved_where_it_can_be():
+    row = ROW | {"model": "llama 3 70b", "chips": "64", "seqs": "128", "tokens": "",
+                 "mesh": "pipeline=8 tensor=4 zero1=2"}  # fmt: skip
+    found = filled(read_run(row))
+    assert (found.run.schedule, found.run.chunks) == ("interleaved", 5)
+    odd = filled(read_run(row | {"seqs": "24"}))  # 12 microbatches on 8 stages
+    assert (odd.run.schedule, odd.run.chunks) == ("1f1b", None)
+
+
+def test_columns_are_those_of_the_books_table():
+    lines = TABLE.read_text("utf-8").splitlines()
+    head = next(line for line in lines if not line.startswith("#"))
+    assert head.split(",") == list(COLUMNS)
