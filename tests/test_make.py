@@ -69,6 +69,7 @@ RUNS = {  # target: options, and how the lines begin that it runs
         ["WRITE=1", "FILES=a.ipynb"],
         ["python tools/referee.py .*/venv/compilers --write a.ipynb"],
     ),
+    "refit": (["ARGS=--check"], ["python tools/refit.py --check"]),
     "lab": (
         ["LAB=--no-browser --port 8890"],
         [r"jupyter lab .*--LabApp.default_url=/lab/tree/chapters/01_\w+.ipynb .*"

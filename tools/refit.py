@@ -14,7 +14,8 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from shardmath.measured import fit_rows
@@ -28,6 +29,18 @@ WORKLOADS = PACKAGE / "measured" / "workloads.json"
 PLANNED = PACKAGE / "measured" / "planned.json"
 EFFICIENCIES = PACKAGE / "training" / "efficiencies.toml"
 DIGITS = 3
+NEVER = 1e-9  # of a share that is left out
+ABLATIONS = {  # what is taken for granted instead
+    "nothing is left out": {},
+    "attention is as fast as matmuls": {"attention": 1.0, "old_attention": 1.0},
+    "all attention kernels are alike": {"old_attention": 1.0},
+    "passes over memory take no time": {"memory": 1 / NEVER},
+    "matmuls of experts are as fast as others": {"grouped": 1.0, "rows": NEVER},
+    "gathers hide behind other work": {"exposed": NEVER},
+    "exchanges take no time": {"network": 1 / NEVER, "exposed": NEVER},
+    "links reach their full rate": {"network": 1.0},
+    "kernels start at once": {"launch": NEVER},
+}
 
 
 def written(
@@ -49,6 +62,8 @@ def written(
         values = {"value": getattr(whole, name), "folds": [min(folds), max(folds)]}
         text = _replaced(text, f"fitted.{name}", values)
     text = _table(text, "without", without)
+    text = _table(text, "without_generation", left_out(rows, "generation"))
+    text = _errors(text, rows, whole)
     off = errors(rows, lambda row: without[row.source])
     text = _replaced(text, "fit", {
         "chips": sorted({row.chip.id for row in rows}),
@@ -82,14 +97,30 @@ def _replaced(text: str, table: str, values: Mapping[str, object]) -> str:
     return head + mark + tail
 
 
+def _errors(text: str, rows: Sequence[Row], whole: Efficiencies) -> str:
+    """`text` with other errors in its table of ablations."""
+    lines = []
+    for name, change in ABLATIONS.items():
+        free = [number for number in FITTED if number not in change]
+        at = fit(rows, replace(whole, **change), free)
+        off = errors(rows, lambda row, at=at: at)
+        lines.append(f'"{name}" = {_said([off.mean, off.by_source])}\n')
+    return _lines(text, "ablation", lines)
+
+
 def _table(text: str, table: str, some: Mapping[str, Efficiencies]) -> str:
     """`text` with other rows of a table, the fitted numbers under a name each."""
-    head, mark, tail = text.partition(f"[{table}]\n")
-    rest = tail[re.search(r"(?m)^(#|\[)|\Z", tail).start() :]
     lines = (
         f'"{name}" = {_said([getattr(one, key) for key in FITTED])}\n'
         for name, one in some.items()
     )
+    return _lines(text, table, lines)
+
+
+def _lines(text: str, table: str, lines: Iterable[str]) -> str:
+    """`text` with other lines in a table."""
+    head, mark, tail = text.partition(f"[{table}]\n")
+    rest = tail[re.search(r"(?m)^(#|\[)|\Z", tail).start() :]
     return head + mark + "".join(lines) + "\n" + rest
 
 

@@ -189,7 +189,8 @@ def pages() -> Pages:
         within = module if path.stem == "__init__" else module.rpartition(".")[0]
         imports[module] = imported(content, within) & found["files"].keys()
         read[module] = {keep(path, content)}
-        for data in [*path.parent.glob("*.toml"), *path.parent.glob("*.csv")]:
+        kinds = ("*.toml", "*.csv", "*.json")
+        for data in [file for kind in kinds for file in path.parent.glob(kind)]:
             if data.name.encode() in content:
                 read[module].add(keep(data, _data(data)))
 

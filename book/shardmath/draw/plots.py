@@ -247,7 +247,7 @@ def scatter(
     unit: str = "",
     band: tuple[float, float] | None = None,
 ) -> Picture:
-    """Log-log dots of two quantities that should be equal, with the line where they are.
+    """Log-log dots of two quantities that should be equal, and the line of equality.
 
     Args:
         groups: (x, y) of each dot by the name of its group; a colour for each.

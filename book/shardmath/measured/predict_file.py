@@ -37,8 +37,9 @@ ALIASES = {  # of columns
     "vp": "chunks", "vpp": "chunks", "virtual_stages": "chunks", "notes": "note",
 }  # fmt: skip
 AXIS_ALIASES = {  # of mesh axes
-    "tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert_state", "dp": "zero1",
-    "sp": "", "vp": "", "zero": "zero1", "zero_1": "zero1", "zero_2": "zero2",
+    "tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert_state",
+    "dp": "zero1", "sp": "", "vp": "", "zero": "zero1", "zero_1": "zero1",
+    "zero_2": "zero2",
     "zero3": "fsdp", "zero_3": "fsdp", "dcn_dp": "dcn", "ddp": "data",
     "ep_state": "expert_state", "experts": "expert",
 }  # fmt: skip

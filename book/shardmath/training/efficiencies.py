@@ -73,16 +73,17 @@ def efficiencies() -> Efficiencies:
 
 
 @cache
-def without(source: str) -> Efficiencies:
-    """The numbers, fitted without the runs of one source.
+def without(source: str = "", generation: str = "") -> Efficiencies:
+    """The numbers, fitted without the runs of one source or generation of chips.
 
     Args:
-        source: as `measured.fit_rows.Row.source` calls it.
+        source, generation: one of both, as `measured.fit_rows.Row` calls it.
 
     >>> without("Llama 3").launch == efficiencies().launch
     True
     """
-    found = dict(zip(FITTED, table()["without"][source], strict=True))
+    fits = table()["without_generation" if generation else "without"]
+    found = dict(zip(FITTED, fits[generation or source], strict=True))
     return replace(efficiencies(), **found)
 
 

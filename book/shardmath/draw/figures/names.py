@@ -18,6 +18,7 @@ NAMES = (
     "experts",
     "pipeline",
     "planner",
+    "predictions",
     "front",
 )
 
