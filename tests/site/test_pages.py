@@ -10,7 +10,7 @@ from measure import measured
 from written import AXE, CHAPTERS, PAGES, specimens, visit
 
 each_page = pytest.mark.parametrize("name", PAGES)
-MOST_SPECIMENS = 10
+MOST_SPECIMENS = 11
 # What depends on colours and on the width; the rest is the same in every view.
 VIEW_RULES = {"runOnly": ["color-contrast", "link-in-text-block", "target-size"]}
 HIDDEN = """(selector) => [...document.querySelectorAll(selector)].filter((e) => {

@@ -147,9 +147,9 @@ def test_gathers_of_fsdp_stay_exposed_by_their_share():
     one = STEPS["fsdp"]
     clock = Clock(H100, "bf16", Software(), AT)
     assert clock.gather(0.3, 10.0) == pytest.approx(AT.exposed * 0.3 / AT.network)
-    assert clock.gather(30.0, 10.0) == pytest.approx(
-        30 / AT.network - 10 + AT.exposed * 30 / AT.network
-    )
+    g = 30 / AT.network
+    assert clock.gather(30.0, g - 1) == pytest.approx(1 + AT.exposed * g)
+    assert clock.gather(30.0, 10.0) == pytest.approx(g)  # all of it, and no more
     assert 0 < one.prediction.parts["weights"] < one.prediction.parts["math"]
 
 

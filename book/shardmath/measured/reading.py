@@ -46,6 +46,7 @@ COLUMNS = {  # of the table, and what they hold
     "node_limit": "nodes that the experts of one token may be in",
     "offloads": "activations that wait in the memory of the host",
     "release": "of the software",
+    "memory": "GiB at the peak",
 }
 COUNTS = {  # words of the table for the conventions of `run.counted`
     "": "",
@@ -122,6 +123,7 @@ def read_run(row: Mapping[str, str]) -> Run:
         attention_kernel=cell["attention"],
         overlap=tuple(cell["overlap"].split()),
         remat_share=_number(cell, "remat_share"),
+        memory=_number(cell, "memory", 2**30),
     )
     _check(run)
     if run.covered and cell["note"] != "uneven":

@@ -94,6 +94,7 @@ class Run:
         attention_kernel: "unfused", "older" for a fused kernel that was made for an
             older generation of chips, or "" for one made for this one.
         remat_share: of the layers, that `remat` applies to; None for all of them.
+        memory: bytes at the peak, as published; None where nobody says.
         overlap: exchanges that the source says are overlapped, of `training.Software`.
 
     Raises:
@@ -130,6 +131,7 @@ class Run:
     attention_kernel: str = ""
     overlap: tuple[str, ...] = ()
     remat_share: float | None = None
+    memory: float | None = None
 
     def __post_init__(self) -> None:
         counted_in = ("chips", "seqs", "seq", "microbatches", "chunks", "node_limit")

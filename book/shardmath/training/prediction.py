@@ -18,9 +18,9 @@ exchanges of tensor parallelism on GPUs, those of experts, and gathered keys are
 exposed. On TPUs tensor parallelism is exposed by what exceeds the products of the same
 pass. A hop round a ring is exposed by what exceeds the attention of the hop before it.
 A gather of weights over g seconds next to F seconds of work is exposed by
-max(0, g − F) + x · g. Gradients that are reduced once in a step are exposed by what
-exceeds one backward pass, and the weights that ZeRO-1 gathers by what exceeds one
-forward pass. Sends from stage to stage are hidden.
+max(0, g − F) + x · g, and never by more than g. Gradients that are reduced once in a
+step are exposed by what exceeds one backward pass, and the weights that ZeRO-1 gathers
+by what exceeds one forward pass. Sends from stage to stage are hidden.
 """
 
 from collections import Counter
@@ -75,11 +75,6 @@ class Software:
     Args:
         overlap: exchanges that it overlaps by its own account, of `OVERLAPS`.
         old_attention: whether its attention kernel was made for an older chip.
-        host: seconds for which the host holds up a layer and microbatch, forward and
-            backward, where tensor parallelism is on.
-        tensor_hop: seconds of latency of a hop of tensor parallelism between nodes.
-        bucket_hop: seconds of latency of a hop of data parallelism, for each bucket.
-        bucket: bytes of a bucket of gradients.
 
     Raises:
         ValueError: an overlap that is none of `OVERLAPS`.
@@ -87,10 +82,6 @@ class Software:
 
     overlap: tuple[str, ...] = ()
     old_attention: bool = False
-    host: float = 0.0
-    tensor_hop: float = 0.0
-    bucket_hop: float = 0.0
-    bucket: float = 25e6
 
     def __post_init__(self) -> None:
         for name in self.overlap:
@@ -302,7 +293,8 @@ class Clock:
     def gather(self, gathered: float, work: float) -> float:
         """What is exposed of a gather, next to work that takes so many seconds."""
         gathered /= self.at.network
-        return max(0.0, gathered - work) + self.at.exposed * gathered
+        exposed = max(0.0, gathered - work) + self.at.exposed * gathered
+        return min(gathered, exposed)
 
     def update(self, moved: MovedWeights, forward: float, backward: float) -> float:
         """What is exposed of the exchange of gradients and weights once a step."""

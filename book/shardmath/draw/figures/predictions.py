@@ -16,9 +16,9 @@ from .controls import Choice, Drawing, Figure, Slider
 
 EVERY = "every source"
 SOURCES = tuple(dict.fromkeys(row.source for row in rows()))
-LOW, HIGH = 0.05, 400.0  # seconds at the ends of both axes
+LOW, HIGH = 0.3, 400.0  # seconds at the ends of both axes
 LEFT, TOP, SIDE = 60, 34, 400
-DECADES = (0.1, 1.0, 10.0, 100.0)
+DECADES = (1.0, 10.0, 100.0)
 LABELS = {
     "matmul": "Matmuls reach",
     "attention": "Attention reaches",

@@ -78,7 +78,7 @@ GATHER = Number(
     task=r"""
         **Given** FSDP, where the gathers of the forward pass keep the links busy for
         1.5 s at their full rate. Large collectives reach 75 % of that rate. The work
-        that may hide the gathers takes 1.2 s, and the share $x = 0.75$ of a gather
+        that may hide the gathers takes 1.8 s, and the share $x = 0.75$ of a gather
         stays exposed even where there is enough work.
 
         **Wanted** the exposed seconds, $\max(0, g - F) + x\,g$, where $g$ is the time
@@ -86,16 +86,16 @@ GATHER = Number(
     """,
     stub="seconds = ...",
     unit="s",
-    expected=lambda: 2.0 - 1.2 + 0.75 * 2.0,
+    expected=lambda: 2.0 - 1.8 + 0.75 * 2.0,
     slips=(
         Slip(
             "links at their full rate",
-            lambda right: 1.5 - 1.2 + 0.75 * 1.5,
+            lambda right: 0.75 * 1.5,
             "The links reach 75 % of their rate, so the gathers take 2 s.",
         ),
         Slip(
             "only what exceeds the work",
-            lambda right: 2.0 - 1.2,
+            lambda right: 2.0 - 1.8,
             "The share x of the whole gather stays exposed as well.",
         ),
         Slip(
@@ -105,7 +105,7 @@ GATHER = Number(
         ),
         Slip(
             "the hidden share",
-            lambda right: 2.0 - 1.2 + 0.25 * 2.0,
+            lambda right: 2.0 - 1.8 + 0.25 * 2.0,
             "x is the share that stays exposed, and not the one that is hidden.",
         ),
         Slip(
@@ -118,7 +118,7 @@ GATHER = Number(
     solution="""
         ```python
         g = 1.5 / 0.75
-        seconds = max(0, g - 1.2) + 0.75 * g
+        seconds = max(0, g - 1.8) + 0.75 * g
         ```
     """,
 )

@@ -1,0 +1,287 @@
+"""The same jobs on different meshes: 2,127 runs of one framework on one cluster.
+
+They say what the published runs cannot: which of two meshes is faster, and how much
+memory a mesh takes. A prediction by mechanisms alone is far too fast on them, because
+this framework's host is slow: `Host` has three latencies that belong to it and to its
+network, and not to the chip.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from itertools import combinations
+from statistics import fmean
+
+from ..base.tables import Absent
+from ..hardware.chips import H100
+from ..hardware.mesh import Mesh
+from ..hardware.networks import Cluster, NVLinkDomain
+from ..training import Prediction, Step, combine, data, pipeline, step, tensor, zero
+from ..transformer import Model
+from .rows import named_rows
+
+SEQS, SEQ, NODE = 256, 4096, 8
+VOCAB = 131_072
+MODELS = {  # layers, D, F, heads, and whether head and embedding share their weights
+    "1B": (16, 2048, 8192, 32, True),
+    "3B": (28, 3072, 8192, 32, True),
+    "8B": (32, 4096, 14_336, 32, False),
+    "80B": (80, 8192, 28_672, 64, False),
+}
+BUSY = ("math", "attention", "memory", "launches", "tensor")  # parts of a microbatch
+EXCHANGES = 10  # of tensor parallelism in a layer, forward and backward
+CLOSE = 1.05  # measured times that differ by less have no order
+# Bytes that the framework holds, from its code (18·D + 8·F, and 6 + 12/n) and with the
+# four constants that a fit to these very runs adds: what its allocator and the backward
+# pass keep besides.
+SAVED_D, SAVED_F = 20, 11  # of a token in a layer, for each of D and F
+LOGIT, RESTING, SHARED = 14, 8, 12  # of a logit; of a parameter, and of its state
+ALWAYS = 0.35 * 2**30
+LIMIT = 79 * 2**30  # bytes that a GPU can give to the framework
+
+
+@dataclass(frozen=True)
+class Host:
+    """Latencies of a framework and its network, which no setting of a job says.
+
+    Args:
+        layer: seconds for which the host holds up a layer and microbatch, forward and
+            backward, where tensor parallelism is on: a layer takes no less.
+        hop: seconds of a hop of tensor parallelism once it leaves the node.
+        bucket: seconds of a hop of data parallelism for each bucket.
+        nbytes: of a bucket of gradients or weights.
+
+    Source:
+        Fitted to these runs without pipelines. They are upper ends of what others
+        measured: the latency of a hop between nodes alone is 4 µs.
+    """
+
+    layer: float = 4.5e-3
+    hop: float = 43e-6
+    bucket: float = 5e-6
+    nbytes: float = 25e6
+
+
+NO_HOST = Host(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class MeshRun:
+    """One run.
+
+    Args:
+        model: a key of `MODELS`.
+        nodes: of eight H100.
+        tensor, pipeline, data: ways of each kind of parallelism.
+        zero: 1 if the optimizer's state is shared over the data-parallel ways.
+        microbatch: sequences of a microbatch.
+        microbatches: of a step.
+        tokens: tokens/s of one GPU; None where it did not run.
+        memory: bytes on the first rank; None likewise.
+        stalled: whether it took over twice as long as runs like it.
+        refused: whether the framework refuses such a mesh, whatever the memory.
+    """
+
+    model: str
+    nodes: int
+    tensor: int
+    pipeline: int
+    data: int
+    zero: int
+    microbatch: int
+    microbatches: int
+    tokens: float | None
+    memory: float | None
+    stalled: bool
+    refused: bool
+
+    @property
+    def shape(self) -> Model:
+        layers, D, F, heads, tied = MODELS[self.model]
+        return Model(self.model, layers, D, F, heads, heads, D // heads, VOCAB,
+                     tied=tied)  # fmt: skip
+
+    @property
+    def seconds(self) -> float:
+        """Of a step.
+
+        Raises:
+            Absent: a ValueError; it did not run.
+        """
+        if self.tokens is None:
+            raise Absent(f"{self}: it did not run")
+        return SEQS * SEQ / (NODE * self.nodes * self.tokens)
+
+    @cached_property
+    def step(self) -> Step:
+        """The step, derived."""
+        makers = {
+            "pipeline": (self.pipeline, pipeline),
+            "data": (
+                self.data,
+                lambda axis: zero(1, axis) if self.zero else data(axis),
+            ),
+            "tensor": (self.tensor, tensor),
+        }
+        axes = {axis: n for axis, (n, _) in makers.items() if n > 1} or {"data": 1}
+        node = NVLinkDomain(H100, NODE)
+        network = Cluster(node, self.nodes) if self.nodes > 1 else node
+        return step(
+            combine(*(makers[axis][1](axis) for axis in axes)),
+            self.shape,
+            Mesh(network, axes),
+            SEQS,
+            SEQ,
+            attention="causal",
+            remat="none",
+            microbatches=self.microbatches,
+            formats={"gradients": "fp32"},
+        )
+
+    @property
+    def prediction(self) -> Prediction:
+        return self.step.prediction
+
+    def predicted(self, host: Host = NO_HOST) -> float:
+        """Predicted seconds of a step, with the latencies of a host.
+
+        Assumes:
+            ZeRO-1 gathers its weights after the step, where nothing hides it. That is
+            how this framework does it, if its latencies are asked for at all.
+        """
+        parts, layers = self.prediction.parts, self.shape.layers / self.pipeline
+        passes = layers * self.microbatches
+        busy = sum(parts[name] for name in BUSY)
+        longer = busy
+        if self.tensor > NODE:
+            longer += passes * EXCHANGES * (self.tensor - 1) * host.hop
+        if self.tensor > 1:
+            longer = max(longer, passes * host.layer)
+        wait = parts["bubble"] * longer / busy
+        found = self.prediction.seconds - busy - parts["bubble"] + longer + wait
+        if host is not NO_HOST and self.data > 1 and self.zero:
+            found += self._gather(host)
+        return found
+
+    def _gather(self, host: Host) -> float:
+        """Seconds of gathering the weights of a chip once a step."""
+        nbytes = 2 * self.shape.params / self.tensor / self.pipeline
+        inside = self.data * self.tensor <= NODE
+        rate = H100.scale_up_bandwidth if inside else H100.scale_out_bandwidth
+        hops = nbytes / host.nbytes * (self.data - 1)
+        return nbytes * (1 - 1 / self.data) / rate + hops * host.bucket
+
+    def held(self, stage: int = 0) -> float:
+        """Bytes on the chips of a stage, as the code of the framework has it."""
+        _, D, F, _, tied = MODELS[self.model]
+        own, heads = self._stages
+        weights = own[stage] * (4 * D * D + 3 * D * F)
+        weights += VOCAB * D * (stage == 0)
+        weights += VOCAB * D * (heads[stage] and not (tied and self.pipeline == 1))
+        ranks = self.data if self.zero else 1
+        tokens = self.microbatch * SEQ
+        flying = min(self.microbatches, self.pipeline - stage)
+        saved = tokens * (SAVED_D * D + SAVED_F * F) * own[stage] * flying
+        logits = tokens * VOCAB * LOGIT * heads[stage]
+        resting = weights * (RESTING + SHARED / ranks)
+        return (resting + saved + logits) / self.tensor + ALWAYS
+
+    @property
+    def fits(self) -> bool:
+        """Whether every stage fits by that count."""
+        return max(map(self.held, range(self.pipeline))) <= LIMIT
+
+    @cached_property
+    def _stages(self) -> tuple[list[int], list[bool]]:
+        """Layers of each stage and which has the head, which counts as a block."""
+        layers, D, F, *_ = MODELS[self.model]
+        costs = [4 * D * D + 3 * D * F] * layers + [VOCAB * D]
+        share = sum(costs) / self.pipeline
+        own, heads = [0] * self.pipeline, [False] * self.pipeline
+        stage, passed = 0, 0.0
+        for block, cost in enumerate(costs):
+            if passed + cost / 2 > share * (stage + 1) and stage < self.pipeline - 1:
+                stage += 1
+            passed += cost
+            own[stage] += block < layers
+            heads[stage] |= block == layers
+        return own, heads
+
+    def __str__(self) -> str:
+        return (
+            f"{self.model} on {self.nodes} nodes: tensor {self.tensor}, pipeline "
+            f"{self.pipeline}, data {self.data}, microbatches of {self.microbatch}"
+        )
+
+
+@cache
+def mesh_runs() -> tuple[MeshRun, ...]:
+    """All runs of the table, those that did not run among them."""
+    whole = ("nodes", "tensor", "pipeline", "data", "zero", "microbatch",
+             "microbatches")  # fmt: skip
+    return tuple(
+        MeshRun(
+            model=row["model"],
+            **{name: int(row[name]) for name in whole},
+            tokens=float(row["tokens"]) if row["tokens"] else None,
+            memory=float(row["memory"]) * 2**30 if row["memory"] else None,
+            stalled=bool(row["stalled"]),
+            refused=bool(row["structure"]),
+        )
+        for row in named_rows("meshes.csv")
+    )
+
+
+@dataclass(frozen=True)
+class Order:
+    """How often an order of meshes is right.
+
+    Args:
+        pairs: of runs of one job that differ by more than `CLOSE`.
+        right: the share of them that is ordered as measured.
+        regret: measured time of the mesh that comes first over the best, the mean over
+            jobs.
+    """
+
+    pairs: int
+    right: float
+    regret: float
+
+
+def order(runs: Iterable[MeshRun], merit: Callable[[MeshRun], object]) -> Order:
+    """How well a merit, less is better, orders runs of the same job.
+
+    Where several runs have the same merit, half of their pairs count as right, and the
+    mean of their times as that of the run which comes first.
+
+    >>> some = [run for run in mesh_runs() if run.pipeline == 1 and run.tokens]
+    >>> order(some, lambda run: run.seconds).right
+    1.0
+    """
+    right, pairs, regrets = 0.0, 0, []
+    for some in jobs(runs).values():
+        told = [(merit(run), run.seconds) for run in some]
+        for (one, took), (other, longer) in combinations(told, 2):
+            if max(took, longer) > CLOSE * min(took, longer):
+                pairs += 1
+                right += 0.5 if one == other else (one < other) == (took < longer)
+        if len(told) > 1:
+            first = min(value for value, _ in told)
+            picked = fmean(took for value, took in told if value == first)
+            regrets.append(picked / min(took for _, took in told))
+    return Order(pairs, right / pairs, sum(regrets) / len(regrets))
+
+
+def jobs(runs: Iterable[MeshRun]) -> dict[tuple[str, int], list[MeshRun]]:
+    """Runs by model and nodes."""
+    found: dict[tuple[str, int], list[MeshRun]] = {}
+    for run in runs:
+        found.setdefault((run.model, run.nodes), []).append(run)
+    return found
+
+
+def measured() -> Iterator[MeshRun]:
+    """The runs that the order is tested on: without a pipeline, on up to 32 nodes."""
+    for run in mesh_runs():
+        if run.pipeline == 1 and run.nodes <= 32 and run.tokens:
+            yield run
