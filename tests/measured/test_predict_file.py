@@ -200,6 +200,15 @@ def test_a_pipeline_is_interleaved_where_it_can_be():
     assert (odd.run.schedule, odd.run.chunks) == ("1f1b", None)
 
 
+def test_a_slice_whose_sides_nobody_states_is_round():
+    row = ROW | {"chip": "v5e", "chips": "64", "mesh": "fsdp=64", "seqs": "64"}
+    (found,) = answers(row | {"tokens": ""})
+    assert found.prediction
+    assert "a slice as round as can be" in found.assumed
+    (odd,) = answers(row | {"chips": "48", "mesh": "fsdp=48", "tokens": ""})
+    assert "its network is not published" in odd.why
+
+
 def test_columns_are_those_of_the_books_table():
     lines = TABLE.read_text("utf-8").splitlines()
     head = next(line for line in lines if not line.startswith("#"))

@@ -3,8 +3,9 @@
 A prediction needs every setting. Where a source omits one, these rules give it, in this
 order, and the row says so:
 
-0. GPUs whose network nobody states have a card of 200 Gb/s each. A rate of FLOPs whose
-   counting nobody states counts attention as causal.
+0. GPUs whose network nobody states have a card of 200 Gb/s each, and a TPU slice whose
+   sides nobody states is as round as can be. A rate of FLOPs whose counting nobody
+   states counts attention as causal.
 1. Formats are those that frameworks use: see `usual_formats`.
 2. A pipeline is interleaved, in the largest number of chunks up to 8 that divides the
    layers of a stage, if the microbatches are a multiple of the stages.
@@ -24,7 +25,15 @@ from dataclasses import dataclass, replace
 from ..base.tables import Absent
 from ..base.units import pluralize
 from ..hardware.mesh import Mesh
-from ..hardware.networks import Cluster, Network, NVLinkDomain
+from ..hardware.networks import (
+    Cluster,
+    Network,
+    NVLinkDomain,
+    Slices,
+    Torus,
+    network,
+)
+from ..planner.machines import usual
 from ..training import Step
 from ..training.job import usual_formats
 from .run import SPLIT_SEQUENCES, Run
@@ -32,6 +41,7 @@ from .run import SPLIT_SEQUENCES, Run
 MOST_CHUNKS = 8
 CARD = 25e9  # bytes/s one-way of a card of 200 Gb/s
 CARDS = "a network card of 200 Gb/s for each GPU"
+ROUND = "a slice as round as can be"
 AGAIN = {  # policies of recomputation, least first, and what to call them
     "none": "nothing is computed again",
     "elementwise": "norms and activations are computed again",
@@ -96,7 +106,8 @@ def _ways(run: Run) -> Iterator[tuple[Run, tuple[str, ...]]]:
     """Ways to fill a run in, in the order of preference."""
     said: tuple[str, ...] = ()
     if run.network is None:
-        run, said = replace(run, network=_network(run)), (CARDS,)
+        found, assumed = _network(run)
+        run, said = replace(run, network=found), (assumed,)
     if not run.timed and run.flops_per_second:
         run = replace(run, counts="matmuls, half attention")
         said = (*said, "attention counted as causal")
@@ -111,16 +122,27 @@ def _ways(run: Run) -> Iterator[tuple[Run, tuple[str, ...]]]:
                 yield one, (*said, *parts, *again, *moved)
 
 
-def _network(run: Run) -> Network:
-    """Nodes of GPUs with a card of 200 Gb/s each.
+def _network(run: Run) -> tuple[Network, str]:
+    """A network for a run that names none, and what was assumed for it.
 
     Raises:
-        Absent: a ValueError; the chips are no such nodes.
+        Absent: a ValueError; the chips come in no such nodes or slices.
     """
+    missing = Absent(f"{run}: its network is not published")
+    if run.chip.vendor == "Google":
+        slices = run.mesh.get("dcn", 1)
+        try:
+            one = network(usual(run.chip, run.chips // slices))
+        except ValueError:
+            raise missing from None
+        if slices > 1 and isinstance(one, Torus):
+            one = Slices(one, slices, latency=0)
+        return one, ROUND
     node = min(run.chips, int(run.chip.domain))
-    if run.chip.vendor == "Google" or run.chips % node:
-        raise Absent(f"{run}: its network is not published")
-    return Cluster(NVLinkDomain(run.chip, node), run.chips // node, node * CARD)
+    if run.chips % node:
+        raise missing
+    domain = NVLinkDomain(run.chip, node)
+    return Cluster(domain, run.chips // node, node * CARD), CARDS
 
 
 def _meshes(run: Run) -> Iterator[tuple[dict[str, int], tuple[str, ...]]]:

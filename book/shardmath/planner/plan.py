@@ -39,6 +39,8 @@ LEFT_OUT = (
     "without being neighbours on it",
     "tensor parallelism without sequence parallelism, and schedules besides 1F1B and "
     "interleaved 1F1B unless one is named",
+    "KV heads copied where there are more chips than heads, tensor axes that form a "
+    "square on a torus, and experts over the chips of tensor parallelism",
     "stragglers and failures, and what a compiler adds",
 )
 KILO = {"k": 2**10, "m": 2**20, "g": 2**30}
