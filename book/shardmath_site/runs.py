@@ -41,9 +41,10 @@ def overview() -> list[nodes.Node]:
 
 def _run(row: Row) -> str:
     run, predicted = row.run, row.predicted(efficiencies())
-    settings = ", ".join(
-        filter(None, (run.layout, run.precision, run.remat and f"remat {run.remat}"))
-    )
+    again = run.remat and f"remat {run.remat}"
+    if run.remat_share:
+        again += f" for {run.remat_share:.0%} of the layers"
+    settings = ", ".join(filter(None, (run.layout, run.precision, again)))
     about = f"{run.system}, {run.chips:,} {run.chip.name}, {settings}"
     if row.assumed:
         about += f". Assumed: {'; '.join(row.assumed)}"
