@@ -2,8 +2,7 @@
 
 What it recommends is compared with the meshes that were published. A published mesh is
 seldom the best one: pages show what a framework can do, and large runs take what is
-known to work. How often the planner proposes the same is still the only test there is
-of its advice as a whole.
+known to work. Still, how often the planner proposes the same tests its advice.
 """
 
 import json

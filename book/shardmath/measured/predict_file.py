@@ -11,7 +11,7 @@ import io
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..base.tables import Table, table
@@ -179,8 +179,7 @@ def answer(row: int, cells: Mapping[str, object]) -> Answer:
         step = found.step
         likely = step.predicted(run.software)
         if run.network is not None:
-            bound = min(likely.seconds, run.bound.lower)
-            likely = Prediction(likely.parts, bound, likely.band, likely.warnings)
+            likely = replace(likely, bound=run.bound.lower)
     except ValueError as error:
         return Answer(row, name, why=str(error).partition("\n")[0])
     unsure = [what for what in found.assumed if what in AGAIN.values()]
