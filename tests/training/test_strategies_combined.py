@@ -14,6 +14,7 @@ from shardmath.training import (
     context,
     data,
     expert,
+    fold_experts,
     fsdp,
     pipeline,
     pipeline_schedules,
@@ -431,3 +432,42 @@ def test_a_published_mixture_of_experts_fits_where_its_report_says():
                schedule="dualpipe")  # fmt: skip
     assert one.tokens == 62_914_560
     assert 0 < one.bubble < 0.2
+
+
+def test_folded_experts_by_hand():
+    """(z, e, t) = (2, 2, 4): what a chip sends to the experts, counted by hand.
+
+    A chip has tokens / (z e t) of a microbatch. Each goes to k experts, which lie over
+    e t chips, so that all but 1/(e t) of the copies leave.
+    """
+    mixtral, seqs, seq, many = model("mixtral 8x7b"), 128, 4096, 4
+    parts = zero(1, "z"), expert("e", "state"), tensor("t")
+    mesh = {"z": 2, "e": 2, "t": 4}
+    folded = fold_experts(combine(*parts), "t")
+    found, plain = (
+        step(one, mixtral, mesh, seqs, seq, attention="causal", microbatches=many,
+             remat="none")
+        for one in (folded, combine(*parts))
+    )  # fmt: skip
+    tokens = seqs * seq // many // 16
+    D, k = mixtral.d_model, mixtral.experts.per_token
+    there = [m for m in found.moves if m.dealt and m.when == "forward"]
+    assert {m.change.op for m in there} == {"all_to_all"}
+    for move in there:
+        assert move.collective.sent == pytest.approx(k * tokens * D * 2 * 7 / 8)
+        assert move.times == mixtral.layers * many
+    # No exchange of the activations inside an expert is left over the tensor axis.
+    inside = [m for m in plain.moves if not m.dealt and "slots" in m.change.before.dims]
+    assert inside
+    assert not [
+        m for m in found.moves if not m.dealt and "slots" in m.change.before.dims
+    ]
+    # A chip holds as many weights as before: whole experts instead of parts of them.
+    assert found.memory.parts["weights"] == plain.memory.parts["weights"]
+
+
+def test_experts_fold_over_axes_that_are_in_use():
+    with pytest.raises(ValueError, match="axis 'q': must be one of"):
+        fold_experts(combine(expert("e"), tensor("t")), "q")
+    with pytest.raises(ValueError, match="splits the experts already"):
+        fold_experts(combine(expert("e"), tensor("t")), "e")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from ..base.units import flags, positive_int, short_repr
@@ -248,6 +248,38 @@ def expert(axes: str | Iterable[str], dense: str = "copies") -> Strategy:
     state = {"E": axes} | ({"D": axes} if dense != "copies" else {})
     batch = {"B": axes, "E": axes}
     return Strategy(f"expert over {_over(axes)}", split, split, state, batch, batch)
+
+
+def fold_experts(strategy: Strategy, axes: str | Iterable[str]) -> Strategy:
+    """Experts over mesh axes that split something else outside the experts, too.
+
+    Attention keeps its layout on all chips. In the experts the chips of `axes` hold
+    whole experts instead of parts of each: matmuls stay large, and tokens go straight
+    to the chip that has their expert. Megatron calls it parallel folding.
+
+    Args:
+        strategy: that uses these axes for tensor or context parallelism.
+        axes: one mesh axis or several, behind those that split the experts already.
+
+    Raises:
+        ValueError: axes that the strategy does not use, or that split experts already.
+
+    >>> print(fold_experts(combine(expert("X"), tensor("Y")), "Y").weights["E"])
+    ('X', 'Y')
+    """
+    axes = _names(axes)
+    for axis in axes:
+        if axis not in strategy.axes:
+            known = _over(strategy.axes)
+            raise ValueError(f"axis {short_repr(axis)}: must be one of {known}")
+        if axis in strategy.weights.get("E", ()):
+            raise ValueError(f"axis {axis}: splits the experts already")
+    folded = {
+        place: {**layout, "E": layout.get("E", ()) + axes}
+        for place, layout in ((one, getattr(strategy, one)) for one in PLACES)
+    }
+    name = f"{strategy.name}, experts over {_over(folded['weights']['E'])}"
+    return replace(strategy, name=name, **folded)
 
 
 def pipeline(axes: str | Iterable[str]) -> Strategy:
