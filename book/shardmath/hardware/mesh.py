@@ -9,7 +9,7 @@ Y over 64 chips: 400 GB/s one-way per chip, bound by ICI (ring of 8 + ring of 8)
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from types import MappingProxyType
@@ -105,11 +105,14 @@ class Mesh:
     """Named axes laid on a network in order, both slowest-varying first.
 
     An axis may cover several dimensions of the network, or part of one. Chips keep
-    their row-major order, as devices do in JAX; no reordering is sought.
+    their row-major order, as devices do in JAX; no reordering is sought. An axis of
+    `blocks` takes a block of neighbours instead, such as a square on a torus, and the
+    other axes share what is left of the sides.
 
     Args:
         network: where the chips are.
         axes: size by name; the product must be the number of chips.
+        blocks: sides of the block of an axis, one for each dimension of the network.
 
     Raises:
         ValueError: a size does not divide a side; says which number does not which.
@@ -121,15 +124,20 @@ class Mesh:
     (4, 256)
     >>> [str(piece.wires) for piece in mesh.span("X")]
     ['ring of 16', 'ring of 4']
+    >>> square = Mesh(Torus(TPU_V5E, (16, 16)), {"X": 64, "Y": 4}, {"Y": (2, 2)})
+    >>> square.bandwidth("Y") / mesh.bandwidth("Y")
+    2.0
     """
 
     network: Network
     axes: Mapping[str, int]
+    blocks: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, Network):
             raise ValueError(f"network = {self.network!r}: must be a Network")
         object.__setattr__(self, "axes", MappingProxyType(_axes(self.axes)))
+        object.__setattr__(self, "blocks", MappingProxyType(self._checked_blocks()))
         chips, name = self.network.chips, self.network.name
         for axis, size in self.axes.items():
             if chips % size:
@@ -142,6 +150,30 @@ class Mesh:
             given = ", ".join(f"{axis} = {n}" for axis, n in self.axes.items())
             raise ValueError(f"{given}: {total:,} must be the {chips:,} of {name}")
         self._parts  # noqa: B018  raises where sizes do not divide
+
+    def _checked_blocks(self) -> dict[str, tuple[int, ...]]:
+        """The blocks with their sides as whole numbers that multiply to their axis."""
+        if not isinstance(self.blocks, Mapping):
+            raise ValueError(
+                f"blocks = {short_repr(self.blocks)}: must be sides by axis, as "
+                "{'Y': (2, 2)}"
+            )
+        found = {}
+        for name, given in self.blocks.items():
+            if name not in self.axes:
+                known = ", ".join(self.axes)
+                raise ValueError(f"block {short_repr(name)}: must be one of {known}")
+            sides = tuple(given) if isinstance(given, tuple | list) else ()
+            whole = all(type(side) is int and side > 0 for side in sides)
+            many = len(sides) == len(self.network.shape)
+            if not (whole and many and math.prod(sides) == self.axes[name]):
+                raise ValueError(
+                    f"block {name} = {short_repr(given)}: must be "
+                    f"{len(self.network.shape)} whole numbers that multiply to "
+                    f"{self.axes[name]}"
+                )
+            found[name] = sides
+        return found
 
     def size(self, axes: str | tuple[str, ...]) -> int:
         """Chips in one group over `axes`, which is a name or a tuple of names."""
@@ -239,7 +271,21 @@ class Mesh:
         shape = self.network.shape
         room = list(shape)  # places not yet taken, dimension by dimension
         dim, found = len(shape) - 1, {}
+        for name, sides in reversed(self.blocks.items()):
+            found[name] = []
+            for at, side in enumerate(sides):
+                if room[at] % side:
+                    raise ValueError(
+                        f"block {name} = {sides}: {side} does not divide the "
+                        f"{room[at]} places left in dimension {at} of "
+                        f"{self.network.name}"
+                    )
+                found[name].append((at, -(shape[at] // room[at]), side))
+                room[at] //= side
+            found[name] = [part for part in found[name] if part[2] > 1]
         for name, size in reversed(self.axes.items()):
+            if name in found:
+                continue
             found[name], left = [], size
             while left > 1:
                 if room[dim] == 1:

@@ -3,8 +3,8 @@
 >>> found = plan("llama 3 70b", "v5p:16x16x16", "4M")
 >>> print(found.best.axes)
 {'zero': 512, 'tensor': 8}
->>> print(found.why_not(tensor=16))
-tensor 16 does not divide 8 KV heads
+>>> print(found.why_not(tensor=128))
+tensor 128 does not divide 64 query heads
 """
 
 from .patterns import ORDER

@@ -23,7 +23,7 @@ from ..training.prediction import Clock, busy_links
 from ..training.stages import Pipelines, StageContents
 from ..transformer import Matmul
 from .links import Links
-from .patterns import batch_shares
+from .patterns import LAID, batch_shares, merged
 
 ADDED_UP = ("state", "weights", "gradients", "saved")
 LARGEST = tuple(name for name in PARTS if name not in ADDED_UP)
@@ -32,6 +32,20 @@ SHARING = ("fsdp", "zero", "expert", "context")  # axes over which weights may r
 
 
 WHOLE = {"": 1.0, "B": 1.0, "slots": 1.0}
+
+
+class Layout(NamedTuple):
+    """What mesh axes do, besides what their names say.
+
+    Args:
+        shards: who keeps the weights, see `patterns.SHARDS`.
+        folded: axes of tensor or context parallelism that split the experts too.
+    """
+
+    shards: str
+    folded: Names = ()
+
+
 Label = tuple[object, str]  # a kind of layer or its end of the model, and its policy
 
 
@@ -92,14 +106,20 @@ class RematShare:
         return self.remat if self.share == 1 else f"{self.remat} for {self.share:.0%}"
 
 
+NOTHING_AGAIN = RematShare("none", 1.0)
+
+
 @dataclass(frozen=True)
 class Candidate:
     """One way to run a job.
 
     Args:
         shards: who keeps the weights, see `patterns.SHARDS`.
-        sizes: of all mesh axes.
+        sizes: of all mesh axes, those of `patterns.LAID`.
         keys: what context parallelism does with them.
+        folded: axes of tensor or context parallelism that split the experts too.
+        block: sides of the block that tensor parallelism takes on a torus; none for a
+            row.
         microbatches: of a step.
         chunks: of layers on a stage of a pipeline.
         recompute: what is computed again.
@@ -111,6 +131,8 @@ class Candidate:
     shards: str
     sizes: Mapping[str, int]
     keys: str
+    folded: Names
+    block: tuple[int, ...]
     microbatches: int
     chunks: int
     recompute: RematShare
@@ -118,30 +140,37 @@ class Candidate:
     seconds: float
     exposed: float
 
+    @property
+    def ways(self) -> dict[str, int]:
+        """How many ways each kind of parallelism has: the sizes of `patterns.ORDER`."""
+        return merged(self.sizes)
+
 
 class OnMesh:
     """A job on one mesh, for any microbatch, chunks and recomputation.
 
     Args:
-        shards, keys: see `Candidate`.
+        layout: who keeps the weights, and which axes split experts.
+        keys: see `Candidate`.
         derivation: of its strategy.
         sizes: of all mesh axes.
-        inside: chips inside each axis.
+        links: rates on the network, as the axes are laid.
         common: what all meshes share.
     """
 
     def __init__(
         self,
-        shards: str,
+        layout: "Layout",
         keys: str,
         derivation: Derivation,
         sizes: Mapping[str, int],
-        inside: Mapping[str, int],
+        links: Links,
         common: "Common",
     ):
-        self.shards, self.keys = shards, keys
+        self.layout, self.keys = layout, keys
         self.derivation, self.sizes, self.common = derivation, sizes, common
-        self.ways, self.inside = Ways(sizes), inside
+        self.ways, self.links, self.inside = Ways(sizes), links, chips_inside(sizes)
+        self.block = links.block(sizes)[1]
         self.stages = sizes["pipeline"]
         self._resting: dict[Label, tuple[float, float]] = {}
         self._moved: dict[Label, MovedWeights] = {}
@@ -150,13 +179,19 @@ class OnMesh:
         self._taken: dict[tuple, StageTimes] = {}
         ways = self.ways(derivation.batch_axes)
         self.seqs = common.job.seqs // ways  # of a step on one data-parallel rank
-        self.gathers = shards == "fsdp" and tuple(sizes[axis] > 1 for axis in SHARING)
-        inner = (axis for axis in sizes if axis not in OUTER)
-        self._inner = tuple((sizes[a], inside[a] if sizes[a] > 1 else 1) for a in inner)
+        self.gathers = layout.shards == "fsdp" and tuple(
+            sizes[axis] > 1 for axis in SHARING
+        )
+        inner = tuple(
+            (n, self.inside[axis] if n > 1 else 1)
+            for axis, n in sizes.items()
+            if axis not in OUTER
+        )
+        self._inner = inner, layout.folded, self.block
         self.hops = self.ways(self.derivation.strategy.ring) - 1
 
     def rate(self, wire):
-        return self.common.links.rate(wire, self.sizes, self.inside)
+        return self.links.rate(wire, self.sizes, self.inside)
 
     def batch(self, microbatches: int) -> dict[str, float]:
         """The share of one microbatch, by what divides it."""
@@ -305,12 +340,11 @@ class Common:
 
     Args:
         job: what is trained.
-        links: rates on the network.
         clock: of its chips.
     """
 
-    def __init__(self, job: Job, links: Links, clock: Clock):
-        self.job, self.links, self.clock = job, links, clock
+    def __init__(self, job: Job, clock: Clock):
+        self.job, self.clock = job, clock
         self.nbytes: dict[tuple, PartBytes] = {}
         self.times: dict[tuple, PartTimes] = {}
         self._pipelines: dict[int, Pipelines] = {}
@@ -409,6 +443,23 @@ def predicted(
     return seconds, rounds * busiest.exposed + busiest.update + waits
 
 
-def axes_of(sizes: Mapping[str, int]) -> Names:
-    """The axes that are larger than 1."""
-    return tuple(axis for axis, size in sizes.items() if size > 1)
+def least_passes(mesh: OnMesh, microbatches: int, chunks: int) -> float:
+    """Seconds of all passes of a mean stage, without waits and without exchanges that
+    another use of keys may hide."""
+    common = mesh.common
+    rounds = microbatches / common.pipeline(chunks).paths(mesh.stages)
+    found = 0.0
+    for stage in common.stages(chunks, mesh.stages):
+        taken = mesh.taken(stage, microbatches, NOTHING_AGAIN)
+        exposed = taken.exposed if mesh.sizes["context"] > 1 else 0.0
+        found += stage.count * (taken.passes - exposed) / mesh.stages
+    return rounds * found
+
+
+def chips_inside(sizes: Mapping[str, int]) -> dict[str, int]:
+    """How many chips are inside each axis, the innermost last in `patterns.LAID`."""
+    found, chips = {}, 1
+    for axis in reversed(LAID):
+        found[axis] = chips
+        chips *= sizes[axis]
+    return found

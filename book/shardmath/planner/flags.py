@@ -5,7 +5,7 @@ shape of the model or its data, are left out.
 """
 
 from collections.abc import Iterator, Mapping
-from math import ceil
+from math import ceil, prod
 
 from ..training.job import Job
 from .candidates import Candidate
@@ -36,7 +36,7 @@ def megatron(job: Job, one: Candidate) -> str:
 
 
 def _megatron(job: Job, one: Candidate) -> Iterator[str]:
-    sizes = one.sizes
+    sizes = one.ways
     if (tensor := sizes["tensor"]) > 1:
         yield f"--tensor-model-parallel-size {tensor} --sequence-parallel"
     if (stages := sizes["pipeline"]) > 1:
@@ -45,8 +45,11 @@ def _megatron(job: Job, one: Candidate) -> Iterator[str]:
         yield f"--num-virtual-stages-per-pipeline-rank {one.chunks}"
     if (context := sizes["context"]) > 1:
         yield f"--context-parallel-size {context} --cp-comm-type {KEYS[one.keys]}"
-    if (experts := sizes["expert"]) > 1:
+    experts = sizes["expert"] * prod(one.sizes[axis] for axis in one.folded)
+    if experts > 1:
         yield f"--expert-model-parallel-size {experts}"
+    if {"tensor", "copies"} & {*one.folded}:
+        yield "--expert-tensor-parallel-size 1"
     if one.shards == "zero":
         yield "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather"
     else:
@@ -83,7 +86,7 @@ def maxtext(job: Job, one: Candidate, slices: int = 1) -> str:
     Source:
         src/maxtext/configs/types.py of AI-Hypercomputer/maxtext, read 2026-11-23.
     """
-    sizes = {axis: n for axis, n in one.sizes.items() if n > 1}
+    sizes = {axis: n for axis, n in one.ways.items() if n > 1}
     outer, inner = _between(_maxtext_axes(sizes), slices)
     said = [f"dcn_{axis}_parallelism={n}" for axis, n in outer.items() if n > 1]
     said += [f"ici_{axis}_parallelism={n}" for axis, n in inner.items()]
@@ -127,5 +130,5 @@ def sequences(job: Job, one: Candidate) -> int:
     """Sequences of a microbatch on one data-parallel rank."""
     ranks = one.microbatches
     for axis in (*COPIES, "expert"):
-        ranks *= one.sizes[axis]
+        ranks *= one.ways[axis]
     return job.seqs // ranks

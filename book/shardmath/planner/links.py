@@ -1,7 +1,10 @@
 """Rates of collectives on the parts of a network that mesh axes are laid on."""
 
+from collections.abc import Iterator
+from functools import cache
+
 from ..hardware.mesh import Mesh
-from ..hardware.networks import Network
+from ..hardware.networks import Network, Torus
 from ..training.amounts import Names, Sizes, Wire
 from ..training.job import Job
 from ..training.rates import Rate, Rates
@@ -19,10 +22,13 @@ class Links:
         network: where the chips are.
         order: names of axes, outermost first.
         job: what is trained; its experts decide how many copies of a token travel.
+        blocks: whether the innermost axis takes a block of neighbours on a torus, where
+            it has more wires there than in a row.
     """
 
-    def __init__(self, network: Network, order: Names, job: Job):
+    def __init__(self, network: Network, order: Names, job: Job, blocks: bool = False):
         self.network, self.order, self.job = network, order, job
+        self.blocks = blocks and isinstance(network, Torus)
         self._laid: dict[tuple[int, ...], str] = {}
         self._rates: dict[tuple, Rate | None] = {}
         self._last: tuple[Sizes, Rates] | None = None
@@ -34,13 +40,30 @@ class Links:
             ValueError: a size does not divide a side of the network.
         """
         axes = {name: sizes[name] for name in self.order if sizes[name] > 1}
-        return Mesh(self.network, axes or {self.order[0]: 1})
+        inmost, block = self.block(sizes)
+        blocks = {inmost: block} if block else {}
+        return Mesh(self.network, axes or {self.order[0]: 1}, blocks)
+
+    def block(self, sizes: Sizes) -> tuple[str, tuple[int, ...]]:
+        """The innermost axis, and the sides of its block; none where a row has as many
+        wires, or where it is no axis of tensor parallelism."""
+        inmost = next((a for a in reversed(self.order) if sizes[a] > 1), "")
+        if not self.blocks or inmost != "tensor":
+            return inmost, ()
+        return inmost, best_block(self.network, sizes["tensor"])
 
     def obstacle(self, sizes: Sizes) -> str:
         """Why the axes cannot be laid on the network; "" where they can.
 
-        Whether an axis can be laid depends on the product of those inside it alone.
+        In rows, whether an axis can be laid depends on the product of those inside it
+        alone.
         """
+        if self.block(sizes)[1]:
+            try:
+                self.mesh(sizes)
+            except ValueError as error:
+                return str(error)
+            return ""
         inside = 1
         for axis in reversed(self.order):
             size = sizes[axis]
@@ -71,9 +94,50 @@ class Links:
         """
         op, axes, kind = wire
         op, kind = ALIKE.get(op, op), kind.removesuffix(" back")
-        key = op, kind, tuple((inside[axis], sizes[axis]) for axis in axes)
+        laid = tuple((inside[axis], sizes[axis]) for axis in axes)
+        key = op, kind, laid, self.block(sizes)[1]
         if key not in self._rates:
             if self._last is None or self._last[0] is not sizes:
                 self._last = sizes, Rates(self.mesh(sizes), self.job)
             self._rates[key] = self._last[1]((op, axes, kind))
         return self._rates[key]
+
+
+@cache
+def best_block(network: Network, ways: int) -> tuple[int, ...]:
+    """Sides of the block of so many neighbours that has most wires on a torus; none
+    where no block has more than a row.
+
+    >>> from shardmath.hardware.chips import TPU_V5P
+    >>> cube = Torus(TPU_V5P, (8, 8, 8))
+    >>> best_block(cube, 4), best_block(cube, 8), best_block(cube, 64)
+    ((1, 2, 2), (2, 2, 2), ())
+    """
+    outside = network.chips // ways
+    axes = {"outside": outside, "block": ways} if outside > 1 else {"block": ways}
+    try:
+        most, found = Mesh(network, axes).bandwidth("block"), ()
+    except ValueError:  # it cannot lie in a row
+        most, found = 0.0, ()
+    for sides in blocks(network.shape, ways):
+        wires = Mesh(network, axes, {"block": sides}).bandwidth("block")
+        if wires > 1.001 * most:
+            most, found = wires, sides
+    return found
+
+
+def blocks(shape: tuple[int, ...], ways: int) -> Iterator[tuple[int, ...]]:
+    """Sides of all blocks of so many places that tile a grid.
+
+    >>> list(blocks((4, 8), 8))
+    [(1, 8), (2, 4), (4, 2)]
+    """
+    first, *others = shape
+    if not others:
+        if first % ways == 0:
+            yield (ways,)
+        return
+    for side in range(1, first + 1):
+        if first % side == 0 and ways % side == 0:
+            for rest in blocks(tuple(others), ways // side):
+                yield side, *rest

@@ -8,6 +8,7 @@ from ..training import (
     context,
     data,
     expert,
+    fold_experts,
     fsdp,
     pipeline,
     tensor,
@@ -20,21 +21,28 @@ from ..training.job import Job
 
 # Outermost first: what sends least, or least often, on the thinnest links.
 ORDER = ("data", "pipeline", "zero", "fsdp", "expert", "context", "tensor")
+# Where tensor parallelism has more ways than there are KV heads, the innermost of its
+# chips have copies of them, and so their mesh axis is one of its own.
+LAID = (*ORDER, "copies")
+FOLDS = ("context", "tensor", "copies")  # axes whose chips may have whole experts
 SHARDS = {  # who keeps the weights: all that share them, or each a copy
     "fsdp": ("data", "fsdp", "expert", "context", "tensor"),
     "zero": ("zero", "expert", "context", "tensor"),
 }
 
 
-def strategy(shards: str, axes: Names, keys: str = "ring") -> Strategy:
+def strategy(
+    shards: str, axes: Names, keys: str = "ring", folded: Names = ()
+) -> Strategy:
     """The strategy over mesh axes that are called after what they do.
 
     Args:
         shards: "fsdp", where weights are shared by all chips that have other tokens, or
             "zero", where each of them has a copy of the weights and all of them share
             the optimizer state (ZeRO-1).
-        axes: some of `ORDER`.
+        axes: some of `LAID`.
         keys: what context parallelism does with keys, see `training.context`.
+        folded: those of `FOLDS` that split the experts too, see `fold_experts`.
     """
     weights = "shards" if shards == "fsdp" else "state"
     makers = {
@@ -44,31 +52,63 @@ def strategy(shards: str, axes: Names, keys: str = "ring") -> Strategy:
         "fsdp": fsdp,
         "expert": lambda axis: expert(axis, weights),
         "context": lambda axis: context(axis, keys, weights),
-        "tensor": tensor,
     }
-    some = [makers[axis](axis) for axis in ORDER if axis in axes]
-    return combine(*some) if some else data("data")
+    some = [makers[axis](axis) for axis in ORDER if axis in axes and axis in makers]
+    if split := tuple(axis for axis in ("tensor", "copies") if axis in axes):
+        some.append(tensor(split, kv=[axis for axis in split if axis == "tensor"]))
+    found = combine(*some) if some else data("data")
+    spread = tuple(axis for axis in folded if axis in axes)
+    return fold_experts(found, spread) if spread else found
+
+
+def merged(sizes: Mapping[str, int]) -> dict[str, int]:
+    """The sizes of `ORDER`, with the copies of KV heads in those of tensor.
+
+    >>> merged({"fsdp": 4, "tensor": 8, "copies": 2})
+    {'fsdp': 4, 'tensor': 16}
+    """
+    found = {axis: n for axis, n in sizes.items() if axis != "copies"}
+    copies = sizes.get("copies", 1)
+    if copies > 1 or "tensor" in found:
+        found["tensor"] = found.get("tensor", 1) * copies
+    return found
+
+
+def with_copies(sizes: Mapping[str, int], kv_heads: int) -> dict[str, int]:
+    """The sizes of `LAID`: ways of tensor parallelism beyond the KV heads are copies.
+
+    >>> with_copies({"tensor": 16}, 8), with_copies({"tensor": 4}, 8)
+    ({'tensor': 8, 'copies': 2}, {'tensor': 4, 'copies': 1})
+    """
+    ways = sizes["tensor"]
+    more = ways // kv_heads if ways % kv_heads == 0 else 1
+    return {**sizes, "tensor": ways // more, "copies": more}
 
 
 def pattern(
-    job: Job, shards: str, axes: Names, sizes: Mapping[str, int], keys: str
+    job: Job,
+    shards: str,
+    axes: Names,
+    sizes: Mapping[str, int],
+    keys: str,
+    folded: Names = (),
 ) -> Derivation:
     """What all meshes have in common whose axes do the same things: one derivation, of
     the whole batch in one pass.
 
     Args:
         job: what is trained.
-        shards, keys: as for `strategy`.
+        shards, keys, folded: as for `strategy`.
         axes: those larger than 1, apart from the pipeline's.
         sizes: of these axes on some mesh that the model admits.
 
     Raises:
         ValueError: what does not divide on that mesh.
     """
-    mesh = {axis: sizes[axis] for axis in ORDER if axis in axes} | {"pipeline": 2}
+    mesh = {axis: sizes[axis] for axis in LAID if axis in axes} | {"pipeline": 2}
     if not axes:
         mesh["data"] = 1
-    found = strategy(shards, (*axes, "pipeline"), keys)
+    found = strategy(shards, (*axes, "pipeline"), keys, folded)
     derivation = Derivation(job, found, mesh, job.seqs)
     _ = derivation.limits  # what does not divide is said at once
     return derivation

@@ -39,8 +39,6 @@ LEFT_OUT = (
     "without being neighbours on it",
     "tensor parallelism without sequence parallelism, and schedules besides 1F1B and "
     "interleaved 1F1B unless one is named",
-    "KV heads copied where there are more chips than heads, tensor axes that form a "
-    "square on a torus, and experts over the chips of tensor parallelism",
     "stragglers and failures, and what a compiler adds",
 )
 KILO = {"k": 2**10, "m": 2**20, "g": 2**30}
@@ -73,13 +71,14 @@ class Trial:
             chunks=chunks,
         )
         axes = tuple(axis for axis, n in one.sizes.items() if n > 1)
-        found = strategy(one.shards, axes, one.keys)
-        return derived(job, found, search.links.mesh(one.sizes), one.microbatches)
+        found = strategy(one.shards, axes, one.keys, one.folded)
+        links = search.links[bool(one.block)]
+        return derived(job, found, links.mesh(one.sizes), one.microbatches)
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """Sizes of all axes of `ORDER`."""
-        return self.candidate.sizes
+        """Ways of each kind of parallelism, by `ORDER`."""
+        return self.candidate.ways
 
     @property
     def axes(self) -> dict[str, int]:
@@ -132,6 +131,13 @@ class Trial:
             said.append(f"{self.chunks} chunks a stage")
         if self.sizes["context"] > 1:
             said.append(f"keys by {self.candidate.keys}")
+        if self.candidate.folded:
+            kinds = dict.fromkeys(_kind(axis) for axis in self.candidate.folded)
+            said.append(f"experts over {' and '.join(kinds)}")
+        if (copies := self.candidate.sizes["copies"]) > 1:
+            said.append(f"{copies} copies of KV heads")
+        if self.candidate.block:
+            said.append(f"tensor in a block of {_sides(self.candidate.block)}")
         return ", ".join((*said, f"recompute {self.recompute}"))
 
     def __str__(self) -> str:
@@ -217,8 +223,11 @@ class Plan:
     def why_not(self, **sizes: int) -> str:
         """Why the recommended mesh is none with these sizes of axes.
 
-        >>> print(plan("llama 3 8b", "h100:2x8", "1M").why_not(tensor=16))
-        tensor 16 does not divide 8 KV heads
+        >>> print(plan("llama 3 8b", "h100:2x8", "1M").why_not(tensor=3))
+        Traceback (most recent call last):
+        ValueError: tensor 3: must divide 16 chips
+        >>> print(plan("mixtral 8x7b", "h100:2x8", "1M").why_not(expert=16))
+        expert 16 does not divide 8 experts
 
         Raises:
             ValueError: no sizes, an unknown axis, sizes that do not divide the chips.
@@ -388,7 +397,10 @@ def plan(
     Every factorisation of the chips over data, pipeline, ZeRO-1 or FSDP, expert,
     context and tensor parallelism is tried that the model admits, in this order on the
     network, outermost first, and on each mesh sizes of the microbatch, chunks of the
-    pipeline, uses of keys and the least recomputation that fits. Predictions that
+    pipeline, uses of keys and the least recomputation that fits. Experts may also lie
+    over the chips of context and tensor parallelism, KV heads are copied where there
+    are more chips than heads, and on a torus tensor parallelism may take a block of
+    neighbours. Predictions that
     differ by less than 10 % are ties. Among ties the mesh with the fewest axes is
     recommended, and of those the one that leaves least exchanges exposed.
 
@@ -569,6 +581,15 @@ def _fixed(sizes: Mapping[str, int], network: Network) -> dict[str, int]:
     if network.chips % math.prod(found.values()):
         raise ValueError(f"{_said(found)}: must divide {network.chips:,} chips")
     return found
+
+
+def _kind(axis: str) -> str:
+    """The kind of parallelism of an axis: copies of KV heads belong to tensor."""
+    return "tensor" if axis == "copies" else axis
+
+
+def _sides(block: tuple[int, ...]) -> str:
+    return " x ".join(map(str, block))
 
 
 def _said(sizes: Mapping[str, int]) -> str:

@@ -23,16 +23,19 @@ from ..training.efficiencies import band, efficiencies
 from ..training.job import Job
 from ..training.prediction import Clock, Software
 from .candidates import (
+    NOTHING_AGAIN,
     SHARING,
     Candidate,
     Common,
+    Layout,
     OnMesh,
     RematShare,
+    least_passes,
     nbytes_of,
     predicted,
 )
 from .links import Links
-from .patterns import ORDER, SHARDS, pattern
+from .patterns import FOLDS, LAID, ORDER, SHARDS, merged, pattern, with_copies
 
 PRUNED = 1.05  # candidates are left out that take longer than this times the last tie
 SAME = 1.03  # two releases of one framework differ by as much, with equal settings
@@ -40,7 +43,6 @@ COPIES = ("data", "zero", "fsdp")  # axes of data parallelism
 UNTRIED = {"Google": ("pipeline",)}  # kinds that no published run uses, by vendor
 # Least recomputation first; a policy for a share of the layers where the page of a run
 # says how many of them it recomputes.
-NOTHING_AGAIN = RematShare("none", 1.0)
 RECOMPUTES = (
     NOTHING_AGAIN,
     RematShare("elementwise", 1.0),
@@ -51,6 +53,8 @@ RECOMPUTES = (
 )
 FILLED = ("gpipe", "1f1b", "interleaved")  # schedules that wait p − 1 passes, over v
 SHORTEST = 512  # tokens of a sequence on a chip, under which context is not split
+# Ways of tensor parallelism for which KV heads are copied, and never between nodes.
+MOST_WITH_COPIES = 32
 MOST_CHUNKS = 8  # of layers on one stage
 MOST_SEQUENCES = {"Google": 64}  # of a microbatch on one rank; elsewhere 16
 
@@ -122,9 +126,11 @@ class Search:
         self.capacity, self.space = capacity, space or Space()
         chip = network.chip
         self.peak = chip.flops[job.precision]
-        self.links = Links(network, ORDER, job)
+        self.links = tuple(
+            Links(network, LAID, job, blocks) for blocks in (False, True)
+        )  # in rows, and with tensor parallelism in a block of a torus
         clock = Clock(chip, job.precision, self.space.software, efficiencies())
-        self.common = Common(job, self.links, clock)
+        self.common = Common(job, clock)
         self.most_sequences = MOST_SEQUENCES.get(chip.vendor, 16)
         # With experts, too, although their band is wider: most of that error is the
         # same on every mesh of a job.
@@ -142,18 +148,21 @@ class Search:
     def least_work(self) -> float:
         """Seconds of a step if all chips shared its work evenly, in the largest
         microbatches, computed nothing again, and exchanged nothing."""
-        alone = dict.fromkeys(ORDER, 1)
-        found = self.pattern("zero", alone, self.space.keys[0])
+        alone, layout = dict.fromkeys(LAID, 1), Layout("zero")
+        found = self.pattern(layout, alone, self.space.keys[0])
         if isinstance(found, str):
             return 0.0
-        mesh = OnMesh("zero", self.space.keys[0], found, alone, alone, self.common)
+        keys = self.space.keys[0]
+        mesh = OnMesh(layout, keys, found, alone, self.links[0], self.common)
         (stage,) = self.common.stages(1, 1)
         many = max(1, self.job.seqs // self.most_sequences)
         return many * mesh.taken(stage, many, NOTHING_AGAIN).passes / self.network.chips
 
-    def meshes(self) -> Iterator[tuple[str, dict[str, int]]]:
-        """Every factorisation of the chips over the axes there are; each mesh once."""
-        experts = self.job.model.experts
+    def meshes(self) -> Iterator[tuple[Layout, dict[str, int]]]:
+        """Every factorisation of the chips over the axes there are, each once, and once
+        more with experts over the chips of tensor or of context parallelism too."""
+        experts, kv_heads = self.job.model.experts, self.job.model.kv_heads
+        most = min(MOST_WITH_COPIES, int(self.network.chip.domain))
         seen = set()
         for shards, names in SHARDS.items():
             axes = [a for a in ORDER if a == "pipeline" or a in names]
@@ -168,12 +177,28 @@ class Search:
             ):
                 found = dict.fromkeys(ORDER, 1) | self.fixed
                 found |= dict(zip(axes, sizes, strict=True))
+                if found["tensor"] <= most or "tensor" in self.fixed:
+                    found = with_copies(found, kv_heads)
+                else:
+                    found["copies"] = 1
                 key = tuple(found.values())
                 sharing = [axis for axis in SHARING if found[axis] > 1]
                 if key in seen and not sharing:  # nothing that could be shared or not
                     continue
                 seen.add(key)
-                yield shards, found
+                yield Layout(shards), found
+                if folded := self._folded(found):
+                    yield Layout(shards, folded), found
+
+    def _folded(self, sizes: Sizes) -> Names:
+        """The axes of tensor parallelism, or that of context parallelism, which can
+        split the experts too; none where a mesh has both."""
+        some = tuple(axis for axis in FOLDS if sizes[axis] > 1)
+        both = "context" in some and len(some) > 1
+        if not (self.job.model.experts and some) or both:
+            return ()
+        ways = prod(sizes[axis] for axis in ("expert", *some))
+        return some if self.job.model.experts.count % ways == 0 else ()
 
     def best(self, top: int) -> tuple[list[Candidate], Candidate | None]:
         """The best candidates, at most one of each mesh, the recommended one first, and
@@ -184,7 +209,7 @@ class Search:
         """
         by_mesh: dict[tuple, Candidate] = {}
         for one in self.fitting():
-            key = one.shards, tuple(one.sizes.values())
+            key = one.shards, one.folded, tuple(one.sizes.values())
             if key not in by_mesh or one.seconds < by_mesh[key].seconds:
                 by_mesh[key] = one
         found = sorted(by_mesh.values(), key=lambda one: one.seconds)
@@ -193,23 +218,25 @@ class Search:
         tied = [one for one in found if one.seconds <= self.ties * found[0].seconds]
         return [*_preferred(tied, self.job.seqs), *found[len(tied) :]][:top], found[0]
 
-    def pattern(self, shards: str, sizes: Sizes, keys: str) -> Derivation | str:
+    def pattern(self, layout: Layout, sizes: Sizes, keys: str) -> Derivation | str:
         """What is common to all meshes with these axes, or what does not divide."""
-        axes = tuple(a for a in ORDER if sizes[a] > 1 and a != "pipeline")
-        known = shards, axes, keys if sizes["context"] > 1 else ""
+        axes = tuple(a for a in LAID if sizes[a] > 1 and a != "pipeline")
+        known = layout, axes, keys if sizes["context"] > 1 else ""
         if known not in self.patterns:
             least = {axis: divisors(sizes[axis])[1] for axis in axes}
             key = (*known, tuple(least.items()))
             if key in self.failed:
                 return self.failed[key]
             try:
-                self.patterns[known] = pattern(self.job, shards, axes, least, keys)
+                self.patterns[known] = pattern(
+                    self.job, layout.shards, axes, least, keys, layout.folded
+                )
             except ValueError as error:
                 self.failed[key] = str(error).partition("\n")[0]
                 return self.failed[key]
         return self.patterns[known]
 
-    def obstacle(self, shards: str, sizes: Sizes) -> str:
+    def obstacle(self, layout: Layout, sizes: Sizes) -> str:
         """Why the model does not admit a mesh; "" where it does."""
         if sizes["expert"] > 1 and not self.job.model.experts:
             return f"expert {sizes['expert']}: {self.job.model.name} has no experts"
@@ -220,11 +247,11 @@ class Search:
             return f"pipeline {sizes['pipeline']}: {self.job.model.layers} layers"
         why = ""
         for keys in self.space.keys:
-            found = self.pattern(shards, sizes, keys)
+            found = self.pattern(layout, sizes, keys)
             why = found if isinstance(found, str) else self._divides(found, sizes)
             if not why or sizes["context"] == 1:
                 break
-        return why or self.links.obstacle(sizes)
+        return why or min((links.obstacle(sizes) for links in self.links), key=len)
 
     def _divides(self, found: Derivation, sizes: Sizes) -> str:
         """What the sizes of the axes do not divide; "" where they divide all."""
@@ -235,17 +262,17 @@ class Search:
                 return f"{_over(axes, sizes)} does not divide {_named(*what)}"
         return ""
 
-    def admitted(self) -> list[tuple[str, dict[str, int]]]:
+    def admitted(self) -> list[tuple[Layout, dict[str, int]]]:
         """Meshes that the model and the network admit; those without context
         parallelism first, and of these the ones with few axes."""
         found = []
-        for shards, sizes in self.meshes():
+        for layout, sizes in self.meshes():
             self.counts["tried"] += 1
-            why = self.obstacle(shards, sizes)
+            why = self.obstacle(layout, sizes)
             if why:
                 self.obstacles[why] += 1
             else:
-                found.append((shards, sizes))
+                found.append((layout, sizes))
         self.counts["admitted"] = len(found)
         return sorted(
             found,
@@ -268,12 +295,12 @@ class Search:
         fits: set[tuple] = set()
         fastest = inf
         worst = PRUNED * self.ties
-        for shards, sizes in self.admitted():
+        for layout, sizes in self.admitted():
             if fits and self.is_untried(sizes):
                 break
             try:
-                for one in self._on_sizes(shards, sizes, worst * fastest):
-                    fits.add((shards, *sizes.values()))
+                for one in self._on_sizes(layout, sizes, worst * fastest):
+                    fits.add((layout, *sizes.values()))
                     fastest = min(fastest, one.seconds)
                     yield one
             except ValueError as error:
@@ -281,31 +308,47 @@ class Search:
         self.counts["fitting"] = len(fits)
 
     def _on_sizes(
-        self, shards: str, sizes: dict[str, int], worst: float
+        self, layout: Layout, sizes: dict[str, int], worst: float
     ) -> Iterator[Candidate]:
-        """Candidates on one mesh, for every use of keys that may be worth it."""
-        inside, chips = {}, 1
-        for axis in reversed(ORDER):
-            inside[axis] = chips
-            chips *= sizes[axis]
+        """Candidates on one mesh: in rows, and in blocks where they have more wires."""
+        rows, blocks = self.links
+        if not rows.obstacle(sizes):
+            yield from self._laid(layout, sizes, rows, worst)
+        if blocks.block(sizes)[1] and not blocks.obstacle(sizes):
+            yield from self._laid(layout, sizes, blocks, worst)
+
+    def _laid(
+        self, layout: Layout, sizes: dict[str, int], links: Links, worst: float
+    ) -> Iterator[Candidate]:
+        """Candidates on axes that are laid, for every use of keys that may be worth
+        it."""
         for keys in self.space.keys if sizes["context"] > 1 else self.space.keys[:1]:
-            found = self.pattern(shards, sizes, keys)
+            found = self.pattern(layout, sizes, keys)
             if isinstance(found, str) or self._divides(found, sizes):
                 continue
-            mesh = OnMesh(shards, keys, found, sizes, inside, self.common)
+            mesh = OnMesh(layout, keys, found, sizes, links, self.common)
             promising = [one for one in self._shapes(mesh, worst) if one[0] <= worst]
-            yield from self._on(mesh, [shape for _, *shape in promising], worst)
+            yield from self._on(mesh, sorted(promising), worst)
             if not promising:
                 return  # no other use of keys takes less than this one without any
 
     def _shapes(self, mesh: OnMesh, worst: float) -> Iterator[tuple[float, int, int]]:
         """Microbatches and chunks, with seconds that no recomputation undercuts and
-        that no other use of keys does either."""
+        that no other use of keys does either.
+
+        Matmuls are never less efficient in a larger microbatch, so that the passes of
+        the largest tell the least that any number of microbatches takes.
+        """
+        fills = (mesh.stages - 1) * (self.job.schedule in FILLED)
+        floor = None
         for many in self._microbatches(mesh):
             for chunks in self._chunks(mesh, many):
-                waits = 1 + (mesh.stages - 1) / (chunks * many)
-                least = self.least_work * (waits if self.job.schedule in FILLED else 1)
-                if least > worst or not self._fits(mesh, many, chunks):
+                waits = fills / (chunks * many)
+                if self.least_work * (1 + waits) > worst:
+                    continue
+                if floor is None:
+                    floor = least_passes(mesh, many, chunks)
+                if floor * (1 + waits) > worst or not self._fits(mesh, many, chunks):
                     continue
                 seconds, exposed = predicted(mesh, many, chunks, NOTHING_AGAIN)
                 yield seconds - exposed * (mesh.sizes["context"] > 1), many, chunks
@@ -314,30 +357,33 @@ class Search:
         """Whether a mesh fits with as much recomputation as there may be."""
         nbytes = nbytes_of(mesh, many, chunks, self.space.recomputes[-1])
         if nbytes < self.least[0]:
-            self.least = nbytes, mesh.sizes, many
+            self.least = nbytes, merged(mesh.sizes), many
         return nbytes <= self.capacity
 
     def _on(
-        self, mesh: OnMesh, shapes: list[list[int]], worst: float
+        self, mesh: OnMesh, shapes: list[tuple[float, int, int]], worst: float
     ) -> Iterator[Candidate]:
-        """Candidates on one mesh: for each microbatch and number of chunks the one with
-        the least recomputation that fits.
+        """Candidates on one mesh, each faster than the one before: for a microbatch and
+        a number of chunks the one with the least recomputation that fits.
 
         Args:
             mesh: which one.
-            shapes: microbatches and chunks.
+            shapes: seconds at the least, microbatches and chunks, the fastest first.
             worst: predicted seconds above which a candidate is not of interest.
         """
-        for many, chunks in shapes:
+        for least, many, chunks in shapes:
+            if least > worst:
+                return
             for again in self._recomputes(mesh):
                 nbytes = nbytes_of(mesh, many, chunks, again)
                 if nbytes > self.capacity:
                     continue
                 seconds, exposed = predicted(mesh, many, chunks, again)
                 if seconds <= worst:
+                    worst = seconds
                     yield Candidate(
-                        mesh.shards, mesh.sizes, mesh.keys, many, chunks, again,
-                        nbytes, seconds, exposed,
+                        mesh.layout.shards, mesh.sizes, mesh.keys, mesh.layout.folded,
+                        mesh.block, many, chunks, again, nbytes, seconds, exposed,
                     )  # fmt: skip
                 break
 
@@ -413,7 +459,7 @@ def simplicity(sizes: Sizes, seqs: int) -> int:
     >>> simplicity(eight, 256), simplicity(eight, 8)
     (3, 2)
     """
-    axes = {axis for axis, size in sizes.items() if size > 1}
+    axes = {axis for axis, size in merged(sizes).items() if size > 1}
     copies = axes & set(COPIES)
     ways = ("context", "pipeline", "expert", *COPIES)
     spare = seqs >= prod(sizes.get(axis, 1) for axis in ways)
@@ -436,7 +482,8 @@ def _named(dim: str, size: int) -> str:
 
 
 def _over(axes: Names, sizes: Sizes) -> str:
-    some = [axis for axis in axes if sizes[axis] > 1]
-    each = " x ".join(f"{axis} {sizes[axis]}" for axis in some)
-    total = prod(sizes[axis] for axis in some)
+    ways = merged({axis: sizes[axis] for axis in axes})
+    some = [axis for axis, n in ways.items() if n > 1]
+    each = " x ".join(f"{axis} {ways[axis]}" for axis in some)
+    total = prod(ways.values())
     return f"{each} = {total}" if len(some) > 1 else each
