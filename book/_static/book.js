@@ -102,6 +102,15 @@
   for (const [id, name] of Object.entries(names))
     document.getElementById(id)?.setAttribute("aria-label", name);
 
+  // The definition of a term goes with Escape, and comes again at the next visit.
+  const terms = document.querySelectorAll(".sm-term");
+  addEventListener("keydown", ({ key }) => {
+    if (key === "Escape") for (const term of terms) term.classList.add("sm-shut");
+  });
+  for (const term of terms)
+    for (const event of ["mouseenter", "focusin"])
+      term.addEventListener(event, () => term.classList.remove("sm-shut"));
+
   // Mark the section in view in the list of this page's sections.
   const links = new Map();
   for (const link of document.querySelectorAll("#pst-page-toc-nav a[href^='#']")) {

@@ -9,6 +9,7 @@ from . import (
     folding,
     formulas,
     front,
+    glossary,
     guesses,
     hardware,
     map,
@@ -39,6 +40,7 @@ def setup(app):
     folding.setup(app)
     formulas.setup(app)
     front.setup(app)
+    glossary.setup(app)
     guesses.setup(app)
     hardware.setup(app)
     map.setup(app)

@@ -39,6 +39,7 @@ STYLES = (
     "progress.css",
     "live/*/live.css",
     "live/*/functions.css",
+    "glossary.css",
     "hardware.css",
     "shardmath.css",
     "front.css",
