@@ -265,3 +265,9 @@ def test_few_sms_are_drawn_apart_and_many_in_step_as_one_block(sms, boxes, fille
     assert all(
         b - a == pytest.approx(pitch, abs=0.15) for a, b in itertools.pairwise(tops)
     )
+
+
+def test_absurdly_many_tiles_are_refused_at_once():
+    """A time for each of a billion tiles would be read for minutes."""
+    with pytest.raises(ValueError, match="1,000,000,000 tiles: at most 262,144 are"):
+        dispatch(range(1, 10**9 + 1), 132)

@@ -62,7 +62,8 @@ def named(
 ) -> Named:
     """The record that `name` means; the beginning of one alone will do.
 
-    A beginning that ends within a number means nothing: 7 is not short for 70.
+    A beginning that ends within a number means nothing: 7 is not short for 70. A single
+    letter or digit is short for nothing either.
 
     Args:
         kind: what it is one of, for the message: "chip".
@@ -81,7 +82,8 @@ def named(
     given = short_repr(name)
     keys = [key for key in by_key if asked and key.startswith(asked)]
     begun = _by_name(by_key[key] for key in keys)
-    if len(begun) == 1 and not all(_cuts_a_number(asked, key) for key in keys):
+    cut = len(asked) < 2 or all(_cuts_a_number(asked, key) for key in keys)
+    if len(begun) == 1 and not cut:
         return next(iter(begun.values()))
     if len(begun) > 1:
         raise ValueError(f"{kind} {given} could be {', '.join(begun)}: say which")

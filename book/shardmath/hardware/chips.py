@@ -177,9 +177,12 @@ def find(name: str) -> Chip:
     ValueError: chip 'v5' could be TPU v5e, TPU v5p: say which
     """
     some = ", ".join(chip.name for chip in (TPU_V5E, H100, MI300X, TRAINIUM2))
-    return named(
-        "chip", name, _BY_KEY, f"chips.ALL has {len(ALL)}, such as {some}", _key
-    )
+    known = f"chips.ALL has {len(ALL)}, such as {some}"
+    families = {_bare(family): chips for family, chips in FAMILIES.items()}
+    if isinstance(name, str) and (chips := families.get(_bare(name))):
+        several = ", ".join(CHIPS[key].name for key in chips)
+        raise ValueError(f"chip {short_repr(name)} could be {several}: say which")
+    return named("chip", name, _BY_KEY, known, _bare)
 
 
 def measured(name: str, flops: Mapping[str, float], hbm_bandwidth: float) -> Chip:
@@ -224,11 +227,19 @@ def require_chip(chip: object) -> Chip:
     return chip
 
 
+def _bare(name: str) -> str:
+    """What is left of `name` without its maker.
+
+    >>> _bare("AWS Trainium2"), _bare("Google Cloud TPU v4")
+    ('trainium2', 'tpuv4')
+    """
+    makers = "google|cloud|nvidia|tesla|amd|instinct|intel|habana|amazon|aws"
+    return re.sub(rf"^({makers})+", "", plain(name))
+
+
 def _key(name: str) -> str:
-    """What is left of `name` without the words that say nothing."""
-    maker = r"^(google|cloud|nvidia|tesla|amd|instinct|intel|aws)+"
-    bare = re.sub(maker, "", plain(name))
-    return re.sub(r"^tpu(?=.)", "", bare)
+    """`name` as it is known: without its maker and without "TPU"."""
+    return re.sub(r"^tpu(?=.)", "", _bare(name))
 
 
 def _read() -> tuple[dict[str, Source], tuple[Chip, ...]]:
@@ -253,6 +264,11 @@ def _read() -> tuple[dict[str, Source], tuple[Chip, ...]]:
 
 SOURCES, ALL = _read()
 CHIPS = {chip.id: chip for chip in ALL}
+# Names of a generation, which leave open which of its chips is meant.
+FAMILIES = {
+    "Hopper": ("h100", "h800", "h200"),
+    "Blackwell": ("b200", "gb200", "b300", "gb300"),
+}
 _BY_KEY = {_key(k): chip for chip in ALL for k in (chip.id, chip.name, *chip.aliases)}
 _BY_KEY |= {"tpu" + k: chip for k, chip in _BY_KEY.items() if chip.vendor == "Google"}
 

@@ -210,6 +210,9 @@ class TileSchedule:
         printer.text(self.summary)
 
 
+MOST_TILES = 2**18  # so many take `dispatch` about two seconds
+
+
 def dispatch(seconds: Sequence[float], sms: int) -> TileSchedule:
     """Hand tiles out in order, each to the SM that is free first.
 
@@ -219,12 +222,20 @@ def dispatch(seconds: Sequence[float], sms: int) -> TileSchedule:
         seconds: how long each tile takes.
         sms: number of SMs.
 
+    Raises:
+        ValueError: times that are not positive, or more than `MOST_TILES` of them.
+
     >>> dispatch([1.0] * 133, 132).seconds
     2.0
     """
     if not hasattr(seconds, "__len__"):
         wanted = "must be a list, a time for each tile"
         raise ValueError(f"seconds = {short_repr(seconds)}: {wanted}")
+    if len(seconds) > MOST_TILES:
+        raise ValueError(
+            f"seconds has {len(seconds):,} tiles: at most {MOST_TILES:,} are handed "
+            "out one by one; `Waves` counts equal ones without that"
+        )
     sms = Waves(len(seconds), sms).sms  # raises for what cannot be scheduled
     seconds = positive(**{f"seconds[{n}]": time for n, time in enumerate(seconds)})
     free = [(0.0, sm) for sm in range(min(sms, len(seconds)))]  # the rest stay idle

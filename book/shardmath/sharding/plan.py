@@ -336,23 +336,26 @@ class PlanSearch:
     ) -> "PlanSearch":
         """Three searches, for the states of all splits that are `found`.
 
-        One array may need all `most` collectives only where the others need none.
+        An array may need all `most` collectives only where slices alone do for the two
+        others. Where one of them needs a collective, one has to be left for it.
         """
-        alone: tuple[set[State], ...] = (set(), set(), set())
+        sets = [[set(), set(), set()] for _ in range(3)]  # of an array, by what is left
         for split in found:
             states = split.a, split.b, split.c
-            free = [
-                _sliced(a.state, split.a),
-                _sliced(b.state, split.b),
-                _sliced(split.c, c.state),
+            needs = [
+                not _sliced(a.state, split.a),
+                not _sliced(b.state, split.b),
+                not _sliced(split.c, c.state),
             ]
-            for n, ends in enumerate(alone):
-                if all(free[:n] + free[n + 1 :]):
-                    ends.add(states[n])
+            for wanted, state, own in zip(sets, states, needs, strict=True):
+                wanted[sum(needs) - own].add(state)
+        for wanted in sets:
+            wanted[1] |= wanted[0]
+            wanted[2] |= wanted[1]
         return cls(
-            routes(a, axes, prices, alone[0], most=most),
-            routes(b, axes, prices, alone[1], most=most),
-            routes(c, axes, prices, alone[2], backwards=True, most=most),
+            routes(a, axes, prices, sets[0], most=most),
+            routes(b, axes, prices, sets[1], most=most),
+            routes(c, axes, prices, sets[2], backwards=True, most=most),
             most,
         )
 

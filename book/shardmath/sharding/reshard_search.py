@@ -6,7 +6,8 @@ best way for every other state, so that a matmul needs three, whatever its plans
 """
 
 import heapq
-from collections.abc import Collection, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations, pairwise, permutations, product
@@ -37,6 +38,21 @@ class Edge(NamedTuple):
     before: State
     after: State
     dims: tuple[int, ...] = ()
+
+
+class Use(NamedTuple):
+    """The states that a plan can use with some number of collectives left.
+
+    Args:
+        states: all of them.
+        into: the changes that lead to them, by the state that each starts from.
+    """
+
+    states: set[State]
+    into: Mapping[State, list[Edge]]
+
+
+MANY = 12_000  # states of use; to look up the changes to more of them saves nothing
 
 
 @dataclass
@@ -93,7 +109,7 @@ def routes(
     array: ShardedArray,
     axes: Collection[str],
     prices: Prices | None = None,
-    targets: Collection[State] | None = None,
+    targets: Collection[State] | Sequence[Collection[State]] | None = None,
     backwards: bool = False,
     most: int | None = None,
 ) -> Routes:
@@ -107,8 +123,9 @@ def routes(
         targets: where to stop the search; None finds every state.
         backwards: search the ways that lead to `array`.
         most: find the best ways of at most so many collectives, and the best of fewer.
-            Any number if not given. Then `targets` are the states that so many may lead
-            to, and do not stop the search; fewer may lead to any state.
+            Any number if not given. Then `targets` does not stop the search: its n-th
+            entry has the states that ways are wanted to that leave n collectives, for
+            n from 0; those that leave more may lead to any state.
 
     Among equals those of fewer bytes, then of fewer collectives, then those that gather
     the last dimension first, as XLA does. Bytes cannot tell one AllGather over two
@@ -313,15 +330,13 @@ class _Search:
         prices: Prices | None,
         backwards: bool,
         most: int | None,
-        targets: Collection[State] | None,
+        targets: Sequence[Collection[State]] | None,
     ):
         self.array, self.prices, self.backwards = array, prices, backwards
         self.most = most
-        self.ends = None if most is None or targets is None else set(targets)
-        self.leads: dict[State, bool] = {}
         self.sizes = dict(array.mesh)
         self.axes = tuple(name for name in self.sizes if name in set(axes))
-        self.order = {name: n for n, name in enumerate(self.axes)}
+        self.graph = _Graph(self.axes, tuple(self.sizes), prices is not None)
         self.lone = any(self.sizes[name] == 1 for name in self.axes)
         self.routes = Routes(array, backwards)
         self.blocks: dict[Placed, tuple[tuple[int, ...], float, bool]] = {}
@@ -336,6 +351,7 @@ class _Search:
         self.least: dict[State | tuple[State, int], Cost] = {}  # of what is queued
         self.queue: list = []
         self.pushed = 0
+        self.uses = [] if most is None else self._uses(targets)
 
     def settle(self) -> Iterator[State]:
         """States in the order of their distance, each when its best way is known."""
@@ -345,37 +361,106 @@ class _Search:
             cost, order, _, here, edge = heapq.heappop(self.queue)
             if isinstance(edge, Permutes):
                 for permute, more in self._permutes(here, edge.cost[2]):
-                    self._extend(edge.cost, order, permute, more)
+                    there = permute.before if self.backwards else permute.after
+                    rank = 3, self.number[there[0]]
+                    self._extend(edge.cost, order, permute, more, rank)
                 continue
             if self._settled(here, cost[2]):
                 continue
             found.setdefault(here, []).append((cost, edge))
             yield here
-            last = self.most is not None and cost[2] >= self.most - 1
-            for change in self._edges(here, cost[2]):
-                there = change.before if self.backwards else change.after
-                if last and change.op != "slice" and not self._leads(there):
-                    continue
-                if self._blocks(there[0])[2] and not self._settled(there, cost[2]):
-                    self._extend(cost, order, change, self._cost(change))
+            self._change_from(here, cost, order)
             if (edge is None or edge.op != "permute") and cost[2] != self.most:
                 least = self._least_permute(here)
                 self._push(_add(cost, least), order, here, Permutes(cost))
 
-    def _leads(self, state: State) -> bool:
-        """Whether slices alone lead from `state` to one of `targets`, if any are given.
+    def _change_from(self, here: State, cost: Cost, order: tuple) -> None:
+        """Queue what every change but a permute leads to from `here`."""
+        found, count = self.routes.found, cost[2]
+        for edge in self._edges(here, count):
+            there = edge.before if self.backwards else edge.after
+            # As `_settled`: the calls alone would take a tenth of the time.
+            ways = found.get(there)
+            if ways and (self.most is None or ways[-1][0][2] <= count):
+                continue
+            if self._blocks(there[0])[2]:
+                more = self._cost(edge)
+                self._extend(cost, order, edge, more, self.graph.rank(edge))
 
-        A backward search goes from the end of a slice to its beginning.
+    def _edges(self, here: State, count: int) -> Iterable[Edge]:
+        """The changes from `here` that a way of `most` collectives can go on with.
+
+        After `most` of them only slices are left, and gathers over axes of one device,
+        which move nothing. Where few states are of use after the next collective, we
+        look up which changes lead to those.
         """
-        if self.ends is None or self.lone:
+        if self.most is None or self.lone:
+            return self.graph.changes(here, self.backwards)
+        slices = self.graph.slices(here, self.backwards)
+        if count == self.most:
+            return slices
+        use = self.uses[self.most - count - 1]
+        if use is None:
+            return self.graph.changes(here, self.backwards)
+        return (*slices, *use.into.get(here, ()))
+
+    def _useful(self, state: State, count: int) -> bool:
+        """Whether a plan can use a way to `state` that has `count` collectives."""
+        if self.most is None:
             return True
-        if not self.leads and not self.backwards:
-            self.leads.update(
-                dict.fromkeys((part for end in self.ends for part in _parts(end)), True)
-            )
-        if self.backwards and state not in self.leads:
-            self.leads[state] = any(part in self.ends for part in _parts(state))
-        return self.leads.get(state, False)
+        use = self.uses[self.most - count]
+        return use is None or state in use.states
+
+    def _uses(self, targets: Sequence[Collection[State]] | None) -> list[Use | None]:
+        """The states that are of use with none, one, two … collectives left.
+
+        Such a state is a target for which so many must be left, or slices lead from it
+        to one, or one collective and slices lead to a state that is of use with one
+        collective fewer. None where all may be.
+        """
+        found: list[Use | None] = [None] * (self.most + 1)
+        if targets is None or self.lone:
+            return found
+        behind: set[State] = set()  # before a collective that leads to a useful state
+        for left in range(min(len(targets), self.most + 1)):
+            use = self._use({*targets[left], *behind})
+            if use is None:
+                break
+            found[left] = use
+            behind = {*use.into, *self._permuted(use.states)}
+        return found
+
+    def _use(self, ends: Collection[State]) -> Use | None:
+        """`ends`, what slices lead from to them, and the changes that lead there."""
+        # No way comes back to where it began.
+        states = self._before_slices({*ends} - {self.array.state})
+        if states is None:
+            return None
+        into = defaultdict(list)
+        for state in states:
+            for edge in self.graph.changes(state, not self.backwards):
+                if edge.op != "slice":
+                    into[edge.after if self.backwards else edge.before].append(edge)
+        return Use(states, into)
+
+    def _before_slices(self, ends: set[State]) -> set[State] | None:
+        """`ends` and the states from which slices lead to them; None where too many."""
+        found, new = set(ends), list(ends)
+        while new and len(found) <= MANY:
+            for edge in self.graph.slices(new.pop(), not self.backwards):
+                state = edge.after if self.backwards else edge.before
+                if state not in found:
+                    found.add(state)
+                    new.append(state)
+        return None if len(found) > MANY else found
+
+    def _permuted(self, states: set[State]) -> Iterator[State]:
+        """The states that permutes lead from to one of `states`."""
+        kinds = {(self._blocks(placed)[0], sums) for placed, sums in states}
+        for grid, sums in kinds:
+            for placed in self.alike[grid]:
+                if not any(axis in sums for axes in placed for axis in axes):
+                    yield placed, sums
 
     def _settled(self, state: State, count: int) -> bool:
         """Whether a way to `state` is known that is as good with `count` collectives.
@@ -391,7 +476,9 @@ class _Search:
         self.pushed += 1
         heapq.heappush(self.queue, entry)
 
-    def _extend(self, cost: Cost, order: tuple, edge: Edge, more: Cost | None) -> None:
+    def _extend(
+        self, cost: Cost, order: tuple, edge: Edge, more: Cost | None, rank: tuple
+    ) -> None:
         """Queue the state that `edge` leads to, or comes from in a backward search."""
         if more is None:
             return
@@ -399,12 +486,11 @@ class _Search:
         total = _add(cost, more)
         if self.most is not None and total[2] > self.most:
             return
-        if total[2] == self.most and not self._leads(there):
+        if not self._useful(there, total[2]):
             return
         known = there if self.most is None else (there, total[2])
         if total <= self.least.get(known, total):
             self.least[known] = total
-            rank = self._rank(edge, there)
             order = (rank, *order) if self.backwards else (*order, rank)
             self._push(total, order, there, edge)
 
@@ -454,14 +540,14 @@ class _Search:
         placed, unreduced = here
         grid, nbytes, _ = self._blocks(placed)
         taken = set(unreduced)
-        last = count + 1 == self.most
-        key = grid, unreduced, last
+        limit = None if self.most is None else self.uses[self.most - count - 1]
+        key = grid, unreduced, None if limit is None else count
         if key not in self.alike_left:
             self.alike_left[key] = [
                 other
                 for other in self.alike[grid]
                 if not any(taken.intersection(axes) for axes in other)
-                and not (last and not self._leads((other, unreduced)))
+                and (limit is None or (other, unreduced) in limit.states)
             ]
         left = [  # a permute is one collective: what one reaches is reached for good
             other
@@ -492,21 +578,32 @@ class _Search:
             found += self.runs[both]
         return frozenset(found)
 
-    def _edges(self, here: State, count: int) -> Iterator[Edge]:
-        """Every other change from `here`, or to it in a backward search.
 
-        After `count` collectives, where no more are allowed, only slices are left, and
-        gathers over axes of one device, which move nothing.
-        """
+class _Graph:
+    """The changes between the states of arrays on one mesh, but for permutes.
+
+    Args:
+        axes: the mesh axes that may change their place.
+        mesh: all axes of the mesh, which open sums are listed in the order of.
+        several: whether a gather or scatter may be of several dimensions at once.
+    """
+
+    def __init__(self, axes: Names, mesh: Names, several: bool):
+        self.axes, self.mesh, self.several = axes, mesh, several
+        self.order = {name: n for n, name in enumerate(axes)}
+
+    def _free(self, here: State) -> Names:
         placed, unreduced = here
         used = {axis for axes in placed for axis in axes} | set(unreduced)
-        free = tuple(axis for axis in self.axes if axis not in used)
-        if count == self.most and self.lone is False:
-            yield from self._slices(here, free)
-            return
+        return tuple(axis for axis in self.axes if axis not in used)
+
+    def changes(self, here: State, backwards: bool) -> Iterator[Edge]:
+        """Every change from `here`, or to it in a backward search."""
+        placed, unreduced = here
+        free = self._free(here)
         for less, axes, dims in self._shorter(placed):
-            if self.backwards:
-                sums = tuple(a for a in self.sizes if a in axes or a in unreduced)
+            if backwards:
+                sums = tuple(a for a in self.mesh if a in axes or a in unreduced)
                 yield Edge("reduce_scatter", axes, (less, sums), here, dims)
                 if len(axes) == 1:
                     yield Edge("slice", axes, (less, unreduced), here, dims)
@@ -517,17 +614,17 @@ class _Search:
                     if other != dims[0]:
                         more = _put(less, other, less[other] + axes)
                         there = (more, unreduced)
-                        ends = (there, here) if self.backwards else (here, there)
-                        both = (other, *dims) if self.backwards else (*dims, other)
+                        ends = (there, here) if backwards else (here, there)
+                        both = (other, *dims) if backwards else (*dims, other)
                         yield Edge("all_to_all", axes, *ends, both)
         for more, axes, dims in self._longer(placed, free):
-            if self.backwards:
+            if backwards:
                 yield Edge("all_gather", axes, (more, unreduced), here, dims)
             elif len(axes) == 1:
                 yield Edge("slice", axes, here, (more, unreduced), dims)
-        if self.backwards:
+        if backwards:
             for axes in _subsets(free):
-                sums = tuple(a for a in self.sizes if a in axes or a in unreduced)
+                sums = tuple(a for a in self.mesh if a in axes or a in unreduced)
                 yield Edge("all_reduce", axes, (placed, sums), here)
             return
         for axes in _subsets(unreduced):
@@ -537,22 +634,24 @@ class _Search:
             left = tuple(axis for axis in unreduced if axis not in axes)
             yield Edge("reduce_scatter", axes, here, (more, left), dims)
 
-    def _slices(self, here: State, free: Names) -> Iterator[Edge]:
+    def slices(self, here: State, backwards: bool) -> Iterator[Edge]:
         """The slices from `here`, or to it in a backward search."""
         placed, unreduced = here
+        free = self._free(here)
         for d, axes in enumerate(placed):
-            if self.backwards and axes:
+            if backwards and axes:
                 less = _put(placed, d, axes[:-1])
                 yield Edge("slice", axes[-1:], (less, unreduced), here, (d,))
-            for axis in () if self.backwards else free:
+            for axis in () if backwards else free:
                 more = _put(placed, d, (*axes, axis))
                 yield Edge("slice", (axis,), here, (more, unreduced), (d,))
 
-    def _rank(self, edge: Edge, there: State) -> tuple[int, ...]:
-        """Which of equals is first: gathers of the last dimension, then the rest."""
+    def rank(self, edge: Edge) -> tuple[int, ...]:
+        """Which of equals is first: gathers of the last dimension, then the rest.
+
+        A permute comes between those: its rank is 3.
+        """
         op, axes, *_, dims = edge
-        if op == "permute":
-            return 3, self.number[there[0]]
         if op == "all_to_all" or (op == "all_gather" and len(dims) == 1):
             return 0, -dims[0], len(axes), *dims[1:]
         at = tuple(self.order[axis] for axis in axes)
@@ -561,11 +660,11 @@ class _Search:
         return 4 if len(dims) > 1 else 2, len(at), *at, *dims
 
     def _shorter(self, placed: Placed) -> Iterator[tuple[Placed, Names, tuple]]:
-        """`placed` less the minor axes of a dimension, or of several where priced."""
+        """`placed` less the minor axes of a dimension, or of several."""
         for d in range(len(placed)):
             for n in range(1, len(placed[d]) + 1):
                 yield _put(placed, d, placed[d][:-n]), placed[d][-n:], (d,)
-        if self.prices is None:
+        if not self.several:
             return
         for counts in product(*(range(len(axes) + 1) for axes in placed)):
             dims = tuple(d for d, n in enumerate(counts) if n)
@@ -579,7 +678,7 @@ class _Search:
         self, placed: Placed, pool: Names
     ) -> Iterator[tuple[Placed, Names, tuple]]:
         """`placed` and axes of `pool` behind those of a dimension, or of several."""
-        several = len(placed) if self.prices is not None else 1
+        several = len(placed) if self.several else 1
         for axes in _subsets(pool):
             for ordered in permutations(axes):
                 for dims in _choices(len(placed), min(several, len(ordered))):
@@ -588,14 +687,6 @@ class _Search:
                         for d, part in zip(dims, parts, strict=True):
                             more = _put(more, d, more[d] + part)
                         yield more, ordered, dims
-
-
-def _parts(state: State) -> Iterator[State]:
-    """What `state` may have been before slices: without minor axes of dimensions."""
-    placed, unreduced = state
-    for counts in product(*(range(len(axes) + 1) for axes in placed)):
-        kept = tuple(axes[:n] for axes, n in zip(placed, counts, strict=True))
-        yield kept, unreduced
 
 
 def _choices(n: int, most: int) -> Iterator[tuple[int, ...]]:
