@@ -78,7 +78,8 @@ def player(lanes: Sequence[Lane], time: float, together: bool = True) -> Picture
     for n, lane in enumerate(lanes):
         where = _Place(n, top + HEAD, pitch, wide)
         spent = windows(lane.schedule, together)
-        now = Moment(progress(lane.schedule, time, together), time, spent[-1][1])
+        at = progress(lane.schedule, time, together)
+        now = Moment(at, time, clock([lane], together))
         bottom = where.top + pitch * lane.schedule.stages
         parts += _ops(lane.schedule, where, spent)
         parts += _veil(where, bottom, time)
@@ -202,10 +203,10 @@ def _ops(schedule: PipelineSchedule, where: _Place, spent) -> Iterator[str]:
 def _numbered(schedule: PipelineSchedule, wide: float) -> set[str]:
     """Kinds of ops that are all wide enough for the longest number."""
     widest = text_width(str(schedule.microbatches - 1))
-    shortest = {
-        span.op.kind: wide * (span.end - span.start) for span in schedule.spans[0]
-    }
-    return {kind for kind, width in shortest.items() if width > widest}
+    lengths = defaultdict(list)
+    for span in schedule.spans[0]:
+        lengths[span.op.kind].append(span.end - span.start)
+    return {kind for kind, some in lengths.items() if wide * min(some) > widest}
 
 
 def _veil(where: _Place, bottom: float, time: float) -> Iterator[str]:
