@@ -24,7 +24,7 @@ SCHEDULES = {
     "DualPipeV": "dualpipev",
 }
 NONE = "none"
-TOGETHER, ALONE = "wait for all stages", "start the next at once"
+TOGETHER, ALONE = "waits for the others", "starts its next step"
 SHOWN = 24  # steps from the first start to the last end, at most
 _STAGES = Slider("stages", "Stages", "", 2, 8, 4, step=1)
 _MICROBATCHES = Slider("microbatches", "Microbatches", "", 1, 32, 8, step=1)
@@ -74,7 +74,9 @@ def draw(
     picture = player(lanes, now, together)
     found = [_numbers(lane, now, together) for lane in lanes]
     data = {"used": {"stages": p, "microbatches": M}, "time": now, "schedules": found}
-    summary = " ".join([*note, *map(_sentence, lanes, found), *_unused(names)])
+    said = list(map(_sentence, names, found))
+    said[0] = f"With {p} stages and {M} microbatches, {said[0]}"
+    summary = " ".join([*note, *said, *_unused(names)])
     rows = _rows(names, found)
     return Drawing(picture.panels[0], summary, rows, {"pipeline": data}, last)
 
@@ -163,19 +165,16 @@ def _numbers(lane: Lane, time: float, together: bool) -> dict[str, object]:
     }
 
 
-def _sentence(lane: Lane, found: dict) -> str:
-    one = lane.schedule
-    size = f"{one.stages} stages, {one.microbatches} microbatches"
+def _sentence(name: str, found: dict) -> str:
     if found["time"] < found["end"]:
         return (
-            f"{lane.name}, {size}: after {found['time']:.3g} of {found['end']:.3g} "
-            f"units of time, idle time has grown to {found['share']:.1%} of the step's "
-            f"work, and no stage has held more than {max(found['peaks']):.3g} "
-            "microbatches."
+            f"{name} has waited for {found['share']:.1%} of the step's work after "
+            f"{found['time']:.3g} of {found['end']:.3g} units of time, and no stage "
+            f"has held more than {max(found['peaks']):.3g} microbatches."
         )
-    formula = f", which is {lane.result}" if lane.result else ""
+    formula = f", which is {found['formula']}" if found["formula"] else ""
     return (
-        f"{lane.name}, {size}: a stage works {found['busy']:g} units and waits "
+        f"{name} works {found['busy']:g} units on a stage and waits "
         f"{found['waits']:.3g}, so the bubble is {found['bubble']:.1%}{formula}. A "
         f"stage has held at most {found['peak']:.3g} microbatches."
     )
@@ -219,7 +218,7 @@ FIGURE = Figure(
         _STAGES,
         _MICROBATCHES,
         Slider("chunks", "Chunks", "", 2, 4, 2, step=1),
-        Choice("between", "When a stage is done, it may", (TOGETHER, ALONE), TOGETHER),
+        Choice("between", "A finished stage", (TOGETHER, ALONE), TOGETHER),
     ),
     draw,
     first="moment",

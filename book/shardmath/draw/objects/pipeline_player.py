@@ -1,7 +1,7 @@
 """Schedules played on one clock: a playhead, idle time that fills, memory that counts.
 
-Everything is drawn at once, and a veil lies over what is still to come. So between two
-moments only the veil, the playhead and the counters differ.
+The whole step is drawn at once, and a veil covers the part that is still to come. So
+two moments differ only in the veil, the playhead and the counters.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ from ..picture import WIDEST, Picture, picture
 from ..theme import paint
 from .pipeline import INKS, LEFT, cell, halves, legend, painted
 
-RIGHT = 318.0  # where the time ends; what is held stands right of it
+RIGHT = 318.0  # where the time ends; the memory of each stage is to the right of it
 BAR, HELD, PEAK = (324.0, 346.0), 378.0, 414.0  # a bar, and where two numbers end
 HEAD, FOOT, GAP = 24.0, 22.0, 10.0  # over the stages of a schedule, under them, between
 TALL, FLAT, ROWS = 26.0, 15.0, 240.0  # a stage's row, at most and at least; all rows
@@ -31,7 +31,7 @@ class Lane:
 
     Args:
         name: as readers know it.
-        schedule: what is played.
+        schedule: the one to play.
         result: closed form of its idle time over its work, said at the end; may be "".
     """
 
@@ -48,10 +48,10 @@ def clock(lanes: Sequence[Lane], together: bool = True) -> float:
 def player(lanes: Sequence[Lane], time: float, together: bool = True) -> Picture:
     """Schedules below one another at a moment, to one scale of time.
 
-    Stages from top to bottom, time from left to right; a number is a microbatch, and
-    darker ops are those of later chunks or of the other direction. Red is idle. What
-    comes after `time` is faint. On the right stands what each stage holds now, and the
-    most until now; the bar is what it holds.
+    Stages go from top to bottom and time from left to right. A number is a microbatch,
+    later chunks and the other direction are darker, and red is idle. The part after
+    `time` is faint. On the right, a bar and a number say how many microbatches each
+    stage holds now, and a mark and a second number the most that it has held.
 
     Args:
         lanes: one or more.
@@ -128,7 +128,7 @@ def idle_share(schedule: PipelineSchedule, now: Moment) -> float:
 
 
 def idle_line(lane: Lane, now: Moment) -> str:
-    """What stands under a schedule; its closed form is said when its step has ended."""
+    """The line under a schedule, with its closed form when its step has ended."""
     line = f"idle {pluralize(f'{now.waited:.3g}', 'units')} per stage, "
     line += f"{idle_share(lane.schedule, now):.1%} of the work"
     return f"{line} = {lane.result}" if now.time >= now.end and lane.result else line
@@ -136,7 +136,7 @@ def idle_line(lane: Lane, now: Moment) -> str:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a lane stands: its number, the top of its rows, their pitch, the scale."""
+    """A lane's number, the top of its rows, their pitch, and the scale of time."""
 
     lane: int
     top: float
@@ -210,7 +210,7 @@ def _numbered(schedule: PipelineSchedule, wide: float) -> set[str]:
 
 
 def _veil(where: _Place, bottom: float, time: float) -> Iterator[str]:
-    """Over what is still to come."""
+    """A cover of paper over the part that is still to come."""
     left = min(where.x(max(time, 0)), RIGHT + 2)
     yield shapes.box(
         left, where.top - 2, RIGHT + 2, bottom, "paper",
@@ -219,7 +219,7 @@ def _veil(where: _Place, bottom: float, time: float) -> Iterator[str]:
 
 
 def _memory(now: Moment, where: _Place, most: float) -> Iterator[str]:
-    """What each stage holds, as a bar, and the most that it has held, as its mark."""
+    """How much each stage holds, as a bar, and the most that it has held, as a mark."""
     left, right = BAR
     scale = (right - left) / most
     for stage, at in enumerate(now.stages):

@@ -33,9 +33,9 @@ Playing the schedules adds this: zb-h1 needs W ≤ min(F, I), and zb-h2 the boun
 DualPipe needs I = F, and pairs no longer than their two passes one after the other. The
 paper's form for zb-h2 leaves out that the stages start, and end, one after the other:
 if they wait for one another at the end of a step, each waits (p−1)F at F = I = W, as
-long as in zb-h1, although none has a gap. No paper gives a form for overlapped; its
-bubble is that of interleaved, because the first microbatch goes there and the last one
-comes back outside of any pair.
+long as in zb-h1, although none has a gap. No paper gives a form for overlapped. It
+has the bubble of interleaved, because the first microbatch goes forward and the last
+one comes back outside of any pair.
 """
 
 from collections.abc import Callable

@@ -17,12 +17,12 @@ def dualpipe(p: int, M: int) -> tuple[Orders, Paths]:
 
 
 def dualpipev(p: int, M: int) -> tuple[Orders, Paths]:
-    """DualPipe cut in half: a V in place of two directions, and no weights held twice.
+    """DualPipe cut in half: a V instead of two directions, and no weights held twice.
 
     DeepSeek's DualPipe repository (3da1bbe, dualpipe/dualpipev.py), after Qi et al.,
-    "DualPipe could be better without the Dual" (2025). The first half of DualPipe over
-    2p stages, with 2M microbatches: those that came from the far end are now the same
-    microbatches on their way back, in the second chunk.
+    "DualPipe could be better without the Dual" (2025). It is the first half of DualPipe
+    over 2p stages with 2M microbatches. Where DualPipe has microbatches from the far
+    end, it has its own M microbatches again, on their way back in the second chunk.
     """
     return tuple(
         tuple(

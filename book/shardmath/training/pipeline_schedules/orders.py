@@ -46,11 +46,11 @@ def one_f_one_b(p: int, M: int) -> tuple[Orders, Paths]:
 
 
 def eager_one_f_one_b(p: int, M: int) -> tuple[Orders, Paths]:
-    """1F1B with about twice the warm-up, so that forward sends have time to arrive.
+    """1F1B with about twice the warm-up, which gives sends time to arrive.
 
-    Zhuang et al., 2022, section 4. Stage s does 2(p − s) − 1 forward passes before its
-    first backward pass, as in the authors' code (alpa-projects/alpa, 080cf63,
-    pipeline_parallel/schedules.py).
+    Zhuang et al., 2022 (arXiv:2211.05322). Stage s does 2(p − s) − 1 forward passes
+    before its first backward pass, as in the authors' code (alpa-projects/alpa,
+    080cf63, pipeline_parallel/schedules.py).
     """
     forward, backward = (tuple(Op(kind, m) for m in range(M)) for kind in "FB")
     return tuple(
@@ -80,9 +80,9 @@ def overlapped(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
     """Interleaved 1F1B whose forward and backward passes run together, in pairs.
 
     Megatron Core calls it combined 1F1B: while one pass of a pair computes, the other
-    exchanges tokens with the experts. A pair cannot wait for itself, so the warm-up is
-    one pass longer than that of interleaved 1F1B, and with one chunk than that of eager
-    1F1B.
+    exchanges tokens with the experts (its guide to overlapping All-to-All). The passes
+    of a pair cannot wait for one another, so a stage has one more pass in flight than
+    in interleaved 1F1B. With one chunk it has one more than in eager 1F1B.
     """
     forward, backward = _in_groups(p, M, chunks)
     paired = tuple(Op("B", op.microbatch, op.chunk, beside=True) for op in backward)
@@ -99,8 +99,9 @@ def overlapped(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
 def breadth_first(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
     """All microbatches through a chunk, then all through the next; the same way back.
 
-    Lamy-Poirier, 2022: with one chunk it is GPipe. Gradients of a chunk are complete
-    when its last microbatch has passed, so they can be summed while others compute.
+    Lamy-Poirier, 2022 (arXiv:2211.05953). With one chunk it is GPipe. The gradients of
+    a chunk are complete when its last microbatch has passed, so they can be summed over
+    data parallelism while the other chunks compute.
     """
     forward = tuple(Op("F", m, c) for c in range(chunks) for m in range(M))
     backward = tuple(Op("B", op.microbatch, op.chunk) for op in reversed(forward))

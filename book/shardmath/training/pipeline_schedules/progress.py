@@ -1,4 +1,4 @@
-"""How far a schedule has come at a moment: what each stage worked, waited and holds."""
+"""How far a schedule has come: how long each stage worked and waited, what it holds."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
