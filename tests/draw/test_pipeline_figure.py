@@ -291,6 +291,12 @@ def test_chunks_that_nobody_uses_are_said_to_be_unused(name, second):
     assert ("Chunks are not used by " in few.summary) == (not used)
 
 
+def test_who_holds_the_weights_twice_is_said():
+    summary = FIGURE.draw(name="DualPipe", second="DualPipeV").summary
+    assert "DualPipe holds the weights twice." in summary
+    assert "DualPipeV holds the weights twice." not in summary
+
+
 def test_the_presets_show_what_they_are_called():
     """At the end of the step, where all of them have played."""
     ends = {

@@ -74,9 +74,13 @@ def draw(
     picture = player(lanes, now, together)
     found = [_numbers(lane, now, together) for lane in lanes]
     data = {"used": {"stages": p, "microbatches": M}, "time": now, "schedules": found}
-    said = list(map(_sentence, names, found))
-    said[0] = f"With {p} stages and {M} microbatches, {said[0]}"
-    summary = " ".join([*note, *said, *_unused(names)])
+    first, *others = map(_sentence, names, found)
+    sizes = f"With p = {p} stages and M = {M} microbatches"
+    if any(lane.schedule.name in LOOPED for lane in lanes):
+        sizes = f"With p = {p} stages, M = {M} microbatches and v = {chunks} chunks"
+    said = [f"{sizes}, {first}", *map(_capitalised, others), *_twice(names, found)]
+    unit = ["A forward pass takes one, and a backward pass two."] if now == 0 else []
+    summary = " ".join([*note, *said, *unit, *_unused(names)])
     rows = _rows(names, found)
     return Drawing(picture.panels[0], summary, rows, {"pipeline": data}, last)
 
@@ -117,8 +121,7 @@ def _refusals(names: list[str], p: int, M: int, chunks: int) -> list[str]:
         try:
             chunks_of(of, p, M, chunks if of in LOOPED else None)
         except ValueError as error:
-            said = str(error).replace(of, name, 1)
-            found.append(said[0].upper() + said[1:])
+            found.append(_capitalised(str(error).replace(of, name, 1)))
     return found
 
 
@@ -166,6 +169,8 @@ def _numbers(lane: Lane, time: float, together: bool) -> dict[str, object]:
 
 
 def _sentence(name: str, found: dict) -> str:
+    if found["time"] == 0:
+        return f"{name} begins a step of {found['end']:.3g} units of time."
     if found["time"] < found["end"]:
         return (
             f"{name} has waited for {found['share']:.1%} of the step's work after "
@@ -178,6 +183,19 @@ def _sentence(name: str, found: dict) -> str:
         f"{found['waits']:.3g}, so the bubble is {found['bubble']:.1%}{formula}. A "
         f"stage has held at most {found['peak']:.3g} microbatches."
     )
+
+
+def _twice(names: list[str], found: list[dict]) -> list[str]:
+    """A sentence on each schedule whose stages hold the weights of two places."""
+    return [
+        f"{name} holds the weights twice."
+        for name, one in zip(names, found, strict=True)
+        if one["weights"] == 2
+    ]
+
+
+def _capitalised(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
 
 
 def _unused(names: list[str]) -> list[str]:
