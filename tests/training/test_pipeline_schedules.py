@@ -20,6 +20,8 @@ from shardmath.training.pipeline_schedules import (
     peak,
     schedule,
 )
+from shardmath.training.pipeline_schedules.closed_forms import held
+from shardmath.training.pipeline_schedules.named import LOOPED
 
 # Each within the closed forms' domains of some schedules; `idle` refuses the others.
 TIMES = (
@@ -29,8 +31,10 @@ TIMES = (
 
 
 def exists(name: str, p: int, M: int) -> bool:
-    if name == "interleaved":
+    if name in ("interleaved", "overlapped"):
         return M % p == 0
+    if name == "dualpipev":
+        return 2 * p <= M
     return name != "dualpipe" or (p % 2 == 0 and M % 2 == 0 and 2 * p <= M)
 
 
@@ -78,11 +82,14 @@ def test_outside_its_domain_a_closed_form_would_be_wrong():
     """So that the refusals are no more than what is needed."""
     late = Times(1, 1, 1.5)
     assert max(schedule("zb-h1", 4, 8, times=late).idle) > 3 * (1 + 1 - 1.5)
+    assert schedule("zb-h2", 4, 8, times=late).period >= 8 * 3.5  # no gaps below none
+    assert 3 * (1 + 1) - 6 * 1.5 < 0
     slow = Times(1, 1.5, 0.5)
     assert max(schedule("dualpipe", 4, 8, times=slow).idle) < 1 * (3 + 2 - 1.5)
     apart = Times(1, 1, 1, both=3.3)  # a pair that is longer than its passes
     assert max(schedule("dualpipe", 8, 16, times=apart).idle) > 3 * (3.3 + 2 - 3) + 0.5
-    refused = ("zb-h1", late), ("dualpipe", slow), ("dualpipe", apart), ("zb-v", slow)
+    refused = [("zb-h1", late), ("zb-h2", late), ("zb-v", slow), ("overlapped", apart)]
+    refused += [(name, t) for name in ("dualpipe", "dualpipev") for t in (slow, apart)]
     for name, times in refused:
         with pytest.raises(ValueError, match="has a closed form for"):
             idle(name, 8, 16, times=times)
@@ -93,11 +100,140 @@ def test_outside_its_domain_a_closed_form_would_be_wrong():
 
 
 @pytest.mark.parametrize("chunks", [1, 2, 3, 4])
-def test_chunks_divide_the_bubble_and_cost_memory(chunks):
-    one = schedule("interleaved", 4, 16, chunks)
+@pytest.mark.parametrize("name", LOOPED)
+def test_chunks_divide_the_bubble_and_cost_memory(name, chunks):
+    one = schedule(name, 4, 16, chunks)
     assert one.bubble == pytest.approx(schedule("1f1b", 4, 16).bubble / chunks)
-    assert max(one.in_flight) == pytest.approx(4 + (3 / chunks if chunks > 1 else 0))
+    most = {
+        "interleaved": 4 + (3 / chunks if chunks > 1 else 0),
+        "overlapped": 4 + 4 / chunks,
+        "breadth-first": 16,
+    }
+    assert max(one.in_flight) == pytest.approx(most[name])
     assert sum(one.sends) == 2 * 16 * (4 * chunks - 1)  # every place but the first
+    for p, M in ((2, 2), (3, 6), (4, 4), (8, 24)):
+        one = schedule(name, p, M, chunks)
+        assert max(one.idle) == pytest.approx(idle(name, p, M, chunks)), (p, M)
+        assert max(one.in_flight) == pytest.approx(peak(name, p, M, chunks)), (p, M)
+
+
+EVERY_STAGE = [("1f1b", None), ("eager-1f1b", None)]
+EVERY_STAGE += [("interleaved", v) for v in (2, 3)]
+EVERY_STAGE += [("overlapped", v) for v in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(("name", "chunks"), EVERY_STAGE)
+def test_what_each_stage_holds_is_known_without_playing(name, chunks):
+    for p, M in ((2, 2), (3, 6), (4, 8), (4, 16), (8, 16)):
+        one = schedule(name, p, M, chunks)
+        each = [held(name, p, M, chunks, stage) for stage in range(p)]
+        assert list(one.in_flight) == pytest.approx(each), (p, M)
+
+
+def test_breadth_first_of_one_chunk_is_gpipe():
+    one, other = schedule("breadth-first", 4, 6, chunks=1), schedule("gpipe", 4, 6)
+    assert one.orders == other.orders
+
+
+@pytest.mark.parametrize("M", [1, 2, 3, 5, 8, 12])
+@pytest.mark.parametrize("chunks", [2, 3])
+def test_breadth_first_with_few_microbatches_waits_in_every_chunk(M, chunks):
+    """The paper's form is for M ≥ p; below, each further chunk waits for p − M."""
+    for p in (2, 4, 5, 8):
+        said = idle("breadth-first", p, M, chunks)
+        played = max(schedule("breadth-first", p, M, chunks).idle)
+        assert played == pytest.approx(said), p
+        assert (said > 3 * (p - 1) / chunks + 1e-9) == (p > M)
+
+
+def test_eager_1f1b_hides_what_1f1b_waits_for():
+    """Sends that take no longer than a pass cost only the way there and back."""
+    for p in (2, 4, 8):
+        for send in (0.25, 0.5, 1):
+            eager, lazy = (
+                max(schedule(name, p, 4 * p, times=Times(send=send)).idle)
+                for name in ("eager-1f1b", "1f1b")
+            )
+            assert eager == pytest.approx((p - 1) * (3 + 2 * send))
+            assert lazy > eager + 4 * send
+
+
+def test_zb_h2_has_no_gaps_but_its_stages_wait_for_one_another():
+    """What the paper calls zero is between a stage's own first and last op."""
+    for p in (2, 4, 8):
+        h1, h2 = (schedule(name, p, 4 * p) for name in ("zb-h1", "zb-h2"))
+        assert h2.period == h2.busy[0]
+        assert h2.idle == h1.idle == (p - 1,) * p
+        assert set(h2.in_flight) == {2 * p - 1}
+        assert idle("zb-h2", p, 4 * p, together=False) == 0
+
+
+def test_orders_are_those_that_were_published():
+    """Figure 3 of Qi et al., 2024, where B is our I; and the clocks in Alpa's code."""
+    h2 = schedule("zb-h2", 4, 8)
+    tail = " ".join(f"I{m} W{m}" for m in range(1, 8))
+    first = "F0 F1 F2 F3 F4 F5 F6 I0 W0 F7 " + tail
+    assert " ".join(map(str, h2.orders[0])) == first
+    pairs = " ".join(f"F{m} I{m}" for m in range(7))
+    last = pairs + " W0 F7 I7 W1 W2 W3 W4 W5 W6 W7"
+    assert " ".join(map(str, h2.orders[3])) == last
+    eager = schedule("eager-1f1b", 3, 8)
+    begins = ("F0 F1 F2 F3 F4 B0 F5", "F0 F1 F2 B0 F3 B1", "F0 B0 F1 B1 F2")
+    for order, begin in zip(eager.orders, begins, strict=True):
+        assert " ".join(map(str, order)).startswith(begin)
+
+
+@pytest.mark.parametrize(("p", "M"), [(2, 4), (4, 10), (5, 12), (8, 20)])
+def test_dualpipev_takes_the_eight_steps_of_its_authors(p, M):
+    """Kinds and chunks, step by step, as the comments of dualpipev.py name them."""
+    for rank, order in enumerate(schedule("dualpipev", p, M).orders):
+        after = p - rank - 1
+        steps = after * 2 * "F0 " + (rank + 1) * "F0 F1 " + after * "B1 W1 F1 "
+        steps += (M - 2 * p + rank + 1) * "F0 B1 F1 B0 " + after * "B1 F1 B0 "
+        steps += (rank + 1) * "B1 B0 " + after * "W B0 " + (rank + 1) * "W "
+        kinds = [
+            "W" if op.kind == "W" else f"{op.kind}{op.chunk}".replace("I", "B")
+            for op in order
+        ]
+        said = [word[0] if word[0] == "W" else word for word in steps.split()]
+        assert kinds == said, rank
+        for chunk in (0, 1):
+            for kinds in ("F", "BI"):
+                passes = [
+                    op.microbatch
+                    for op in order
+                    if op.kind in kinds and op.chunk == chunk
+                ]
+                assert passes == list(range(M))
+
+
+def warmed_up(M: int, ahead: int, later: int | None) -> tuple[Op, ...]:
+    """So many forward passes, then one backward and one forward; W so much later."""
+    order = [Op("F", m) for m in range(min(ahead, M))]
+    for m in range(M):
+        order.append(Op("B" if later is None else "I", m))
+        if later is not None and m >= later:
+            order.append(Op("W", m - later))
+        order += [Op("F", ahead + m)] if ahead + m < M else []
+    return (*order, *(Op("W", m) for m in range(M - (later or 0), M) if later))
+
+
+@pytest.mark.parametrize("name", ["eager-1f1b", "zb-h2"])
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_another_warm_up_is_not_what_is_published(name, more):
+    """One forward pass too few or too many before the first backward pass shows."""
+    p, M = 4, 12
+    good, orders = schedule(name, p, M), []
+    for s in range(p):
+        later = 2 * s if name == "zb-h2" else None
+        ahead = max(1, 2 * (p - s) - 1 + more)
+        orders.append(warmed_up(M, ahead, later))
+    other = replace(good, orders=tuple(orders))
+    check(other)
+    assert (other.orders == good.orders) == (more == 0)
+    found = max(other.in_flight), max(other.idle), other.period - 3 * M
+    alone = idle(name, p, M, together=False)
+    assert (found == (peak(name, p, M), idle(name, p, M), alone)) == (more == 0)
 
 
 def test_what_stages_send():
@@ -145,41 +281,52 @@ def test_uneven_stages_take_the_longest_path(name, send):
     places = len(schedule(name, p, M).paths[0])
     times = Times(1, 1.25, 0.75, None, send, tuple(1 + i % 3 for i in range(places)))
     one = schedule(name, p, M, times=times)
-    graph, share, ends = edges(one), p / places, {}
+    share, ends = p / places, {}
     work = {
         place: w
         for path in one.paths
         for place, w in zip(path, times.work, strict=True)
     }
-    for stage, op in TopologicalSorter(graph).static_order():
-        if name == "dualpipe":
-            continue  # its pairs are no single nodes: see the test below
-        start = max(
-            (ends[s, o] + send * (s != stage) for s, o in graph[stage, op]), default=0
-        )
-        ends[stage, op] = (
-            start + share * getattr(times, op.kind) * work[stage, op.chunk]
-        )
+    slots = {}  # ops that run together are one node
+    for stage, order in enumerate(one.orders):
+        for before, op in pairwise((None, *order)):
+            slots[stage, op] = slots[stage, before] if op.beside else (stage, op)
+    graph, lasts = {}, dict.fromkeys(slots.values(), 0)
+    for (stage, op), needed in edges(one).items():
+        slot = slots[stage, op]
+        graph.setdefault(slot, set()).update(slots[node] for node in needed)
+        graph[slot].discard(slot)
+        lasts[slot] += share * getattr(times, op.kind) * work[stage, op.chunk]
+    for slot in TopologicalSorter(graph).static_order():
+        arrived = (ends[of] + send * (of[0] != slot[0]) for of in graph[slot])
+        ends[slot] = max(arrived, default=0) + lasts[slot]
     played = {(s, x.op): x.end for s, spans in enumerate(one.spans) for x in spans}
-    if name != "dualpipe":
-        assert played == pytest.approx(ends)
+    assert played == pytest.approx({node: ends[slot] for node, slot in slots.items()})
     assert min(one.idle) >= 0
 
 
-def test_pairs_begin_and_end_together():
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("dualpipe", 4 * 3),  # the rest of 4 forward passes is alone
+        ("overlapped", 4 * 16 - (11 + 9 + 7 + 5)),  # without the warm-ups
+        ("dualpipev", 1 + 2 * (1 + 2 + 3 + 4) + (3 + 2 + 1 + 0) - 2),
+    ],
+)
+def test_pairs_begin_and_end_together(name, count):
     """In DualPipe, and the pair takes `both`."""
-    one = schedule("dualpipe", 4, 8, times=Times(1, 1, 1, both=2.5))
+    one = schedule(name, 4, 8, times=Times(1, 1, 1, both=2.5))
     pairs = [
         (first, second)
         for spans in one.spans
         for first, second in pairwise(spans)
         if second.op.beside
     ]
-    assert len(pairs) == 4 * 3  # the rest of 4 forward passes is alone
+    assert len(pairs) == count
     for first, second in pairs:
         assert (first.op.kind, second.op.kind) == ("F", "B")
         assert first[1:] == second[1:]
-        assert first.end - first.start == 2.5
+        assert first.end - first.start == pytest.approx(2.5 * one.share)
 
 
 def test_numbers_of_a_fixed_width_are_taken_as_pythons():
@@ -337,6 +484,8 @@ def test_pairs_that_cannot_be_are_refused():
         (("dualpipe", 4, 6), "dualpipe needs an even number of stages"),
         (("dualpipe", 3, 8), "dualpipe needs an even number of stages"),
         (("interleaved", 4, 9), "interleaved needs a multiple of 4 microbatches"),
+        (("overlapped", 4, 9), "overlapped needs a multiple of 4 microbatches"),
+        (("dualpipev", 4, 7), "dualpipev needs at least twice as many microbatches"),
     ],
 )
 def test_bad_input(given, said):

@@ -17,9 +17,10 @@ Stack = tuple[tuple[int, tuple[Matmul, ...]], ...]  # how many layers of each ki
 Way = tuple[str, bool, bool]  # "forward" or "backward", closed, back
 # Microbatches for each stage after which a schedule repeats itself: one more microbatch
 # then takes the time of the longest stage, and no more are in flight.
-PERIODIC_FROM = {"gpipe": 2, "1f1b": 2, "interleaved": 2, "zb-h1": 2, "zb-v": 3,
-                 "dualpipe": 3}  # fmt: skip
-GROWS = ("gpipe",)  # schedules whose memory grows with the microbatches
+PERIODIC_FROM = {"gpipe": 2, "1f1b": 2, "eager-1f1b": 3, "interleaved": 2,
+                 "overlapped": 3, "breadth-first": 2, "zb-h1": 2, "zb-h2": 3, "zb-v": 3,
+                 "dualpipe": 3, "dualpipev": 3}  # fmt: skip
+GROWS = ("gpipe", "breadth-first")  # whose memory grows with the microbatches
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,11 +1,12 @@
 """A schedule drawn: what every stage does when, and how much it holds."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 
-from ...base.units import number, positive, short_repr
+from ...base.units import number, positive
 from ...training.pipeline_schedules.ops import Span
-from ...training.pipeline_schedules.schedule import PipelineSchedule
+from ...training.pipeline_schedules.progress import progress
+from ...training.pipeline_schedules.schedule import PipelineSchedule, require_schedule
 from .. import shapes
 from ..labels import FONT, text_width
 from ..picture import WIDEST, Picture, picture
@@ -39,10 +40,7 @@ def timeline(
     >>> timeline(schedule("gpipe", 2, 2)).desc[:58]
     'Idle over busy 50.0%. Stage 0: F0 F1 B1 B0, holds 2. Stage'
     """
-    if not isinstance(schedule, PipelineSchedule):
-        raise ValueError(
-            f"schedule = {short_repr(schedule)}: must be a `PipelineSchedule`"
-        )
+    require_schedule(schedule)
     if until is not None and (until := number("until", until)) != until:
         raise ValueError("until = nan: must be a time in the unit of the schedule")
     if seconds is not None:
@@ -51,7 +49,9 @@ def timeline(
     title += f"{schedule.microbatches} microbatches"
     pitch = TALL if schedule.stages <= 8 else FLAT
     wide = (RIGHT - LEFT) / max(seconds or 0, schedule.seconds)
-    held = schedule.in_flight if until is None else _held(schedule, until)
+    held = schedule.in_flight
+    if until is not None:
+        held = [stage.held for stage in progress(schedule, until)]
     parts = [
         shapes.written(LEFT, 18, f"idle over busy {schedule.bubble:.1%}"),
         shapes.written(WIDEST - 4, 18, "held", anchor="end"),
@@ -64,24 +64,24 @@ def timeline(
         said, key = f"{held[stage]:g}", f"held {stage}"
         parts.append(shapes.written(4, middle, str(stage), key=f"stage {stage}"))
         parts.append(shapes.written(WIDEST - 4, middle, said, anchor="end", key=key))
-        for span, low, high in _rows(spans, until):
+        for span, low, high in halves(spans, until):
             left, right = LEFT + wide * span.start, LEFT + wide * span.end
             upper, lower = top + (pitch - 3) * low, top + (pitch - 3) * high
-            cells[span.op.kind, span.op.chunk].append(_cell(left, upper, right, lower))
+            cells[span.op.kind, span.op.chunk].append(cell(left, upper, right, lower))
             said = str(span.op.microbatch)
             if low == 0 and high == 1 and text_width(said) + 2 < right - left:
                 numbers.append(shapes.label(left, top, right, top + pitch - 3, said))
     for (kind, chunk), paths in sorted(cells.items()):
-        parts.append(_painted("".join(paths), INKS[kind], 0.2 + 0.3 * min(chunk, 2)))
+        parts.append(painted("".join(paths), INKS[kind], 0.2 + 0.3 * min(chunk, 2)))
     bottom = TOP + pitch * schedule.stages
     parts += numbers
-    parts += _legend({kind for kind, _ in cells}, bottom + 16)
-    desc = " ".join([f"Idle over busy {schedule.bubble:.1%}.", *_said(schedule)])
+    parts += legend(WORDS, {kind for kind, _ in cells}, bottom + 16)
+    desc = " ".join([f"Idle over busy {schedule.bubble:.1%}.", *orders_said(schedule)])
     svg = shapes.framed(title, desc, parts, WIDEST, bottom + 24)
     return picture(title, desc, svg)
 
 
-def _rows(
+def halves(
     spans: tuple[Span, ...], until: float | None
 ) -> Iterator[tuple[Span, float, float]]:
     """Each op that has begun, and what part of the row's height it takes."""
@@ -96,31 +96,15 @@ def _rows(
             yield span, 0, 1
 
 
-def _held(schedule: PipelineSchedule, until: float) -> list[float]:
-    """Microbatches whose activations each stage holds at a time, in shares."""
-    found = []
-    for order, spans in zip(schedule.orders, schedule.spans, strict=True):
-        split = {(op.microbatch, op.chunk) for op in order if op.kind == "W"}
-        begun = sum(s.op.kind == "F" and s.start < until for s in spans)
-        done = sum(
-            s.end <= until
-            and (
-                s.op.kind == "W"
-                or (s.op.kind == "B" and (s.op.microbatch, s.op.chunk) not in split)
-            )
-            for s in spans
-        )
-        found.append(schedule.share * (begun - done))
-    return found
-
-
-def _cell(left: float, top: float, right: float, bottom: float) -> str:
+def cell(left: float, top: float, right: float, bottom: float) -> str:
+    """A box as a piece of a path, so that many of them are one element."""
     x, y = shapes.number(left), shapes.number(top)
     wide, high = shapes.number(right - left), shapes.number(bottom - top)
     return f"M{x} {y}h{wide}v{high}h-{wide}z"
 
 
-def _painted(path: str, colour: str, fill: float) -> str:
+def painted(path: str, colour: str, fill: float) -> str:
+    """Boxes of `cell` in a colour, filled to some opacity."""
     ink = paint(colour)
     return (
         f'<path d="{path}" fill="{ink}" fill-opacity="{fill:g}" '
@@ -128,15 +112,18 @@ def _painted(path: str, colour: str, fill: float) -> str:
     )
 
 
-def _legend(kinds: set[str], y: float) -> Iterator[str]:
+def legend(
+    words: Mapping[str, str], kinds: Collection[str], y: float, gap: float = 16
+) -> Iterator[str]:
+    """What the colours mean, for the kinds of ops that there are."""
     x = LEFT
-    for kind in [kind for kind in WORDS if kind in kinds]:
-        yield _painted(_cell(x, y - 11, x + 12, y + 1), INKS[kind], 0.2)
-        yield shapes.written(x + 17, y, WORDS[kind])
-        x += 17 + text_width(WORDS[kind]) + 16
+    for kind in [kind for kind in words if kind in kinds]:
+        yield painted(cell(x, y - 11, x + 12, y + 1), INKS[kind], 0.2)
+        yield shapes.written(x + 17, y, words[kind])
+        x += 17 + text_width(words[kind]) + gap
 
 
-def _said(schedule: PipelineSchedule) -> Iterator[str]:
+def orders_said(schedule: PipelineSchedule) -> Iterator[str]:
     """Each stage in words; of many ops the first and the last."""
     for stage, order in enumerate(schedule.orders):
         ops = [str(op) for op in order]

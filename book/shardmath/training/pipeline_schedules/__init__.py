@@ -11,6 +11,7 @@ from .checking import check
 from .closed_forms import idle, peak
 from .named import NAMES, schedule
 from .ops import Op, Span, Times
+from .progress import StageProgress, progress, windows
 from .schedule import PipelineSchedule
 
 __all__ = [
@@ -18,9 +19,12 @@ __all__ = [
     "Op",
     "PipelineSchedule",
     "Span",
+    "StageProgress",
     "Times",
     "check",
     "idle",
     "peak",
+    "progress",
     "schedule",
+    "windows",
 ]

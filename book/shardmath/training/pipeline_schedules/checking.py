@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from ...base.units import short_repr
 from .ops import KINDS, Op
-from .schedule import PipelineSchedule
+from .schedule import PipelineSchedule, require_schedule
 from .simulate import simulate, slots_of
 
 
@@ -24,10 +23,7 @@ def check(schedule: PipelineSchedule) -> None:
     Traceback (most recent call last):
     ValueError: gpipe cannot run: stage 0 waits at B0 for its own F0, which comes later
     """
-    if not isinstance(schedule, PipelineSchedule):
-        raise ValueError(
-            f"schedule = {short_repr(schedule)}: must be a `PipelineSchedule`"
-        )
+    require_schedule(schedule)
     if len(schedule.orders) != schedule.stages:
         raise ValueError(
             f"{schedule.name} has {schedule.stages} stages, "

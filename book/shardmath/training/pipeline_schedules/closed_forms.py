@@ -3,21 +3,39 @@
 With p stages, M microbatches, v chunks, and F, I, W seconds of a stage for a microbatch
 (B = I + W; F&B a pair that runs together):
 
-    schedule     idle seconds of a stage           holds for           held at most
-    gpipe        (p−1)(F+B)                        every M             M
-    1f1b         (p−1)(F+B)                        every M             min(M, p)
-    interleaved  (p−1)(F+B)/v                      M a multiple of p   p + (p−1)/v
-    zb-h1        (p−1)(F+B−2W) = (p−1)(F+I−W)      W ≤ F, W ≤ I        min(M, p)
-    zb-v         (p−1)F/2, or none: see `idle`     F = I = W           min(M, p)
-    dualpipe     (p/2−1)(F&B+B−3W)                 I = F, W ≤ F,       p + 1
-                                                   B ≤ F&B ≤ F+B
+    schedule       idle seconds of a stage           holds for           held at most
+    gpipe          (p−1)(F+B)                        every M             M
+    1f1b           (p−1)(F+B)                        every M             min(M, p)
+    eager-1f1b     (p−1)(F+B)                        every M             min(M, 2p−1)
+    interleaved    (p−1)(F+B)/v                      M a multiple of p   p + (p−1)/v
+    overlapped     (p−1)(F+B)/v                      M a multiple of p,  p + p/v
+                                                     B ≤ F&B ≤ F+B
+    breadth-first  (p−1)(F+B)/v                      M ≥ p               M
+    zb-h1          (p−1)(F+B−2W) = (p−1)(F+I−W)      W ≤ F, W ≤ I        min(M, p)
+    zb-h2          (p−1)(F+I−2W), between a stage's  W ≤ F, 2W ≤ F+I,    min(M, 2p−1)
+                   own first and last op             M ≥ 2p−1
+    zb-v           (p−1)F/2, or none: see `idle`     F = I = W           min(M, p)
+    dualpipe       (p/2−1)(F&B+B−3W)                 I = F, W ≤ F,       p + 1
+                                                     B ≤ F&B ≤ F+B
+    dualpipev      (p−1)(F&B+B−3W)/2                 as dualpipe         p + 1/2
 
 "Held" counts microbatches of a stage's share of layers, on the stage that holds most.
-Where M is small, zb-h1 and zb-v have longer forms, below. Sources: Narayanan et al.,
-2021 (arXiv:2104.04473), section 2.2; Qi et al., 2024 (arXiv:2401.10241), table 2, whose
-"B" is our I, and section 6; DeepSeek-AI, 2024 (arXiv:2412.19437), table 2, whose "B" is
-our B. That zb-h1 needs W ≤ min(F, I), and dualpipe I = F and pairs no longer than their
-two passes one after the other, is what playing them shows.
+Where M is small, breadth-first, zb-h1, zb-h2 and zb-v have longer forms, below.
+
+Sources: Narayanan et al., 2021 (arXiv:2104.04473), section 2.2; Zhuang et al., 2022
+(arXiv:2211.05322), for eager 1F1B; Lamy-Poirier, 2022 (arXiv:2211.05953), for
+breadth-first; Qi et al., 2024 (arXiv:2401.10241), table 2, whose "B" is our I, and
+section 6; DeepSeek-AI, 2024 (arXiv:2412.19437), table 2, whose "B" is our B; the table
+in DeepSeek's DualPipe repository (3da1bbe), which counts two stages for each of our p
+in dualpipev, and so has p/2 where this table has p, and chunks where it has stages.
+
+Playing the schedules adds this: zb-h1 needs W ≤ min(F, I), and zb-h2 the bounds above.
+DualPipe needs I = F, and pairs no longer than their two passes one after the other. The
+paper's form for zb-h2 leaves out that the stages start, and end, one after the other:
+if they wait for one another at the end of a step, each waits (p−1)F at F = I = W, as
+long as in zb-h1, although none has a gap. No paper gives a form for overlapped. It
+has the bubble of interleaved, because the first microbatch goes forward and the last
+one comes back outside of any pair.
 """
 
 from collections.abc import Callable
@@ -25,6 +43,10 @@ from collections.abc import Callable
 from ...base.units import flags, positive_int
 from .named import chunks_of
 from .ops import EVEN, Times, checked
+
+# The first microbatch fills these pipelines and the last one empties them: p − 1 passes
+# forward and backward through a chunk.
+FILLED = ("gpipe", "1f1b", "eager-1f1b", "interleaved", "overlapped")
 
 
 def idle(
@@ -50,6 +72,8 @@ def idle(
     (21, 7, 6.0)
     >>> idle("zb-v", 8, 32), idle("zb-v", 8, 32, together=False)
     (3.5, 0)
+    >>> idle("zb-h2", 8, 32), idle("zb-h2", 8, 32, together=False)
+    (7, 0)
     >>> idle("zb-h1", 8, 32, times=Times(F=1, I=1, W=2))
     Traceback (most recent call last):
     ValueError: zb-h1 has a closed form for W ≤ F and W ≤ I, not for F = 1, I = 1, W = 2
@@ -58,7 +82,7 @@ def idle(
     p, M = positive_int(stages=stages, microbatches=microbatches)
     checked(times)
     (together,) = flags(together=together)
-    _within(name, times)
+    _within(name, times, together)
     return _idle(name, p, M, v, times, together)
 
 
@@ -67,16 +91,23 @@ def _idle(
 ) -> float:
     """The closed form, wherever it is meant to hold; see `idle`."""
     F, I, W = times.F, times.I, times.W
-    if name in ("gpipe", "1f1b"):
-        return (p - 1) * times.total
-    if name == "interleaved":
-        return (p - 1) * times.total / v
+    if name in FILLED:
+        filled = (p - 1) * times.total
+        return filled if v == 1 else filled / v
+    if name == "breadth-first":
+        return (p - 1 + (v - 1) * max(0, p - M)) * times.total / v
     if name == "zb-h1":
         return (p - 1) * (F + I) - min(M - 1, p - 1) * W
+    if name == "zb-h2":
+        gaps = (p - 1) * (F + I) - min(M - 1, 2 * (p - 1)) * W
+        # Stage s ends s·I before the first one, and then has W of 2s microbatches left.
+        late = max(min(M - 1, 2 * s) * W - s * I for s in range(p))
+        return gaps + late if together else gaps
     if name == "zb-v":
         unfilled = max(0, 2 * p - 1 - M) * F
         return max(unfilled, (p - 1) * F / 2) if together else unfilled
-    return (p / 2 - 1) * (times.together + times.B - 3 * W)
+    pairs = times.together + times.B - 3 * W
+    return (p / 2 - 1) * pairs if name == "dualpipe" else (p - 1) / 2 * pairs
 
 
 def idle_of(
@@ -100,8 +131,8 @@ def idle_of(
     if stages == 1:
         return lambda forward, backward: 0.0
     v = chunks_of(name, stages, microbatches, chunks)
-    if name in ("gpipe", "1f1b", "interleaved"):
-        filled = (stages - 1) / (v if name == "interleaved" else 1)
+    if name in FILLED:
+        filled = (stages - 1) / v
         return lambda forward, backward: filled * (forward + backward)
 
     def seconds(forward: float, backward: float) -> float:
@@ -122,11 +153,18 @@ def peak(name: str, stages: int, microbatches: int, chunks: int | None = None) -
     """
     v = chunks_of(name, stages, microbatches, chunks)
     stages, microbatches = positive_int(stages=stages, microbatches=microbatches)
-    if name == "gpipe":
+    if name in ("gpipe", "breadth-first"):
         return microbatches
-    if name == "interleaved" and v > 1:
-        return min(microbatches, stages + (stages - 1) / v)
-    return stages + 1 if name == "dualpipe" else min(microbatches, stages)
+    if name in ("dualpipe", "dualpipev"):
+        return stages + (1 if name == "dualpipe" else 1 / 2)
+    most = stages
+    if name in ("eager-1f1b", "zb-h2"):
+        most = 2 * stages - 1
+    elif name == "overlapped":
+        most = stages + stages / v
+    elif name == "interleaved" and v > 1:
+        most = stages + (stages - 1) / v
+    return min(microbatches, most)
 
 
 def held(
@@ -136,15 +174,16 @@ def held(
 
     A stage of 1F1B starts one microbatch for each stage behind it and one for itself.
     Interleaved, in passes through one of v chunks, it starts (v − 1)·p for the other
-    chunks and two for each stage behind it, and one more.
+    chunks and two for each stage behind it, and one more; overlapped, two more. Eager
+    1F1B starts two for each stage behind it, and one.
 
     Args:
         name, stages, microbatches, chunks: as in `schedule`.
         stage: which one, from 0.
 
     Assumes:
-        Of the schedules besides 1F1B, interleaved and GPipe the stage that holds most
-        stands for all of them.
+        Of the other schedules, in all of which every stage holds about as much, the
+        stage that holds most stands for all of them.
 
     >>> [held("1f1b", 4, 8, None, stage) for stage in range(4)]
     [4, 3, 2, 1]
@@ -158,20 +197,33 @@ def held(
     if name == "interleaved" and chunks != 1:
         v = chunks or 2
         return min(microbatches, stages + (stages - 1 - 2 * stage) / v)
+    if name == "eager-1f1b":
+        return min(microbatches, 2 * (stages - stage) - 1)
+    if name == "overlapped":
+        v = chunks or 2
+        return min(microbatches, stages + (stages - 2 * stage) / v)
     return peak(name, stages, microbatches, chunks)
 
 
-def _within(name: str, times: Times) -> None:
+def _within(name: str, times: Times, together: bool) -> None:
     F, I, W = times.F, times.I, times.W
+    no_longer = times.together <= times.total * (1 + 1e-12)
+    in_pairs = I == F and W <= F and times.together >= times.B and no_longer
+    pairs = "I = F, W ≤ F and B ≤ F&B ≤ F + B", in_pairs
+    overlaps = "B ≤ F&B ≤ F + B", times.together >= times.B and no_longer
+    if not together:  # stages have more pairs than others
+        overlaps = "F&B = F + B", times.together == times.total
     allowed = {
+        "overlapped": overlaps,
         "zb-h1": ("W ≤ F and W ≤ I", W <= F and W <= I),
+        "zb-h2": ("W ≤ F and 2W ≤ F + I", W <= F and 2 * W <= F + I),
         "zb-v": ("F = I = W", F == I == W),
-        "dualpipe": ("I = F, W ≤ F and B ≤ F&B ≤ F + B", I == F and W <= F
-                     and times.B <= times.together <= times.total * (1 + 1e-12)),
-    }  # fmt: skip
+        "dualpipe": pairs,
+        "dualpipev": pairs,
+    }
     said, holds = allowed.get(name, ("", True))
     given = f"F = {F:g}, I = {I:g}, W = {W:g}"
-    given += f", F&B = {times.together:g}" if name == "dualpipe" else ""
+    given += f", F&B = {times.together:g}" if "F&B" in said else ""
     if not holds:
         raise ValueError(f"{name} has a closed form for {said}, not for {given}")
     if times.send or times.work:

@@ -1,17 +1,21 @@
 """Schedules by name."""
 
 from ...base.units import positive_int, short_repr
+from .dualpipe import dualpipe, dualpipev
 from .ops import EVEN, Times, checked
 from .orders import (
     Paths,
     both_ways,
-    dualpipe,
+    breadth_first,
+    eager_one_f_one_b,
     gpipe,
     interleaved,
     laps,
     one_f_one_b,
+    overlapped,
     there_and_back,
     zb_h1,
+    zb_h2,
     zb_v,
 )
 from .schedule import PipelineSchedule
@@ -19,13 +23,20 @@ from .schedule import PipelineSchedule
 NAMES = {
     "gpipe": gpipe,
     "1f1b": one_f_one_b,
+    "eager-1f1b": eager_one_f_one_b,
     "interleaved": interleaved,
+    "overlapped": overlapped,
+    "breadth-first": breadth_first,
     "zb-h1": zb_h1,
+    "zb-h2": zb_h2,
     "zb-v": zb_v,
     "dualpipe": dualpipe,
+    "dualpipev": dualpipev,
 }
-CHUNKS = {"zb-v": 2, "dualpipe": 2}  # of the others one
-SPLIT = ("zb-h1", "zb-v")  # their backward passes are two ops each
+LOOPED = ("interleaved", "overlapped", "breadth-first")  # any number of chunks
+IN_GROUPS = ("interleaved", "overlapped")  # of p microbatches
+CHUNKS = {"zb-v": 2, "dualpipe": 2, "dualpipev": 2}  # of the others one
+SPLIT = ("zb-h1", "zb-h2", "zb-v")  # their backward passes are two ops each
 MOST_OPS = 600_000  # of all stages together; Python plays them in about 8 seconds
 
 
@@ -39,12 +50,14 @@ def schedule(
     """A published schedule, over so many stages and microbatches.
 
     Args:
-        name: "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v" or "dualpipe".
+        name: one of `NAMES`.
         stages: p, at least 1.
-        microbatches: M, at least 1; a multiple of p for "interleaved", even and at
-            least 2p for "dualpipe", which takes an even p.
-        chunks: chunks of layers on a stage, for "interleaved", 2 if not given. The
-            others have their own number: 2 in "zb-v" and "dualpipe", else 1.
+        microbatches: M, at least 1; a multiple of p for "interleaved" and "overlapped"
+            with more than one chunk; at least 2p for "dualpipe" and "dualpipev"; even
+            for "dualpipe", which takes an even p.
+        chunks: chunks of layers on a stage, for "interleaved", "overlapped" and
+            "breadth-first", 2 if not given. The others have their own number: 2 in
+            "zb-v", "dualpipe" and "dualpipev", else 1.
         times: of the ops.
 
     Raises:
@@ -63,10 +76,8 @@ def schedule(
     stages, microbatches = positive_int(stages=stages, microbatches=microbatches)
     times = checked(times)
     _refuse_too_many(name, stages, microbatches, chunks)
-    if name == "interleaved":
-        orders, paths = interleaved(stages, microbatches, chunks)
-    else:
-        orders, paths = NAMES[name](stages, microbatches)
+    sizes = (stages, microbatches, chunks)
+    orders, paths = NAMES[name](*(sizes if name in LOOPED else sizes[:2]))
     return PipelineSchedule(name, stages, microbatches, orders, paths, times)
 
 
@@ -81,7 +92,7 @@ def paths_of(name: str, stages: int, chunks: int | None = None) -> Paths:
     """
     microbatches = 2 * positive_int(stages=stages)[0]
     chunks = chunks_of(name, stages, microbatches, chunks)
-    if name == "zb-v":
+    if name in ("zb-v", "dualpipev"):
         return there_and_back(stages)
     return both_ways(stages) if name == "dualpipe" else laps(stages, chunks)
 
@@ -105,11 +116,11 @@ def chunks_of(name: str, stages: int, microbatches: int, chunks: int | None) -> 
     if not isinstance(name, str) or name not in NAMES:
         raise ValueError(f"{short_repr(name)}: a schedule is one of {', '.join(NAMES)}")
     p, M = positive_int(stages=stages, microbatches=microbatches)
-    if name == "interleaved":
+    if name in LOOPED:
         (chunks,) = positive_int(chunks=2 if chunks is None else chunks)
-        if chunks > 1 and M % p:
+        if name in IN_GROUPS and chunks > 1 and M % p:
             raise ValueError(
-                f"interleaved needs a multiple of {short_repr(p)} microbatches for "
+                f"{name} needs a multiple of {short_repr(p)} microbatches for "
                 f"{short_repr(p)} stages, not {short_repr(M)}"
             )
         return chunks
@@ -123,6 +134,11 @@ def chunks_of(name: str, stages: int, microbatches: int, chunks: int | None) -> 
         raise ValueError(
             f"dualpipe needs an even number of stages and an even number of "
             "microbatches, at least twice the stages: "
+            f"not {short_repr(p)} stages and {short_repr(M)}"
+        )
+    if name == "dualpipev" and 2 * p > M:
+        raise ValueError(
+            "dualpipev needs at least twice as many microbatches as stages: "
             f"not {short_repr(p)} stages and {short_repr(M)}"
         )
     return own

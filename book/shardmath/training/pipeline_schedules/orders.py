@@ -5,7 +5,7 @@ stage and the paths of the microbatches. Stages are counted from 0 here.
 """
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from .ops import Op, StagePlace
 
@@ -45,12 +45,71 @@ def one_f_one_b(p: int, M: int) -> tuple[Orders, Paths]:
     return interleaved(p, M, chunks=1)
 
 
+def eager_one_f_one_b(p: int, M: int) -> tuple[Orders, Paths]:
+    """1F1B with about twice the warm-up, which gives sends time to arrive.
+
+    Zhuang et al., 2022 (arXiv:2211.05322). Stage s does 2(p − s) − 1 forward passes
+    before its first backward pass, as in the authors' code (alpa-projects/alpa,
+    080cf63, pipeline_parallel/schedules.py).
+    """
+    forward, backward = (tuple(Op(kind, m) for m in range(M)) for kind in "FB")
+    return tuple(
+        tuple(_in_turn(iter(forward), iter(backward), 2 * (p - 1 - stage)))
+        for stage in range(p)
+    ), laps(p)
+
+
 def interleaved(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
     """1F1B over chunks: p microbatches through a chunk, then through the next.
 
     Narayanan et al., 2021. With chunks the microbatches go in groups of p, so p must
     divide M.
     """
+    forward, backward = _in_groups(p, M, chunks)
+
+    def order(stage: int) -> tuple[Op, ...]:
+        until = p - 1 - stage  # the first gradient can be back
+        if chunks > 1:
+            until = 2 * until + (chunks - 1) * p
+        return tuple(_in_turn(iter(forward), iter(backward), until))
+
+    return tuple(map(order, range(p))), laps(p, chunks)
+
+
+def overlapped(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
+    """Interleaved 1F1B whose forward and backward passes run together, in pairs.
+
+    Megatron Core calls it combined 1F1B: while one pass of a pair computes, the other
+    exchanges tokens with the experts (its guide to overlapping All-to-All). The passes
+    of a pair cannot wait for one another, so a stage has one more pass in flight than
+    in interleaved 1F1B. With one chunk it has one more than in eager 1F1B.
+    """
+    forward, backward = _in_groups(p, M, chunks)
+    paired = tuple(Op("B", op.microbatch, op.chunk, beside=True) for op in backward)
+
+    def order(stage: int) -> tuple[Op, ...]:
+        alone = min(2 * (p - 1 - stage) + (chunks - 1) * p + 1, len(forward))
+        pairs = zip(forward[alone:], paired, strict=False)
+        together = (op for pair in pairs for op in pair)
+        return (*forward[:alone], *together, *backward[len(forward) - alone :])
+
+    return tuple(map(order, range(p))), laps(p, chunks)
+
+
+def breadth_first(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
+    """All microbatches through a chunk, then all through the next; the same way back.
+
+    Lamy-Poirier, 2022 (arXiv:2211.05953). With one chunk it is GPipe. The gradients of
+    a chunk are complete when its last microbatch has passed, so they can be summed over
+    data parallelism while the other chunks compute.
+    """
+    forward = tuple(Op("F", m, c) for c in range(chunks) for m in range(M))
+    backward = tuple(Op("B", op.microbatch, op.chunk) for op in reversed(forward))
+    return (forward + backward,) * p, laps(p, chunks)
+
+
+def _in_groups(p: int, M: int, chunks: int) -> tuple[tuple[Op, ...], tuple[Op, ...]]:
+    """All forward and all backward passes of a stage, in groups of p microbatches."""
 
     def forward(n: int) -> Op:
         group, within = divmod(n, p * chunks)
@@ -61,14 +120,7 @@ def interleaved(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
         return Op("B", op.microbatch, chunks - 1 - op.chunk)
 
     ahead, back = (tuple(map(f, range(M * chunks))) for f in (forward, backward))
-
-    def order(stage: int) -> tuple[Op, ...]:
-        until = p - 1 - stage  # the first gradient can be back
-        if chunks > 1:
-            until = 2 * until + (chunks - 1) * p
-        return tuple(_in_turn(iter(ahead), iter(back), until))
-
-    return tuple(map(order, range(p))), laps(p, chunks)
+    return ahead, back
 
 
 def _in_turn(forward: Iterator[Op], backward: Iterator[Op], ahead: int) -> Iterator[Op]:
@@ -85,22 +137,32 @@ def zb_h1(p: int, M: int) -> tuple[Orders, Paths]:
 
     Qi et al., 2024, section 2.1: at most p microbatches are held, as in 1F1B.
     """
-
     orders, paths = one_f_one_b(p, M)
+    return tuple(tuple(_put_off(orders[s], s)) for s in range(p)), paths
 
-    def order(stage: int) -> Iterator[Op]:
-        later: deque[Op] = deque()
-        for op in orders[stage]:
-            if op.kind == "F":
-                yield op
-                continue
-            yield Op("I", op.microbatch)
-            later.append(Op("W", op.microbatch))
-            if len(later) > stage:
-                yield later.popleft()
-        yield from later
 
-    return tuple(tuple(order(s)) for s in range(p)), paths
+def zb_h2(p: int, M: int) -> tuple[Orders, Paths]:
+    """Eager 1F1B with the gradients of weights put off, by 2s microbatches on stage s.
+
+    Qi et al., 2024, section 2.2: the stages have no gaps, but start one after the
+    other, and at most 2p − 1 microbatches are held.
+    """
+    orders, paths = eager_one_f_one_b(p, M)
+    return tuple(tuple(_put_off(orders[s], 2 * s)) for s in range(p)), paths
+
+
+def _put_off(order: Iterable[Op], microbatches: int) -> Iterator[Op]:
+    """The order with every B split, and W later than I by so many microbatches."""
+    later: deque[Op] = deque()
+    for op in order:
+        if op.kind == "F":
+            yield op
+            continue
+        yield Op("I", op.microbatch)
+        later.append(Op("W", op.microbatch))
+        if len(later) > microbatches:
+            yield later.popleft()
+    yield from later
 
 
 def zb_v(p: int, M: int) -> tuple[Orders, Paths]:
@@ -135,62 +197,3 @@ def _v_order(p: int, M: int, stage: int) -> Iterator[Op]:
     yield from each(p - stage, "I0 W0")
     yield from each(stage, "W1")
     yield from each(stage, "W0")
-
-
-def dualpipe(p: int, M: int) -> tuple[Orders, Paths]:
-    """Microbatches from both ends, a forward and a backward pass side by side.
-
-    DeepSeek-V3 (2024), section 3.2.1, in the eight steps of its published code. Every
-    stage holds the layers of two: its own, and those of its mirror image.
-    """
-    return tuple(tuple(_dual_order(p, M, s)) for s in range(p)), both_ways(p)
-
-
-def _dual_order(p: int, M: int, stage: int) -> Iterator[Op]:
-    near = int(stage >= p // 2)  # the direction that enters on this side
-    far, half = 1 - near, M // 2
-    inward = min(stage, p - 1 - stage)  # from the nearer end
-    to_middle = p // 2 - 1 - inward
-    at: dict[tuple[str, int], int] = {}
-    later: deque[Op] = deque()
-
-    def op(kind: str, way: int, beside: bool = False) -> Op:
-        passes = "F" if kind == "F" else "B"
-        n = at[passes, way] = at.get((passes, way), -1) + 1
-        return Op(kind, way * half + n, way, beside)
-
-    def split(way: int) -> Op:
-        one = op("I", way)
-        later.append(Op("W", one.microbatch, way))
-        return one
-
-    def pair(forward: int, backward: int) -> Iterator[Op]:
-        yield op("F", forward)
-        yield op("B", backward, beside=True)
-
-    for _ in range(2 * to_middle):
-        yield op("F", near)
-    for _ in range(inward + 1):
-        yield op("F", near)
-        yield op("F", far)
-    for _ in range(to_middle):
-        yield split(far)
-        yield later.popleft()
-        yield op("F", far)
-    for n in range(half - p + inward + 1):
-        if n == 0 and to_middle == 0:  # apart, so that nobody waits for the pair
-            yield op("F", near)
-            yield op("B", far)
-        else:
-            yield from pair(near, far)
-        yield from pair(far, near)
-    for _ in range(to_middle):
-        yield op("B", far)
-        yield from pair(far, near)
-    for n in range(2 * (inward + 1)):
-        way = near if n % 2 else far
-        yield split(way) if n > inward else op("B", way)
-    for _ in range(to_middle):
-        yield later.popleft()
-        yield split(near)
-    yield from later

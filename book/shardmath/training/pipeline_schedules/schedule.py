@@ -77,7 +77,7 @@ class PipelineSchedule:
         """From the first start to the last end, in the unit of `times`."""
         return max(spans[-1].end for spans in self.spans)
 
-    @property
+    @cached_property
     def busy(self) -> tuple[float, ...]:
         """How long each stage computes."""
         return tuple(
@@ -108,7 +108,7 @@ class PipelineSchedule:
         """
         return max(spans[-1].end - spans[0].start for spans in self.spans)
 
-    @property
+    @cached_property
     def in_flight(self) -> tuple[float, ...]:
         """Most microbatches whose activations each stage holds at a time.
 
@@ -144,6 +144,15 @@ class PipelineSchedule:
 
     def _repr_pretty_(self, printer, cycle):
         printer.text(str(self))
+
+
+def require_schedule(schedule: object) -> PipelineSchedule:
+    """A schedule as it is; raise where it is anything else."""
+    if not isinstance(schedule, PipelineSchedule):
+        raise ValueError(
+            f"schedule = {short_repr(schedule)}: must be a `PipelineSchedule`"
+        )
+    return schedule
 
 
 def _most_held(order: Sequence[Op]) -> int:
