@@ -74,6 +74,7 @@ export function mount(root, compute) {
     // A key would come back to where it was for ever: it goes on to the next that goes.
     if (stuck && asked !== from && next >= 0 && next <= Number(control.max)) {
       control.value = next;
+      label(control);
       wanted = settings();
     } else put(control, now);
   }

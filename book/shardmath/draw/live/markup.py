@@ -79,7 +79,7 @@ def _folds(figure: Figure, settings: dict[str, str | int], drawing: Drawing) -> 
     """The further controls and the table, both closed; reset, and a link."""
     others = [control for control in figure.controls if control not in figure.in_row]
     more = (
-        '<details class="sm-more"><summary>More controls</summary>'
+        f'<details class="sm-more"><summary {_SHORTCUTS}>More controls</summary>'
         '<fieldset class="sm-rest" disabled>'
         f'<legend class="sm-unseen">{escape(figure.title)}: more settings</legend>'
         f'<div class="sm-row">{_fields(others, settings, drawing)}</div>'
@@ -92,7 +92,8 @@ def _folds(figure: Figure, settings: dict[str, str | int], drawing: Drawing) -> 
     )
     return (
         f'<div class="sm-folds">{more if others else ""}'
-        f'<details class="sm-numbers"{without}><summary>The numbers</summary>'
+        f'<details class="sm-numbers"{without}>'
+        f"<summary {_SHORTCUTS}>The numbers</summary>"
         f'<div class="sm-readout">{numbers(drawing)}</div></details>{tools}</div>'
     )
 
@@ -180,8 +181,9 @@ def _typeset(text: str) -> str:
 _VIEW_BOX = re.compile(r'viewBox="([^"]+)"')
 # A number in text, not in a tag or within a name such as "H100", and the word after it.
 _AMOUNT = re.compile(r"(?<![\w.,&#/-])\d[\d,.]*[ \u00a0](?:[^\W\d_]+(?:/\w+)?|%)")
-# The second keeps JupyterLab from taking the keys away.
-_KEYS = 'type="button" data-lm-suppress-shortcuts="true"'
+# This keeps JupyterLab from taking the keys away.
+_SHORTCUTS = 'data-lm-suppress-shortcuts="true"'
+_KEYS = f'type="button" {_SHORTCUTS}'
 _LONG = 19  # letters of an option that a third of the width cannot show
 _PLAYER = (
     ("back", "Step back", "M5 3v10M13 3 7 8l6 5z"),
@@ -214,10 +216,7 @@ def _control(
 ) -> str:
     """A control with its label; `idle` says why it has no effect, if it has none."""
     off = " disabled" * bool(idle)
-    common = (
-        f'name="{control.name}" autocomplete="off" data-lm-suppress-shortcuts="true"'
-        f"{off}"
-    )
+    common = f'name="{control.name}" autocomplete="off" {_SHORTCUTS}{off}'
     if isinstance(control, Choice):
         options = "".join(
             f'<option value="{escape(option)}"{" selected" * (option == value)}>'
