@@ -36,7 +36,8 @@ def block(name: str, params: dict[str, str | int], place: Place = Place()) -> st
     picture = f'<div class="sm-picture">{staged(drawing.svg)}</div>'
     status = '<div class="sm-status"><p class="sm-message" role="status"></p></div>'
     if place.bare:
-        said = f'<div class="sm-line sm-readout">{line(drawing)}</div>'
+        said = f'<div class="sm-line">{line(drawing)}</div>'
+        said = f'<div class="sm-readout">{said}</div>'
         controls = _fields(figure.controls, settings, drawing)
         parts = said, picture, _fieldset(f"{figure.title}: settings", controls), status
     else:
