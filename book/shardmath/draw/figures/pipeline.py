@@ -80,9 +80,12 @@ def draw(
         sizes = f"With p = {p} stages, M = {M} microbatches and v = {chunks} chunks"
     said = [f"{sizes}, {first}", *map(_capitalised, others), *_twice(names, found)]
     unit = ["A forward pass takes one, and a backward pass two."] if now == 0 else []
-    summary = " ".join([*note, *said, *unit, *_unused(names)])
+    summary = " ".join([*note, *said, *unit])
     rows = _rows(names, found)
-    return Drawing(picture.panels[0], summary, rows, {"pipeline": data}, last)
+    unused = {"chunks": sentence for sentence in _unused(names)}
+    used = {"stages": p, "microbatches": M} if note else {}
+    svg = picture.panels[0]
+    return Drawing(svg, summary, rows, {"pipeline": data}, last, unused, used)
 
 
 def nearest(
@@ -240,6 +243,7 @@ FIGURE = Figure(
     ),
     draw,
     first="moment",
+    row=("moment", "name", "second"),
     presets={
         "the same bubble, other memory": {
             "name": "GPipe", "second": "1F1B", "stages": 4, "microbatches": 8,
