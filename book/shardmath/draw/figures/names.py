@@ -19,6 +19,7 @@ NAMES = (
     "pipeline",
     "planner",
     "predictions",
+    "lanes",
     "front",
 )
 
