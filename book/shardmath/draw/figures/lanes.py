@@ -1,8 +1,6 @@
 """The live figure "lanes": what hides the network in a step, for three strategies."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from ...base.units import pluralize, show
@@ -15,16 +13,12 @@ from ...training.efficiencies import efficiencies
 from ...training.job import usual_formats
 from ...transformer import LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B
 from .. import svg
-from ..labels import text_width
-from ..objects.lanes import ON_CHIP, LaneSpan, StepLanes, lanes
-from ..picture import WIDEST
-from ..shapes import box, framed, keyed, line, number, written
-from ..theme import paint
+from ..objects.lanes import StepLanes, lanes
+from ..objects.two_lanes import BLOCKS, Window, two_lanes
 from .controls import Choice, Drawing, Figure, Slider
 
 SEQ = 4096  # tokens of a sequence, at most; the causal half of them is attended to
 SHOWN = 20  # moments from the first start to the last end
-BLOCKS = 4  # into which the layers are gathered where the whole step is drawn
 MOST_TENSOR = 8  # chips that share a layer
 DATA, FSDP, TENSOR, ALL = "data parallelism", "FSDP", "tensor parallelism", "all three"
 SPELT = {"data": DATA, "fsdp": FSDP, "tensor": TENSOR, "all": ALL}
@@ -33,14 +27,6 @@ MODELS = {one.name: one for one in (LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B)}
 CHIPS = tuple(
     chips.CHIPS[key].name
     for key in ("tpu_v5p", "tpu_v6e", "tpu_7x", "h100", "h200", "b200", "gb200")
-)
-EDGE, LEFT, RIGHT = 6, 76, WIDEST - 6
-HEAD, GAP, BREAK = 24, 4, 14
-LEGEND = (
-    ("math", "math", 0.85),
-    ("memory", "HBM", 0.85),
-    ("network: hidden", "network", 0.35),
-    ("exposed", "network", 1.0),
 )
 
 
@@ -56,16 +42,17 @@ def draw(
     """The lanes of a step up to a moment, under one strategy or under all three."""
     names = (DATA, FSDP, TENSOR) if strategy == ALL else (strategy,)
     title = f"{model} on {count:,} {chip}, {tokens:,} tokens per chip"
-    some = {name: made(name, model, chip, count, tokens, view) for name in names}
-    if isinstance(refused := next(iter(some.values())), str):
-        return Drawing(svg.message(title, refused), refused, (), {"lanes": None}, SHOWN)
-    clocks = {name: _clock(one, view) for name, one in some.items()}
-    longest = max(one.seconds for one in clocks.values())
-    now = longest * moment / SHOWN
-    summary = _said(some, tokens)
-    found = {name: _data(one) for name, one in some.items()}
-    picture = _picture(title, summary, some, clocks, longest, now)
-    return Drawing(picture, summary, _readout(some), {"lanes": found}, SHOWN)
+    found = {name: made(name, model, chip, count, tokens, view) for name in names}
+    some = {name: one for name, one in found.items() if isinstance(one, StepLanes)}
+    missing = " ".join(one for one in found.values() if isinstance(one, str))
+    if not some:
+        return Drawing(svg.message(title, missing), missing, (), {"lanes": {}}, SHOWN)
+    windows = {name: _window(one, view) for name, one in some.items()}
+    now = moment / SHOWN * max(one.seconds for one in windows.values())
+    summary = f"{_said(some, tokens)} {missing}".strip()
+    picture = two_lanes(title, summary, some, windows, now)
+    data = {name: _data(one) for name, one in some.items()}
+    return Drawing(picture, summary, _readout(some), {"lanes": data}, SHOWN)
 
 
 @lru_cache(24)  # the next moment of the same is asked for next
@@ -122,41 +109,14 @@ def step_of(
     )
 
 
-@dataclass(frozen=True)
-class Clock:
-    """The parts of a step that are shown, one after another.
-
-    Args:
-        panes: from when to when.
-    """
-
-    panes: tuple[tuple[float, float], ...]
-
-    @property
-    def seconds(self) -> float:
-        return sum(end - start for start, end in self.panes)
-
-    def at(self, elapsed: float) -> tuple[int, float]:
-        """Which pane is on after so many seconds, and the time in the step."""
-        for n, (start, end) in enumerate(self.panes):
-            if elapsed <= end - start or n == len(self.panes) - 1:
-                return n, min(start + elapsed, end)
-            elapsed -= end - start
-        raise AssertionError("a clock has a pane")
-
-    def before(self, pane: int) -> float:
-        """Seconds of the panes before one."""
-        return sum(end - start for start, end in self.panes[:pane])
-
-
-def _clock(one: StepLanes, view: str) -> Clock:
+def _window(one: StepLanes, view: str) -> Window:
     if view == WHOLE:
-        return Clock(((0.0, one.seconds),))
+        return Window(((0.0, one.seconds),))
     first = one.layers // 2
     forward, backward = one.forward.seconds, one.backward.seconds
     ahead = one.starts(first, "forward")
     back = one.starts(first + 1, "backward")
-    return Clock(((ahead, ahead + 2 * forward), (back, back + 2 * backward)))
+    return Window(((ahead, ahead + 2 * forward), (back, back + 2 * backward)))
 
 
 # Words -------------------------------------------------------------------------------
@@ -164,7 +124,6 @@ def _clock(one: StepLanes, view: str) -> Clock:
 
 def _data(one: StepLanes) -> dict[str, object]:
     likely = one.step.prediction
-    parts = ("tensor", "weights", "update")
     return {
         "seconds": one.seconds,
         "exposed": one.exposed,
@@ -175,38 +134,37 @@ def _data(one: StepLanes) -> dict[str, object]:
         "bound": likely.bound,
         "predicted": likely.seconds,
         "band": [likely.low, likely.high],
-        "predicted_exposed": sum(likely.parts[part] for part in parts),
+        "predicted_exposed": _predicted_exposed(one),
         "held": one.step.memory.total,
         "capacity": one.step.memory.capacity,
     }
 
 
-def _said(some: dict[str, StepLanes | str], tokens: int) -> str:
-    """What happens, in a sentence for each strategy, and how likely it is."""
+def _said(some: Mapping[str, StepLanes], tokens: int) -> str:
+    """What happens and how long it takes, by prediction; with one strategy in more
+    words."""
+    layers = pluralize(f"{next(iter(some.values())).layers}", "layers")
     if len(some) == 1:
         ((name, one),) = some.items()
         likely = one.step.prediction
         band = f"8 of 10 runs: {show(likely.low, 's')} to {show(likely.high, 's')}"
-        layers = pluralize(f"{one.layers}", "layers")
         return (
             f"With {tokens:,} tokens per chip, {_happens(name, one)} The prediction "
             f"for the {layers} is {show(likely.seconds, 's')} ({band}), and no run can "
             f"take less than {show(likely.bound, 's')}.{_room(one)}"
         )
-    found = {name: one for name, one in some.items() if isinstance(one, StepLanes)}
     times = [
         f"{show(one.step.prediction.seconds, 's')} under {name} "
         f"({one.exposed / one.seconds:.0%} of it exposed network)"
-        for name, one in found.items()
+        for name, one in some.items()
     ]
     *most, last = times
-    words = f"{', '.join(most)} and {last}" if most else last
-    rooms = [f" Under {name}, a{_room(one)[3:]}" for name, one in found.items()
-             if _room(one)]  # fmt: skip
-    missing = [f" {one}" for one in some.values() if isinstance(one, str)]
+    rooms = "".join(
+        f" Under {name}, a{_room(one)[2:]}" for name, one in some.items() if _room(one)
+    )
     return (
-        f"With {tokens:,} tokens per chip, the {next(iter(found.values())).layers} "
-        f"layers are predicted to take {words}.{''.join((*rooms, *missing))}"
+        f"With {tokens:,} tokens per chip, the {layers} are predicted to take "
+        f"{', '.join(most)} and {last}.{rooms}"
     )
 
 
@@ -249,279 +207,35 @@ def _room(one: StepLanes) -> str:
     return f" A chip would need {held} of {room}, so the layers do not fit."
 
 
-def _readout(some: dict[str, StepLanes | str]) -> tuple[tuple[str, ...], ...]:
-    found = {name: one for name, one in some.items() if isinstance(one, StepLanes)}
-    likely = {name: one.step.prediction for name, one in found.items()}
-    rows = [("", *found)]
+def _readout(some: Mapping[str, StepLanes]) -> tuple[tuple[str, ...], ...]:
+    rows = {
+        "mesh": _mesh,
+        "step, layer by layer": lambda one: show(one.seconds, "s"),
+        "exposed of that": lambda one: show(one.exposed, "s"),
+        "network busy": lambda one: show(one.busy, "s"),
+        "prediction": lambda one: show(one.step.prediction.seconds, "s"),
+        "8 of 10 runs": _band,
+        "exposed, in the prediction": lambda one: show(_predicted_exposed(one), "s"),
+        "bound": lambda one: show(one.step.prediction.bound, "s"),
+        "a chip holds": lambda one: show(one.step.memory.total, "capacity"),
+        "of": lambda one: show(one.step.memory.capacity, "capacity"),
+    }
+    body = ((label, *map(said, some.values())) for label, said in rows.items())
+    return (("", *some), *body)
 
-    def row(label: str, values: Sequence[str]) -> None:
-        rows.append((label, *values))
 
-    each = list(found.values())
-    row("mesh", [_mesh(one) for one in each])
-    row("step, layer by layer", [show(one.seconds, "s") for one in each])
-    row("exposed of that", [show(one.exposed, "s") for one in each])
-    row("network busy", [show(one.busy, "s") for one in each])
-    row("prediction", [show(one.seconds, "s") for one in likely.values()])
-    row(
-        "8 of 10 runs",
-        [f"{show(one.low, 's')} to {show(one.high, 's')}" for one in likely.values()],
-    )
-    row(
-        "exposed, in the prediction",
-        [show(_data(one)["predicted_exposed"], "s") for one in each],
-    )
-    row("bound", [show(one.bound, "s") for one in likely.values()])
-    row("a chip holds", [show(one.step.memory.total, "capacity") for one in each])
-    row("of", [show(one.step.memory.capacity, "capacity") for one in each])
-    return tuple(rows)
+def _band(one: StepLanes) -> str:
+    likely = one.step.prediction
+    return f"{show(likely.low, 's')} to {show(likely.high, 's')}"
+
+
+def _predicted_exposed(one: StepLanes) -> float:
+    parts = one.step.prediction.parts
+    return sum(parts[name] for name in ("tensor", "weights", "update"))
 
 
 def _mesh(one: StepLanes) -> str:
     return " × ".join(f"{axis} {size:,}" for axis, size in one.step.mesh.axes.items())
-
-
-# The picture -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Scale:
-    """Where seconds are on the page.
-
-    Args:
-        clock: which of them are shown.
-        wide: units a second.
-    """
-
-    clock: Clock
-    wide: float
-
-    def left(self, pane: int) -> float:
-        return LEFT + self.wide * self.clock.before(pane) + BREAK * pane
-
-    def x(self, pane: int, seconds: float) -> float:
-        return self.left(pane) + self.wide * (seconds - self.clock.panes[pane][0])
-
-    def seen(self, span: LaneSpan) -> Iterator[tuple[int, float, float]]:
-        """The panes in which a span is, and its ends on the page."""
-        for pane, (start, end) in enumerate(self.clock.panes):
-            low, high = max(start, span.start), min(end, span.end)
-            if high > low:
-                yield pane, self.x(pane, low), self.x(pane, high)
-
-
-def _picture(
-    title: str,
-    summary: str,
-    some: dict[str, StepLanes | str],
-    clocks: dict[str, Clock],
-    longest: float,
-    now: float,
-) -> str:
-    breaks = max(len(one.panes) for one in clocks.values()) - 1
-    wide = (RIGHT - LEFT - BREAK * breaks) / longest
-    alone = len(some) == 1
-    parts = [written(EDGE, 16, title, bold=True)]
-    top, notes = 26.0, []
-    for name, one in some.items():
-        scale = Scale(clocks[name], wide)
-        drawn, top = _panel(name, one, scale, top, now, alone)
-        parts += drawn
-        notes.append(f"{name}: {_described(one)}")
-    if alone:
-        parts += _caption(name, one, scale.clock.at(now)[1], top + 16)
-        top += 44
-    else:
-        parts.append(written(LEFT, top + 14, f"at {show(now, 's')}", key="time"))
-        top += 24
-    parts += _legend(top)
-    desc = (
-        f"{summary} {' '.join(notes)} Math is above and the network below, on one "
-        "clock. The picture has the layers alone, without embedding and head, and it "
-        "draws the exchanges of a block of layers together: those of its weights "
-        "before it, those of its activations after attention and after the MLP."
-    )
-    return framed(title, desc, parts, WIDEST, top + 24)
-
-
-def _described(one: StepLanes) -> str:
-    return (
-        f"the step takes {show(one.seconds, 's')}, of which {show(one.exposed, 's')} "
-        f"of the network is exposed."
-    )
-
-
-def _panel(
-    name: str, one: StepLanes, scale: Scale, top: float, now: float, alone: bool
-) -> tuple[list[str], float]:
-    """A heading, the two lanes, a veil over what is still to come, the playhead."""
-    head = f"{name}: {one.exposed / one.seconds:.1%} exposed"
-    parts = [written(EDGE, top + 15, head, bold=not alone, key=f"{name}'s")]
-    top += HEAD
-    if alone:
-        parts += _passes(one, scale, top)
-        top += 20
-    high = 38 if alone else 22
-    rows = {"math": (top, top + high)}
-    under = top + high + GAP
-    rows |= {"network": (under, under + high)}
-    for resource, (upper, lower) in rows.items():
-        y = (upper + lower) / 2 + 5
-        parts.append(written(LEFT - 8, y, resource, resource, "end",
-                             key=f"{name} {resource}"))  # fmt: skip
-    parts += _cells(name, one, scale, _split(one, rows))
-    parts += _veil(name, scale, top, under + high, now)
-    return parts, under + high + 12
-
-
-def _split(
-    one: StepLanes, rows: dict[str, tuple[float, float]]
-) -> dict[str, tuple[float, float]]:
-    """Rows by what is in them. Where weights and activations use the network at once,
-    each has half of the lane."""
-    upper, lower = rows["network"]
-    middle = (upper + lower) / 2
-    both = one.reduced and one.forward.activations
-    activations = (upper, middle - 1) if both else (upper, lower)
-    weights = (middle + 1, lower) if both else (upper, lower)
-    names = {"activations": activations}
-    names |= dict.fromkeys(("gather", "scatter", "gradients"), weights)
-    return names | dict.fromkeys(
-        ("attention", "MLP", "memory", "optimizer"), rows["math"]
-    )
-
-
-def _cells(
-    name: str, one: StepLanes, scale: Scale, rows: dict[str, tuple[float, float]]
-) -> Iterator[str]:
-    """All spans; those of one kind and block are one shape."""
-    blocks = min(BLOCKS, one.layers)
-    found: dict[tuple, list[list[float]]] = defaultdict(list)
-    for span in one.spans:
-        block = span.layers[0] * blocks // one.layers
-        if len(scale.clock.panes) > 1:
-            block = span.layers[0]
-        for pane, left, right in scale.seen(span):
-            key = (pane, span.what, span.when, block, span.resource, span.exposed)
-            cells = found[key]
-            if cells and left - cells[-1][1] < 0.05:
-                cells[-1][1] = right
-            else:
-                cells.append([left, right])
-    for (pane, what, when, block, resource, exposed), cells in found.items():
-        upper, lower = rows[what]
-        cells[-1][1] -= min(0.8, (cells[-1][1] - cells[-1][0]) / 3)  # a seam
-        fill = (1.0 if exposed else 0.35) if resource == "network" else 0.85
-        path = "".join(
-            f"M{number(left)} {number(upper)}h{number(right - left)}"
-            f"v{number(lower - upper)}h-{number(right - left)}z"
-            for left, right in cells
-        )
-        key = f"{name} {what} {when} {block} {pane} {'exposed' if exposed else ''}"
-        yield (
-            f'<path d="{path}"{keyed(key.strip())} fill="{paint(resource)}" '
-            f'fill-opacity="{fill:g}"/>'
-        )
-
-
-def _veil(
-    name: str, scale: Scale, top: float, bottom: float, now: float
-) -> Iterator[str]:
-    """Paper over what is still to come, and the playhead at its edge."""
-    clock = scale.clock
-    pane, at = clock.at(now)
-    x = scale.x(pane, at)
-    end = scale.x(len(clock.panes) - 1, clock.panes[-1][1])
-    yield box(x, top - 2, max(end, x), bottom + 2, "paper", fill=0.6, edge=0, round=0,
-              key=f"{name} to come")  # fmt: skip
-    yield line((x, top - 4), (x, bottom + 4), width=2, key=f"{name} playhead")
-    for n in range(1, len(clock.panes)):  # where layers are left out
-        middle = scale.left(n) - BREAK / 2
-        yield line((middle, top - 2), (middle, bottom + 2), width=1.2, dashed=True,
-                   opacity=0.6)  # fmt: skip
-
-
-def _passes(one: StepLanes, scale: Scale, top: float) -> Iterator[str]:
-    """What the chip does, over the lanes."""
-    if len(scale.clock.panes) > 1:
-        first = one.layers // 2 + 1
-        for pane, when in enumerate(("forward", "backward")):
-            order = (first, first + 1) if pane == 0 else (first + 1, first)
-            words = f"{when}: layers {order[0]}, {order[1]}"
-            wide = scale.wide * (scale.clock.panes[pane][1] - scale.clock.panes[pane][0])
-            if text_width(words) > wide:
-                words = when
-            yield written(scale.left(pane), top + 12, words, key=f"pass {when}")
-        return
-    turn = one.layers * one.forward.seconds
-    end = one.passes_end + one.tail
-    for when, start, stop in (
-        ("forward", 0.0, turn), ("backward", turn, one.passes_end),
-        ("optimizer", end, one.seconds),
-    ):  # fmt: skip
-        left, right = scale.x(0, start), scale.x(0, stop)
-        if text_width(when) < right - left:
-            yield written(left, top + 12, when, key=f"pass {when}")
-
-
-def _caption(name: str, one: StepLanes, at: float, y: float) -> Iterator[str]:
-    """What happens at the playhead, in two lines."""
-    doing, more = _now(name, one, at)
-    yield written(EDGE, y, f"at {show(at, 's')}: {doing}", key="time")
-    yield written(EDGE, y + 20, more, "network", key="moving")
-
-
-def _now(name: str, one: StepLanes, at: float) -> tuple[str, str]:
-    waits = any(s.exposed and s.start <= at < s.end for s in one.spans)
-    moving = [s for s in one.spans if s.resource == "network" and s.start <= at < s.end]
-    turn = one.layers * one.forward.seconds
-    if at == 0:
-        return "the step begins", "the network is idle"
-    if at >= one.passes_end + one.tail:
-        return "the optimizer", "the network is idle"
-    if at >= one.passes_end:
-        layer = next(s.layers[0] for s in moving) + 1 if moving else 1
-        return "all layers are done, the chip waits", f"gradients of layer {layer}"
-    if at < turn:
-        layer, when, next_ = int(at / one.forward.seconds), "forward", 1
-    else:
-        back = int((at - turn) / one.backward.seconds)
-        layer, when, next_ = one.layers - 1 - back, "backward", -1
-    layer = min(max(layer, 0), one.layers - 1)
-    doing = f"{when}, layer {layer + 1} of {one.layers}{' waits' * waits}"
-    if all(s.layers[1] - s.layers[0] == 1 for s in one.spans if s.what == "MLP"):
-        doing += "".join(f", {s.what}" for s in one.spans
-                         if s.what in ON_CHIP and s.start <= at < s.end)  # fmt: skip
-    return doing, _moving(name, one, moving, layer, next_)
-
-
-def _moving(
-    name: str, one: StepLanes, moving: list[LaneSpan], layer: int, next_: int
-) -> str:
-    """What the network does for, or under, a layer."""
-    if name == FSDP:
-        after, before = layer + next_ + 1, layer - next_ + 1
-        words = [f"gathered: layer {layer + 1}"]
-        if 1 <= after <= one.layers:
-            words.append(f"next: {after}")
-        if 1 <= before <= one.layers:
-            words.append(f"forgotten: {before}")
-        return ", ".join(words)
-    found = []
-    for span in moving:
-        if span.what == "activations":
-            found.append("activations of this layer")
-        elif span.what == "gradients":
-            found.append(f"gradients of layer {span.layers[0] + 1}")
-    return " and ".join(dict.fromkeys(found)) or "the network is idle"
-
-
-def _legend(top: float) -> Iterator[str]:
-    x, y = EDGE, top + 14
-    for words, colour, fill in LEGEND:
-        yield box(x, y - 11, x + 14, y + 2, colour, fill=fill, edge=0, round=0)
-        yield written(x + 20, y, words)
-        x += 20 + text_width(words) + 16
 
 
 FIGURE = Figure(

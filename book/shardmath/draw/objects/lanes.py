@@ -1,4 +1,4 @@
-"""The two lanes of a training step: what a chip computes, and what its network sends.
+"""The two lanes of a training step: math of a chip, and traffic of its network.
 
 A prediction is a sum; here its terms get a place on the clock. All seconds come from
 the derivation of the step and from the clock of its prediction. The layers follow one
@@ -20,6 +20,7 @@ difference is at most one layer's backward pass or one layer's reduction.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from ...base.units import positive_int, short_repr
 from ...sharding.machine import chip_of
@@ -90,7 +91,7 @@ class LayerPass:
 
     @property
     def seconds(self) -> float:
-        """All that the pass takes, with what is exposed."""
+        """All seconds of the pass, with the exposed ones."""
         return self.attention + self.mlp + self.memory + self.waits + self.late
 
 
@@ -100,7 +101,7 @@ class StepLanes:
 
     Args:
         step: whose layers they are.
-        spans: what is done, on chip and network.
+        spans: work of the chip, and traffic of the network.
         forward, backward: one pass through one layer.
         reduced: seconds to reduce one layer's gradients, once a step; 0 if not done.
         optimizer: seconds of the optimizer.
@@ -151,7 +152,7 @@ class StepLanes:
         return max(self.backward.seconds, self.reduced) if self.reduced else 0.0
 
     def starts(self, layer: int, when: str) -> float:
-        """When the pass of a layer begins, with what it waits for."""
+        """When the pass of a layer begins; if it has to wait, the wait comes first."""
         each = self.forward.seconds, self.backward.seconds
         if when == "forward":
             return layer * each[0]
@@ -210,7 +211,7 @@ def lanes(step: Step, blocks: int) -> StepLanes:
     optimizer = clock.optimizer(step.cost.memory(0)["state"])
     blocks = min(blocks, layers)
     ends = [round(layers * n / blocks) for n in range(blocks + 1)]
-    cuts = list(zip(ends[:-1], ends[1:], strict=True))
+    cuts = list(pairwise(ends))
     spans = list(_played(cuts, forward, backward, reduced))
     end = max(span.end for span in spans)
     spans.append(LaneSpan("optimizer", "update", (0, layers), end, end + optimizer))
@@ -287,12 +288,13 @@ def _played(
     """The spans of all layers, in blocks of some."""
     passes = [("forward", forward, cut) for cut in cuts]
     passes += [("backward", backward, cut) for cut in reversed(cuts)]
-    now = 0.0
+    now = scattered = 0.0
     ready: list[tuple[int, float]] = []  # layers whose gradients may leave, and when
     for when, one, cut in passes:
         begun, some = now, cut[1] - cut[0]
-        for span in _block(when, one, cut, now):
+        for span in _block(when, one, cut, now, scattered):
             now = max(now, span.end)
+            scattered = span.seconds if span.what == "scatter" else 0.0
             yield span
         if when == "backward":
             each = (now - begun) / some
@@ -302,9 +304,15 @@ def _played(
 
 
 def _block(
-    when: str, one: LayerPass, cut: tuple[int, int], start: float
+    when: str, one: LayerPass, cut: tuple[int, int], start: float, scattered: float
 ) -> Iterator[LaneSpan]:
-    """One pass through some layers; what they wait for first."""
+    """One pass through some layers; what they wait for first.
+
+    Args:
+        when, one, cut: which pass, its seconds, through which layers.
+        start: when it begins.
+        scattered: seconds before that, in which the chip waited for gradients.
+    """
     some = cut[1] - cut[0]
     moved = one.gather + one.scatter
     late = some * one.late / moved if moved else 0.0  # for each second of the network
@@ -315,9 +323,10 @@ def _block(
     now = start
     if one.gather:
         exposed = late * one.gather
-        hidden = min(some * one.gather - exposed, start)  # none before the step
+        worked_until = start - scattered
+        hidden = min(some * one.gather - exposed, worked_until)  # none before the step
         if hidden > 0:
-            yield span("gather", start - hidden, hidden)
+            yield span("gather", worked_until - hidden, hidden)
         yield span("gather", start, exposed, True)
         now += exposed
     worked = one.attention + one.mlp + one.memory
@@ -337,10 +346,10 @@ def _block(
                 now += some * one.waits / 2
     if one.scatter:
         exposed = late * one.scatter
-        gathers = some * one.gather - late * one.gather  # of the next, which go first
+        next_gather = some * one.gather - late * one.gather  # its hidden part
         hidden = some * one.scatter - exposed
         if hidden > 0:
-            yield span("scatter", now - gathers - hidden, hidden)
+            yield span("scatter", now - next_gather - hidden, hidden)
         yield span("scatter", now, exposed, True)
 
 
