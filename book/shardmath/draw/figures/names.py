@@ -20,6 +20,7 @@ NAMES = (
     "planner",
     "predictions",
     "lanes",
+    "race",
     "front",
 )
 
