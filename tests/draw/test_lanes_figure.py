@@ -23,7 +23,8 @@ from shardmath.draw.live.static_view import first_answers
 from shardmath.draw.objects.lanes import StepLanes, lanes
 from shardmath.draw.picture import Picture
 from shardmath.hardware.mesh import Mesh
-from shardmath.training import data, step, zero
+from shardmath.hardware.networks import network
+from shardmath.training import data, fsdp, step, tensor, zero
 
 FIGURE = figures.find("lanes")
 MODEL = next(iter(MODELS))
@@ -79,6 +80,17 @@ def test_nobody_does_two_things_at_once(name, chip, tokens):
     for some in (once, weights, activations):
         for (_, end), (start, _) in itertools.pairwise(covered(some)):
             assert end <= start + 1e-9
+
+
+@pytest.mark.parametrize("chosen", [fsdp("X"), tensor("X")])
+def test_what_is_computed_again_is_exchanged_again(chosen):
+    """The backward pass holds both: its own exchanges and those of recomputation."""
+    mesh = Mesh(network("h100:8"), {"X": 8})
+    settings = {"attention": "causal", "vocabulary": False, "remat": "full"}
+    one = lanes(step(chosen, MODELS[MODEL], mesh, 8, 4096, **settings), 4)
+    parts = one.step.prediction.parts
+    assert one.exposed == pytest.approx(parts["weights"] + parts["tensor"])
+    assert one.seconds == pytest.approx(sum(parts.values()))
 
 
 def test_gradients_leave_when_their_layer_is_done_and_run_under_the_next():

@@ -207,6 +207,27 @@ def test_lanes_advance_with_the_clock_and_stop_at_their_end():
         assert ratio == pytest.approx(seconds / times[slowest], abs=0.002)
 
 
+@pytest.mark.parametrize("moment", [0, 7, SHOWN])
+def test_a_bar_ends_where_its_runner_is(moment):
+    """Blocks that are still to come take no room, and those behind leave no gap."""
+    svg = FIGURE.draw(bet="FSDP", moment=moment).svg
+    for one in runners("Llama 3.1 8B", "64 TPU v5p"):
+        if one.runs:
+            kinds = ("math", "HBM", "network", "waiting")
+            paths = [
+                node.get("d")
+                for kind in kinds
+                for node in drawn.keyed(svg, f"{one.family} {kind}").values()
+            ]
+            cells = re.findall(r"M([\d.]+) [\d.]+h(-?[\d.]+)v", " ".join(paths))
+            (mark,) = drawn.keyed(svg, f"{one.family} runner").values()
+            come = float(mark.get("cx")) - 6
+            assert all(float(wide) >= 0 for _, wide in cells)
+            total = sum(float(wide) for _, wide in cells)
+            assert total == pytest.approx(come, abs=0.05 * len(cells))
+            assert max(float(x) + float(w) for x, w in cells) <= come + 6.2
+
+
 def test_a_lane_is_drawn_as_long_as_it_takes_in_the_colours_of_its_parts():
     for model, machine in RACES:
         for one in runners(model, machine):

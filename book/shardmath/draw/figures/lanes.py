@@ -82,6 +82,7 @@ def _meshes(name: str, count: int) -> Iterator[tuple[int, int]]:
         size //= 2
 
 
+@lru_cache(24)  # both views show the same step
 def step_of(
     name: str, model: str, chip: str, count: int, tokens: int, sizes: tuple[int, int]
 ) -> Step:

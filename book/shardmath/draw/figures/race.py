@@ -247,7 +247,7 @@ def _drawn(title: str, race: Race, started: bool) -> Iterator[str]:
     bottom = top
     if started:
         x = number(EDGE + wide * race.now)
-        tracks = (30 + ROW * n + 16 for n in range(len(race.runners)))
+        tracks = (30 + ROW * n + 16 for n, one in enumerate(race.runners) if one.runs)
         path = "".join(f"M{x} {number(top)}v{BAR + 8}" for top in tracks)
         yield f'<path d="{path}"{keyed("playhead")} stroke="{paint("ink")}"/>'
     said = f"at {show(race.now, 's')}" if started else "place your bet to start"
