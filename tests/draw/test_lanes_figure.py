@@ -117,8 +117,8 @@ def test_more_tokens_hide_the_gradients_up_to_the_last_layer():
     assert shares == sorted(shares, reverse=True)
     late = played(DATA, "TPU v5p", 4096)
     assert late.tail == pytest.approx(late.reduced)
-    assert "last layer's alone" in FIGURE.draw(tokens=4096).summary
-    assert "last layer's alone" not in FIGURE.draw(tokens=256).summary
+    assert "AllReduce of the last layer" in FIGURE.draw(tokens=4096).summary
+    assert "AllReduce of the last layer" not in FIGURE.draw(tokens=256).summary
 
 
 def test_weights_arrive_before_their_layer_and_under_the_one_before():

@@ -173,7 +173,7 @@ def _happens(name: str, one: StepLanes) -> str:
     share = f"{one.exposed / one.seconds:.1%} of the step"
     if name == DATA:
         tail = show(one.tail, "s")
-        last = " That is the last layer's alone." if _only_last(one) else ""
+        last = " It is the AllReduce of the last layer." if _only_last(one) else ""
         return (
             f"the AllReduce of the gradients ends {tail} after the backward pass: "
             f"{share} is exposed.{last}"
@@ -182,17 +182,20 @@ def _happens(name: str, one: StepLanes) -> str:
     if name == FSDP:
         return (
             f"weights and gradients keep the network busy for {busy}, and {exposed} "
-            f"of that, {share}, is exposed. In published runs, even where there is "
-            f"enough math, other work does not hide {efficiencies().exposed:.0%} of "
-            "a gather."
+            f"of that, {share}, is exposed. The fit to published runs says that "
+            f"{efficiencies().exposed:.0%} of a gather stays exposed even where there "
+            "is enough math to hide it."
         )
-    sizes = one.step.mesh.axes
-    whose = "nothing hides the activations that they exchange"
+    how = (
+        "Unless the software of a GPU overlaps them, nothing runs while they exchange "
+        "activations"
+    )
     if one.step.mesh.network.chip.vendor == "Google":
-        whose = "products hide the activations that they exchange, as TPUs overlap both"
+        how = "On a TPU, products run while they exchange activations"
+    end = f", {show(one.tail, 's')} of it for gradients at the end" if one.tail else ""
     return (
-        f"{sizes['tensor']} chips share every layer, and {whose}: the chip waits "
-        f"{exposed} for the network, {share}."
+        f"{one.step.mesh.axes['tensor']} chips share every layer. {how}, so a chip "
+        f"waits {exposed} for the network{end}: {share}."
     )
 
 
@@ -210,6 +213,7 @@ def _room(one: StepLanes) -> str:
 
 def _readout(some: Mapping[str, StepLanes]) -> tuple[tuple[str, ...], ...]:
     rows = {
+        "drawn": lambda one: f"{one.layers} layers, no embedding, no head",
         "mesh": _mesh,
         "step, layer by layer": lambda one: show(one.seconds, "s"),
         "exposed of that": lambda one: show(one.exposed, "s"),

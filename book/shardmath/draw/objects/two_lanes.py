@@ -114,7 +114,9 @@ def two_lanes(
         f"{summary} {' '.join(notes)} Math is above and the network below, on one "
         "clock. Only layers are drawn, without embedding and head. The exchanges of a "
         "block of layers are drawn together: those of its weights before it, those of "
-        "its activations after attention and after the MLP."
+        "its activations after attention and after the MLP. Gradients that are reduced "
+        "once in a step leave layer by layer. So they may be exposed for as long as "
+        "one layer takes, even where the prediction hides all of them."
     )
     return framed(title, desc, parts, WIDEST, top + 24)
 
