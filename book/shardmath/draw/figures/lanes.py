@@ -156,7 +156,7 @@ def _said(some: Mapping[str, StepLanes], tokens: int) -> str:
         )
     times = [
         f"{show(one.step.prediction.seconds, 's')} under {name} "
-        f"({one.exposed / one.seconds:.0%} of it exposed network)"
+        f"({one.exposed / one.seconds:.1%} of it exposed network)"
         for name, one in some.items()
     ]
     *most, last = times
