@@ -82,10 +82,10 @@ def draw(
     unit = ["A forward pass takes one, and a backward pass two."] if now == 0 else []
     summary = " ".join([*note, *said, *unit])
     rows = _rows(names, found)
-    unused = {"chunks": sentence for sentence in _unused(names)}
+    idle = _idle(names)
     used = {"stages": p, "microbatches": M} if note else {}
     svg = picture.panels[0]
-    return Drawing(svg, summary, rows, {"pipeline": data}, last, unused, used)
+    return Drawing(svg, summary, rows, {"pipeline": data}, last, idle, used)
 
 
 def nearest(
@@ -201,11 +201,11 @@ def _capitalised(sentence: str) -> str:
     return sentence[0].upper() + sentence[1:]
 
 
-def _unused(names: list[str]) -> list[str]:
-    """A sentence on the chunks, where no schedule uses them."""
+def _idle(names: list[str]) -> dict[str, str]:
+    """Why the control of the chunks has no effect, where no schedule uses them."""
     if any(SCHEDULES[name] in LOOPED for name in names):
-        return []
-    return [f"Chunks are not used by {' or '.join(names)}."]
+        return {}
+    return {"chunks": f"Chunks are not used by {' or '.join(names)}."}
 
 
 def _rows(names: list[str], found: list[dict]) -> tuple[tuple[str, ...], ...]:
