@@ -20,7 +20,7 @@ from shardmath.draw.objects.race import (
     MACHINES,
     MODELS,
     UNEVEN,
-    Lane,
+    RaceEntry,
     runners,
     table,
 )
@@ -39,7 +39,7 @@ QUICK = [race for race in RACES if race[0] != "DeepSeek-V3"]
 PRESETS = [(preset["model"], preset["machine"]) for preset in FIGURE.presets.values()]
 
 
-def as_written(one: Lane) -> dict:
+def as_written(one: RaceEntry) -> dict:
     """An entry as the file holds it."""
     return json.loads(json.dumps(vars(one)))
 

@@ -35,7 +35,7 @@ LARGE, UNEVEN = "does not fit", "cannot start"
 
 
 @dataclass(frozen=True)
-class Lane:
+class RaceEntry:
     """The mesh of one lane, as it is written down.
 
     Args:
@@ -72,7 +72,7 @@ class Runner:
     """
 
     family: str
-    entry: Lane
+    entry: RaceEntry
     model: str
 
     @property
@@ -114,4 +114,4 @@ def runners(model: str, machine: str) -> tuple[Runner, ...]:
     ['mixture']
     """
     found = table()[model][machine]
-    return tuple(Runner(name, Lane(**found[name]), model) for name in FAMILIES)
+    return tuple(Runner(name, RaceEntry(**found[name]), model) for name in FAMILIES)

@@ -10,11 +10,11 @@ from ...base.units import show
 from ...hardware.networks import Network, network
 from ...planner import Trial, plan
 from ...planner.candidates import Candidate
-from ...planner.patterns import ORDER
+from ...planner.patterns import ORDER, with_copies
 from ...planner.plan import HEADROOM
 from ...planner.search import RECOMPUTES, Search
 from ...training.job import Job, usual_formats
-from .race import BATCHES, LARGE, MACHINES, MODELS, UNEVEN, Lane
+from .race import BATCHES, LARGE, MACHINES, MODELS, UNEVEN, RaceEntry
 
 AXES = {  # that a lane may have
     "data": ("data",),
@@ -44,7 +44,7 @@ def usable(machine: str) -> float:
     return (1 - HEADROOM) * machine_of(machine).chip.memory_bytes
 
 
-def entry(family: str, model: str, machine: str) -> Lane:
+def entry(family: str, model: str, machine: str) -> RaceEntry:
     """The best mesh of a family, by search."""
     job, net, room = job_of(model, machine), machine_of(machine), usable(machine)
     if family == "mixture":
@@ -72,7 +72,8 @@ def _least(search: Search) -> Candidate | None:
         return None
     shards = "zero" if sizes["zero"] > 1 else "fsdp"
     again = RECOMPUTES[-1]
-    return Candidate(shards, sizes, "ring", many, 1, again, nbytes, 0.0, 0.0)
+    laid = with_copies(sizes, search.job.model.kv_heads)
+    return Candidate(shards, laid, "ring", (), (), many, 1, again, nbytes, 0.0, 0.0)
 
 
 def trial(one: Candidate, seqs: int, model: str, machine: str) -> Trial:
@@ -81,7 +82,7 @@ def trial(one: Candidate, seqs: int, model: str, machine: str) -> Trial:
     return Trial(one, Search(job, machine_of(machine), {}, usable(machine)))
 
 
-def filled(one: Candidate | None, seqs: int, model: str, machine: str) -> Lane:
+def filled(one: Candidate | None, seqs: int, model: str, machine: str) -> RaceEntry:
     """An entry of the table, its bytes and seconds derived.
 
     Args:
@@ -93,15 +94,17 @@ def filled(one: Candidate | None, seqs: int, model: str, machine: str) -> Lane:
     chips = machine_of(machine).chips
     uneven = f"{UNEVEN}: {own:,} sequences on {chips:,} chips"
     if one is None:
-        return Lane(uneven, {}, "", 0.0, room, {}, 0.0)
+        return RaceEntry(uneven, {}, "", 0.0, room, {}, 0.0)
     found = trial(one, seqs, model, machine)
     held, axes = found.memory.total, found.axes
     if held > room:
         why = f"{LARGE}: {show(held, 'capacity')} of {show(room, 'capacity')}"
-        return Lane(why, axes, found.settings, held, room, {}, 0.0)
+        return RaceEntry(why, axes, found.settings, held, room, {}, 0.0)
     if seqs > own:
-        return Lane(uneven, axes, found.settings, held, room, {}, 0.0)
+        return RaceEntry(uneven, axes, found.settings, held, room, {}, 0.0)
     likely = found.prediction
     parts = {name: seconds for name, seconds in likely.parts.items() if seconds}
     warnings = list(likely.warnings)
-    return Lane("", axes, found.settings, held, room, parts, likely.bound, warnings)
+    return RaceEntry(
+        "", axes, found.settings, held, room, parts, likely.bound, warnings
+    )
