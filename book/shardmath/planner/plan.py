@@ -398,9 +398,9 @@ def plan(
     context and tensor parallelism is tried that the model admits, in this order on the
     network, outermost first, and on each mesh sizes of the microbatch, chunks of the
     pipeline, uses of keys and the least recomputation that fits. Experts may also lie
-    over the chips of context and tensor parallelism, KV heads are copied where there
-    are more chips than heads, and on a torus tensor parallelism may take a block of
-    neighbours. Predictions that
+    over the chips of context or tensor parallelism, and on a torus tensor parallelism
+    may take a block of neighbours. More ways of tensor parallelism than KV heads, which
+    are copied then, are proposed only where nothing else fits. Predictions that
     differ by less than 10 % are ties. Among ties the mesh with the fewest axes is
     recommended, and of those the one that leaves least exchanges exposed.
 

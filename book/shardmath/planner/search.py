@@ -138,6 +138,8 @@ class Search:
         self.untried = tuple(
             axis for axis in UNTRIED.get(chip.vendor, ()) if axis not in fixed
         )
+        if job.model.kv_heads > 1 and "tensor" not in fixed:
+            self.untried += ("copies",)  # PaLM alone, with one KV head, has copies
         self.patterns: dict[tuple, Derivation] = {}
         self.failed: dict[tuple, str] = {}
         self.counts: Counter[str] = Counter()  # of meshes: tried, admitted, fitting
