@@ -103,6 +103,14 @@
       this.behind.addEventListener("beforematch", () => this.openBy());
     }
 
+    /** The last question of the note; the section's title where it has none. */
+    get question() {
+      const note = [...this.form.parentElement.children].filter((e) => e !== this.form);
+      const text = note.map((e) => e.textContent.trim()).join(" ");
+      const asks = text.split(/(?<=[.?!])\s+/).filter((said) => said.endsWith("?"));
+      return asks.at(-1) ?? this.title;
+    }
+
     get verdict() {
       return judged(this.record, kept.of(this.key));
     }
@@ -167,14 +175,17 @@
       this.line.textContent = this.plain;
       if (verdict) {
         const mine = verdict === "skipped" ? "" : inWords(record, text);
-        status.replaceChildren(...marked(verdict, mine && `: ${mine}`), ".");
-        if (mine) {
-          const rest = verdict === "right" && record.kind === "choice" ? "" : this.plain;
-          const told = `. You said: ${mine}. ${rest}`.trim();
-          this.line.replaceChildren(...marked(verdict, told));
-        }
+        status.replaceChildren(...marked(verdict, "."));
+        if (mine) this.line.replaceChildren(...marked(verdict, compared(record, mine)));
       }
     }
+  }
+
+  /** What the reader said and what is true, in a sentence or two. */
+  function compared({ kind, truth }, mine) {
+    const quoted = (words) => (kind === "choice" ? `“${words}”` : words);
+    if (mine === truth) return `: it is ${quoted(truth)}.`;
+    return `. You said ${quoted(mine)}. It is ${quoted(truth)}.`;
   }
 
   /** The sign and the word of a verdict, and what follows them. */
@@ -228,11 +239,14 @@
     const item = document.createElement("li");
     const link = document.createElement("a");
     link.href = `#${guess.anchor}`;
-    link.textContent = guess.title;
-    const { verdict } = guess;
+    link.textContent = guess.question;
+    const { verdict, record } = guess;
     item.dataset.verdict = verdict ?? "";
     item.append(link, " ");
-    if (verdict) item.append(...marked(verdict, ""));
+    if (!verdict) return item;
+    const mine = inWords(record, kept.of(guess.key) ?? "");
+    const skipped = verdict === "skipped" ? `: it is ${record.truth}.` : "";
+    item.append(...marked(verdict, skipped || compared(record, mine)));
     return item;
   }
 

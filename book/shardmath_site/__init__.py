@@ -12,6 +12,7 @@ from . import (
     glossary,
     guesses,
     hardware,
+    kickers,
     map,
     notes,
     numbering,
@@ -43,6 +44,7 @@ def setup(app):
     glossary.setup(app)
     guesses.setup(app)
     hardware.setup(app)
+    kickers.setup(app)
     map.setup(app)
     notes.setup(app)
     numbering.setup(app)

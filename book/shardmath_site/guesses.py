@@ -1,10 +1,11 @@
 """A *Predict* note takes the reader's guess, and what answers it opens afterwards.
 
 A cell of a notebook that shows `shardmath.base.guess.guess(…)` belongs to the nearest
-*Predict* note above it. The note gets a form. The cells between, the line that says the
-answer, the paragraph that reads it, its checks, and all up to the last place of the
-section that tells the number again go into one block, which a script alone hides. The
-cell itself, which is plumbing, leaves the page.
+*Predict* note above it. The note gets a form. What answers it goes into one block right
+below, which a script alone hides: first the line that says the answer and the paragraph
+that reads it, then pictures and tables, then, in a fold, the code and the checks that
+it is known by, and all up to the last place of the section that tells the number again.
+The cell itself, which is plumbing, leaves the page.
 """
 
 import hashlib
@@ -49,6 +50,10 @@ class guess_behind(nodes.General, nodes.Element):  # noqa: N801
     """What a guess opens: attribute `anchor`."""
 
 
+class guess_known(nodes.General, nodes.Element):  # noqa: N801
+    """How the answer is known: code without a picture or table, and checks."""
+
+
 class guess_summary(nodes.General, nodes.Element):  # noqa: N801
     """How the guesses of the page went."""
 
@@ -86,7 +91,7 @@ class JoinGuesses(SphinxTransform):
         end = _end_of_reading(section, at + 1)
         end = _end_of_telling(section, end, record)
         line = guess_answer(anchor=anchor, record=record)
-        kept = [*section[start + 1 : at], line, *section[at + 1 : end]]
+        kept = _in_order(line, section[start + 1 : at], section[at + 1 : end])
         section[start + 1 : end] = [guess_behind("", *kept, anchor=anchor)]
         note["ids"].append(anchor)
         note += guess_form(
@@ -104,6 +109,39 @@ class JoinGuesses(SphinxTransform):
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
+def _in_order(line, before, after) -> list:
+    """The answer and what reads it, what can be looked at, how it is known, the rest.
+
+    Args:
+        line: that says the answer.
+        before: what stands between the question and the guess's own cell.
+        after: what stands behind that cell.
+    """
+    checks = [node for node in after if _is_check(node)]
+    rest = [node for node in after if not _is_check(node)]
+    while rest and _is_cell(rest[0]):
+        before = [*before, rest.pop(0)]
+    reading, rest = rest[:1], rest[1:]
+    while rest and is_aside(rest[0]):
+        reading.append(rest.pop(0))
+    plumbing = [node for node in before if _is_plumbing(node)]
+    shown = [node for node in before if not _is_plumbing(node)]
+    known = [guess_known("", *plumbing, *checks)] if plumbing or checks else []
+    return [line, *reading, *shown, *known, *rest]
+
+
+def _is_plumbing(node) -> bool:
+    """Whether a cell shows neither a picture nor a table: no more than what it prints.
+
+    Printed lines other than checks are for reading, so their cell stays in sight.
+    """
+    if _element(node) != "cell_code":
+        return False
+    return _is_check(node) or not any(
+        _element(part) == "cell_code_output" and len(part) for part in node
+    )
+
+
 def _element(node) -> str:
     return node.get("nb_element", "") if isinstance(node, nodes.Element) else ""
 
@@ -118,20 +156,28 @@ def _is_predict(node) -> bool:
     return isinstance(node, nodes.Element) and "sm-lead-predict" in node["classes"]
 
 
+def _is_cell(node) -> bool:
+    return _element(node) == "cell_code"
+
+
 def _is_check(node) -> bool:
     return _element(node) == "cell_code" and HOLDS in node.astext()
 
 
 def _end_of_reading(section, at) -> int:
-    """Behind what tells the answer as well: a paragraph, its source, checks around."""
-    read = False
+    """Behind what tells the answer as well: a paragraph, its source, checks around, and
+    the pictures and tables that stand before it."""
+    read, end = False, at
     while at < len(section):
-        if not (_is_check(section[at]) or (read and is_aside(section[at]))):
-            if read or not isinstance(section[at], nodes.paragraph):
-                break
+        one = section[at]
+        if isinstance(one, nodes.paragraph) and not read:
             read = True
+        elif not _is_check(one) and not (is_aside(one) if read else _is_cell(one)):
+            break
         at += 1
-    return at
+        if read or _is_check(one):
+            end = at
+    return end
 
 
 def _end_of_telling(section, at, record) -> int:
@@ -226,6 +272,14 @@ def _close_behind(translator, node):
     translator.body.append("</div>\n")
 
 
+def _open_known(translator, node):
+    translator.body.append('<details class="sm-known"><summary>How we know</summary>\n')
+
+
+def _close_known(translator, node):
+    translator.body.append("</details>\n")
+
+
 def _write_summary(translator, node):
     translator.body.append(SUMMARY)
     raise nodes.SkipNode
@@ -244,6 +298,7 @@ def setup(app):
     app.add_node(guess_answer, html=(_write_answer, None))
     app.add_node(guess_form, html=(_write_form, None))
     app.add_node(guess_behind, html=(_open_behind, _close_behind))
+    app.add_node(guess_known, html=(_open_known, _close_known))
     app.add_node(guess_summary, html=(_write_summary, None))
     app.add_transform(JoinGuesses)
     app.connect("html-page-context", _add_files)

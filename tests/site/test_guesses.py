@@ -190,8 +190,8 @@ def test_the_result_waits_for_a_guess_and_both_are_remembered(opened):
     page.get_by_role("button", name="ten times").click()
     assert waits(page) == [False, True, True, True]
     assert page.get_by_text("Prose that reads it.").is_visible()
-    assert line(page, 1) == "✗ Not so. You said: ten times. The answer: twice as large."
-    assert page.locator("#guess-1-said").inner_text() == "✗ Not so: ten times."
+    assert line(page, 1) == "✗ Not so. You said “ten times”. It is “twice as large”."
+    assert page.locator("#guess-1-said").inner_text() == "✗ Not so."
     assert page.locator("#guess-1-behind").evaluate("e => e === document.activeElement")
 
     number = page.locator("#guess-2 input")
@@ -201,7 +201,7 @@ def test_the_result_waits_for_a_guess_and_both_are_remembered(opened):
     assert number.get_attribute("aria-invalid") == "true"
     number.fill("2*240")
     number.press("Enter")
-    assert line(page, 2) == "✓ Right. You said: 2*240 tokens. The answer: 454 tokens."
+    assert line(page, 2) == "✓ Right. You said 2*240 tokens. It is 454 tokens."
 
     page.locator("#guess-3 input").focus()
     page.keyboard.press("Escape")
@@ -215,7 +215,7 @@ def test_the_result_waits_for_a_guess_and_both_are_remembered(opened):
     assert waits(page) == [False, False, False, True]
     assert [line(page, place) for place in (1, 2, 3)] == before
     expect(count).to_have_text("1 of 4 right, 1 skipped, 1 to go.")
-    back = page.locator(".sm-guesses").get_by_role("link", name="Number")
+    back = page.locator(".sm-guesses li a").nth(1)
     assert back.get_attribute("href") == "#guess-2"
 
     page.get_by_role("button", name="Guess again").first.click()
@@ -401,7 +401,46 @@ def test_a_guess_belongs_to_the_nearest_note_above():
     assert kinds == (
         "title block_quote block_quote guess_behind block_quote guess_summary"
     )
-    assert [type(child).__name__ for child in found[3]] == ["paragraph", "guess_answer"]
+    assert [type(child).__name__ for child in found[3]] == ["guess_answer", "paragraph"]
+
+
+def printing(*outputs):
+    """A cell of code with some outputs."""
+    code = nodes.container("", nb_element="cell_code_source")
+    shown = [nodes.container("", one, nb_element="cell_code_output") for one in outputs]
+    return nodes.container("", code, *shown, nb_element="cell_code")
+
+
+def test_the_answer_comes_first_and_how_it_is_known_last():
+    """The sentence that reads it next, then what can be looked at; code goes away."""
+    table = printing(nodes.raw("", "<table></table>", format="html"))
+    silent, read = printing(), nodes.paragraph("", "Read.")
+    held = printing(
+        nodes.literal_block("", "\N{CHECK MARK} it holds", classes=["stream"])
+    )
+    found = joined(note(), silent, table, cell(answer()), read, held)
+    behind = next(found.findall(guesses.guess_behind))
+    assert type(behind[0]) is guesses.guess_answer
+    assert list(behind[1:3]) == [read, table]
+    assert list(behind[3]) == [silent, held]
+    assert type(behind[3]) is guesses.guess_known
+
+
+def test_a_picture_before_the_reading_sentence_waits_with_it():
+    """It stood between the guess and "A hundred and fifty.", which was in sight."""
+    picture = printing(nodes.raw("", "<svg></svg>", format="html"))
+    read, after = said("It is a hundred and fifty."), said("Next.")
+    found = joined(note(), cell(answer()), picture, read, after)
+    behind = next(found.findall(guesses.guess_behind))
+    assert list(behind[1:]) == [read, picture]
+    assert found.index(after) > found.index(behind)
+    lone = joined(note(), cell(answer()), printing(nodes.raw("", "", format="html")))
+    assert len(next(lone.findall(guesses.guess_behind))) == 1
+
+
+def test_without_code_there_is_no_fold():
+    found = joined(note(), cell(answer()), nodes.paragraph("", "Read."))
+    assert not list(found.findall(guesses.guess_known))
 
 
 def waiting(truth, *after):
@@ -473,3 +512,35 @@ def test_a_link_that_is_no_anchor_stops_nothing(opened):
     expect(page.locator(".sm-guesses-note")).to_have_text(
         "All guesses of this page are forgotten."
     )
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_truth_stands_next_to_the_verdict(site, new_page, site_url, width):
+    """In every box of three chapters, at most 120 px from where the verdict ends."""
+    for chapter in ("01_rooflines", "05_collectives", "12_pipeline_parallelism"):
+        page = new_page(width=width)
+        page.goto(f"{site_url}chapters/{chapter}.html")
+        for button in page.locator(".sm-guess [value=skip]").all():
+            button.click()
+        gaps = page.evaluate(
+            """() => [...document.querySelectorAll(".sm-guess")].map((form) => {
+              const said = form.querySelector(".sm-guess-said").getBoundingClientRect();
+              const line = document.getElementById(`${form.dataset.anchor}-answer`);
+              return line.getBoundingClientRect().top - said.bottom;
+            })"""
+        )
+        assert gaps
+        assert max(gaps) <= 120
+
+
+def test_no_chapter_shows_an_answer_that_waits(site, new_page, site_url):
+    """With no guess made, what a guess opens is out of sight in every chapter."""
+    for path in sorted((site / "chapters").glob("*.html")):
+        page = new_page()
+        page.goto(f"{site_url}chapters/{path.name}")
+        waiting = page.locator(".sm-behind")
+        shown = waiting.evaluate_all(
+            "all => all.filter((e) => e.firstElementChild.checkVisibility()).length"
+        )
+        assert waiting.count() >= 1, path.name
+        assert shown == 0, path.name
