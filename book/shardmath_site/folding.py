@@ -1,8 +1,10 @@
 """Code that a reader may want to skip folds to one line; in Jupyter it stays open.
 
-Three kinds of cells fold: the first of a notebook where it imports, to "Setup"; one
-whose output has lines "✓ …", to these lines; and one with metadata
-``{"shardmath": {"fold": "What this code does"}}``, to these words. Outputs stay.
+Four kinds of cells fold: the first of a notebook where it imports, to "Setup"; one whose
+output has lines "✓ …", to these lines; one with metadata
+``{"shardmath": {"fold": "What this code does"}}``, to these words; and one that does
+nothing but call ``live(…)``. Outputs stay. What a reader looks at comes first: the folded
+code of a picture or a table stands below it, and "Setup" below the opening of the page.
 """
 
 import re
@@ -16,7 +18,9 @@ from shardmath.base.claims import HOLDS
 
 HELD = re.compile(rf"^{HOLDS} .*\n?", re.MULTILINE)
 IMPORT = re.compile(r"(import|from) ")
+LIVE = re.compile(r"\s*live\([^()]*\)\s*")
 SETUP = "Setup"
+LIVE_WORDS = "The call of this figure"
 
 
 class folded(nodes.General, nodes.Element):  # noqa: N801
@@ -38,13 +42,21 @@ class FoldCells(SphinxTransform):
         for rank, cell in enumerate(cells):
             words = self._words(cell)
             held = _take_held(cell)
-            if not words and rank == 0 and IMPORT.match(cell.children[0].astext()):
+            source = cell.children[0].astext()
+            if not words and rank == 0 and IMPORT.match(source):
                 words = SETUP
+            if not words and LIVE.fullmatch(source):
+                words = LIVE_WORDS
             if held or words:
                 code = cell.children[0]
                 fold = folded(held=held, words=words or "")
                 cell.replace(code, fold)
                 fold += code
+                if not held:
+                    cell.remove(fold)
+                    cell += fold
+            if words == SETUP:
+                _put_below_opening(cell)
 
     def _words(self, cell):
         """What the cell's metadata say that its code does, if anything."""
@@ -58,6 +70,17 @@ class FoldCells(SphinxTransform):
             f"{self.env.docname}, cell {cell['cell_index'] + 1}: `fold` is {words!r}; "
             'it must say what the code does, as in "How the table is made"'
         )
+
+
+def _put_below_opening(cell):
+    """Move a cell behind all else that stands before the first section."""
+    parent = cell.parent
+    parent.remove(cell)
+    at = next(
+        (n for n, one in enumerate(parent) if isinstance(one, nodes.section)),
+        len(parent),
+    )
+    parent.insert(at, cell)
 
 
 def _take_held(cell):
