@@ -7,7 +7,8 @@ Chromium against a server on this machine that compresses as hosts do. A first v
 an empty profile; a later visit has the browser's caches, but starts Python again, as
 every page does. `carried` is a stop whose answer the page brings; all else is asked of
 Python: at once, as the first thing that a reader does on a page that starts Python only
-then, or on a line of 10 Mb/s and 40 ms.
+then, or on a line of 10 Mb/s and 40 ms. `redraws` has a control of every figure of the
+book, once Python runs.
 """
 
 import functools
@@ -27,6 +28,7 @@ from playwright.sync_api import sync_playwright
 ROOT = Path(__file__).parents[1]
 HTML = ROOT / "_build" / "html"
 PAGE = "chapters/01_rooflines.html"
+MIME = "application/vnd.shardmath.live+json"
 RUNS = 3
 TARGETS = {"first_visit": 2500, "later_visit": 1000, "update": 50, "line_first": 4000}
 LINE = {
@@ -38,9 +40,10 @@ LINE = {
 # Python waits for a hand, so that its start is in the time.
 SAVING = "Object.defineProperty(navigator, 'connection', {value: {saveData: true}})"
 
-# Moves the slider `name` to `value`; resolves to the time until the picture is new.
-MOVE = """([name, value]) => new Promise((resolve) => {
-    const block = document.querySelector(".sm-live");
+# Moves the slider `name` of a figure to `value`; resolves to the time until the picture
+# is new.
+MOVE = """([name, value, figure = 0]) => new Promise((resolve) => {
+    const block = document.querySelectorAll(".sm-live")[figure];
     const started = performance.now();
     new MutationObserver((_, observer) => {
         observer.disconnect();
@@ -123,6 +126,38 @@ def updates(context, url: str) -> list[float]:
     return found
 
 
+# For each figure of a page its name, and a slider whose answers the page lacks.
+SLIDERS = """() => [...document.querySelectorAll(".sm-live")].map((block) => {
+    const played = block.querySelector(".sm-player")?.dataset.plays;
+    const sliders = [...block.querySelectorAll("input[type=range]:enabled")];
+    const first = block.querySelector(".sm-row [name]");
+    const free = sliders.filter((s) => s !== first && s.name !== played);
+    const chosen = free[0] ?? sliders[0];
+    return [block.dataset.figure, chosen.name, Number(chosen.max)]; })"""
+
+
+def redraws(url: str) -> dict[str, dict[str, float]]:
+    """Milliseconds of 20 updates of every figure, by its name."""
+    found = {}
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        context = browser.new_context(reduced_motion="reduce")
+        for notebook in sorted(ROOT.glob("[bc]*/*.ipynb")):
+            if MIME not in notebook.read_text("utf-8"):
+                continue
+            place = notebook.relative_to(ROOT).with_suffix(".html")
+            page = opened(context, f"{url}{place}")
+            for figure, (name, control, last) in enumerate(page.evaluate(SLIDERS)):
+                stops = [n % (last + 1) for n in range(21)]
+                times = [page.evaluate(MOVE, [control, n, figure]) for n in stops]
+                found[name] = summary(times[1:])
+            page.close()
+        browser.close()
+    return found
+
+
 def summary(times: list[float]) -> dict[str, float]:
     return {
         "min": round(min(times), 1),
@@ -200,9 +235,10 @@ def main() -> None:
     handler = functools.partial(host, directory=HTML)
     with Server(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}/{PAGE}"
-        wire = weights(url, sent)
-        times = measure(url)
+        root = f"http://127.0.0.1:{server.server_port}/"
+        redrawn = redraws(root)
+        wire = weights(root + PAGE, sent)
+        times = measure(root + PAGE)
         server.shutdown()
     result = {
         "cpus": os.cpu_count(),
@@ -211,6 +247,7 @@ def main() -> None:
         "system": platform.system(),
         "targets_ms": TARGETS,
         "times_ms": times,
+        "redraws_ms": redrawn,
         "wire_bytes": wire,
         "files": sizes(),
     }

@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
+from pairs import known
 
 from shardmath.draw import figures
 from shardmath.draw import live as live_module
@@ -30,6 +31,11 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 @pytest.fixture
 def static(monkeypatch):
     monkeypatch.setenv("SHARDMATH_STATIC", "1")
+
+
+@pytest.fixture
+def pairs(monkeypatch):
+    return known(monkeypatch)
 
 
 class Page(HTMLParser):
@@ -127,7 +133,9 @@ def test_the_block_holds_every_control_switched_off():
     assert page.open == []
     assert "disabled" in next(a for tag, a in page.tags if tag == "fieldset")
     names = [a["name"] for tag, a in page.tags if tag in ("select", "input")]
-    assert names == [control.name for control in figures.find("roofline").controls]
+    figure = figures.find("roofline")
+    others = [c for c in figure.controls if c not in figure.in_row]
+    assert names == [control.name for control in (*figure.in_row, *others)]
     tokens = next(a for _, a in page.tags if a.get("name") == "B")
     assert tokens["aria-valuetext"] == "256 tokens"
     assert tokens["data-stops"].split()[int(tokens["value"])] == "256"
@@ -140,8 +148,8 @@ def test_the_block_holds_every_control_switched_off():
 def test_the_answer_is_what_the_block_shows():
     result = answer("roofline", {"B": 256})
     text = block("roofline", {"B": 256})
-    assert result["svg"] in text
-    assert result["table"] in text
+    for part in ("svg", "line", "table"):
+        assert result[part] in text
     json.dumps(result, allow_nan=False)
 
 
@@ -181,7 +189,7 @@ def test_a_figure_may_carry_all_of_its_answers():
 def test_a_bare_block_has_controls_and_no_tools():
     whole, bare = (Page(block("roofline", {}, Place(bare=b))) for b in (False, True))
     assert not [tag for tag, _ in bare.tags if tag == "button"]
-    fields = [[a for tag, a in p.tags if tag in ("select", "input")]
+    fields = [{a["name"]: a for tag, a in p.tags if tag in ("select", "input")}
               for p in (whole, bare)]  # fmt: skip
     assert fields[0] == fields[1]
 
@@ -208,3 +216,106 @@ def test_a_figure_that_plays_may_begin_with_a_list(monkeypatch):
     monkeypatch.setattr(static_view, "find", lambda name: figure)
     found = first_answers("pipeline", {})
     assert len(found) >= len(figure.control("name").options)
+
+
+# The stage ----------------------------------------------------------------------------
+
+
+def controls_of(name: str) -> dict[str, list[str]]:
+    """The names of the fields of a block, by the class of the fieldset around them."""
+    parts = re.split(r'<fieldset class="([^"]*)"', block(name, {}))
+    found = zip(parts[1::2], parts[2::2], strict=True)
+    return {kind: re.findall(r' name="(\w+)"', inner) for kind, inner in found}
+
+
+def test_picture_row_line_and_closed_parts_come_in_this_order():
+    text = block("ring", {})
+    marks = ['class="sm-picture"', 'class="sm-row"', 'class="sm-line"', "sm-folds"]
+    places = [text.index(mark) for mark in marks]
+    assert places == sorted(places)
+    page = Page(text)
+    folds = [attributes for tag, attributes in page.tags if tag == "details"]
+    assert [fold["class"] for fold in folds] == ["sm-more", "sm-numbers"]
+    assert not any("open" in fold for fold in folds)
+    assert text.index("<table>") > text.index('class="sm-numbers"')
+
+
+@pytest.mark.parametrize("name", figures.NAMES)
+def test_a_row_has_what_is_moved_first_and_what_plays(name):
+    figure = figures.find(name)
+    if name == "front":  # it stands without a row
+        return
+    found = controls_of(name)
+    row = found["sm-controls"]
+    assert row == [control.name for control in figure.in_row]
+    assert figure.first in row
+    assert figure.plays is None or figure.plays.name in row
+    assert figure.row or len(row) == min(3, len(figure.controls))
+    assert {*row, *found.get("sm-rest", ())} == {c.name for c in figure.controls}
+
+
+def test_a_record_says_what_is_in_the_row():
+    ring = figures.find("ring")
+    assert [control.name for control in ring.in_row] == ["step", "op", "ways"]
+    other = replace(ring, row=("chips", "step"))
+    assert [control.name for control in other.in_row] == ["chips", "step"]
+    with pytest.raises(ValueError, match=r"row = \('op', 'ways'\): must have 'step'"):
+        replace(ring, row=("op", "ways"))
+    with pytest.raises(ValueError, match="has no control 'wings'"):
+        replace(ring, row=("step", "wings"))
+
+
+@pytest.mark.parametrize("name", ["ring", "pipeline"])
+def test_every_step_of_a_sequence_is_carried(name):
+    """A page plays it without Python, also where another control is moved first."""
+    figure = figures.find(name)
+    start = figure.settings()
+    found = first_answers(name, {})
+    for step in range(figure.draw(**start).last + 1):
+        settings = start | {figure.plays.name: step}
+        key = json.dumps([*settings.values()], ensure_ascii=False).replace(", ", ",")
+        assert found[key]["svg"] == answer(name, settings)["svg"]
+
+
+def test_a_number_stands_on_one_line_with_its_unit():
+    text = block("memory", {})
+    assert "<b>79.6 GiB</b>" in text
+    cells = re.findall(r"<td>([^<]*\d GiB)</td>", text)
+    assert cells == []
+
+
+def test_the_stored_output_knows_nothing_of_the_stage():
+    """So that what notebooks store stays as it is."""
+    bundle = live_module.StaticFigure("memory", figures.find("memory").settings())
+    html = bundle.bundle()["text/html"]
+    assert "<caption>" in html
+    assert "<b>" not in html
+
+
+def test_what_a_control_cannot_do_is_said_beside_it(pairs):
+    """And what was drawn in place of what was asked for is where the controls are."""
+    text = block("pairs", {"own": "no", "count": 5})
+    page = Page(text)
+    size = next(a for _, a in page.tags if a.get("name") == "size")
+    assert "disabled" in size
+    why = "only for your own &lt;shape&gt;"
+    assert f'title="{why}"' in text
+    assert f'<span class="sm-why sm-unseen">{why}</span>' in text
+    count = next(a for _, a in page.tags if a.get("name") == "count")
+    assert (count["value"], count["aria-valuetext"]) == ("4", "4")
+    found = answer("pairs", {"own": "no", "count": 5})
+    assert found["idle"] == {"size": "only for your own <shape>"}
+    assert found["used"] == {"count": 4}
+    found = answer("pairs", {"own": "yes", "count": 4})
+    assert (found["idle"], found["used"]) == ({}, {})
+
+
+def test_a_drawing_that_names_what_is_not_there_is_refused(pairs):
+    drawing = pairs.draw()
+    for changes, message in (
+        ({"idle": {"wings": "none"}}, "has no control 'wings'"),
+        ({"used": {"count": 99}}, "count = 99"),
+    ):
+        wrong = replace(pairs, paint=lambda c=changes, **_: replace(drawing, **c))
+        with pytest.raises(ValueError, match=message):
+            wrong.draw()

@@ -164,7 +164,7 @@ def awake(browser, small):
         page = browser.new_page()
         page.set_default_timeout(START)
         page.goto(server.url)
-        slider(page, "D").press("ArrowRight")
+        slider(page, "D").press("ArrowRight")  # the further controls are open from here
         wait_for(page, D=8192)
         yield page
         page.close()
@@ -212,26 +212,32 @@ def view(browser, server):
 
 
 def slider(page, name="B"):
-    """The slider once it is switched on: a key pressed before that is lost."""
+    """The slider once it is switched on: a key pressed before that is lost.
+
+    The further controls are opened, for it may be one of them.
+    """
+    opened = "(all) => all.forEach((details) => (details.open = true))"
+    page.locator(".sm-more").evaluate_all(opened)
     return page.locator(f".sm-live fieldset:enabled input[name={name}]")
 
 
 def shown(page) -> str:
-    return page.locator(".sm-readout").inner_html()
+    return page.locator(".sm-readout").first.inner_html()
 
 
-SAME = """([table, svg]) => {
+SAME = """([line, table, svg]) => {
     const is = (name, html) => {
         const wanted = document.createElement("div");
         wanted.innerHTML = html;
         return document.querySelector(name).innerHTML === wanted.innerHTML; };
-    return is(".sm-readout", table) && is(".sm-picture", svg); }"""
+    return is(".sm-line", line) && is(".sm-readout", table)
+        && is(".sm-picture", svg); }"""
 
 
 def expected(**params) -> list[str]:
     """What Python here says for `params`, for `SAME`."""
     wanted = answer("roofline", DEFAULTS | params)
-    return [wanted["table"], wanted["svg"]]
+    return [wanted["line"], wanted["table"], wanted["svg"]]
 
 
 def wait_for(page, **params):

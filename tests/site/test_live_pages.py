@@ -24,6 +24,7 @@ def test_the_keyboard_moves_the_figure(ready):
     slider(page).press("End")
     wait_for(page, B=65536)
     assert slider(page).get_attribute("aria-valuetext") == "65,536 tokens"
+    slider(page, "D").focus()
     page.keyboard.press("Shift+Tab")
     page.keyboard.type("fp8")
     wait_for(page, B=65536, precision="fp8")
@@ -76,7 +77,8 @@ def test_its_numbers_equal_ours_on_drawn_settings(awake):
     )
     for params, their in zip(drawn, theirs, strict=True):
         our = answer("roofline", params)
-        assert (their["svg"], their["table"]) == (our["svg"], our["table"])
+        for part in ("svg", "line", "table"):
+            assert their[part] == our[part]
         for a, b in zip(their["data"]["chips"], our["data"]["chips"], strict=True):
             assert a.keys() == b.keys()
             for key, value in b.items():
@@ -205,7 +207,7 @@ def test_a_moved_point_travels_unless_motion_is_reduced(view, motion):
     control.press("ArrowRight")
     page.wait_for_selector(".sm-live:not([aria-busy])")
     said = answer("roofline", DEFAULTS | {"B": 256})["summary"]
-    page.locator(".sm-readout caption", has_text=said).wait_for()
+    page.locator(".sm-line", has_text=said).wait_for()
     page.clock.run_for(80)
     if motion == "reduce":
         assert x_of(page, "point 0") == after
@@ -216,14 +218,14 @@ def test_a_moved_point_travels_unless_motion_is_reduced(view, motion):
 
 
 def test_a_sequence_plays_steps_and_stops(view, server):
-    page = view(server.far, prepare=paused)
+    page = view(server.far, prepare=paused, reduced_motion="reduce")  # only when asked
     figure = page.locator(".sm-live").first
     figure.scroll_into_view_if_needed()
     step, last = slider(page, "step"), answer("systolic", {})["last"]
     page.clock.pause_at(page.evaluate("Date.now()") + 1000)
 
     def at(cycle: int):
-        figure.locator("caption", has_text=f"Cycle {cycle} of {last}:").wait_for()
+        figure.locator(".sm-line", has_text=f"Cycle {cycle} of {last}:").wait_for()
         assert step.input_value() == str(cycle)
 
     button = figure.locator("[data-play=play]")
@@ -273,7 +275,7 @@ def test_a_link_carries_the_setting(view, server):
 
     other = page.context.new_page()
     other.goto(link.replace("B=128", "B=4096"))
-    texts = [other.locator(".sm-live").nth(n).locator(".sm-readout") for n in (1, 2)]
+    texts = [other.locator(".sm-live").nth(n).locator(".sm-line") for n in (1, 2)]
     texts[1].get_by_text("compute-bound").first.wait_for()
     assert "memory-bound" in texts[0].inner_text()
     assert other.evaluate("scrollY") > 2000

@@ -84,7 +84,7 @@ def test_nothing_moves_when_the_controls_appear(view):
 def test_without_scripts_picture_and_numbers_are_there(view):
     page = view(java_script_enabled=False)
     assert page.locator(".sm-picture svg").is_visible()
-    assert "memory-bound" in page.locator(".sm-readout").inner_text()
+    assert "memory-bound" in page.locator(".sm-line").inner_text()
     for control in page.locator(".sm-live [name], .sm-check form").all():
         assert not control.is_visible()
     assert "need scripts" in page.locator(".sm-note").inner_text()
@@ -95,7 +95,7 @@ def test_without_scripts_picture_and_numbers_are_there(view):
 def test_from_a_file_picture_and_numbers_are_there(view, small):
     page = view(url=(small / "index.html").as_uri())
     assert page.locator(".sm-picture svg").is_visible()
-    assert "memory-bound" in page.locator(".sm-readout").inner_text()
+    assert "memory-bound" in page.locator(".sm-line").inner_text()
     assert not slider(page).is_visible()
     page.locator(".sm-note").wait_for(state="visible")
 
@@ -168,20 +168,20 @@ def test_what_is_missing_or_refused_is_named_and_the_next_touch_tries_again(
 
 
 def test_a_figure_that_does_not_start_takes_no_other_with_it(view, server):
-    """Here one that lacks its controls, as an error in a script might leave it."""
+    """Here one that lacks its picture, as an error in a script might leave it."""
 
     def maim(page):
-        def without_controls(route):
+        def without_picture(route):
             html = route.fetch().text()
-            assert html.count('class="sm-controls"') == 3
-            html = html.replace('class="sm-controls"', "", 1)
+            assert html.count('class="sm-picture"') == 3
+            html = html.replace('class="sm-picture"', "", 1)
             route.fulfill(body=html, content_type="text/html")
 
-        page.route("**/07_far.html", without_controls)
+        page.route("**/07_far.html", without_picture)
 
     page = view(server.far, prepare=maim)
     second = page.locator(".sm-live").nth(1)
-    second.locator("fieldset:enabled").wait_for(state="attached")
+    second.locator(".sm-controls:enabled").wait_for(state="attached")
     told = page.locator(".sm-message").all_inner_texts()
     assert ["could not start" in text for text in told] == [True, False, False]
 

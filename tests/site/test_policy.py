@@ -65,6 +65,7 @@ def test_figures_guesses_and_answers_live_under_the_policy(watched, site_url):
     visit(watched, site_url + CHAPTERS[0])
     figure = watched.locator(".sm-live").first
     before = figure.locator(".sm-picture").inner_html()
+    figure.locator(".sm-more summary").click()
     slider = figure.locator("fieldset:enabled input[type=range]").last
     slider.press("ArrowRight", timeout=START)
     watched.wait_for_function(

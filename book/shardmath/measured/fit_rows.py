@@ -13,7 +13,7 @@ from importlib.resources import files
 
 from ..hardware.chips import Chip
 from ..training import Software
-from ..training.efficiencies import Efficiencies
+from ..training.efficiencies import Efficiencies, efficiencies
 from ..training.operations import Done, MovedWeights
 from ..training.prediction import Clock, PartWork, Workload, seconds_by_part, workload
 from .filling import filled
@@ -82,9 +82,10 @@ class Row:
         clock = Clock(self.chip, self.run.precision, self.software, at)
         return seconds_by_part(self.work, clock)
 
-    def predicted(self, at: Efficiencies) -> float:
-        """Predicted seconds, never below the bound."""
-        return max(self.bound, sum(self.parts(at).values()))
+    def predicted(self, at: Efficiencies | None = None) -> float:
+        """Predicted seconds, never below the bound; with the efficiencies that were
+        fitted if none are given."""
+        return max(self.bound, sum(self.parts(at or efficiencies()).values()))
 
 
 def row_of(run: Run) -> Row:

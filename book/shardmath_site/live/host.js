@@ -4,11 +4,12 @@ import { mountCheck } from "./check.js";
 import { call, percent, running, start } from "./engine.js";
 import { mountFunction } from "./functions.js";
 import { address, linkOf, wanted } from "./link.js";
-import { mount } from "./live.js";
+import { calm, mount } from "./live.js";
 import { mountMachine } from "./machine.js";
 
 const SOON = 300; // ms: an answer that comes sooner needs no message
 const NEAR = "200% 0px"; // two screens above and below: time for Python to start
+const IN_VIEW = 0.6; // of a picture, from which on it is looked at
 
 /** Call Python, and `tell` the reader while it has to start first. */
 async function telling(tell, ...asked) {
@@ -37,24 +38,53 @@ function onReach(element, run) {
     element.addEventListener(event, run, { once: true });
 }
 
-/** Call `run` when the page has loaded and the element is seen, or near on the way. */
-function onApproach(element, run) {
-  const watch = (rootMargin) => {
-    const observer = new IntersectionObserver(
-      ([entry]) => {
-        if (!entry.isIntersecting) return;
-        observer.disconnect();
-        run();
-      },
-      { rootMargin },
-    );
-    observer.observe(element);
-  };
-  if (document.readyState === "complete") watch("0px");
-  else addEventListener("load", () => watch("0px"));
-  // Who only looks in, and does not scroll, brings nothing.
-  addEventListener("scroll", () => watch(NEAR), { once: true, passive: true });
+/** Call `run` when so much of the element is in view, or comes within `rootMargin`. */
+function onView(element, run, options) {
+  const observer = new IntersectionObserver((entries) => {
+    const { isIntersecting, intersectionRatio } = entries.at(-1);
+    if (!isIntersecting || intersectionRatio < (options.threshold ?? 0)) return;
+    observer.disconnect();
+    run();
+  }, options);
+  observer.observe(element);
 }
+
+/**
+ * Call `see` when the page has loaded and the element is in view, and `come` when a
+ * reader who scrolls comes near. Who only looks in does not start Python.
+ */
+function onApproach(element, see, come) {
+  const seen = () => onView(element, see, {});
+  if (document.readyState === "complete") seen();
+  else addEventListener("load", seen);
+  const near = () => onView(element, come, { rootMargin: NEAR });
+  addEventListener("scroll", near, { once: true, passive: true });
+}
+
+/**
+ * Play the page's first figure once, from its first step, when it is looked at: not
+ * where motion is reduced, nor after a reader has touched it, nor without Python's
+ * answers at hand.
+ * @param answers resolves to those that the page carries
+ */
+function playOnce(block, { player, settings }, answers) {
+  if (!player || block !== document.querySelector(".sm-live") || calm()) return;
+  let touched = false;
+  const touch = ({ isTrusted }) => (touched ||= isTrusted);
+  for (const event of ["pointerdown", "keydown", "input", "click"])
+    block.addEventListener(event, touch, { capture: true });
+  const begin = async () => {
+    const { name, dataset, max } = player.slider;
+    const steps = dataset.stops.split(" ").slice(0, Number(max) + 1).map(Number);
+    const known = await answers();
+    const carried = (step) => known[asked({ ...settings(), [name]: step })];
+    if (!touched && steps.every(carried)) player.begin();
+  };
+  onView(block.querySelector(".sm-picture"), begin, { threshold: IN_VIEW });
+}
+
+/** Settings as the file of answers names them. */
+const asked = (settings) => JSON.stringify(Object.values(settings));
 
 const early = (pack) => start(pack).catch(() => {}); // who moves a control is told
 
@@ -83,7 +113,7 @@ function mountFigure(block, place) {
     }
   });
   const figure = mount(block, async (params, tell) => {
-    const known = (await carried())[JSON.stringify(Object.values(params))];
+    const known = (await carried())[asked(params)];
     if (known) return known;
     return telling(tell, "shardmath.draw.live", "answer", { name, params }, name);
   });
@@ -111,14 +141,20 @@ function mountFigure(block, place) {
   const linked = follow();
   const settle = mountMachine(block, figure, linked);
   const whole = "whole" in block.dataset; // then Python is asked for nothing
-  const wake = once(() => {
+  const prepare = once(() => {
     carried();
-    if (!whole) early(name);
     settle();
     return true;
   });
+  const wake = once(() => {
+    prepare();
+    if (!whole) early(name);
+    return true;
+  });
   onReach(block, wake);
-  if (!navigator.connection?.saveData) onApproach(block, wake);
+  if (navigator.connection?.saveData) return;
+  onApproach(block, prepare, wake);
+  if (!linked) playOnce(block, figure, carried);
 }
 
 /** Start what matches, one by one: where one of them fails, the others still start. */

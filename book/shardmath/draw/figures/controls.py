@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from ...base.units import pluralize
 
+IN_ROW = 3  # controls that stand under a picture, unless a figure names its own
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -103,6 +105,10 @@ class Drawing:
     Elements of `svg` with the same `data-key` in two drawings are one thing that moved.
     One with `data-drag`, the name of a slider, can be dragged along the places of its
     stops, `data-drag-at`.
+
+    `idle` says of controls that change nothing at these settings why they do not: the
+    host switches them off. `used` are settings that were drawn in place of those asked
+    for, where these do not go together: the host moves the controls there.
     """
 
     svg: str
@@ -110,6 +116,8 @@ class Drawing:
     readout: tuple[tuple[str, ...], ...]
     data: dict[str, object]
     last: int | None = None
+    idle: Mapping[str, str] = field(default_factory=dict)
+    used: Mapping[str, str | int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -119,6 +127,7 @@ class Figure:
     `first` is the control that a reader moves first: the pages carry its answers, and
     `carries` names others whose values they carry with each of these.
     `presets` are settings worth a look, by name; controls that one leaves out stay.
+    `row` names the controls that stand right under the picture, see `in_row`.
     """
 
     name: str
@@ -128,16 +137,48 @@ class Figure:
     first: str
     presets: Mapping[str, Mapping[str, str | int]] = field(default_factory=dict)
     carries: tuple[str, ...] = ()
+    row: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.settings()
-        for name in (self.first, *self.carries):
+        for name in (self.first, *self.carries, *self.row):
             self.control(name)
+        for name in self._leading:
+            if self.row and name not in self.row:
+                raise ValueError(
+                    f"row = {self.row!r}: must have {name!r}, "
+                    "which a reader moves first"
+                )
         for name, preset in self.presets.items():
             try:
                 self.settings(**preset)
             except ValueError as error:
                 raise ValueError(f"preset {name!r}: {error}") from None
+
+    @property
+    def plays(self) -> Slider | None:
+        """The slider whose stops are steps of a sequence, if there is one."""
+        found = (c for c in self.controls if isinstance(c, Slider) and c.play)
+        return next(found, None)
+
+    @property
+    def _leading(self) -> tuple[str, ...]:
+        """The control that is moved first, and the one that plays."""
+        names = [self.first, *([self.plays.name] if self.plays else [])]
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def in_row(self) -> tuple[Choice | Slider, ...]:
+        """The controls right under the picture; a host keeps the others closed.
+
+        Those that `row` names. Without it, the control that is moved first, the one
+        that plays, and further ones in their order: three in all.
+        """
+        names = self.row
+        if not names:
+            every = (*self._leading, *(control.name for control in self.controls))
+            names = tuple(dict.fromkeys(every))[:IN_ROW]
+        return tuple(self.control(name) for name in names)
 
     def control(self, name: str) -> Choice | Slider:
         """The control called `name`."""
@@ -160,4 +201,8 @@ class Figure:
 
     def draw(self, **params) -> Drawing:
         """The drawing of one setting; ValueError for what no control can say."""
-        return self.paint(**self.settings(**params))
+        drawing = self.paint(**self.settings(**params))
+        for name in drawing.idle:
+            self.control(name)
+        self.settings(**drawing.used)
+        return drawing

@@ -19,6 +19,8 @@ NAMES = (
     "pipeline",
     "planner",
     "predictions",
+    "lanes",
+    "race",
     "front",
 )
 

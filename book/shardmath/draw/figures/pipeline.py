@@ -80,9 +80,12 @@ def draw(
         sizes = f"With p = {p} stages, M = {M} microbatches and v = {chunks} chunks"
     said = [f"{sizes}, {first}", *map(_capitalised, others), *_twice(names, found)]
     unit = ["A forward pass takes one, and a backward pass two."] if now == 0 else []
-    summary = " ".join([*note, *said, *unit, *_unused(names)])
+    summary = " ".join([*note, *said, *unit])
     rows = _rows(names, found)
-    return Drawing(picture.panels[0], summary, rows, {"pipeline": data}, last)
+    idle = _idle(names)
+    used = {"stages": p, "microbatches": M} if note else {}
+    svg = picture.panels[0]
+    return Drawing(svg, summary, rows, {"pipeline": data}, last, idle, used)
 
 
 def nearest(
@@ -198,11 +201,11 @@ def _capitalised(sentence: str) -> str:
     return sentence[0].upper() + sentence[1:]
 
 
-def _unused(names: list[str]) -> list[str]:
-    """A sentence on the chunks, where no schedule uses them."""
+def _idle(names: list[str]) -> dict[str, str]:
+    """Why the control of the chunks has no effect, where no schedule uses them."""
     if any(SCHEDULES[name] in LOOPED for name in names):
-        return []
-    return [f"Chunks are not used by {' or '.join(names)}."]
+        return {}
+    return {"chunks": f"Chunks are not used by {' or '.join(names)}."}
 
 
 def _rows(names: list[str], found: list[dict]) -> tuple[tuple[str, ...], ...]:
@@ -240,6 +243,7 @@ FIGURE = Figure(
     ),
     draw,
     first="moment",
+    row=("moment", "name", "second"),
     presets={
         "the same bubble, other memory": {
             "name": "GPipe", "second": "1F1B", "stages": 4, "microbatches": 8,

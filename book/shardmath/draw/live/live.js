@@ -4,33 +4,37 @@
 const QUIET = 800; // ms without a change before the result is read out
 const TWEEN = 200; // ms that a moved thing takes to its new place
 const RIDE = 450; // ms that it takes in a step of a sequence
-const PACE = 700; // ms between two steps of a sequence that plays
+const PACE = 700; // ms between two steps of a sequence that plays, at most
+const LONGEST = 8000; // ms that a sequence plays from its beginning to its end
 const MOVING = ["x", "y", "cx", "cy", "width", "height", "points", "d", "transform"];
 const NUMBER = /-?\d+(?:\.\d+)?/g;
 const PAUSE = "M5 3v10M11 3v10";
 
-const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 /**
  * Switch on the controls of one block.
  * @param root the element that `shardmath.draw.live.block` describes
- * @param compute (settings, tell) => Promise of {svg, table, summary, last};
+ * @param compute (settings, tell) => Promise of what Python's `answer` returns;
  *   tell(text, percent) shows a message while it takes
- * @returns {controls, settings(), set(settings), say(text)}: `set` moves the controls
- *   by name, redraws, and returns what no control can take; `say` shows a message that
- *   stays until the reader moves something
+ * @returns {controls, settings(), set(settings), say(text), player}: `set` moves the
+ *   controls by name, redraws, and returns what no control can take; `say` shows a
+ *   message that stays until the reader moves something; `player` is that of `playing`,
+ *   where the figure has a sequence
  */
 export function mount(root, compute) {
   const part = (name) => root.querySelector(`.sm-${name}`);
   const controls = [...root.querySelectorAll("[name]")];
   const named = Object.fromEntries(controls.map((c) => [c.name, c]));
-  const settings = () => Object.fromEntries(controls.map((c) => [c.name, value(c)]));
+  const names = root.dataset.settings.split(" "); // in the order of the figure's record
+  const settings = () => Object.fromEntries(names.map((n) => [n, value(named[n])]));
   const start = settings();
   const picture = part("picture");
   const plays = part("player")?.dataset.plays;
   let notice = "";
   let wanted = null;
   let busy = false;
+  let key = null; // the slider that a key moved last, and the stop that it came from
   let timer;
 
   function tell(text, percent) {
@@ -44,15 +48,35 @@ export function mount(root, compute) {
     part("status").append(progress);
   }
 
-  function show({ svg, table, summary, last }) {
+  function show({ svg, line, table, summary, last, idle = {}, used = {} }) {
     if (plays && last !== null) hold(named[plays], last);
-    replace(picture, svg, plays ? RIDE : TWEEN);
-    part("readout").innerHTML = table;
+    if (!wanted) for (const [name, now] of Object.entries(used)) snap(named[name], now);
+    for (const control of controls) allow(control, idle[control.name]);
+    replace(picture, svg, plays ? Math.min(RIDE, pace(named[plays])) : TWEEN);
+    part("line").innerHTML = line;
+    if (part("numbers")) {
+      part("numbers").hidden = !table;
+      part("numbers").querySelector(".sm-readout").innerHTML = table;
+    }
     tell("");
     clearTimeout(timer);
+    if (player?.unasked()) return; // nobody waits to hear it
     timer = setTimeout(() => {
       part("said").textContent = summary;
     }, QUIET);
+  }
+
+  /** Move a control to the value that was drawn in place of the one asked for. */
+  function snap(control, now) {
+    const [asked, from] = [Number(control.value), key?.from];
+    const stuck = key?.slider === control && stops(control).indexOf(now) === from;
+    const next = asked + Math.sign(asked - from);
+    // A key would come back to where it was for ever: it goes on to the next that goes.
+    if (stuck && asked !== from && next >= 0 && next <= Number(control.max)) {
+      control.value = next;
+      label(control);
+      wanted = settings();
+    } else put(control, now);
   }
 
   async function update() {
@@ -78,6 +102,7 @@ export function mount(root, compute) {
 
   function set(given) {
     notice = "";
+    if (plays in given) player.choose();
     const refused = Object.keys(given).filter(
       (name) => !Object.hasOwn(named, name) || !put(named[name], given[name]),
     );
@@ -98,19 +123,25 @@ export function mount(root, compute) {
     label(event.target);
     update();
   });
+  root.addEventListener("keydown", ({ target }) => {
+    if (target.type === "range" && !busy)
+      key = { slider: target, from: Number(target.value) };
+  });
+  root.addEventListener("pointerdown", () => (key = null));
   root.addEventListener("click", ({ target }) => {
     const { preset, do: action } = target.closest("button")?.dataset ?? {};
     if (preset) set(JSON.parse(preset));
     if (action === "reset") set(start);
   });
   drag(picture, (name, stop) => move(named[name], stop));
-  if (plays) play(root, named[plays], move, () => busy);
-  part("controls").disabled = false;
+  const player = plays ? playing(root, named[plays], move, () => busy) : null;
+  for (const fields of root.querySelectorAll("fieldset")) fields.disabled = false;
   part("note").remove();
   return {
     controls,
     settings,
     set,
+    player,
     say(text) {
       notice = text;
       tell("");
@@ -144,6 +175,16 @@ function label(control) {
   const text = control.dataset.texts.split("|")[control.value];
   control.setAttribute("aria-valuetext", text);
   control.closest(".sm-control").querySelector(".sm-value").textContent = text;
+}
+
+/** Switch a control off that has no effect, and say `why`; on where there is no reason. */
+function allow(control, why = "") {
+  const place = control.closest(".sm-control");
+  if (place.title === why) return;
+  place.title = why;
+  place.querySelector(".sm-why").textContent = why;
+  for (const part of place.querySelectorAll("input, select, button"))
+    part.disabled = Boolean(why);
 }
 
 /** Hold a slider to the steps that there are. */
@@ -214,16 +255,27 @@ function drag(picture, move) {
   }
 }
 
-/** The buttons that play a slider's stops, one by one, while they can be seen. */
-function play(root, slider, move, answered) {
+/** Milliseconds between two of the slider's steps. */
+const pace = (slider) => Math.min(PACE, LONGEST / (Number(slider.max) + 1));
+
+/**
+ * The buttons that play a slider's stops, one by one, while they can be seen. Until a
+ * reader has chosen a step, they play from the first.
+ * @returns {slider, begin(), unasked(), choose()}: `begin` plays it without a reader's
+ *   wish, and `unasked` is true while that goes on; `choose` says that a step is chosen
+ */
+function playing(root, slider, move, answered) {
   const button = (name) => root.querySelector(`[data-play="${name}"]`);
   const icon = button("play").querySelector("path");
   const [name, shape] = [button("play").ariaLabel, icon.getAttribute("d")];
   let timer = null;
+  let fresh = true; // no reader has chosen a step yet
+  let unasked = false;
 
   function stop() {
     clearTimeout(timer);
     timer = null;
+    unasked = false;
     button("play").ariaLabel = name;
     icon.setAttribute("d", shape);
   }
@@ -231,27 +283,50 @@ function play(root, slider, move, answered) {
     if (document.hidden || Number(slider.value) >= Number(slider.max)) return stop();
     move(slider, Number(slider.value) + 1);
     await answered();
-    if (timer) timer = setTimeout(step, PACE);
+    if (timer) timer = setTimeout(step, pace(slider));
   }
-  button("play").addEventListener("click", () => {
-    if (timer) return stop();
+  function play(wait) {
     button("play").ariaLabel = name.replace("Play", "Pause");
     icon.setAttribute("d", PAUSE);
-    if (Number(slider.value) >= Number(slider.max)) move(slider, 0);
-    timer = setTimeout(step, 0);
-  });
+    if (fresh || Number(slider.value) >= Number(slider.max)) move(slider, 0);
+    fresh = false;
+    timer = setTimeout(step, wait);
+  }
+  button("play").addEventListener("click", () => (timer ? stop() : play(0)));
   for (const [which, by] of [["back", -1], ["step", 1]])
     button(which).addEventListener("click", () => {
       stop();
+      fresh = false;
       move(slider, Number(slider.value) + by);
     });
-  root.addEventListener("input", (event) => event.isTrusted && stop());
+  root.addEventListener("input", ({ isTrusted, target }) => {
+    if (!isTrusted) return;
+    stop();
+    if (target === slider) fresh = false;
+  });
+  root.addEventListener("click", ({ target }) => {
+    if (target.closest('[data-do="reset"]')) fresh = true;
+  });
   root.addEventListener("pointerdown", ({ target }) => {
-    if (target.closest("[data-drag], [data-preset], [data-do]")) stop();
+    const taken = target.closest("[data-drag], [data-preset], [data-do]");
+    if (target.closest("[data-drag]")) fresh = false;
+    if (taken || (unasked && !target.closest(".sm-player"))) stop();
+  });
+  root.addEventListener("keydown", ({ target }) => {
+    if (unasked && !target.closest(".sm-player")) stop();
   });
   new IntersectionObserver(([entry]) => {
     if (!entry.isIntersecting) stop();
   }).observe(root.querySelector(".sm-picture"));
+  return {
+    slider,
+    begin() {
+      play(pace(slider));
+      unasked = true;
+    },
+    unasked: () => unasked,
+    choose: () => (fresh = false),
+  };
 }
 
 // The host in Jupyter: the kernel answers.

@@ -1,0 +1,110 @@
+"""Finds who runs in a race: the best mesh of each kind, by the planner's search.
+
+This takes minutes, so `race.toml` holds what comes out. ``tools/race.py`` writes it.
+"""
+
+from dataclasses import replace
+from functools import cache
+
+from ...base.units import show
+from ...hardware.networks import Network, network
+from ...planner import Trial, plan
+from ...planner.candidates import Candidate
+from ...planner.patterns import ORDER, with_copies
+from ...planner.plan import HEADROOM
+from ...planner.search import RECOMPUTES, Search
+from ...training.job import Job, usual_formats
+from .race import BATCHES, LARGE, MACHINES, MODELS, UNEVEN, RaceEntry
+
+AXES = {  # that a lane may have
+    "data": ("data",),
+    "FSDP": ("fsdp",),
+    "tensor": ("data", "tensor"),
+    "pipeline": ("data", "pipeline"),
+    "mixture": ORDER,
+}
+
+
+@cache
+def job_of(model: str, machine: str) -> Job:
+    """What is trained, in the formats that are usual on the machine."""
+    seqs, seq = BATCHES[model]
+    formats = usual_formats(machine_of(machine).chip, "bf16")
+    return Job(MODELS[model], seqs, seq, formats=formats)
+
+
+@cache
+def machine_of(machine: str) -> Network:
+    """The network of a machine."""
+    return network(MACHINES[machine])
+
+
+def usable(machine: str) -> float:
+    """Bytes of memory that a plan uses: all but the planner's headroom."""
+    return (1 - HEADROOM) * machine_of(machine).chip.memory_bytes
+
+
+def entry(family: str, model: str, machine: str) -> RaceEntry:
+    """The best mesh of a family, by search."""
+    job, net, room = job_of(model, machine), machine_of(machine), usable(machine)
+    if family == "mixture":
+        found = plan(job.model, MACHINES[machine], job.tokens, job.seq)
+        best = [one.candidate for one in found.ranking[:1]]
+        search = found.search
+    else:
+        fixed = {axis: 1 for axis in ORDER if axis not in AXES[family]}
+        search = Search(job, net, fixed, room)
+        best, _ = search.best(1)
+        if not best and not search.least[1]:
+            # With sequences for every chip there may be a mesh, but does it fit?
+            raised = net.chips * -(-job.seqs // net.chips)
+            search = Search(replace(job, seqs=raised), net, fixed, room)
+            best, _ = search.best(1)
+    one = best[0] if best else _least(search)
+    return filled(one, search.job.seqs, model, machine)
+
+
+def _least(search: Search) -> Candidate | None:
+    """The mesh that comes nearest to fitting, with all that can be computed again; None
+    where none is admitted."""
+    nbytes, sizes, many = search.least
+    if not sizes:
+        return None
+    shards = "zero" if sizes["zero"] > 1 else "fsdp"
+    again = RECOMPUTES[-1]
+    laid = with_copies(sizes, search.job.model.kv_heads)
+    return Candidate(shards, laid, "ring", (), (), many, 1, again, nbytes, 0.0, 0.0)
+
+
+def trial(one: Candidate, seqs: int, model: str, machine: str) -> Trial:
+    """A mesh with its derivation."""
+    job = replace(job_of(model, machine), seqs=seqs)
+    return Trial(one, Search(job, machine_of(machine), {}, usable(machine)))
+
+
+def filled(one: Candidate | None, seqs: int, model: str, machine: str) -> RaceEntry:
+    """An entry of the table, its bytes and seconds derived.
+
+    Args:
+        one: the mesh; None where none is admitted.
+        seqs: of the step with which the mesh was found, which may be more than it has.
+        model, machine: keys of `BATCHES` and `MACHINES`.
+    """
+    room, own = usable(machine), job_of(model, machine).seqs
+    chips = machine_of(machine).chips
+    uneven = f"{UNEVEN}: {own:,} sequences on {chips:,} chips"
+    if one is None:
+        return RaceEntry(uneven, {}, "", 0.0, room, {}, 0.0)
+    found = trial(one, seqs, model, machine)
+    held, axes = found.memory.total, found.axes
+    if held > room:
+        why = f"{LARGE}: {show(held, 'capacity')} of {show(room, 'capacity')}"
+        return RaceEntry(why, axes, found.settings, held, room, {}, 0.0)
+    if seqs > own:
+        return RaceEntry(uneven, axes, found.settings, held, room, {}, 0.0)
+    likely = found.prediction
+    parts = {name: seconds for name, seconds in likely.parts.items() if seconds}
+    warnings = list(likely.warnings)
+    return RaceEntry(
+        "", axes, found.settings, held, room, parts, likely.bound, warnings
+    )
