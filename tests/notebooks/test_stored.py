@@ -200,7 +200,7 @@ FORMATS = {}  # chapter: {cell id: why it has to}
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
 
-# The fixed names of the chapters on parallelism: small labels above headings that claim.
+# The fixed names of the chapters on parallelism: labels above headings that claim.
 LABELS = (
     "In one line",
     "By hand",
@@ -211,7 +211,7 @@ LABELS = (
     "On a machine you do not have",
     "In the wild",
 )
-LABELLED = [path for path in CHAPTERS if path.stem[:2] in ("08",)]
+LABELLED = [path for path in CHAPTERS if path.stem[:2] in ("08", "09")]
 HEADING = 60  # characters at most
 
 
