@@ -211,7 +211,7 @@ LABELS = (
     "On a machine you do not have",
     "In the wild",
 )
-LABELLED = [path for path in CHAPTERS if path.stem[:2] in ("08", "09")]
+LABELLED = [path for path in CHAPTERS if path.stem[:2] in ("08", "09", "10")]
 HEADING = 60  # characters at most
 
 
