@@ -200,6 +200,45 @@ FORMATS = {}  # chapter: {cell id: why it has to}
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
 
+# The fixed names of the chapters on parallelism: labels above headings that claim.
+LABELS = (
+    "In one line",
+    "By hand",
+    "By the compiler",
+    "What moves",
+    "What it costs",
+    "Why, and why not",
+    "On a machine you do not have",
+    "In the wild",
+)
+LABELLED = [path for path in CHAPTERS if path.stem[:2] in ("08", "09", "10")]
+HEADING = 60  # characters at most
+
+
+def labelled(prose: str) -> dict[str, str]:
+    """The heading below each paragraph in emphasis that stands directly above one."""
+    found = re.findall(r"^[*]([^*\n]+)[*]\n\n## (.+)$", prose, re.M)
+    return dict(found)
+
+
+def test_a_label_is_seen():
+    """A label is a paragraph of its own; a heading may not be the name itself."""
+    assert labelled("*By hand*\n\n## One line more") == {"By hand": "One line more"}
+    assert labelled("## By hand\n\n*By hand*\n\nText") == {}
+    assert labelled("*By hand*\n## One line more") == {}
+
+
+@pytest.mark.parametrize("path", LABELLED, ids=lambda path: path.stem)
+def test_a_chapter_on_parallelism_has_its_labels_in_order(path):
+    """Readers learn the form once, by names that are the same in all chapters."""
+    cells = nbformat.read(path, as_version=4).cells
+    prose = "\n\n".join(c.source for c in cells if c.cell_type == "markdown")
+    found = labelled(prose)
+    assert tuple(found) == LABELS
+    assert all(len(heading) <= HEADING for heading in found.values())
+    assert not set(found.values()) & set(LABELS), "a heading claims, a label names"
+
+
 def calls(source, name) -> bool:
     """Whether `source` calls `name`, or the method `name` of something."""
     nodes = (n.func for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Call))
