@@ -1,10 +1,11 @@
 """Code that a reader may want to skip folds to one line; in Jupyter it stays open.
 
-Four kinds of cells fold: the first of a notebook where it imports, to "Setup"; one whose
-output has lines "✓ …", to these lines; one with metadata
+Four kinds of cells fold: the first of a notebook where it imports, to "Setup"; one
+whose output has lines "✓ …", to these lines; one with metadata
 ``{"shardmath": {"fold": "What this code does"}}``, to these words; and one that does
-nothing but call ``live(…)``. Outputs stay. What a reader looks at comes first: the folded
-code of a picture or a table stands below it, and "Setup" below the opening of the page.
+nothing but call ``live(…)``. Outputs stay. What a reader looks at comes first: the
+folded code of a picture or a table stands below it, and "Setup" below the opening of
+the page.
 """
 
 import re

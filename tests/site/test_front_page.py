@@ -150,7 +150,8 @@ def number(written: str, kind: str) -> tuple[str, str]:
 
 
 def section(site, page: str, anchor: str) -> str:
-    text = (site / page).read_text("utf-8").partition(f'<section id="{anchor}">')[2]
+    """What the link leads to: a section, also by a name that it had before."""
+    text = (site / page).read_text("utf-8").partition(f' id="{anchor}">')[2]
     assert text, anchor
     return text.partition("<section id=")[0]
 
@@ -306,6 +307,7 @@ def test_the_map_has_a_card_for_every_chapter_that_is_written(site, written):
         assert '<span class="sm-progress" hidden></span>' in card
         asked = plain(card.partition("</h4>")[2].partition("</p>")[0])
         lead = chapter.partition("sm-lead-question")[2].partition("</blockquote>")[0]
+        lead = re.sub('<span class="sm-tip".*?</span>', "", lead)  # of a term
         opening = plain(re.sub('<span class="katex.*', "", lead.partition(">")[2]))
         first = opening.removeprefix("Question. ")[:40].strip()
         assert asked.startswith(first)

@@ -516,10 +516,10 @@ def test_a_link_that_is_no_anchor_stops_nothing(opened):
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_truth_stands_next_to_the_verdict(site, new_page, site_url, width):
-    """In every box of three chapters, at most 120 px from where the verdict ends."""
-    for chapter in ("01_rooflines", "05_collectives", "12_pipeline_parallelism"):
+    """In every box of some chapters, at most 120 px from where the verdict ends."""
+    for path in sorted((site / "chapters").glob("*.html"))[::5]:
         page = new_page(width=width)
-        page.goto(f"{site_url}chapters/{chapter}.html")
+        page.goto(f"{site_url}chapters/{path.name}")
         for button in page.locator(".sm-guess [value=skip]").all():
             button.click()
         gaps = page.evaluate(
