@@ -107,9 +107,17 @@
   addEventListener("keydown", ({ key }) => {
     if (key === "Escape") for (const term of terms) term.classList.add("sm-shut");
   });
+  const keepInside = (tip) => {
+    tip.style.marginLeft = "";
+    const over = tip.getBoundingClientRect().right + 16 - innerWidth;
+    if (over > 0) tip.style.marginLeft = `${-over}px`;
+  };
   for (const term of terms)
     for (const event of ["mouseenter", "focusin"])
-      term.addEventListener(event, () => term.classList.remove("sm-shut"));
+      term.addEventListener(event, () => {
+        term.classList.remove("sm-shut");
+        keepInside(term.querySelector(".sm-tip"));
+      });
 
   // Mark the section in view in the list of this page's sections.
   const links = new Map();

@@ -96,3 +96,19 @@ def test_a_chapter_explains_its_terms(site, new_page, site_url, width):
     tip.wait_for(state="hidden")
     anchor = term.locator("a").get_attribute("href").split("#")[1]
     assert f'id="{anchor}"' in (site / "book/glossary.html").read_text("utf-8")
+
+
+def test_no_definition_leaves_the_window(new_page, site_url):
+    """Neither while it is hidden, which would let the page scroll sideways."""
+    page = new_page(width=1280)
+    page.goto(f"{site_url}chapters/02_tpus.html")
+    page.wait_for_load_state()
+    wide = "document.documentElement.scrollWidth"
+    assert page.evaluate(wide) == 1280
+    ends = []
+    for term in page.locator("article .sm-term:visible").all():
+        term.locator("a").focus()
+        box = term.locator(".sm-tip").bounding_box()
+        ends.append(box["x"] + box["width"])
+    assert len(ends) > 3
+    assert max(ends) <= 1280

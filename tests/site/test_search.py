@@ -26,7 +26,7 @@ FIRST = {
     "reduce scatter": "ReduceScatter: the AllGather run backwards",
     "MFU": "MFU, HFU and tokens per second",
     "arithmetic inten": "Arithmetic intensity",
-    "Figure 5.2": "AllGather: pass it on",
+    "Figure 5.3": "AllGather: pass it on",
     "H200": "H200",
 }
 
