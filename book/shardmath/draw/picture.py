@@ -62,7 +62,7 @@ class Picture:
         """What a notebook stores: text, images, and the panels as they are."""
         return {
             "text/plain": textwrap.fill(repr(self), 88),
-            "text/html": "\n".join(map(image, self.panels)),
+            "text/html": in_a_row(map(image, self.panels)),
             MIME: {"panels": [panel.replace("><", ">\n<") for panel in self.panels]},
         }
 
@@ -97,6 +97,19 @@ def standalone(svg: str) -> str:
     head, rest = svg.split(">", 1)
     ground = f'<rect width="{width:g}" height="{height:g}" fill="{PAPER}"/>'
     return f'{head} color="{INK}" font-family="sans-serif">{ground}{rest}'
+
+
+def in_a_row(images: Iterable[str]) -> str:
+    """Images as HTML for a notebook, which would put each on a line of its own.
+
+    >>> in_a_row(["<img>"]), in_a_row(["<img>", "<img>"]).count("<div")
+    ('<img>', 1)
+    """
+    first, *others = images
+    if not others:
+        return first
+    lines = "\n".join([first, *others])
+    return f'<div style="display: flex; flex-wrap: wrap">\n{lines}\n</div>'
 
 
 def in_page(panels: Iterable[str]) -> str:

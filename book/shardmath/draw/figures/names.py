@@ -21,6 +21,7 @@ NAMES = (
     "predictions",
     "lanes",
     "race",
+    "mesh",
     "front",
 )
 

@@ -3,6 +3,7 @@
 This takes minutes, so `race.toml` holds what comes out. ``tools/race.py`` writes it.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 
@@ -46,20 +47,25 @@ def usable(machine: str) -> float:
 
 def entry(family: str, model: str, machine: str) -> RaceEntry:
     """The best mesh of a family, by search."""
-    job, net, room = job_of(model, machine), machine_of(machine), usable(machine)
-    if family == "mixture":
-        found = plan(job.model, MACHINES[machine], job.tokens, job.seq)
-        best = [one.candidate for one in found.ranking[:1]]
-        search = found.search
-    else:
+    if family != "mixture":
         fixed = {axis: 1 for axis in ORDER if axis not in AXES[family]}
-        search = Search(job, net, fixed, room)
+        return entry_of(fixed, model, machine)
+    job = job_of(model, machine)
+    found = plan(job.model, MACHINES[machine], job.tokens, job.seq)
+    one = found.ranking[0].candidate if found.ranking else _least(found.search)
+    return filled(one, found.search.job.seqs, model, machine)
+
+
+def entry_of(fixed: Mapping[str, int], model: str, machine: str) -> RaceEntry:
+    """The best mesh with some `fixed` sizes of axes, by search."""
+    job, net, room = job_of(model, machine), machine_of(machine), usable(machine)
+    search = Search(job, net, fixed, room)
+    best, _ = search.best(1)
+    if not best and not search.least[1]:
+        # With sequences for every chip there may be a mesh, but does it fit?
+        raised = net.chips * -(-job.seqs // net.chips)
+        search = Search(replace(job, seqs=raised), net, fixed, room)
         best, _ = search.best(1)
-        if not best and not search.least[1]:
-            # With sequences for every chip there may be a mesh, but does it fit?
-            raised = net.chips * -(-job.seqs // net.chips)
-            search = Search(replace(job, seqs=raised), net, fixed, room)
-            best, _ = search.best(1)
     one = best[0] if best else _least(search)
     return filled(one, search.job.seqs, model, machine)
 
