@@ -7,8 +7,8 @@ PORT   ?= 8000
 WITH   := PATH="$(CURDIR)/$(BIN):$$PATH"
 SETUP   = GOAL="$(firstword $(MAKECMDGOALS) book)" $(PYTHON) tools/setup.py
 FIRST  := $(firstword $(sort $(wildcard chapters/*.ipynb)))
-# With it, live figures are saved in the notebook and open again.
-LIVE   := --LabApp.app_settings_dir="$(CURDIR)/tools/lab"
+# With these, live figures are saved in the notebook, and opening it changes nothing.
+LIVE   := --LabApp.app_settings_dir="$(CURDIR)/tools/lab" --config="$(CURDIR)/tools/lab/jupyter_server_config.py"
 ROOT   := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 # With the compilers in sight JAX must be told not to look for their machines.

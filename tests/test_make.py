@@ -4,14 +4,18 @@ The programs are replaced by a script that writes down how it was called, so not
 set up, built or tested here; what they do has tests of its own.
 """
 
+import asyncio
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from ipykernel.ipkernel import IPythonKernel
 
 ROOT = Path(__file__).parents[1]
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
@@ -111,7 +115,7 @@ def test_scripts_that_a_target_runs_are_there(make, target):
     for line in make(target, *RUNS[target][0])[2]:
         for word in line.split():
             if word.endswith(".py"):
-                assert (ROOT / word).is_file(), line
+                assert (ROOT / word.removeprefix("--config=")).is_file(), line
 
 
 def test_make_alone_lists_the_targets(make):
@@ -138,6 +142,30 @@ def test_live_figures_are_saved_with_their_notebook(make):
     # Else a notification asks about Jupyter's news, in front of the figures.
     news = settings["@jupyterlab/apputils-extension:notification"]["fetchNews"]
     assert news == "false"
+
+
+def test_opening_and_saving_a_notebook_changes_nothing(make, tmp_path):
+    """It is shown with what the kernel will say, and stored without."""
+    (line,) = make("lab")[2]
+    config = Path(re.search(r"--config=(\S+)", line)[1])
+    names = runpy.run_path(
+        str(config),
+        {"get_config": lambda: SimpleNamespace(ServerApp=SimpleNamespace())},
+    )
+    stored = ROOT / "chapters" / "01_rooflines.ipynb"
+    shutil.copy(stored, tmp_path)
+    contents = names["c"].ServerApp.contents_manager_class(root_dir=str(tmp_path))
+
+    async def opened_and_saved():
+        model = await contents.get(stored.name)
+        shown = dict(model["content"]["metadata"])
+        await contents.save(model, stored.name)
+        return shown
+
+    shown = asyncio.run(opened_and_saved())
+    assert shown["language_info"] == IPythonKernel.language_info
+    written = json.loads((tmp_path / stored.name).read_text("utf-8"))
+    assert written == json.loads(stored.read_text("utf-8"))
 
 
 def test_notebooks_see_the_compilers_where_they_are_installed(make, tmp_path):

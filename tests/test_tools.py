@@ -18,6 +18,7 @@ from pathlib import Path
 from urllib.request import Request, urlopen
 
 import execute
+import form
 import nbformat
 import pytest
 import serve
@@ -389,6 +390,48 @@ def test_a_numbered_formula_gets_its_anchor_once(source, anchors):
     assert re.sub("<a .*></a>\n\n", "", once) == source
     assert execute.anchored(once) == once
     assert execute.anchored(once.replace("eq-1", "eq-9")) == once
+
+
+def chapter_cells():
+    """A title, a fold, a figure with a caption, and a guess behind its note."""
+    figure = {"caption": "A ring.", "name": "fig-05-ring"}
+    asked = display({"application/vnd.shardmath.guess+json": {}, "text/plain": "2"})
+    return [
+        new_markdown_cell("# T", id="title"),
+        new_code_cell("import jax", id="setup"),
+        new_code_cell("x = 1", id="open"),
+        new_code_cell("y", id="y", metadata={"shardmath": {"fold": "How y is found"}}),
+        new_markdown_cell("> **Predict.** How many?", id="note"),
+        new_code_cell("z", id="ring", metadata={"mystnb": {"figure": figure}}),
+        new_code_cell("guess(2)", id="guess", outputs=[asked]),
+        new_code_cell("after", id="after"),
+    ]
+
+
+def display(data):
+    return nbformat.v4.new_output("display_data", data=data)
+
+
+def test_jupyterlab_shows_what_the_site_shows():
+    """Plumbing under its title, captions, and no result before its guess."""
+    cells = {cell.id: cell for cell in form.formed(chapter_cells())}
+    hidden = {name: set(c.metadata.get("jupyter", {})) for name, c in cells.items()}
+    source, outputs = {"source_hidden"}, {"outputs_hidden"}
+    assert hidden == {
+        "title": set(),
+        "setup": source,
+        "open": set(),
+        "y": source,
+        "note": set(),
+        "ring": outputs,
+        "ring-caption": source,
+        "guess": source,
+        "after": set(),
+    }
+    assert cells["y"].source == "# How y is found\ny"
+    assert cells["ring-caption"].source == '<a id="fig-05-ring"></a>\n*A ring.*'
+    again = form.formed([*cells.values()])
+    assert again == [*cells.values()]
 
 
 def test_measurements_of_a_notebook_are_renewed_together(notebook):

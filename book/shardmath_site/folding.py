@@ -1,31 +1,29 @@
-"""Code that a reader may want to skip folds to one line; in Jupyter it stays open.
+"""Code that a reader may want to skip folds to one line, as it does in JupyterLab.
 
 Four kinds of cells fold: the first of a notebook where it imports, to "Setup"; one
 whose output has lines "✓ …", to these lines; one with metadata
 ``{"shardmath": {"fold": "What this code does"}}``, to these words; and one that does
 nothing but call ``live(…)``. Outputs stay. What a reader looks at comes first: the
 folded code of a picture or a table stands below it, and "Setup" below the opening of
-the page.
+the page. Cells that show nothing but their checks stand together at the end of their
+section, behind one line that counts them.
 """
 
-import re
 from html import escape
 
 from docutils import nodes
 from sphinx.errors import ExtensionError
 from sphinx.transforms import SphinxTransform
 
-from shardmath.base.claims import HOLDS
-
-HELD = re.compile(rf"^{HOLDS} .*\n?", re.MULTILINE)
-IMPORT = re.compile(r"(import|from) ")
-LIVE = re.compile(r"\s*live\([^()]*\)\s*")
-SETUP = "Setup"
-LIVE_WORDS = "The call of this figure"
+from shardmath.base.folds import HELD, SETUP, fold_words
 
 
 class folded(nodes.General, nodes.Element):  # noqa: N801
     """Code behind a summary: attributes `held`, the ✓ lines, and `words`."""
+
+
+class checks(nodes.General, nodes.Element):  # noqa: N801
+    """The checks of a section behind one line: attribute `count`."""
 
 
 class FoldCells(SphinxTransform):
@@ -41,13 +39,9 @@ class FoldCells(SphinxTransform):
             and cell.children[0].get("nb_element") == "cell_code_source"
         ]
         for rank, cell in enumerate(cells):
-            words = self._words(cell)
-            held = _take_held(cell)
             source = cell.children[0].astext()
-            if not words and rank == 0 and IMPORT.match(source):
-                words = SETUP
-            if not words and LIVE.fullmatch(source):
-                words = LIVE_WORDS
+            words = fold_words(source, rank == 0, self._title(cell))
+            held = _take_held(cell)
             if held or words:
                 code = cell.children[0]
                 fold = folded(held=held, words=words or "")
@@ -59,7 +53,7 @@ class FoldCells(SphinxTransform):
             if words == SETUP:
                 _put_below_opening(cell)
 
-    def _words(self, cell):
+    def _title(self, cell):
         """What the cell's metadata say that its code does, if anything."""
         metadata = cell.get("cell_metadata", {}).get("shardmath", {})
         if "fold" not in metadata:
@@ -71,6 +65,33 @@ class FoldCells(SphinxTransform):
             f"{self.env.docname}, cell {cell['cell_index'] + 1}: `fold` is {words!r}; "
             'it must say what the code does, as in "How the table is made"'
         )
+
+
+class GatherChecks(SphinxTransform):
+    """Put what a section only checks at its end, behind one line."""
+
+    default_priority = 431  # the cells are folded
+
+    def apply(self, **kwargs):
+        for section in [*self.document.findall(nodes.section)]:
+            if cells := [node for node in section if _only_checks(node)]:
+                count = sum(len(cell.children[0]["held"]) for cell in cells)
+                for cell in cells:
+                    section.remove(cell)
+                section.insert(_end_of_own(section), checks("", *cells, count=count))
+
+
+def _only_checks(node) -> bool:
+    """Whether a cell has no more to show than its ✓ lines."""
+    if not isinstance(node, nodes.container) or len(node) != 1:
+        return False
+    return isinstance(node.children[0], folded) and bool(node.children[0]["held"])
+
+
+def _end_of_own(section) -> int:
+    """Behind a section's own text, before its first subsection."""
+    inner = (n for n, one in enumerate(section) if isinstance(one, nodes.section))
+    return next(inner, len(section))
 
 
 def _put_below_opening(cell):
@@ -128,7 +149,18 @@ def depart(self, node):
     self.body.append("</details>\n")
 
 
+def _open_checks(self, node):
+    passed = (
+        "1 check passed" if node["count"] == 1 else f"{node['count']} checks passed"
+    )
+    mark = '<span aria-hidden="true">✓</span>'
+    line = f"<summary>{mark} {passed}</summary>"
+    self.body.append(f'<details class="sm-checks">{line}\n')
+
+
 def setup(app):
     """Fold in every notebook; builders other than HTML show the code."""
     app.add_node(folded, html=(visit, depart), override=True)
+    app.add_node(checks, html=(_open_checks, depart), override=True)
     app.add_transform(FoldCells)
+    app.add_transform(GatherChecks)

@@ -9,7 +9,8 @@
   } catch {} // a browser may forbid it
 
   const apply = () => {
-    for (const fold of document.querySelectorAll("details.sm-fold")) fold.open = shown;
+    for (const fold of document.querySelectorAll("details:is(.sm-fold, .sm-checks)"))
+      fold.open = shown;
   };
   const observer = new MutationObserver(apply);
   if (shown) observer.observe(document, { childList: true, subtree: true });

@@ -1,6 +1,7 @@
 """Guesses: one truth, in one line and in a record that a fresh run repeats."""
 
 import math
+import re
 from pathlib import Path
 
 import execute
@@ -18,7 +19,7 @@ SIZES = {"a little above 240": False, "about twice": True, "ten times": False}
 def bundle(shown) -> tuple[str, dict]:
     """The line and the record."""
     given = shown._repr_mimebundle_()
-    assert set(given) == {"text/plain", MIME}
+    assert set(given) - {"text/html"} == {"text/plain", MIME}
     return given["text/plain"], given[MIME]
 
 
@@ -27,6 +28,30 @@ def test_a_choice_says_what_is_true_and_what_is_not():
         "Answer: about twice (not: a little above 240; ten times)",
         {"kind": "choice", "choices": list(SIZES), "truth": "about twice"},
     )
+
+
+def test_a_notebook_offers_each_choice_and_says_which_is_right():
+    """No line in sight has the answer; each opens to it."""
+    html = guess(SIZES)._repr_mimebundle_()["text/html"]
+    opened = dict(re.findall(r"<summary>(.*?)</summary><p>(.*?)</p>", html))
+    wrong = "No. The answer is: about twice."
+    assert list(opened) == list(SIZES)
+    assert list(opened.values()) == [wrong, "Right.", wrong]
+
+
+def test_a_notebook_asks_for_a_number_in_its_unit():
+    html = guess(454.3, "tokens")._repr_mimebundle_()["text/html"]
+    summary, behind = re.findall(r"<(?:summary|p)>(.*?)</", html)
+    assert summary == "Write your guess down, in tokens, then open"
+    assert behind.startswith(
+        "The answer is 454 tokens. A guess within a factor of 1.25"
+    )
+
+
+def test_a_label_is_no_markup_in_a_notebook():
+    html = guess({"n < 8": True, "n & 1": False})._repr_mimebundle_()["text/html"]
+    assert "n &lt; 8" in html
+    assert "n &amp; 1" in html
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 import prose_numbers
 import pytest
+from form import is_caption
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_output
 
 ROOT = Path(__file__).parents[2]
@@ -30,7 +31,8 @@ each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.s
 
 @cache
 def passages_of(path):
-    return list(prose_numbers.passages(nbformat.read(path, as_version=4).cells))
+    cells = nbformat.read(path, as_version=4).cells
+    return list(prose_numbers.passages([c for c in cells if not is_caption(c)]))
 
 
 def findings(path, allowed):

@@ -6,6 +6,7 @@ every notebook to the form of the book, without executing anything.
 
 import ast
 import re
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -14,6 +15,7 @@ import drawn
 import execute
 import nbformat
 import pytest
+from form import formed, is_caption, untitled
 
 from shardmath.base.claims import HOLDS
 
@@ -35,8 +37,26 @@ each_notebook = pytest.mark.parametrize(
 
 
 @cache
+def cells_of(path):
+    """The cells that somebody wrote: without captions and titles of the form."""
+    cells = [c for c in nbformat.read(path, as_version=4).cells if not is_caption(c)]
+    for cell in cells:
+        cell.source = untitled(
+            cell.source, cell.metadata.get("shardmath", {}).get("fold")
+        )
+    return cells
+
+
+@cache
 def code_cells(path):
-    return [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    return [cell for cell in cells_of(path) if cell.cell_type == "code"]
+
+
+@pytest.mark.parametrize("path", CHAPTERS + PAGES, ids=lambda path: path.stem)
+def test_a_notebook_has_the_form_that_jupyterlab_needs(path):
+    """Its code, captions and guesses. The code of exercises is the reader's own."""
+    stored = nbformat.read(path, as_version=4).cells
+    assert formed(deepcopy(stored)) == stored
 
 
 @each_notebook
@@ -49,13 +69,13 @@ def test_every_cell_was_run_in_order(path):
 @each_notebook
 def test_no_cell_is_empty(path):
     """A sentence that was moved away leaves nothing behind."""
-    for cell in nbformat.read(path, as_version=4).cells:
+    for cell in cells_of(path):
         assert cell.source.strip(), cell.id
 
 
 @each_notebook
 def test_no_chapter_is_to_come_that_is_here(path):
-    for cell in nbformat.read(path, as_version=4).cells:
+    for cell in cells_of(path):
         for n in re.findall(r"chapters? (\d+)[^.]* (?:is|are) to come", cell.source):
             assert not list(ROOT.glob(f"chapters/{int(n):02}_*")), cell.source
 
@@ -175,7 +195,7 @@ def test_imports_stand_in_the_first_code_cell(path):
 @each_notebook
 def test_a_numbered_formula_has_its_anchor(path):
     """`make execute` sets it; without, links to formulas are dead in Jupyter."""
-    for cell in nbformat.read(path, as_version=4).cells:
+    for cell in cells_of(path):
         if cell.cell_type == "markdown":
             assert cell.source == execute.anchored(cell.source)
 
@@ -183,7 +203,7 @@ def test_a_numbered_formula_has_its_anchor(path):
 @each_notebook
 def test_prose_divides_the_code(path):
     """At most three code cells in a row, and one first-level heading."""
-    cells = nbformat.read(path, as_version=4).cells
+    cells = cells_of(path)
     kinds = "".join(cell.cell_type[0] for cell in cells)
     assert "cccc" not in kinds
     prose = [cell.source for cell in cells if cell.cell_type == "markdown"]
@@ -232,7 +252,7 @@ def test_a_label_is_seen():
 @pytest.mark.parametrize("path", LABELLED, ids=lambda path: path.stem)
 def test_a_chapter_on_parallelism_has_its_labels_in_order(path):
     """Readers learn the form once, by names that are the same in all chapters."""
-    cells = nbformat.read(path, as_version=4).cells
+    cells = cells_of(path)
     prose = "\n\n".join(c.source for c in cells if c.cell_type == "markdown")
     found = labelled(prose)
     assert tuple(found) == LABELS
@@ -278,7 +298,7 @@ def test_the_form_of_a_cell_is_seen(source, rows, formatted):
 @each_chapter
 def test_a_chapter_is_neither_thin_nor_long(path):
     """1,500 to 5,500 words of prose; exercises are as long as they are."""
-    cells = nbformat.read(path, as_version=4).cells
+    cells = cells_of(path)
     prose = "\n".join(c.source for c in cells if c.cell_type == "markdown")
     words = len(re.sub('<a id="[^"]*"></a>', "", prose).split())
     assert 1500 <= words <= 5500

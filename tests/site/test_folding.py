@@ -62,6 +62,30 @@ def test_a_check_without_more_to_say_has_no_output(folds):
     assert "cell_output" not in check
 
 
+def test_the_checks_of_a_section_stand_behind_one_line(build_page):
+    """Counted at its end; a check that shows more stays beside what it shows."""
+    cells = [
+        new_markdown_cell("# A\n\n## B"),
+        cell("holds(1)", "✓ one\n✓ two\n"),
+        new_markdown_cell("Between."),
+        cell("holds(2)", "✓ three\n"),
+        cell("holds(3)", CHECKED),
+        new_markdown_cell("Last.\n\n### C\n\nMore."),
+        cell("holds(4)", "✓ four\n"),
+    ]
+    python = {"language_info": {"name": "python", "pygments_lexer": "python"}}
+    notebook = new_notebook(cells=cells, metadata=python)
+    html = build_page(nbformat.writes(notebook), "ipynb").html
+    before, first, last = html.split('<details class="sm-checks">')
+    assert "Last." in before
+    assert "20 of 20" in before
+    assert "3 checks passed</summary>" in first
+    places = [first.index(f"</span>{word}<") for word in ("one", "two", "three")]
+    assert places == sorted(places)
+    assert "1 check passed</summary>" in last
+    assert "four" in last
+
+
 @pytest.mark.parametrize("words", ["", " ", True, ["Table"]])
 def test_words_that_say_nothing_are_refused(folds, words):
     """The error names the notebook, the cell and what was given."""

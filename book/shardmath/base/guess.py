@@ -1,12 +1,15 @@
 """A guess before the result: the choices, or a number, and which of them is true.
 
-It stands behind the cells that answer a *Predict* note. In Jupyter it prints the answer
-in one line. The site asks for the reader's guess in the note, opens what stands between
-the note and this cell once there is one, and shows the guess beside the answer.
+It stands behind the cells that answer a *Predict* note. The site asks for the reader's
+guess in the note, opens what stands between the note and this cell once there is one,
+and shows the guess beside the answer. A notebook offers every choice as a line that
+opens and says whether it is right, and a number as one line that opens; this needs no
+kernel. Where there is no HTML, the answer is printed.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 
 from .units import positive, short_repr, show
 
@@ -41,8 +44,19 @@ class Choices:
         truth = self.true[0] if len(self.true) == 1 else None
         return {"kind": "choice", "choices": list(self.labels), "truth": truth}
 
+    def html(self) -> str:
+        """A line to open for each choice; empty unless exactly one of them holds."""
+        if len(self.true) != 1:
+            return ""
+        verdicts = (
+            "Right." if label in self.true else f"No. The answer is: {self.true[0]}."
+            for label in self.labels
+        )
+        opened = map(_to_open, self.labels, verdicts)
+        return "<p>Which do you expect? Open one.</p>" + "".join(opened)
+
     def _repr_mimebundle_(self, include=None, exclude=None):
-        return {"text/plain": repr(self), MIME: self.record()}
+        return _bundle(self)
 
 
 @dataclass(frozen=True, repr=False)
@@ -83,8 +97,34 @@ class NumberGuess:
             "near": NEAR,
         }
 
+    def html(self) -> str:
+        """One line to open once the reader has a number in mind."""
+        factor = f"a factor of {self.within:g}"
+        return _to_open(
+            f"Write your guess down{_in_unit(self.record()['unit'])}, then open",
+            f"The answer is {self.shown}. A guess within {factor} of it is right.",
+        )
+
     def _repr_mimebundle_(self, include=None, exclude=None):
-        return {"text/plain": repr(self), MIME: self.record()}
+        return _bundle(self)
+
+
+def _to_open(line: str, behind: str) -> str:
+    return (
+        f"<details><summary>{escape(line)}</summary><p>{escape(behind)}</p></details>"
+    )
+
+
+def _in_unit(unit: str) -> str:
+    """How a reader is told the unit: ", in tokens"; nothing where there is none."""
+    named = {"s": "seconds", "%": "percent", "times": "times"}.get(unit, unit)
+    return f", in {named}" if named and named != "times" else ""
+
+
+def _bundle(said: "Choices | NumberGuess") -> dict[str, object]:
+    """What a notebook stores of a guess."""
+    shown = {"text/html": said.html()} if said.html() else {}
+    return {"text/plain": repr(said), MIME: said.record()} | shown
 
 
 def guess(

@@ -1,0 +1,105 @@
+"""What a stored chapter needs so that JupyterLab shows it as the site does.
+
+JupyterLab reads neither the titles of folded code nor the captions of figures, which
+are metadata, and it shows a result before the reader has guessed it. `formed` writes
+all three into the notebook: code that the site folds is collapsed, with its title as
+the first line, which JupyterLab shows in its place; a caption gets a cell of its own,
+which the site leaves out; and what stands between a *Predict* note and its guess is
+collapsed until the reader opens it.
+"""
+
+import re
+
+import nbformat
+from nbformat.v4 import new_markdown_cell
+
+from shardmath.base.folds import HELD, fold_words
+from shardmath.base.guess import MIME as GUESS
+
+PREDICT = re.compile(r"^> \*\*Predict\.\*\*", re.MULTILINE)
+HEADING = re.compile(r"^##+ ", re.MULTILINE)
+
+
+def formed(cells: list) -> list:
+    """The cells of a chapter, collapsed and captioned; twice changes nothing."""
+    cells = [cell for cell in cells if not is_caption(cell)]
+    behind = _behind_guesses(cells)
+    is_first, shown = True, []
+    for n, cell in enumerate(cells):
+        shown.append(cell)
+        if cell.cell_type != "code":
+            continue
+        title = cell.metadata.get("shardmath", {}).get("fold")
+        cell.source = titled(cell.source, title)
+        hidden = {
+            "source_hidden": bool(fold_words(cell.source, is_first, title))
+            or _is_guess(cell)
+            or bool(HELD.search(_printed(cell))),
+            "outputs_hidden": n in behind,
+        }
+        if hidden := {key: True for key, is_so in hidden.items() if is_so}:
+            cell.metadata["jupyter"] = nbformat.from_dict(hidden)
+        is_first = False
+        shown += _caption(cell, n in behind)
+    return shown
+
+
+def titled(source: str, title: str | None) -> str:
+    """`source` with the title of its fold as a comment in front, once.
+
+    >>> titled("x = 1", "How x is found")
+    '# How x is found\\nx = 1'
+    >>> titled(titled("x = 1", "How x is found"), "How x is found")
+    '# How x is found\\nx = 1'
+    """
+    return f"# {title}\n{untitled(source, title)}" if title else source
+
+
+def untitled(source: str, title: str | None) -> str:
+    """`source` without the title in front."""
+    return source.removeprefix(f"# {title}\n") if title else source
+
+
+def is_caption(cell) -> bool:
+    """Whether `formed` has written this cell."""
+    return "caption_of" in cell.metadata.get("shardmath", {})
+
+
+def _is_guess(cell) -> bool:
+    return any(GUESS in output.get("data", {}) for output in cell.get("outputs", []))
+
+
+def _printed(cell) -> str:
+    return "".join(output.get("text", "") for output in cell.outputs)
+
+
+def _behind_guesses(cells) -> set[int]:
+    """The places of the cells between a *Predict* note and its guess."""
+    behind, waiting = set(), None
+    for n, cell in enumerate(cells):
+        if cell.cell_type == "markdown":
+            notes = list(PREDICT.finditer(cell.source))
+            heads = list(HEADING.finditer(cell.source))
+            if heads:
+                waiting = None
+            if notes and (not heads or notes[-1].start() > heads[-1].start()):
+                waiting = n
+        elif _is_guess(cell) and waiting is not None:
+            behind |= set(range(waiting + 1, n))
+            waiting = None
+    return behind
+
+
+def _caption(cell, is_hidden: bool) -> list:
+    """The cell with the caption and the anchor of a figure, if `cell` shows one."""
+    figure = cell.metadata.get("mystnb", {}).get("figure", {})
+    if not figure.get("caption"):
+        return []
+    caption = new_markdown_cell(
+        f'<a id="{figure["name"]}"></a>\n*{figure["caption"]}*',
+        id=f"{cell.id[:50]}-caption",
+        metadata={"tags": ["remove-cell"], "shardmath": {"caption_of": cell.id}},
+    )
+    if is_hidden:
+        caption.metadata["jupyter"] = nbformat.from_dict({"source_hidden": True})
+    return [caption]
