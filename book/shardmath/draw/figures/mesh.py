@@ -16,7 +16,7 @@ from ..objects.meshes import (
     fastest,
     mesh_of,
 )
-from ..objects.race import BATCHES, Runner
+from ..objects.race import Runner
 from ..picture import WIDEST
 from ..shapes import box, framed, line, number, written
 from .controls import Drawing, Figure, Slider
@@ -249,10 +249,9 @@ def _slider(name: str, label: str, stops: tuple[int, ...], default: int) -> Slid
 
 
 STOPS = {"tensor": TENSOR, "context": CONTEXT, "pipeline": PIPELINE}
-seqs, seq = BATCHES[MODEL]
 FIGURE = Figure(
     "mesh",
-    f"Put {MODEL} on {MACHINE}s: {seqs:,} sequences of {seq:,} tokens in a step",
+    f"Put {MODEL} on {MACHINE}s",
     (
         _slider("tensor", "Tensor", TENSOR, 8),
         _slider("context", "Context", CONTEXT, 1),

@@ -22,6 +22,7 @@ NAMES = (
     "lanes",
     "race",
     "mesh",
+    "block",
     "front",
 )
 

@@ -31,6 +31,11 @@ class FigureRow:
     flops: float
     weights: bool = True
 
+    @property
+    def name(self) -> str:
+        """Of the weight, or of the product without one."""
+        return self.text.partition("[")[0]
+
 
 def transformer_block(model: Model, seq: int, attention: str) -> Picture:
     """One layer of a model and its head: weights with shapes, FLOPs of a token.
@@ -49,7 +54,7 @@ def transformer_block(model: Model, seq: int, attention: str) -> Picture:
     A token forward 17.2 GFLOPs, in training 51.5 GFLOPs.
     """
     counted = flops(model, seq, attention)
-    parts = _parts(model, counted, seq, attention)
+    parts = block_rows(model, seq, attention)
     most = max(row.flops for rows in parts.values() for row in rows)
     title, beside = f"{model.name}: one of {model.layers} layers", "FLOPs a token"
     if 6 + text_width(title, bold=True) + 6 > NUMBER - text_width(beside):
@@ -78,10 +83,16 @@ def transformer_block(model: Model, seq: int, attention: str) -> Picture:
     return picture(title, desc, framed(title, desc, drawn, WIDEST, y + 8))
 
 
-def _parts(
-    model: Model, counted: Flops, seq: int, attention: str
-) -> dict[str, list[FigureRow]]:
-    """The rows of attention and of what stands behind it, by their title."""
+def block_rows(model: Model, seq: int, attention: str) -> dict[str, list[FigureRow]]:
+    """The rows of attention and of what stands behind it, by their title.
+
+    Args:
+        model, seq, attention: as for `transformer_block`.
+
+    Raises:
+        ValueError: as `flops`.
+    """
+    counted = flops(model, seq, attention)
     lines = [_row(model, one) for one in model.layer]
     cut = [one.weight.name for one in model.layer].index("o")
     values = model.latent.value if model.latent else model.head
@@ -113,7 +124,7 @@ def _drawn(rows: Iterable[FigureRow], top: float, most: float = 0) -> Iterator[s
         if most:
             end = BARS + max(1.0, LONGEST * row.flops / most)
             bar = BARS, y + 3, end, y + HIGH - 3
-            yield box(*bar, "math", fill=0.55, edge=0, round=0, key=row.text)
+            yield box(*bar, "math", fill=0.55, edge=0, round=0, key=row.name)
         yield written(NUMBER, y + 16, show(row.flops), "math", "end")
 
 
