@@ -23,6 +23,7 @@ NAMES = (
     "race",
     "mesh",
     "block",
+    "links",
     "front",
 )
 
