@@ -124,7 +124,7 @@ def _drawn(rows: Iterable[FigureRow], top: float, most: float = 0) -> Iterator[s
         if most:
             end = BARS + max(1.0, LONGEST * row.flops / most)
             bar = BARS, y + 3, end, y + HIGH - 3
-            yield box(*bar, "math", fill=0.55, edge=0, round=0, key=row.name)
+            yield box(*bar, "math", fill=0.55, edge=0, round=0, key=row.text)
         yield written(NUMBER, y + 16, show(row.flops), "math", "end")
 
 
