@@ -18,6 +18,7 @@ import pytest
 from form import formed, is_caption, untitled
 
 from shardmath.base.claims import HOLDS
+from shardmath.base.guess import MIME as GUESS
 
 ROOT = Path(__file__).parents[2]
 CHAPTERS = sorted(ROOT.glob("chapters/*.ipynb"))
@@ -234,6 +235,7 @@ LABELS = (
 NAMED = ("08", "09", "10", "11", "12", "13")
 LABELLED = [path for path in CHAPTERS if path.stem[:2] in NAMED]
 HEADING = 60  # characters at most
+MOST_GUESSES = 8
 
 
 def labelled(prose: str) -> dict[str, str]:
@@ -302,6 +304,14 @@ def test_a_chapter_is_neither_thin_nor_long(path):
     prose = "\n".join(c.source for c in cells if c.cell_type == "markdown")
     words = len(re.sub('<a id="[^"]*"></a>', "", prose).split())
     assert 1500 <= words <= 5500
+
+
+@each_chapter
+def test_a_chapter_asks_for_few_guesses(path):
+    """A reader who is asked at every turn skips."""
+    outputs = [output for cell in code_cells(path) for output in cell.outputs]
+    asked = [output for output in outputs if GUESS in output.get("data", {})]
+    assert len(asked) <= MOST_GUESSES
 
 
 @each_chapter
