@@ -9,7 +9,7 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from shardmath.base.units import show
-from shardmath.draw.objects.zoomed_step import AXES, ZoomedStep, zoomed_step
+from shardmath.draw.objects.zoomed_step import AXES, MEASURED, ZoomedStep, zoomed_step
 from shardmath.draw.picture import in_page
 from shardmath.draw.pictures.zooms import ZOOMS, zoom
 
@@ -74,6 +74,8 @@ def numbers(one: ZoomedStep) -> dict[str, str]:
         "gathered": show(one.gather.collective.nbytes, "bytes"),
         "sent": show(nbytes, "bytes"),
         "hops in a step": f"{likely.seconds / one.hop:,.0f}",
+        "card slower": f"{one.hop_bytes / one.hop / (nbytes / send):.0f}",
+        "published": show(MEASURED, "FLOPs/s"),
         "waiting share": f"{one.layer.tensor / sum(one.layer):.0%}",
     }
 

@@ -37,7 +37,7 @@ def draw(count: int, chip: str) -> Drawing:
         f"One step of {MODEL.name} with {tokens}. {summary} {_curve_said(every)} "
         "Times are drawn on a logarithmic scale."
     )
-    title = f"One step of {MODEL.name} on {_chips(here)}"
+    title = f"A step of {MODEL.name} on {_chips(here)}"
     svg = framed(title, desc, _drawn(title, here, every), WIDE, HIGH)
     return Drawing(svg, summary, (), _data(here), COUNTS[-1])
 
@@ -86,10 +86,10 @@ def _said(here: Scaled, every: Sequence[Scaled]) -> str:
     ]
     before = [one for one in every if one.fits and 2 * one.count == here.count]
     for half in before:
-        faster = half.step.prediction.seconds / likely.seconds
-        gain = f"makes it {faster:.2f} times as fast"
-        if round(faster, 2) <= 1:
-            gain = "gains nothing"
+        faster = round(half.step.prediction.seconds / likely.seconds, 2)
+        gain = f"makes it {faster:.2f} times as fast" if faster > 1 else "gains nothing"
+        if faster < 1:
+            gain = "makes it slower"
         said.append(f"Doubling the chips from {half.count:,} {gain}.")
     return " ".join([*said, *(f"{one.capitalize()}." for one in likely.warnings)])
 

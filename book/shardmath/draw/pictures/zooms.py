@@ -10,7 +10,7 @@ from math import cos, pi, sin
 from ...base.units import short_repr, show
 from ...training.pipeline_schedules.ops import Span
 from ..objects.pipeline import INKS, cell, painted
-from ..objects.zoomed_step import ZoomedStep
+from ..objects.zoomed_step import MEASURED, ZoomedStep
 from ..picture import WIDEST, Picture, picture
 from ..shapes import box, circle, framed, label, line, written
 from ..svg import Axis
@@ -556,15 +556,18 @@ def _measured(one: ZoomedStep) -> Parts:
     yield line((LEFT, top + 33), (RIGHT, top + 33), width=1, opacity=0.3)
     for seconds in one.measured:
         yield circle(_across(seconds / whole), top + 33, 6, "hue1")
-    yield written(LEFT, top + 66, "400 TFLOPs/s per GPU, as published; attention")
+    yield written(
+        LEFT, top + 66, f"{show(MEASURED, 'FLOPs/s')} per GPU, as published; attention"
+    )
     yield written(LEFT, top + 86, "is counted causally, or in full")
 
 
 def _measured_said(one: ZoomedStep) -> str:
     ends = " or ".join(show(seconds, "s") for seconds in one.measured)
     return (
-        f"{str(one.prediction).capitalize()}. At the published 400 TFLOPs/s a step "
-        f"takes {ends}, with attention counted causally or in full."
+        f"{str(one.prediction).capitalize()}. At the published "
+        f"{show(MEASURED, 'FLOPs/s')} a step takes {ends}, with attention counted "
+        "causally or in full."
     )
 
 
