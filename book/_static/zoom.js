@@ -9,6 +9,12 @@ function show(section) {
   for (const one of sections) one.toggleAttribute("data-shown", one === section);
 }
 
+/** Go to the section that the address names: without a box of its own, no browser does. */
+function follow() {
+  const named = sections.find(({ id }) => `#${id}` === location.hash);
+  named?.querySelector("h2").scrollIntoView();
+}
+
 if (sections.length && "IntersectionObserver" in window) {
   const middle = new IntersectionObserver(
     (entries) => {
@@ -20,4 +26,6 @@ if (sections.length && "IntersectionObserver" in window) {
   for (const section of sections) middle.observe(section.querySelector(".sm-told"));
   show(sections[0]);
   sections[0].parentElement.classList.add("sm-zooming");
+  addEventListener("hashchange", follow);
+  follow();
 }

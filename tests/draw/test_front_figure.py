@@ -1,5 +1,6 @@
 """The front page's figure: one step on more chips, as it is derived and predicted."""
 
+import itertools
 import re
 
 import drawn
@@ -89,7 +90,7 @@ def test_math_shrinks_and_the_network_stays_and_efficiency_falls():
     assert max(network_times) < 1.5 * min(network_times)
     shares = [one["efficiency"] for one in found if one["fits"]]
     assert shares[-1] < shares[0] / 4
-    assert all(b <= a * 1.001 for a, b in zip(shares, shares[1:], strict=False))
+    assert all(b <= a * 1.001 for a, b in itertools.pairwise(shares))
 
 
 def test_the_fewest_chips_that_fit_are_four():

@@ -149,15 +149,18 @@ def test_nothing_fades_where_motion_is_reduced(page, site_url):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_phone_the_picture_stays_above_its_words(new_page, site_url, scheme):
     page = new_page(width=390, height=844, scheme=scheme)
+    page.emulate_media(reduced_motion="reduce", color_scheme=scheme)
     visit(page, f"{site_url}{NAME}")
     assert visible(page) == list(range(12))
     wide = page.evaluate("() => document.documentElement.scrollWidth")
     assert wide == 390
-    door = page.locator(f"{TOLD} > p:last-child a").nth(6)
-    door.focus()
+    told = page.locator(TOLD).nth(6)
+    told.evaluate("(one) => scrollBy(0, one.getBoundingClientRect().top - 300)")
     picture = page.locator(".sm-zoom").nth(6).bounding_box()
-    box = door.bounding_box()
-    assert 0 <= picture["y"] <= 60  # it stays under the header
+    assert 40 <= picture["y"] <= 60  # under the header, while the words move on
+    door = told.locator("p:last-child a")
+    door.focus()
+    box, picture = door.bounding_box(), page.locator(".sm-zoom").nth(6).bounding_box()
     assert box["y"] >= picture["y"] + picture["height"]
     assert box["y"] + box["height"] <= 844
 
@@ -171,7 +174,7 @@ def test_all_doors_can_be_reached_by_keyboard(page, site_url):
         assert 0 <= box["y"] <= 900, n
         covered = door.evaluate(
             "(one) => { const { left, top } = one.getClientRects()[0];"
-            " return document.elementFromPoint(left + 5, top + 5) !== one; }"
+            " return !one.contains(document.elementFromPoint(left + 5, top + 5)); }"
         )
         assert not covered, n
 
@@ -182,7 +185,7 @@ def test_nobody_is_left_out(new_page, site_url, width, scheme):
     page = new_page(width=width, scheme=scheme)
     page.emulate_media(reduced_motion="reduce", color_scheme=scheme)
     visit(page, f"{site_url}{NAME}")
-    page.add_script_tag(path=AXE) if False else page.evaluate(AXE.read_text("utf-8"))
+    page.evaluate(AXE.read_text("utf-8"))
     found = page.evaluate("() => axe.run().then(({ violations }) => violations)")
     assert not [(one["id"], one["nodes"][0]["html"]) for one in found]
 
