@@ -25,6 +25,7 @@ from . import (
     trim,
     trying,
     units,
+    zooming,
 )
 from .render import setup_live
 
@@ -57,6 +58,7 @@ def setup(app):
     trim.setup(app)
     trying.setup(app)
     units.setup(app)
+    zooming.setup(app)
     setup_live(app)
     return {"parallel_read_safe": True, "parallel_write_safe": False}
 

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from importlib.resources import files
 from itertools import takewhile
 from pathlib import Path
+from typing import ClassVar
 
 from docutils import nodes
+from docutils.parsers.rst import directives
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 from shardmath.draw.live import MIME
@@ -20,6 +22,7 @@ from shardmath.exercises import answers
 from shardmath.hardware import chips
 from shardmath.hardware.networks import NVSWITCHES
 from shardmath.measured import RUNS
+from shardmath.training.efficiencies import table
 
 from .render import live_block
 
@@ -59,7 +62,13 @@ def counts(chapters: list[Path], least: float, runs: int) -> dict[str, str]:
     }
     printed = {name: f"{number:,}" for name, number in whole.items()}
     worst = max(targets, key=float, default=AS_PREDICTED)
-    return printed | {"nearest run": f"{least:.3f}", "target at worst": worst}
+    fitted = table()["fit"]
+    return printed | {
+        "nearest run": f"{least:.3f}",
+        "target at worst": worst,
+        "unseen error": f"{fitted['mean']:.1%}",
+        "unseen rows": f"{fitted['rows']:,}",
+    }
 
 
 def rows(chapters: list[Path]) -> Iterator[str]:
@@ -126,13 +135,19 @@ class Counted(SphinxRole):
 
 
 class LiveFigure(SphinxDirective):
-    """``{live} roofline``: a live figure, bare, on a page that is no notebook."""
+    """``{live} roofline``: a live figure on a page that is no notebook.
+
+    It stands bare, without title, presets and tools, unless it has the option
+    ``:tools:``.
+    """
 
     required_arguments = 1
+    option_spec: ClassVar = {"tools": directives.flag}
 
     def run(self):
         content = {"name": self.arguments[0], "params": {}}
-        return [live_block(mime=MIME, content=content, bare=True)]
+        bare = "tools" not in self.options
+        return [live_block(mime=MIME, content=content, bare=bare)]
 
 
 def _add_style(app, pagename, templatename, context, doctree):

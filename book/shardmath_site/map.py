@@ -1,8 +1,8 @@
 """The map of the book, ``{map}``: a card for each chapter, and what is to come.
 
-The plan is `book/plan.toml`; which of it is written, `_toc.yml` says. A card shows what
-its chapter has: title, opening question, and its first picture or the one that the plan
-names. Nothing of it is typed twice.
+The plan is `book/plan.toml`; which of it is written, `_toc.yml` says. A card shows an
+icon (`icons.py`), and of its chapter the title and the opening question. Nothing of it
+is typed twice.
 """
 
 import re
@@ -17,22 +17,14 @@ from sphinx.errors import ExtensionError
 from sphinx.util.docutils import SphinxDirective
 
 from shardmath.base.units import pluralize
-from shardmath.draw import figures
-from shardmath.draw.live import MIME
-from shardmath.draw.picture import SCALE, size
 from shardmath.exercises import answers
 
-from .render import live_block
+from .icons import icon
 from .search import prose
-
-SVG = re.compile(r"<svg.*?</svg>", re.DOTALL)
-SAID = re.compile(r"<(title|desc)>.*?</\1>", re.DOTALL)  # by the chapter itself
-LIVE = re.compile(r'<\w+ data-drag=[^>]*/>| data-key="[^"]*"')  # it does not move here
-ROW = 640  # units: panels that are no wider together stand side by side
 
 
 class book_map(nodes.General, nodes.Element):  # noqa: N801
-    """The place of the map: `parts` as `rows` gives them, and `pictures` by number."""
+    """The place of the map: `parts` as `rows` gives them."""
 
 
 def written(toc: dict) -> dict[int, str]:
@@ -87,7 +79,7 @@ class Map(SphinxDirective):
             for _, document in chapters:
                 if document:
                     self.env.note_dependency(self.env.doc2path(document))
-        return [book_map(parts=parts, pictures=plan["pictures"])]
+        return [book_map(parts=parts)]
 
 
 def question(doctree: nodes.document) -> str:
@@ -106,51 +98,9 @@ def question(doctree: nodes.document) -> str:
     return ""
 
 
-def picture(doctree: nodes.document, name: str = "") -> str:
-    """The first picture of a chapter, or the one called `name`; "" if it has none.
-
-    Panels that do not fit into one row are left out, but for the first.
-
-    Raises:
-        ExtensionError: it has pictures, but none of that name.
-    """
-    for node in doctree.findall(nodes.Element):
-        if name and name not in node.get("ids", ()):
-            continue
-        if panels := _panels(node):
-            if sum(size(panel)[0] for panel in panels) > ROW:
-                del panels[1:]
-            return "".join(map(_small, panels))
-    if name:
-        raise ExtensionError(f"book/plan.toml: no picture is called {name!r}")
-    return ""
-
-
-def _panels(node: nodes.Element) -> list[str]:
-    """The drawing that a node is, or that a figure holds."""
-    if isinstance(node, nodes.figure):
-        return next(filter(None, map(_panels, node.findall(nodes.raw))), [])
-    if isinstance(node, live_block) and node["mime"] == MIME:
-        content = node["content"]
-        return [figures.find(content["name"]).draw(**content["params"]).svg]
-    if isinstance(node, nodes.raw) and "sm-drawing" in node.astext():
-        return SVG.findall(node.astext())
-    return []
-
-
-def _small(svg: str) -> str:
-    """A panel that grows to its share of the card; nothing of it is read aloud."""
-    width, _ = size(svg)
-    shape = f"flex: {width:g} 1 0; max-width: {SCALE * width:g}px"
-    hidden = LIVE.sub("", SAID.sub("", svg)).replace(
-        ' role="img"', ' aria-hidden="true"', 1
-    )
-    return hidden.replace("<svg", f'<svg style="{shape}"', 1)
-
-
 def _write(translator, node: book_map) -> None:
     builder = translator.builder
-    env, here, pictures = builder.env, builder.current_docname, node["pictures"]
+    env, here = builder.env, builder.current_docname
 
     def uri(document: str) -> str:
         return escape(builder.get_relative_uri(here, document))
@@ -169,9 +119,8 @@ def _write(translator, node: book_map) -> None:
                 f'chapter {number}</span></a> <span class="sm-progress" hidden></span>'
                 "</p>"
             )
-        drawn = picture(doctree, pictures.get(number, ""))
         return (
-            f'<li class="sm-card"{mark}><div class="sm-card-picture">{drawn}</div>'
+            f'<li class="sm-card"{mark}>{icon(int(number))}'
             f'<h4><a href="{uri(document)}">'
             f'<span class="sm-number">{number}</span> {escape(title)}</a></h4>'
             f"<p>{escape(question(doctree))}</p>{foot}</li>"

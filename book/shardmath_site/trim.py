@@ -43,6 +43,7 @@ STYLES = (
     "hardware.css",
     "shardmath.css",
     "front.css",
+    "zoom.css",
     "icons.css",
 )
 ALL_STYLES = "all.css"

@@ -177,10 +177,11 @@ def test_the_answers_that_a_page_carries_are_pythons_own():
 def test_a_figure_may_carry_all_of_its_answers():
     """Then its block says so, and no page starts Python for it."""
     figure = figures.find("front")
-    sizes = [len(figure.control("B").stops), len(figure.control("chip").options)]
+    controls = [figure.control(name) for name in ("count", "chip")]
+    sizes = [len(controls[0].stops), len(controls[1].options)]
     found = first_answers("front", {})
     assert len(found) == sizes[0] * sizes[1]
-    drawn = answer("front", {"B": 1, "chip": "H100"})
+    drawn = answer("front", {"count": 1, "chip": "H100"})
     assert found['[1,"H100"]']["svg"] == drawn["svg"]
     assert "data-whole" in block("front", {}, Place("a.json"))
     assert "data-whole" not in block("roofline", {}, Place("a.json"))

@@ -18,18 +18,21 @@ from written import visit
 from shardmath.draw import figures
 from shardmath.draw.live import answer
 from shardmath.exercises import answers
-from shardmath.hardware import chips, roofline
-from shardmath.measured import RUNS
+from shardmath.measured import RUNS, fit_rows
 from shardmath.referee.compilers import golden_results
+from shardmath.training.efficiencies import without
 from shardmath_site import front
 from shardmath_site import map as book_map
+from shardmath_site.icons import ICONS, icon
 
 ROOT = Path(__file__).parents[2]
 PLAN = tomllib.loads((ROOT / "book" / "plan.toml").read_text("utf-8"))
 TOC = yaml.safe_load((ROOT / "_toc.yml").read_text("utf-8"))
-FIGURE = figures.find("front")
+FIGURE, RACE = figures.find("front"), figures.find("race")
+SAYS = "(text) => document.querySelector('.sm-readout').textContent === text"
+LINE = SAYS.replace(".sm-readout", "[data-figure=race] .sm-line")
 MOST = 250_000  # bytes before a reader touches anything, as a server with gzip sends it
-FIRST_SCREEN = ("h1", ".sm-readout", ".sm-picture svg", "[name=B]", ".sm-doors")
+FIRST_SCREEN = ("h1", ".sm-readout", ".sm-picture svg", "[name=count]", ".sm-doors")
 
 
 @pytest.fixture(scope="module")
@@ -45,37 +48,10 @@ def plain(html: str) -> str:
 # The figure ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("chip", FIGURE.control("chip").options)
-def test_the_sentence_is_the_cost_model_s(chip):
-    """Bounds, what binds, and what more tokens cost, at every place of the point."""
-    matmul = lambda B: roofline.matmul(B, 8192, 8192, chips.find(chip))  # noqa: E731
-    tokens = FIGURE.control("B").stops
-    bound = {B: matmul(B).bound for B in tokens}
-    enough = min(B for B in tokens if bound[B] == "compute-bound")
-    for B in tokens:
-        drawing = FIGURE.draw(chip=chip, B=B)
-        assert drawing.data["lower"] == matmul(B).lower
-        assert drawing.data["upper"] == matmul(B).upper
-        assert f", {bound[B]}." in drawing.summary
-        if bound[B] == "memory-bound":
-            times, longer = re.search(
-                rf"Move to {enough}: ([\d.]+) times the tokens take ([\d.]+) times",
-                drawing.summary,
-            ).groups()
-            assert float(times) == pytest.approx(enough / B, rel=6e-3)
-            ratio = matmul(enough).lower / matmul(B).lower
-            assert float(longer) == pytest.approx(ratio, rel=6e-3)
-        else:
-            said = re.search(r"Below (\d+) tokens the memory", drawing.summary)
-            few = int(said[1])  # a whole number, not a place of the point
-            assert matmul(few - 1).bound == "memory-bound"
-            assert matmul(few).bound == "compute-bound"
-
-
-def test_the_first_sentence_is_chapter_01_s(written):
-    """64 tokens and a matrix of 8192 × 8192 on a v5e; read without a script, too."""
+def test_the_figure_is_there_without_a_script(written):
+    """With its sentence: the step on 4,096 chips, predicted."""
     said = plain(written.partition('class="sm-readout">')[2].partition("</p>")[0])
-    assert said.startswith("64 tokens on a TPU v5e: 166 µs to 210 µs, memory-bound.")
+    assert said.startswith("On 4,096 H100, the step is predicted to take")
     assert said == FIGURE.draw().summary
     assert answer(FIGURE.name, {})["svg"] in written
 
@@ -92,6 +68,7 @@ def test_the_first_screen_answers_without_python(page, site_url):
             asked[response.url] = response
 
     page.on("response", keep)
+    page.emulate_media(reduced_motion="reduce")
     visit(page, site_url)
     for selector in FIRST_SCREEN:
         box = page.locator(selector).first.bounding_box()
@@ -102,30 +79,48 @@ def test_the_first_screen_answers_without_python(page, site_url):
     sent = sum(len(gzip.compress(response.body(), 6)) for response in asked.values())
     assert sent < MOST
 
-    slider, sentence = page.locator("[name=B]"), page.locator(".sm-readout")
+    slider = page.locator("[name=count]")
 
     def says(**settings):
-        wanted = FIGURE.draw(**settings).summary
-        page.wait_for_function(
-            "(text) => document.querySelector('.sm-readout').textContent === text",
-            arg=wanted,
-        )
+        page.wait_for_function(SAYS, arg=FIGURE.draw(**settings).summary)
 
+    stops = FIGURE.control("count").stops
     box = page.locator("[data-drag]").bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     page.mouse.move(x, y)
     page.mouse.down()
-    page.mouse.move(x + 60, y, steps=4)
+    page.mouse.move(x - 120, y, steps=4)
     page.mouse.up()
-    assert "memory-bound" not in sentence.inner_text()
-    stops = FIGURE.control("B").stops
     at = int(slider.input_value())
-    says(B=stops[at])
+    assert stops[at] < 1024
+    says(count=stops[at])
     slider.press("ArrowRight")
-    says(B=stops[at + 1])
-    page.locator("[name=chip]").select_option("H100")
-    says(B=stops[at + 1], chip="H100")
+    says(count=stops[at + 1])
+    page.locator("[name=chip]").select_option("B200")
+    says(count=stops[at + 1], chip="B200")
     assert not [url for url in asked if "wasm" in url or url.endswith(".pack")]
+
+
+def test_the_step_plays_once_and_can_be_paused(page, site_url):
+    """From one chip on, without being asked, and never where motion is reduced."""
+    visit(page, site_url)
+    slider, play = page.locator("[name=count]"), page.locator("[data-play=play]").first
+    page.wait_for_function("() => document.querySelector('[name=count]').value === '2'")
+    play.click()  # it says "Pause" now
+    stopped = int(slider.input_value())
+    assert 2 <= stopped < 14
+    page.wait_for_timeout(1500)
+    assert int(slider.input_value()) == stopped
+    page.wait_for_function(SAYS, arg=FIGURE.draw(count=2**stopped).summary)
+
+
+def test_nothing_moves_where_motion_is_reduced(page, site_url):
+    page.emulate_media(reduced_motion="reduce")
+    visit(page, site_url)
+    page.wait_for_load_state("networkidle")
+    page.wait_for_timeout(1500)
+    assert page.locator("[name=count]").input_value() == "12"  # 4,096 chips
+    page.wait_for_function(SAYS, arg=FIGURE.draw().summary)
 
 
 def test_on_a_phone_the_figure_follows_the_question(new_page, site_url):
@@ -137,6 +132,40 @@ def test_on_a_phone_the_figure_follows_the_question(new_page, site_url):
     )
     assert 0 <= sentence["y"] - (question["y"] + question["height"]) < 40
     assert picture["y"] + picture["height"] < 844
+
+
+def test_the_race_takes_a_bet_and_the_link_carries_it(page, site_url):
+    """A lane runs only after the bet; whoever opens the link has the same race."""
+    page.emulate_media(reduced_motion="reduce")
+    visit(page, f"{site_url}#bet-on-a-race")
+    race = page.locator(".sm-live[data-figure=race]")
+    race.scroll_into_view_if_needed()
+    bet = RACE.control("bet").options[-1]
+    race.locator("[name=bet]").select_option(bet)
+    line = race.locator(".sm-line")
+    page.wait_for_function(LINE, arg=RACE.draw(bet=bet).summary)
+    race.locator("[data-do=link]").click()
+    page.wait_for_function("() => location.hash.startsWith('#race?bet=')")
+    assert "finishes first by" not in line.inner_text()
+    linked = page.url.replace("moment=0", "moment=24")
+    other = page.context.new_page()
+    visit(other, linked)
+    other.wait_for_function(LINE, arg=RACE.draw(bet=bet, moment=24).summary)
+    assert other.locator("[name=bet]").input_value() == bet
+    other.close()
+
+
+def test_a_race_is_run_without_python(page, site_url):
+    """The page carries every moment of every bet on the first race."""
+    page.route(re.compile(r"\.wasm"), lambda route: None)  # it never comes
+    page.emulate_media(reduced_motion="reduce")
+    visit(page, site_url)
+    race = page.locator(".sm-live[data-figure=race]")
+    race.scroll_into_view_if_needed()
+    race.locator("[name=bet]").select_option("FSDP")
+    page.wait_for_function(LINE, arg=RACE.draw(bet="FSDP").summary)
+    race.locator("[name=moment]").press("End")
+    page.wait_for_function(LINE, arg=RACE.draw(bet="FSDP", moment=24).summary)
 
 
 # What it rests on ---------------------------------------------------------------------
@@ -287,6 +316,26 @@ def test_what_is_not_counted_is_named():
     assert role.run() == ([], [said])
 
 
+def test_the_error_is_that_of_runs_left_out(site, written):
+    """Counted again from the rows, each with the numbers fitted without its source."""
+    rows = list(fit_rows.rows())
+    off = [abs(row.predicted(without(row.source)) / row.measured - 1) for row in rows]
+    error, said = number(written, "mean error")
+    assert error == f"{sum(off) / len(off):.1%}"
+    assert f"{len(rows):,} published measurements" in said
+
+
+def test_what_the_page_says_first_comes_first(written):
+    """The figure, what the book is, the map, the race, then why to trust it."""
+    marks = ('data-figure="front"', "<strong>Shardmath</strong> is", 'id="the-map"',
+             'id="bet-on-a-race"', 'data-figure="race"', 'id="what-it-rests-on"',
+             'id="clone-and-run"', 'id="reference"', 'id="licence"')  # fmt: skip
+    places = [written.index(mark) for mark in marks]
+    assert places == sorted(places)
+    about = written.partition("<strong>Shardmath</strong> is")[2].partition("</p>")[0]
+    assert len(re.findall(r"[.?!](?=\s|$)", plain(about))) == 3
+
+
 # The map ------------------------------------------------------------------------------
 
 
@@ -299,8 +348,8 @@ def test_the_map_has_a_card_for_every_chapter_that_is_written(site, written):
         title = re.search('<h4><a href="(.*?)">(.*?)</a></h4>', card)
         assert title[1] == f"{document}.html"
         assert plain(title[2]) == plain(re.search("<h1>(.*?)<a", chapter)[1])
-        assert card.count("<svg") >= 1
-        assert not re.search('role="img"|data-drag|data-key', card)
+        number = int(plain(title[2]).split()[0])
+        assert f"{icon(number)}<h4>" in card
         exercises = document.replace("chapters", "exercises")
         assert f'data-exercises="{exercises}"' in card.partition(">")[0]
         assert f'href="{exercises}.html"' in card
@@ -334,11 +383,9 @@ def test_every_part_has_its_heading(written):
     ] == captions
 
 
-def test_a_picture_or_question_that_cannot_be_shown_is_named():
+def test_a_question_that_cannot_be_shown_is_named():
     document = nodes.section()
-    assert (book_map.picture(document), book_map.question(document)) == ("", "")
-    with pytest.raises(ExtensionError, match="no picture is called 'fig-9'"):
-        book_map.picture(document, "fig-9")
+    assert book_map.question(document) == ""
     lead = nodes.paragraph("", "", nodes.strong("", "Question."), nodes.Text(" Is "))
     lead += nodes.math("", r"\frac{a}{b}")
     document += nodes.block_quote("", lead, classes=["sm-lead-question"])
@@ -346,15 +393,28 @@ def test_a_picture_or_question_that_cannot_be_shown_is_named():
         book_map.question(document)
 
 
-def test_panels_beyond_one_row_are_left_out():
-    svg = '<svg viewBox="0 0 {} 9" role="img"><title>t</title><desc>d</desc></svg>'
-    drawn = [f'<div class="sm-drawing">{svg.format(w) * 2}</div>' for w in (300, 400)]
-    shown = [
-        book_map.picture(nodes.section("", nodes.raw("", one, format="html")))
-        for one in drawn
+def test_every_chapter_of_the_plan_has_an_icon_of_its_own():
+    """In a square without words, of lines that are seen at 48 px, in named colours."""
+    numbers = [
+        int(name.split()[0]) for part in PLAN["parts"] for name in part["chapters"]
     ]
-    assert [one.count("<svg") for one in shown] == [2, 1]
-    assert "title" not in shown[0]
+    assert sorted(ICONS) == sorted(numbers)
+    drawn = [icon(number) for number in numbers]
+    assert len(set(drawn)) == len(drawn)
+    for one in drawn:
+        assert 'viewBox="0 0 48 48"' in one
+        assert 'aria-hidden="true"' in one
+        assert not re.search(r"<text|data-key|(?:fill|stroke)=.#", one)
+        widths = map(float, re.findall(r'stroke-width="([\d.]+)"', one))
+        assert min(widths, default=1.5) >= 1.5
+    assert icon(99).count("<") > 4  # a page with lines
+
+
+def test_icons_are_shown_in_the_size_they_are_drawn_for(page, site_url):
+    visit(page, site_url)
+    for one in page.locator(".sm-card .sm-icon").all():
+        box = one.bounding_box()
+        assert (box["width"], box["height"]) == (48, 48)
 
 
 def test_parts_are_called_the_same_in_plan_and_contents():
@@ -392,6 +452,7 @@ def test_a_chapter_outside_the_plan_is_named(file, said):
 # Adding a chapter ---------------------------------------------------------------------
 
 NAMED_IN = ("_toc.yml", "prose_numbers.toml", "plan.toml")
+NAMED_IN += ("index.md", "step.md")  # by their doors
 KINDS = ("*.py", "*.js", "*.mjs", "*.css", "*.html", "*.md", "*.toml", "*.yml")
 
 

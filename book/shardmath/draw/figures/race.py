@@ -333,6 +333,7 @@ FIGURE = Figure(
     ),
     draw,
     first="bet",
+    carries=("moment",),
     presets={
         "8B on 64 v5p": _preset(LLAMA_3_8B.name, "64 TPU v5p"),
         "70B on 512 H100": _preset(LLAMA_3_70B.name, "512 H100"),
