@@ -51,10 +51,19 @@ MISSING = """<!DOCTYPE html>
 <link rel="icon" href="data:,">
 <style>
 :root {{ color-scheme: light dark; font: 1.125rem/1.6 system-ui, sans-serif; }}
-main {{ max-width: 36rem; margin: 20vh auto 0; padding: 0 1rem; }}
+body {{ margin: 0; }}
+header {{ display: flex; flex-wrap: wrap; gap: 0.5rem 2rem; align-items: center;
+  justify-content: space-between; padding: 0.8rem 1rem; border-bottom: 1px solid; }}
+header > a {{ color: inherit; font-weight: 700; text-decoration: none; }}
+input, button {{ font: inherit; padding: 0.2rem 0.5rem; }}
+main {{ max-width: 36rem; margin: 14vh auto 0; padding: 0 1rem; }}
 </style>
 </head>
-<body><main><h1>There is no such page</h1>
+<body><header><a href="{top}">{title}</a>
+<form action="{top}search.html" role="search">
+<input type="search" name="q" aria-label="Search the book" required>
+<button>Search</button></form></header>
+<main><h1>There is no such page</h1>
 <p>The address may be mistyped, or from an older edition.
 <a href="{top}">The front page</a> has the map of the book,
 <a href="{top}search.html">the search</a> knows every section.</p></main></body>

@@ -173,8 +173,10 @@ def test_the_missing_page_leads_back_from_any_depth(placed):
     assert re.findall('href="([^"]*)"', page) == [
         "data:,",
         "/book/",
+        "/book/",
         "/book/search.html",
     ]
+    assert 'action="/book/search.html"' in page
     assert "Content-Security-Policy" in page
 
 
@@ -200,7 +202,7 @@ def test_hosts_find_what_they_look_for(site):
     """GitHub is told to leave names with an underscore alone."""
     assert (site / ".nojekyll").exists()
     links = re.findall('href="([^"]*)"', (site / "404.html").read_text("utf-8"))
-    assert links == ["data:,", "/", "/search.html"]
+    assert links == ["data:,", "/", "/", "/search.html"]
     icons = [link for link in written(site, CHAPTERS[0]).links if "touch-icon" in link]
     assert [((site / CHAPTERS[0]).parent / icon).is_file() for icon in icons] == [True]
 
@@ -224,6 +226,19 @@ def test_the_missing_page_reads_in_light_and_dark(new_page, site_url):
     assert page.locator("h1").is_visible()
     ground = "() => getComputedStyle(document.documentElement).colorScheme"
     assert page.evaluate(ground) == "light dark"
+
+
+def test_the_missing_page_searches_the_book(new_page, site_url):
+    """From its header, by keyboard, to the results."""
+    page = new_page(width=390)
+    visit(page, f"{site_url}404.html")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    assert page.locator("header a").inner_text() == "Shardmath"
+    page.locator("header input").fill("ring")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search.html?q=ring")
+    found = page.locator("#pst-search-dialog [role=option], [role=option]").first
+    assert "AllGather" in found.inner_text()
 
 
 # Settings -----------------------------------------------------------------------------
