@@ -200,6 +200,9 @@
     return [sign, " ", word, rest];
   }
 
+  // What asks again in another chapter judges and says it alike; see returning.js.
+  Shardmath.guessing = { judged, inWords, compared, marked };
+
   // ---- All guesses of the page ---------------------------------------------------
 
   const root = document.documentElement;
@@ -267,8 +270,9 @@
 
   kept.mend();
   // On file:// and where scripts come late all is open, and nobody is asked.
-  const guesses = [...document.querySelectorAll(".sm-guess")].map((f) => new Guess(f));
-  if (location.protocol !== "file:") {
+  const forms = document.querySelectorAll(".sm-guess:not(.sm-guess-again)");
+  const guesses = [...forms].map((form) => new Guess(form));
+  if (box && location.protocol !== "file:") {
     for (const guess of guesses) guess.show();
     summarise();
     follow();

@@ -19,6 +19,7 @@ from . import (
     pages,
     policy,
     progress,
+    returning,
     runs,
     search,
     sharing,
@@ -52,6 +53,7 @@ def setup(app):
     pages.setup(app)
     policy.setup(app)
     progress.setup(app)
+    returning.setup(app)
     runs.setup(app)
     search.setup(app)
     sharing.setup(app)
