@@ -78,15 +78,15 @@
 
   function ask() {
     const list = box.querySelector("ol");
-    list.replaceChildren(...chosen([...globalThis.shardmathQuestions]).map(item));
+    list.replaceChildren(...chosen([...globalThis.shardmathEarlier]).map(item));
   }
 
   if (box) {
     box.hidden = false;
     box.addEventListener("toggle", () => {
       if (!box.open || box.querySelector("li")) return;
-      if (globalThis.shardmathQuestions) return ask();
-      const src = script.src.replace("returning.js", "questions.js").replace(/\?.*/, "");
+      if (globalThis.shardmathEarlier) return ask();
+      const src = script.src.replace("returning.js", "earlier.js").replace(/\?.*/, "");
       const loaded = element("script", { src, onload: ask });
       loaded.onerror = () => {
         box.querySelector(".sm-returning-note").textContent =

@@ -15,7 +15,7 @@ from sphinx.transforms import SphinxTransform
 
 from .guesses import guess_form
 
-QUESTIONS = "questions.js"  # under _static
+QUESTIONS = "earlier.js"  # under _static
 CHAPTER = re.compile(r"chapters/(\d\d)_")
 LEAST_WORDS = 8  # a shorter question leans on what stands before it
 LEANS = re.compile(
@@ -93,7 +93,7 @@ def _write(app, exception):
     ]
     text = json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
     file = Path(app.outdir, "_static", QUESTIONS)
-    file.write_text(f"globalThis.shardmathQuestions={text};\n", encoding="utf-8")
+    file.write_text(f"globalThis.shardmathEarlier={text};\n", encoding="utf-8")
 
 
 def _visit(self, node):

@@ -14,8 +14,8 @@ STORE = "shardmath.guesses.v1"
 
 @pytest.fixture(scope="module")
 def questions(site):
-    text = (site / "_static" / "questions.js").read_text("utf-8")
-    return json.loads(text.removeprefix("globalThis.shardmathQuestions=").strip(";\n"))
+    text = (site / "_static" / "earlier.js").read_text("utf-8")
+    return json.loads(text.removeprefix("globalThis.shardmathEarlier=").strip(";\n"))
 
 
 def opened(new_page, site_url, kept=None, width=1280):
