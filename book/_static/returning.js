@@ -40,6 +40,7 @@
     const said = element("p", { className: "sm-guess-said", id: `${id}-said` });
     said.role = "status";
     const fields = element("fieldset", {});
+    fields.setAttribute("aria-labelledby", `${id}-asks`);
     const form = element("form", { className: "sm-guess sm-guess-again" }, fields);
     const answer = (text) => {
       const verdict = judged(record, text);
@@ -58,7 +59,6 @@
     };
     if (record.kind === "choice") {
       fields.append(
-        element("legend", { className: "sm-unseen" }, question),
         ...record.choices.map((label) =>
           element("button", { type: "button", onclick: () => answer(label) }, label),
         ),
@@ -66,14 +66,14 @@
     } else {
       const field = element("input", { name: "number", size: 9, autocomplete: "off" });
       field.setAttribute("aria-describedby", said.id);
-      field.setAttribute("aria-label", question);
+      field.setAttribute("aria-labelledby", `${id}-asks`);
       fields.append(field, ` ${record.unit} `, element("button", {}, "Answer"));
     }
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       answer(form.elements.number.value.trim());
     });
-    return element("li", {}, element("p", {}, question), form, said);
+    return element("li", {}, element("p", { id: `${id}-asks` }, question), form, said);
   }
 
   function ask() {
