@@ -18,16 +18,16 @@ from shardmath.transformer import DEEPSEEK_V3, QWEN_3_235B_A22B
 CHAPTER = Chapter(
     title="Expert parallelism",
     topics=(
-        "expert parallelism: slots, capacity and balance, what the exchange sends and "
-        "takes, nodes and fp8, FSDP against it, and three programs graded on what they "
-        "compile to"
+        "expert parallelism: slots, capacity and balance, the bytes and the time of "
+        "the exchange, nodes and fp8, a comparison with FSDP, and three programs "
+        "graded on what they compile to"
     ),
     intro="""
         from the bytes of one layer to the choice between moving tokens and moving
         weights. Answers are in base units: bytes, seconds, tokens.
 
-        13.8 to 13.10 are programs for eight virtual devices. They are graded on their
-        result and on what XLA compiles them to, array by array.
+        In 13.8 to 13.10 you write programs for eight virtual devices. They are graded
+        on their result and on the collectives that XLA compiles them to.
     """,
     setup="""
         import math
@@ -43,7 +43,9 @@ CHAPTER = Chapter(
 )
 
 EIGHT = {"X": 8}
-OWN_PART = "A chip need not send anything to itself: one part of n stays."
+OWN_PART = (
+    "A chip doesn't send anything to itself, so one of its n parts stays where it is."
+)
 
 _LAYER = 4 * 8 * 2 * 4096 * DEEPSEEK_V3.D * 7 / 8
 
@@ -51,12 +53,13 @@ LAYER_BYTES = Number(
     id="13.1",
     title="What a layer moves",
     task="""
-        **Given** one layer of DeepSeek-V3, $D = 7168$, with 8 experts a token, over 8
-        chips with 4,096 tokens each, in bf16. Nothing is dropped, no slot is empty,
-        nothing is computed again, and experts are chosen evenly.
+        **Given** one layer of DeepSeek-V3 with $D = 7168$ and 8 experts per token. Its
+        experts are spread over 8 chips with 4,096 tokens each, and values are in bf16.
+        No choice is dropped, no slot is empty, the layer isn't computed again in the
+        backward pass, and experts are chosen evenly. A token sends one copy to each of
+        its experts.
 
-        **Wanted** the bytes that each chip sends in both passes together, one copy of a
-        token for each expert.
+        **Wanted** the bytes that each chip sends in both passes together.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -65,24 +68,31 @@ LAYER_BYTES = Number(
         scaled(
             "one pass, or one byte a value",
             1 / 2,
-            "Both passes send tokens there and back, in two bytes a value.",
+            "Did you count both passes? Each of them sends tokens there and back, and "
+            "a value takes two bytes.",
         ),
         scaled(
             "the dispatch alone",
             1 / 4,
-            "What the experts make of the tokens comes home, and the gradients travel "
-            "the same two ways.",
+            "That is only the dispatch. The experts' outputs come back, and in the "
+            "backward pass the gradients travel both ways.",
         ),
-        scaled("one copy", 1 / 8, "A token goes to eight experts, one copy to each."),
+        scaled(
+            "one copy", 1 / 8, "Each token sends a copy to each of its eight experts."
+        ),
         scaled("own part sent too", 8 / 7, OWN_PART),
-        scaled("full remat", 6 / 4, "That is with the layer computed again."),
+        scaled(
+            "full remat",
+            6 / 4,
+            "That would be right if the backward pass computed the layer again.",
+        ),
         scaled(
             "all tokens",
             8,
-            "Each chip sends its own tokens; those of the others they send themselves.",
+            "Each chip sends only its own tokens. The others send theirs.",
         ),
     ),
-    hint="Two AllToAlls in each pass. How large is a chip's part of each?",
+    hint="Each pass has two AllToAlls. How many bytes does a chip send in each?",
     solution="""
         ```python
         own = 4096 * 8 * 2 * 7168  # bytes of a chip's copies
@@ -101,11 +111,11 @@ SLOTS = Function(
     id="13.2",
     title="Slots",
     task="""
-        **Given** a capacity factor $f$, $k$ experts a token, $t$ tokens on a chip and
+        **Given** a capacity factor $f$, $k$ experts per token, $t$ tokens on a chip and
         $E$ experts.
 
-        **Wanted** a function that returns a pair: the slots that a chip has for each
-        expert, and how many times as many slots as choices it then has in all.
+        **Wanted** a function that returns a pair: the slots that a chip reserves for
+        each expert, and the ratio of all its slots to the choices of its tokens.
     """,
     stub="def slots(f, k, t, E): ...",
     spec=_slots,
@@ -121,20 +131,21 @@ SLOTS = Function(
         Slip(
             "rounded down",
             lambda f, k, t, E: [int(f * k * t / E), int(f * k * t / E) * E / (k * t)],
-            "Half a slot holds no token: round up, or an even choice would drop some.",
+            "A slot can't be cut in half. If you round down, even an even choice "
+            "drops some tokens, so round up.",
         ),
         Slip(
             "one expert a token",
             lambda f, k, t, E: [math.ceil(f * t / E), math.ceil(f * t / E) * E / t],
-            "Every token makes k choices.",
+            "Did you count all choices? Every token makes k of them.",
         ),
         Slip(
             "the factor itself",
             lambda f, k, t, E: [math.ceil(f * k * t / E), f],
-            "Rounding up makes it a little more than f.",
+            "Because slots are rounded up, the ratio is a little larger than f.",
         ),
     ),
-    hint="k · t choices, E experts.",
+    hint="The tokens make k · t choices, which are shared by E experts.",
     solution="""
         ```python
         def slots(f, k, t, E):
@@ -164,8 +175,8 @@ DROPPED = Function(
     id="13.3",
     title="Dropped",
     task="""
-        **Given** how many choices of one chip's tokens fall on each expert, `loads`,
-        and a capacity factor `f`.
+        **Given** a list `loads`, which says how many choices of one chip's tokens fall
+        on each expert, and a capacity factor `f`.
 
         **Wanted** a function that returns the share of all choices that is dropped.
     """,
@@ -184,25 +195,25 @@ DROPPED = Function(
                 sum(load > math.ceil(f * sum(loads) / len(loads)) for load in loads)
                 / len(loads)
             ),
-            "Count choices that find no slot, not experts that are full.",
+            "Count the choices that find no slot instead of the experts that are full.",
         ),
         Slip(
             "no whole slots",
             _no_ceiling,
-            "Slots are whole: the capacity is rounded up.",
+            "The number of slots is a whole number, so round the capacity up.",
         ),
         Slip(
             "rounded down",
             _rounded_down,
-            "The capacity is rounded up: an even choice would drop some otherwise.",
+            "Round the capacity up, because otherwise even an even choice drops some.",
         ),
         Slip(
             "empty slots filled",
             lambda loads, f: 0.0,
-            "A free slot of one expert does not help a token that chose another.",
+            "A free slot of one expert doesn't help a token that chose another expert.",
         ),
     ),
-    hint="For each expert, what stands above its slots.",
+    hint="For each expert, count the choices beyond its number of slots.",
     solution="""
         ```python
         def dropped(loads, f):
@@ -226,8 +237,8 @@ CHOSEN = Function(
     id="13.4",
     title="Who is chosen",
     task="""
-        **Given** the scores of each token for each expert, a list of rows, the bias of
-        each expert, and $k$. No two sums in a row are equal.
+        **Given** a list of rows with the scores of one token for each expert, the bias
+        of each expert, and $k$. No two sums of score and bias in a row are equal.
 
         **Wanted** a function that returns how many tokens choose each expert.
     """,
@@ -244,20 +255,21 @@ CHOSEN = Function(
         Slip(
             "biases forgotten",
             lambda scores, biases, k: _chosen(scores, [0.0] * len(biases), k),
-            "The bias decides who is chosen.",
+            "Did you add the biases? They take part in the choice.",
         ),
         Slip(
             "bias taken off",
             lambda scores, biases, k: _chosen(scores, [-b for b in biases], k),
-            "The bias is added: a popular expert gets a negative one.",
+            "Add the bias instead of subtracting it. A popular expert has a negative "
+            "bias.",
         ),
         Slip(
             "one expert a token",
             lambda scores, biases, k: _chosen(scores, biases, 1),
-            "Each token chooses k experts.",
+            "Did you count only the best expert? Each token chooses k experts.",
         ),
     ),
-    hint="Sort each row by score and bias together, and count the first k.",
+    hint="Sort each row by the sum of score and bias, and count the k best experts.",
     solution="""
         ```python
         def loads(scores, biases, k):
@@ -292,11 +304,11 @@ BIASES = Function(
     id="13.5",
     title="The next biases",
     task="""
-        **Given** the biases of the experts, their loads in the step that has ended, and
-        the speed $\\gamma$.
+        **Given** the biases of the experts, their loads in the step that has just
+        ended, and the constant $\\gamma$, called `speed`.
 
-        **Wanted** a function that returns the biases of the next step, as DeepSeek-V3
-        moves them.
+        **Wanted** a function that returns the biases for the next step, moved as in
+        DeepSeek-V3.
     """,
     stub="def moved(biases, loads, speed): ...",
     spec=_moved,
@@ -311,12 +323,13 @@ BIASES = Function(
         Slip(
             "the wrong way",
             lambda biases, loads, speed: _moved(biases, loads, -speed),
-            "An expert with too many tokens must get fewer.",
+            "That moves the biases the wrong way. An expert with too many tokens "
+            "should get fewer.",
         ),
         Slip(
             "in proportion",
             _in_proportion,
-            "DeepSeek-V3 moves every bias by the same step: only the sign counts.",
+            "DeepSeek-V3 moves every bias by the same amount. Only the sign matters.",
         ),
         Slip(
             "in proportion to the tokens",
@@ -324,7 +337,8 @@ BIASES = Function(
                 bias + speed * (sum(loads) / len(loads) - load)
                 for bias, load in zip(biases, loads, strict=True)
             ],
-            "Every bias moves by the same step, however far its load is from the mean.",
+            "Every bias moves by the same amount, however far its load is from the "
+            "mean.",
         ),
         Slip(
             "the mean moved, too",
@@ -332,15 +346,15 @@ BIASES = Function(
                 bias + (-speed if load > sum(loads) / len(loads) else speed)
                 for bias, load in zip(biases, loads, strict=True)
             ],
-            "An expert that has exactly the mean is left where it is.",
+            "If an expert has exactly the mean load, its bias doesn't move.",
         ),
         Slip(
             "from zero",
             lambda biases, loads, speed: _moved([0.0] * len(loads), loads, speed),
-            "A bias goes on from where it is.",
+            "Did you start from the old biases? Each bias moves on from its old value.",
         ),
     ),
-    hint="Compare each load with the mean.",
+    hint="Compare each load with the mean load, and move its bias the other way.",
     solution="""
         ```python
         def moved(biases, loads, speed):
@@ -357,13 +371,14 @@ WIDTH = Number(
     id="13.6",
     title="How wide an expert must be",
     task=r"""
-        **Given** experts of three matrices, gate, up and down, in bf16, spread over the
-        8 B200 of a node, nothing dropped and nothing computed again. A GPU sends
-        `chips.B200.scale_up_bandwidth` into NVLink.
+        **Given** experts with three matrices, gate, up and down, in bf16. They are
+        spread over the 8 B200s of a node. No choice is dropped, and the layer isn't
+        computed again in the backward pass. A GPU sends `chips.B200.scale_up_bandwidth`
+        over NVLink.
 
-        **Wanted** the width $F$ of an expert at which the exchange takes as long as the
-        math of the experts, both passes at peak rates, without the factor $(n-1)/n$.
-        It need not be a whole number.
+        **Wanted** the width $F$ of an expert at which the exchange of both passes takes
+        as long as the math of the experts, at peak rates and without the factor
+        $(n-1)/n$. It needn't be a whole number.
     """,
     given=stated(chips.B200, "flops.bf16", "scale_up_bandwidth"),
     stub="width = ...",
@@ -373,38 +388,43 @@ WIDTH = Number(
         scaled(
             "forward alone, or two matrices",
             3 / 2,
-            "The backward pass has twice the math for the same traffic; and an expert "
-            "has a gate beside its up-projection.",
+            "Did you count both passes and all three matrices? The backward pass has "
+            "twice the math for the same traffic.",
         ),
         scaled(
             "forward math alone",
             3,
-            "Both passes: six FLOPs a weight and token for four exchanges.",
+            "Count the math of both passes. Four exchanges go with six FLOPs per "
+            "weight and token.",
         ),
-        scaled("an n-th at home", 7 / 8, "The task leaves the factor out."),
+        scaled(
+            "an n-th at home", 7 / 8, "The question leaves out the factor (n − 1)/n."
+        ),
         scaled(
             "the dispatch alone, or one byte a value",
             1 / 2,
-            "Tokens go there and come back, in both passes, two bytes a value.",
+            "Did you count all four trips? In each pass tokens go there and come "
+            "back, and a value takes two bytes.",
         ),
         scaled(
             "one FLOP a weight, or the sparse peak",
             2,
-            "A multiply and the add that follows are two FLOPs, and ordinary matrices "
-            "run at the dense rate.",
+            "A multiplication and the addition that follows are two FLOPs, and "
+            "ordinary matrices reach only the dense peak rate.",
         ),
         scaled(
             "eight copies and one expert",
             8,
-            "With the copies grow the experts that compute: k cancels.",
+            "Every copy has an expert that computes with it, so k cancels.",
         ),
         scaled(
             "HBM for NVLink",
             chips.B200.scale_up_bandwidth / chips.B200.hbm_bandwidth,
-            "That divides by the bandwidth of the HBM. What do the tokens travel on?",
+            "You divided by the bandwidth of the HBM. Which links do the tokens use?",
         ),
     ),
-    hint="18 k D F FLOPs a token, four times k copies of 2 D bytes.",
+    hint="A token takes 18 k D F FLOPs. It makes four trips, each with k copies of 2 "
+    "D bytes.",
     solution="""
         $18\\,kDF/C = 4\\,k\\cdot2D/W_\\text{AllToAll}$, so
         $F = \\frac49\\,C/W_\\text{AllToAll}$.
@@ -423,12 +443,12 @@ CUBE = Number(
     id="13.7",
     title="A dispatch on a cube",
     task=r"""
-        **Given** 512 chips of TPU v5p as $8 \times 8 \times 8$, every side a closed
-        ring, 1,024 tokens a chip of $D = 4096$ in bf16, each sent to 8 experts, evenly
-        over all chips. A chip sends `chips.TPU_V5P.link_bandwidth` in each direction of
-        each side.
+        **Given** 512 chips of TPU v5p in a torus of $8 \times 8 \times 8$, every side
+        of which is a closed ring. Each chip has 1,024 tokens of $D = 4096$ values in
+        bf16. Each token is sent to 8 experts, evenly over all chips. A chip sends
+        `chips.TPU_V5P.link_bandwidth` in each direction of each side.
 
-        **Wanted** the seconds of one dispatch, at best, without latency.
+        **Wanted** the seconds of one dispatch, as a lower bound without latency.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -439,48 +459,53 @@ CUBE = Number(
         scaled(
             "as if every chip were a neighbour",
             1 / 6,
-            "Most parts are for chips that are not next to their own: on a ring of 8 a "
-            "part travels two hops, on each of three sides.",
+            "Did you count the hops? Few chips are neighbours: on a ring of 8 a part "
+            "travels two hops on average, and it does so along each of three sides.",
         ),
         scaled(
             "one side after the other",
             3,
-            "All three sides work at once, on different parts.",
+            "All three sides work at the same time, each on a different part of the "
+            "data.",
         ),
         scaled(
             "three sides share one way",
             1 / 3,
-            "Every part has to travel along all three sides.",
+            "The sides don't share the work, because every part travels along all "
+            "three.",
         ),
         scaled(
             "one direction, or four hops",
             2,
-            "A ring is used both ways round, so that four hops are the most, and two "
-            "the mean.",
+            "Did you use both directions of the ring? Then the longest way has four "
+            "hops, and the average has two.",
         ),
         scaled(
             "one way round",
             4,
-            "Used both ways round, a ring has two links a chip and half the hops.",
+            "If you use both directions of a ring, each chip has two links and the "
+            "ways have half as many hops.",
         ),
         scaled(
             "hops to the others alone",
             8 / 7,
-            "An eighth of the parts has no way to go along a side: the mean over all "
-            "eight positions is two hops.",
+            "Did you average over all eight positions? An eighth of the parts doesn't "
+            "move along a side, so the average is two hops.",
         ),
         scaled(
             "one copy, or an eighth of the tokens",
             1 / 8,
-            "Each token is sent to eight experts.",
+            "Did you count all copies? Each token is sent to eight experts.",
         ),
         scaled(
             "a ring of all",
             64,
-            "A chip reaches any other in a few hops along each side.",
+            "The chips don't form a single ring. A chip reaches any other chip in a "
+            "few hops along each side.",
         ),
     ),
-    hint="Along one side a byte travels 8/4 hops on average, over two links.",
+    hint="Along one side, a byte travels 8/4 hops on average, and a chip has two "
+    "links.",
     solution="""
         ```python
         from shardmath.hardware import chips
@@ -489,7 +514,7 @@ CUBE = Number(
         seconds = own * (8 / 4) / (2 * chips.TPU_V5P.link_bandwidth)
         ```
 
-        A slice of 64 chips takes half of that, one of 4,096 twice.
+        A slice of 64 chips takes half as long, and one of 4,096 chips twice as long.
     """,
 )
 
@@ -510,9 +535,9 @@ THERE_AND_BACK = Sharded(
         **Given** each device's slots for all experts, $t[E, S_X, D]$, and the weights
         of its own experts, $w[E_X, D, F]$.
 
-        **Wanted** the function that every device runs, returning its own slots of
-        $m[E, S_X, F]$, each multiplied by the weights of its expert: exactly two
-        AllToAlls, of $4ESD$ and $4ESF$ bytes.
+        **Wanted** the function that every device runs. It returns the device's own
+        slots of $m[E, S_X, F]$, each multiplied by the weights of its expert. It uses
+        exactly two AllToAlls, of $4ESD$ and $4ESF$ bytes.
     """,
     stub="def experts(t, w): ...",
     mesh=EIGHT,
@@ -528,7 +553,8 @@ THERE_AND_BACK = Sharded(
         Slip(
             "weights gathered",
             lambda t, w: [Collective("all_gather", ("X",), 4 * math.prod(w), 8)],
-            "Experts stay, tokens travel: gathering weights is FSDP.",
+            "You gathered the weights, as FSDP does. Here the experts stay and tokens "
+            "travel.",
         ),
         Slip(
             "slots gathered",
@@ -536,11 +562,12 @@ THERE_AND_BACK = Sharded(
                 Collective("all_gather", ("X",), 4 * math.prod(t), 8),
                 Collective("all_to_all", ("X",), 4 * t[0] * t[1] * w[2], 8),
             ],
-            "A device needs the slots of its own experts alone.",
+            "You gathered all slots, but a device needs only the slots of its own "
+            "experts.",
         ),
     ),
-    hint="`jax.lax.all_to_all(t, 'X', split_axis, concat_axis, tiled=True)`: which "
-    "dimension is cut up, and along which do the parts arrive?",
+    hint="Use `jax.lax.all_to_all(t, 'X', split_axis, concat_axis, tiled=True)`. Which "
+    "dimension is split, and along which dimension are the parts joined?",
     solution="""
         ```python
         def experts(t, w):
@@ -570,12 +597,12 @@ ALL_OF_THEM = Sharded(
     task=r"""
         **Given** each device's tokens $z[B_X, D]$, their gates for all experts,
         $g[B_X, E]$, and the weights of its own experts, $w[E_X, D, F]$. A token goes
-        to nearly all experts, so that there is no point in choosing.
+        to nearly all experts, so it is simplest to send it to every device.
 
-        **Wanted** the function that every device runs, returning its tokens of
-        $y_b = \sum_e g_{be}\,z_b w_e$: exactly one AllGather, of $4BD$ bytes, one
-        AllToAll of $4BE$, since a device needs the gates of its own experts alone, and
-        one ReduceScatter of $4BF$.
+        **Wanted** the function that every device runs. It returns the device's tokens
+        of $y_b = \sum_e g_{be}\,z_b w_e$. It uses exactly one AllGather of $4BD$ bytes,
+        one AllToAll of $4BE$ bytes, because a device needs only the gates of its own
+        experts, and one ReduceScatter of $4BF$ bytes.
     """,
     stub="def weighted(z, gates, w): ...",
     mesh=EIGHT,
@@ -592,7 +619,8 @@ ALL_OF_THEM = Sharded(
         Slip(
             "weights gathered",
             lambda z, gates, w: [Collective("all_gather", ("X",), 4 * math.prod(w), 8)],
-            "Experts stay, tokens travel: gathering weights is FSDP.",
+            "You gathered the weights, as FSDP does. Here the experts stay and tokens "
+            "travel.",
         ),
         Slip(
             "gates gathered",
@@ -601,8 +629,8 @@ ALL_OF_THEM = Sharded(
                 Collective("all_gather", ("X",), 4 * math.prod(gates), 8),
                 Collective("reduce_scatter", ("X",), 4 * z[0] * w[2], 8),
             ],
-            "A device throws seven eighths of these gates away: it needs those of its "
-            "own experts.",
+            "You gathered all gates. A device discards seven eighths of them, because "
+            "it needs only those of its own experts.",
         ),
         Slip(
             "sum, then slice",
@@ -611,17 +639,18 @@ ALL_OF_THEM = Sharded(
                 Collective("all_to_all", ("X",), 4 * math.prod(gates), 8),
                 Collective("all_reduce", ("X",), 4 * z[0] * w[2], 8),
             ],
-            "Every device gets the whole sum and throws most of it away.",
+            "Every device gets the whole sum and discards most of it. Which "
+            "collective leaves it only its own tokens?",
         ),
     ),
     values=(
         Slip(
             "gates left out",
             lambda z, gates, w: _weighted(z, 0 * gates + 1, w),
-            "Every expert counts alike here: each token weighs them by its gates.",
+            "Did you use the gates? Your result gives every expert the same weight.",
         ),
     ),
-    hint="Gather the tokens; cut the gates up by experts and join them by tokens; "
+    hint="Gather the tokens. Split the gates by experts and join them by tokens. Then "
     "scatter the sum over the tokens.",
     solution="""
         ```python
@@ -649,12 +678,12 @@ COUNTED = Sharded(
     id="13.10",
     title="Everyone's load",
     task=r"""
-        **Given** each device's tokens' scores, $s[B_X, E]$. The biases of the experts
-        shall be moved by the loads of the whole batch.
+        **Given** the scores of each device's tokens, $s[B_X, E]$. We want to move the
+        biases of the experts according to the loads of the whole batch.
 
-        **Wanted** the function that every device runs, returning how many tokens of all
-        devices have their best score at each expert, as $E$ values in float32, whole on
-        every device: exactly one AllReduce, of $4E$ bytes.
+        **Wanted** the function that every device runs. For each expert it returns how
+        many tokens of all devices have their best score there, as $E$ values in float32
+        that are the same on every device. It uses exactly one AllReduce of $4E$ bytes.
     """,
     stub="def loads(scores): ...",
     mesh=EIGHT,
@@ -667,28 +696,30 @@ COUNTED = Sharded(
         Slip(
             "scores gathered",
             lambda scores: [Collective("all_gather", ("X",), 4 * math.prod(scores), 8)],
-            "Each device can count its own tokens; counts are all that has to cross.",
+            "You gathered the scores. Each device can count its own tokens, so only "
+            "the counts have to be sent.",
         ),
         Slip(
             "choices gathered",
             lambda scores: [Collective("all_gather", ("X",), 4 * scores[0], 8)],
-            "One choice a token is less than all scores, but it grows with the batch; "
-            "counts do not.",
+            "You gathered the choices. That is less than all scores, but it grows "
+            "with the batch, whereas counts do not.",
         ),
     ),
     values=(
         Slip(
             "scores added up",
             lambda scores: scores.sum(0),
-            "Those are sums of scores. A token counts once, where its score is best.",
+            "You added up scores. Count each token once, at the expert with its best "
+            "score.",
         ),
         Slip(
             "best scores added up",
             lambda scores: (scores * (scores == scores.max(1, keepdims=True))).sum(0),
-            "Those are sums of the best scores. A token counts once, as 1.",
+            "You added up the best scores. Count each token as 1.",
         ),
     ),
-    hint="Count your own, then add up.",
+    hint="Let each device count its own tokens, and then add up the counts.",
     solution="""
         ```python
         def loads(scores):
@@ -717,13 +748,13 @@ NODES = Function(
     title="Nodes of a token",
     points=2,
     task=r"""
-        **Given** $E$ experts spread evenly over $m$ nodes, $m$ a divisor of $E$. A
-        token's $k$ experts are drawn evenly, all different, and its own node is one of
-        the $m$, each as likely.
+        **Given** $E$ experts spread evenly over $m$ nodes, where $m$ divides $E$. The
+        $k$ experts of a token are all different and drawn at random. The token's own
+        node is any of the $m$ nodes with the same probability.
 
-        **Wanted** a function that returns a pair: to how many nodes a token goes on
-        average, and how many copies of it cross its node's cards if each other node
-        gets one.
+        **Wanted** a function that returns a pair: the number of nodes that a token
+        visits on average, and the number of its copies that cross a network card if
+        every other node that it visits gets one copy.
     """,
     stub="def nodes(m, E, k): ...",
     spec=_reached,
@@ -738,7 +769,8 @@ NODES = Function(
         Slip(
             "a copy for each expert",
             lambda m, E, k: [k, k * (m - 1) / m],
-            "Two experts in one node share a copy.",
+            "Did you send a copy to each expert? Experts in the same node share one "
+            "copy.",
         ),
         Slip(
             "drawn with repeats",
@@ -746,20 +778,23 @@ NODES = Function(
                 m * (1 - (1 - 1 / m) ** k),
                 (m - 1) * (1 - (1 - 1 / m) ** k),
             ],
-            "The k experts are all different, so a node is missed a little less often.",
+            "The k experts are all different, so it happens less often that a node is "
+            "missed.",
         ),
         Slip(
             "own node over the cards",
             lambda m, E, k: [_nodes(m, E, k)] * 2,
-            "A copy for the token's own node crosses no card.",
+            "The copy for the token's own node doesn't cross a card.",
         ),
         Slip(
             "own node counted out as a whole",
             lambda m, E, k: [_nodes(m, E, k), _nodes(m, E, k) - 1],
-            "A token does not always have an expert in its own node.",
+            "You always subtracted the token's own node. Is one of its experts always "
+            "there?",
         ),
     ),
-    hint="A node is missed if all k experts are among the others' E − E/m.",
+    hint="A node is missed if all k experts are among the E − E/m experts of other "
+    "nodes.",
     solution="""
         ```python
         def nodes(m, E, k):
@@ -777,51 +812,61 @@ CARD = Number(
     title="A layer over InfiniBand",
     points=2,
     task=r"""
-        **Given** one layer of DeepSeek-V3, $D = 7168$, over 64 H800 in 8 nodes, 4,096
-        tokens a GPU. Each token goes to exactly 4 nodes, its own being among them as
-        often as any other, and one copy crosses the card for each other node. Forward
-        and backward, tokens travel there in fp8, one byte a value, and back in bf16.
-        A card sends `chips.H800.scale_out_bandwidth`.
+        **Given** one layer of DeepSeek-V3 with $D = 7168$ on 64 H800s in 8 nodes, with
+        4,096 tokens per GPU. Each token goes to exactly 4 nodes, and its own node is
+        one of them as often as any other. One copy crosses the card for each other
+        node. In both passes, values travel there in fp8 with one byte each, and back in
+        bf16. Each GPU has a card that sends `chips.H800.scale_out_bandwidth`.
 
-        **Wanted** the seconds of both passes over the card, at best.
+        **Wanted** the seconds that the card is busy in both passes, as a lower bound.
     """,
     given=stated(chips.H800, "scale_out_bandwidth"),
     stub="seconds = ...",
     unit="s",
     expected=lambda: _CARD,
     slips=(
-        scaled("bf16 both ways", 4 / 3, "On the way there a value has one byte."),
-        scaled("fp8 both ways", 2 / 3, "On the way back a value has two bytes."),
-        scaled("the forward pass alone", 1 / 2, "Gradients travel the same ways."),
+        scaled(
+            "bf16 both ways", 4 / 3, "On the way there, a value takes only one byte."
+        ),
+        scaled("fp8 both ways", 2 / 3, "On the way back, a value takes two bytes."),
+        scaled(
+            "the forward pass alone",
+            1 / 2,
+            "Did you count the backward pass? Its gradients take the same ways.",
+        ),
         scaled(
             "own node over the card",
             8 / 7,
-            "One of eight copies stays in its own node.",
+            "One of eight copies stays in its own node and doesn't cross the card.",
         ),
         scaled(
             "a copy for each expert",
             2,
-            "One copy for each node: NVLink deals it out there.",
+            "Did you send a copy to each expert? Each node gets one copy, and NVLink "
+            "distributes it there.",
         ),
         scaled(
             "always one at home",
             6 / 7,
-            "The token's own node is among the four in half of the cases.",
+            "You assumed that one copy always stays at home. The token's own node is "
+            "among the four in only half of the cases.",
         ),
         Slip(
             "over NVLink",
             lambda right: (
                 right * chips.H800.scale_out_bandwidth / chips.H800.scale_up_bandwidth
             ),
-            "Between nodes the network card sets the pace.",
+            "You divided by the rate of NVLink. Which link connects two nodes?",
         ),
         scaled(
             "one card for a node",
             8,
-            "Each GPU has its own card, which carries the copies of its own tokens.",
+            "Did you share one card in a node? Each GPU has its own card, which sends "
+            "the copies of its own tokens.",
         ),
     ),
-    hint="4 · 7/8 copies; one byte there, two back, in two passes.",
+    hint="Each token sends 4 · 7/8 copies, with one byte per value there and two "
+    "back, in each of two passes.",
     solution="""
         ```python
         from shardmath.hardware import chips
@@ -843,12 +888,12 @@ FSDP_TOKENS = Number(
     title="FSDP with idle experts",
     points=2,
     task=r"""
-        **Given** Qwen3 235B-A22B, whose layer has 2,487,746,560 matmul weights, of
-        which 128 experts have $3\cdot4096\cdot1536$ each; a token meets 8 of them and
-        all the rest. FSDP gathers all weights twice in bf16 and scatters their
-        gradients once, over three sides of a torus of v5p, each a closed ring with
-        `chips.TPU_V5P.link_bandwidth` in each direction. Nothing is computed again;
-        attention scores and the factor $(n-1)/n$ are left out.
+        **Given** Qwen3 235B-A22B, whose layer has 2,487,746,560 matmul weights. Each of
+        its 128 experts has $3\cdot4096\cdot1536$ of them. A token uses 8 experts and
+        all other weights. FSDP gathers all weights twice in bf16 and scatters their
+        gradients once. It uses three sides of a torus of v5p, each of which is a closed
+        ring with `chips.TPU_V5P.link_bandwidth` in each direction. The layer isn't
+        computed again. Leave out the scores of attention and the factor $(n-1)/n$.
 
         **Wanted** the tokens per chip at which the network takes as long as the math.
     """,
@@ -860,35 +905,49 @@ FSDP_TOKENS = Number(
         Slip(
             "a dense model",
             lambda right: right * _MET / _QWEN,
-            "All weights are gathered, but a token meets few of them.",
+            "That is the threshold of a dense model. FSDP gathers all weights, but a "
+            "token uses few of them.",
         ),
         Slip(
             "all weights idle alike",
             lambda right: right * 16 * _MET / _QWEN,
-            "A token meets the weights of attention whole.",
+            "A token uses only some experts, but it uses all weights of attention.",
         ),
-        scaled("gathered once", 2 / 3, "Weights are gathered for both passes."),
+        scaled(
+            "gathered once",
+            2 / 3,
+            "Did you count both gathers? Weights are gathered for each pass.",
+        ),
         scaled(
             "one of three",
             1 / 3,
-            "Two gathers and a scatter of the gradients.",
+            "Did you count all three? FSDP gathers the weights twice and scatters "
+            "their gradients once.",
         ),
         scaled(
             "one direction of each link",
             2,
-            "A ring sends both ways round.",
+            "Did you use both directions of each ring?",
         ),
         scaled(
             "one side, or forward math alone",
             3,
-            "Three sides of the torus work at once; both passes compute, six FLOPs a "
-            "weight and token.",
+            "Did you use all three sides of the torus, and the math of both passes? "
+            "Together they take six FLOPs per weight and token.",
         ),
-        scaled("one link", 6, "Three sides, and both ways round each."),
-        scaled("full remat", 6 / 8, "Nothing is computed again: six FLOPs, not eight."),
+        scaled(
+            "one link",
+            6,
+            "Did you use all links? There are three sides with two directions each.",
+        ),
+        scaled(
+            "full remat",
+            6 / 8,
+            "The layer isn't computed again, so count six FLOPs instead of eight.",
+        ),
     ),
-    hint="Three times two bytes of every weight; six FLOPs of every active one and "
-    "token.",
+    hint="Every weight moves three times with two bytes. Every active weight takes six "
+    "FLOPs per token.",
     solution="""
         $3\\cdot2P/W_X = 6P_\\text{active}\\,t/C$.
 
@@ -926,14 +985,15 @@ CARGO = Function(
     title="Tokens or weights",
     points=2,
     task=r"""
-        **Given** a layer of $E$ experts with three matrices of $D \times F$ each, $k$ a
-        token, $t$ tokens per chip, all in bf16, over many chips; and whether the layer
-        is computed again in the backward pass, dispatch and combine included.
+        **Given** a layer of $E$ experts with three matrices of $D \times F$ each, $k$
+        experts per token and $t$ tokens per chip. All values are in bf16, and there are
+        many chips. `remat` says whether the backward pass computes the layer again,
+        including dispatch and combine.
 
-        **Wanted** a function that says which cargo is lighter in both passes together,
-        `"tokens"` to the experts and back, or the experts' `"weights"`, which FSDP
-        gathers twice and whose gradients it scatters once. Factors $(n-1)/n$ are left
-        out; if both are equal, say `"weights"`.
+        **Wanted** a function that says which of two takes fewer bytes in both passes
+        together: `"tokens"`, which travel to the experts and back, or `"weights"`,
+        which FSDP gathers twice and whose gradients it scatters once. Leave out the
+        factors $(n-1)/n$. If both are equal, return `"weights"`.
     """,
     stub="def cargo(E, k, D, F, t, remat): ...",
     spec=_cargo,
@@ -958,31 +1018,36 @@ CARGO = Function(
         Slip(
             "one pass of the tokens",
             _cargo_with(2, 3),
-            "Gradients travel both ways, too.",
+            "Did you count the backward pass? Its gradients travel there and back as "
+            "well.",
         ),
         Slip(
             "weights gathered once",
             _cargo_with(4, 1),
-            "Weights are gathered for both passes, and gradients scattered.",
+            "Did you count all three? FSDP gathers the weights for each pass and "
+            "scatters their gradients.",
         ),
         Slip(
             "nothing computed again",
             lambda E, k, D, F, t, remat: _cargo(E, k, D, F, t, False),
-            "Under full remat tokens go there and back once more: six times.",
+            "Did you use `remat`? If the layer is computed again, tokens make six "
+            "trips instead of four.",
         ),
         Slip(
             "two matrices, or no scatter",
             _cargo_with(4, 2),
-            "Three matrices of each expert; two gathers, and a scatter of gradients.",
+            "Did you count three matrices per expert, two gathers and one scatter of "
+            "the gradients?",
         ),
         Slip(
             "experts in use",
             _cargo_with(4, 3, experts=False),
-            "FSDP gathers every expert: it does not know who will be chosen.",
+            "Did you count all experts? FSDP gathers every expert, because it doesn't "
+            "know which ones will be chosen.",
         ),
     ),
-    hint="Four times k copies of a token, six if computed again; three times all "
-    "experts.",
+    hint="The k copies of a token make four trips, or six if the layer is computed "
+    "again. The weights of all experts move three times.",
     solution="""
         ```python
         def cargo(E, k, D, F, t, remat):
