@@ -300,7 +300,7 @@ def test_the_form_of_a_cell_is_seen(source, rows, formatted):
 
 @each_chapter
 def test_a_chapter_is_neither_thin_nor_long(path):
-    """1,500 to 6,500 words with formulas and tables; exercises are as long as they are."""
+    """1,500 to 6,500 words, with formulas and tables; exercises are free."""
     assert 1500 <= words_of(path) <= 6500
 
 
