@@ -22,9 +22,9 @@ from shardmath.transformer import LLAMA_3_8B, LLAMA_3_70B, flops
 CHAPTER = Chapter(
     title="Context parallelism",
     topics=(
-        "context parallelism: online softmax, rings and their hops, causal work and "
-        "its order, AllGather and Ulysses, when a hop hides, and four programs graded "
-        "on what they compile to"
+        "context parallelism: online softmax, rings and their hops, how causal work "
+        "is divided, AllGather and Ulysses, when a hop is hidden, and four programs "
+        "graded on what they compile to"
     ),
     intro="""
         from partial results to the time of a ring. Answers are in base units: bytes,
@@ -61,12 +61,12 @@ MERGE = Function(
     id="11.1",
     title="Merge two partial results",
     task=r"""
-        **Given** partial results of one query over two sets of keys, for one value of a
-        head: the largest score $m$, $\ell = \sum e^{s-m}$ and $U = \sum e^{s-m} v$ of
-        each.
+        **Given** the partial results of one query over two sets of keys. To keep it
+        simple, each value is a single number $v$. For each set you have the largest
+        score $m$, the sum $\ell = \sum e^{s-m}$, and the sum $U = \sum e^{s-m} v$.
 
-        **Wanted** a function that returns the three numbers $m$, $\ell$, $U$ of both
-        sets together. Scores may be large: $e^m$ alone overflows.
+        **Wanted** a function that returns $m$, $\ell$, and $U$ for both sets together.
+        Scores may be so large that $e^m$ overflows.
     """,
     stub="def merge(m1, l1, u1, m2, l2, u2): ...",
     spec=_merge,
@@ -85,7 +85,8 @@ MERGE = Function(
         Slip(
             "sums of two scales",
             lambda m1, l1, u1, m2, l2, u2: [max(m1, m2), l1 + l2, u1 + u2],
-            "The two sums have been divided by different exponentials.",
+            "The two sums have different scales, because each set has subtracted its "
+            "own largest score. Bring both to the same scale before you add them.",
         ),
         Slip(
             "scales swapped",
@@ -94,7 +95,8 @@ MERGE = Function(
                 math.exp(m2 - max(m1, m2)) * l1 + math.exp(m1 - max(m1, m2)) * l2,
                 math.exp(m2 - max(m1, m2)) * u1 + math.exp(m1 - max(m1, m2)) * u2,
             ],
-            "Each sum is brought from its own scale to the common one.",
+            "Did you swap the two factors? Each sum has to be multiplied by e to its "
+            "own largest score minus the common one.",
         ),
         Slip(
             "nothing taken out",
@@ -103,8 +105,8 @@ MERGE = Function(
                 _exp(m1) * l1 + _exp(m2) * l2,
                 _exp(m1) * u1 + _exp(m2) * u2,
             ],
-            "The sums are wanted at the scale of the larger m: take it out of both "
-            "exponents.",
+            "The sums should be at the scale of the larger m. Did you subtract it in "
+            "both exponents?",
         ),
         Slip(
             "the mean of results",
@@ -113,7 +115,8 @@ MERGE = Function(
                 _merge(m1, l1, u1, m2, l2, u2)[1],
                 u1 / l1 + u2 / l2,
             ],
-            "U is a sum, not yet divided by ℓ.",
+            "Did you divide U by ℓ? U is a sum, and it is divided only at the very "
+            "end.",
         ),
         Slip(
             "already divided",
@@ -121,10 +124,11 @@ MERGE = Function(
                 *_merge(*parts)[:2],
                 _merge(*parts)[2] / _merge(*parts)[1],
             ],
-            "U is a sum; it is divided by ℓ once all parts are merged.",
+            "U is divided by ℓ only after all parts are merged. Return the sum itself.",
         ),
     ),
-    hint="Bring both to the larger m: multiply by e to the difference.",
+    hint="Bring both sums to the larger m. To do so, multiply each of them by "
+    "e to the power of its own m minus the larger one.",
     solution="""
         ```python
         import math
@@ -143,26 +147,30 @@ BUSIEST = Number(
     id="11.2",
     title="The busiest chip",
     task="""
-        **Given** a causal sequence of 65,536 tokens over 16 chips, in contiguous order.
-        A query sees the keys at its own position and before.
+        **Given** a causal sequence of 65,536 tokens that is split over 16 chips in
+        contiguous order. Each query sees the keys at its own position and before it.
 
-        **Wanted** how many pairs of query and key the busiest chip computes, if it
-        leaves out what no query sees.
+        **Wanted** the number of pairs of query and key that the busiest chip computes.
+        It skips all pairs in which the query doesn't see the key.
     """,
     stub="pairs = ...",
     unit="pairs",
     expected=lambda: max(_BUSY.work),
     slips=(
-        Slip("the mean", lambda right: float(_BUSY.mean), "All chips have the mean in "
-             "zig-zag order. Here the last chip sees nearly all keys."),
+        Slip("the mean", lambda right: float(_BUSY.mean), "That is the average. In "
+             "zig-zag order all chips would have it, but here the last chip sees "
+             "nearly all keys."),
         Slip("nothing left out", lambda right: 4096 * 65_536,
-             "Of its own block it computes about half."),
+             "Did you count the pairs that the mask hides? The chip computes only "
+             "about half of the block with its own keys."),
         Slip("without its own block", lambda right: 15 * 4096**2,
-             "A chip's queries see its own keys, too, up to themselves."),
+             "Did you forget the chip's own keys? Each query also sees those up to "
+             "its own position."),
         Slip("the first chip", lambda right: min(_BUSY.work),
-             "The first chip sees its own keys alone. Who sees most?"),
+             "That is the first chip, which sees only its own keys. Which chip "
+             "sees the most?"),
     ),
-    hint="Fifteen whole blocks of keys, and a triangle.",
+    hint="The last chip computes fifteen full blocks and one triangle.",
     solution="""
         ```python
         t = 65_536 // 16
@@ -180,11 +188,11 @@ ZIGZAG = Function(
     id="11.3",
     title="Who gets which chunks",
     task="""
-        **Given** a sequence in $2n$ chunks, numbered from 0, over $n$ chips, numbered
-        from 0, in zig-zag order.
+        **Given** a sequence that is cut into $2n$ chunks and dealt to $n$ chips in
+        zig-zag order. Chunks and chips are both numbered from 0.
 
-        **Wanted** a function that returns a pair: the numbers of the two chunks of a
-        chip, the smaller one first.
+        **Wanted** a function that returns the numbers of the two chunks that a chip
+        holds, the smaller one first.
     """,
     stub="def chunks(chip, n): ...",
     spec=_chunks,
@@ -195,20 +203,21 @@ ZIGZAG = Function(
         Slip(
             "neighbours",
             lambda chip, n: [2 * chip, 2 * chip + 1],
-            "That is contiguous order: the last chip sees most keys.",
+            "That is contiguous order, in which the last chip has the most work.",
         ),
         Slip(
             "n apart",
             lambda chip, n: [chip, n + chip],
-            "Then the last chip has the later of both halves.",
+            "Then the last chip has the last chunk of each half, so it has the most "
+            "work.",
         ),
         Slip(
             "off by one",
             lambda chip, n: [chip, 2 * n - chip],
-            "Chunks are numbered from 0 to 2n - 1.",
+            "The chunks are numbered from 0 to 2n - 1. Did you count from 1?",
         ),
     ),
-    hint="The numbers of a chip's chunks add up to the same for all chips.",
+    hint="For every chip, the two numbers have the same sum.",
     solution="""
         ```python
         def chunks(chip, n):
@@ -239,41 +248,57 @@ RING_BYTES = Number(
     id="11.4",
     title="What a ring sends",
     task="""
-        **Given** one layer of Llama 3.1 8B, 32 query heads and 8 KV heads of 128, in
-        bf16, and a sequence of 65,536 tokens over a ring of 8 chips. Nothing is
-        computed again.
+        **Given** one layer of Llama 3.1 8B in bf16, with 32 query heads and 8 KV heads
+        of 128 values each. A sequence of 65,536 tokens is split over a ring of 8 chips,
+        and nothing is recomputed in the backward pass.
 
-        **Wanted** the bytes that each chip sends around attention in both passes.
+        **Wanted** the bytes that each chip sends for attention in both passes together.
     """,
     stub="nbytes = ...",
     unit="bytes",
     expected=lambda: _around("ring", 65_536, "none"),
     slips=(
-        scaled("n hops", 8 / 7, "After how many hops has a chip seen all keys?"),
+        scaled(
+            "n hops",
+            8 / 7,
+            "How many hops does it take before a chip has seen all keys? It starts "
+            "with its own.",
+        ),
         scaled(
             "forward alone, or keys alone",
             1 / 2,
-            "Keys and values go round, and backward their gradients do.",
+            "Did you count keys and values, and also their gradients in the backward "
+            "pass?",
         ),
         scaled(
             "query heads",
             4,
-            "Queries stay where they are: what goes round has the KV heads.",
+            "Queries stay on their chip. Only keys and values travel, and they have 8 "
+            "heads.",
         ),
         scaled(
             "keys go round twice",
             3 / 2,
-            "That is so if the layer is computed again.",
+            "That would be right with full remat. Here nothing is recomputed, so the "
+            "keys travel only once.",
         ),
-        scaled("one hop", 1 / 7, "A ring of n chips takes n - 1 hops."),
-        scaled("the whole sequence", 8, "Of the tokens a chip has an eighth."),
+        scaled(
+            "one hop",
+            1 / 7,
+            "That is a single hop. A ring of n chips makes n - 1 hops.",
+        ),
+        scaled(
+            "the whole sequence", 8, "Each chip holds only one eighth of the tokens."
+        ),
         scaled(
             "an eighth in each hop",
             1 / 8,
-            "A hop carries all keys and values that a chip then holds.",
+            "Each hop carries all the keys and values that a chip currently holds. "
+            "Did you divide by the number of chips twice?",
         ),
     ),
-    hint="Seven hops of a chip's keys and values, and seven of their gradients.",
+    hint="A chip sends its keys and values in seven hops, and their gradients in "
+    "another seven.",
     solution="""
         ```python
         t = 65_536 / 8
@@ -287,47 +312,63 @@ ULYSSES_BYTES = Number(
     id="11.5",
     title="What Ulysses sends",
     task="""
-        **Given** one layer of Llama 3.1 8B, 32 query heads and 8 KV heads of 128, in
-        bf16, and a sequence of 65,536 tokens over 8 chips by Ulysses. Under full remat
-        the forward pass is computed again, its AllToAlls too.
+        **Given** one layer of Llama 3.1 8B in bf16, with 32 query heads and 8 KV heads
+        of 128 values each. Ulysses splits a sequence of 65,536 tokens over 8 chips.
+        Full remat runs the forward pass a second time, including its AllToAlls.
 
-        **Wanted** the bytes that each chip sends around attention in a step.
+        **Wanted** the bytes that each chip sends for attention in one step.
     """,
     stub="nbytes = ...",
     unit="bytes",
     expected=lambda: _around("ulysses", 65_536, "full"),
     slips=(
-        scaled("no remat", 2 / 3, "That is without remat."),
-        scaled("forward alone", 1 / 3, "The gradients go the same ways back."),
+        scaled(
+            "no remat",
+            2 / 3,
+            "That is the traffic without remat. Did you count the second forward pass?",
+        ),
+        scaled(
+            "forward alone",
+            1 / 3,
+            "That is the forward pass. Did you count the one that full remat repeats, "
+            "and the gradients in the backward pass?",
+        ),
         scaled(
             "queries and results left out",
             8 / 40,
-            "An AllToAll before attention for queries, keys and values each, one after "
-            "it for the result.",
+            "Did you count all four arrays? Queries, keys, and values are exchanged "
+            "before attention, and the result after it.",
         ),
         scaled(
             "keys and values left out",
             64 / 80,
-            "The keys and values of all tokens are needed, too.",
+            "Did you forget the keys and values? Attention needs those of all tokens.",
         ),
-        scaled("all of it", 8 / 7, "A chip keeps the heads that it computes itself."),
+        scaled(
+            "all of it",
+            8 / 7,
+            "Did you count the part that stays? A chip keeps the heads that it works "
+            "on.",
+        ),
         scaled(
             "to each other chip",
             8,
-            "To each other chip goes an eighth of what a chip has, not all of it.",
+            "A chip sends each of the others only one eighth of its data.",
         ),
         scaled(
             "a KV head for each query head",
             64 / 40,
-            "Keys and values have 8 heads, queries and results 32.",
+            "Keys and values have only 8 heads. Queries and results have 32.",
         ),
         scaled(
             "the result left out",
             48 / 80,
-            "After attention its result goes back to the tokens, too.",
+            "Did you count the result of attention? It also has to return to the "
+            "tokens.",
         ),
     ),
-    hint="Four arrays, in three passes. A chip sends seven eighths of its part.",
+    hint="Four arrays are exchanged in each of three passes, and a chip sends seven "
+    "eighths of its part of each.",
     solution="""
         ```python
         t = 65_536 / 8
@@ -350,13 +391,13 @@ TWO_WAYS = Function(
     id="11.6",
     title="Ring or Ulysses",
     task="""
-        **Given** $N$ query heads and $K$ KV heads of $H$ values in bf16, all powers of
-        two, over $n \\le N$ chips with $t$ tokens each. For Ulysses, where there are
-        more chips than KV heads, each is repeated before the AllToAll until there are
-        $n$ of them.
+        **Given** $N$ query heads and $K$ KV heads of $H$ values each in bf16, on $n
+        \\le N$ chips with $t$ tokens each. All of these are powers of two except $t$.
+        If there are more chips than KV heads, Ulysses copies the KV heads before the
+        AllToAll until there are $n$ of them.
 
-        **Wanted** a function that returns a pair: the bytes that a chip sends forward
-        by a ring, and by Ulysses.
+        **Wanted** a function that returns the bytes that each chip sends for attention
+        in the forward pass, first with a ring and then with Ulysses.
     """,
     stub="def sent(N, K, H, t, n): ...",
     spec=_two,
@@ -376,12 +417,14 @@ TWO_WAYS = Function(
                 2 * 2 * K * H * t * (n - 1),
                 2 * 2 * (N + K) * H * t * (n - 1) / n,
             ],
-            "Beyond K chips each KV head is sent more than once.",
+            "Did you consider n > K? With more chips than KV heads, Ulysses sends "
+            "each KV head more than once.",
         ),
         Slip(
             "n hops",
             lambda N, K, H, t, n: [2 * 2 * K * H * t * n, _two(N, K, H, t, n)[1]],
-            "After n - 1 hops a chip has seen all keys.",
+            "After n - 1 hops a chip has seen all keys. Did you count one hop too "
+            "many?",
         ),
         Slip(
             "copies in the ring",
@@ -389,7 +432,7 @@ TWO_WAYS = Function(
                 2 * 2 * max(K, n) * H * t * (n - 1),
                 _two(N, K, H, t, n)[1],
             ],
-            "A ring does not care for whole heads: keys go round as they are.",
+            "A ring doesn't split the heads, so it needs no copies of them.",
         ),
         Slip(
             "A forgotten",
@@ -397,8 +440,8 @@ TWO_WAYS = Function(
                 2 * 2 * K * H * t * (n - 1),
                 2 * (N + 2 * max(K, n)) * H * t * (n - 1) / n,
             ],
-            "Ulysses brings what attention gives back to the tokens: A is as large as "
-            "Q, and it is sent, too.",
+            "Did you count the result of attention? It is as large as the queries, and "
+            "Ulysses sends it back to the tokens.",
         ),
         Slip(
             "keys alone",
@@ -406,7 +449,7 @@ TWO_WAYS = Function(
                 2 * K * H * t * (n - 1),
                 2 * (2 * N + max(K, n)) * H * t * (n - 1) / n,
             ],
-            "Values travel with the keys, and are as large.",
+            "Did you count the values? They travel with the keys and are as large.",
         ),
         Slip(
             "own part sent too",
@@ -414,10 +457,14 @@ TWO_WAYS = Function(
                 2 * 2 * K * H * t * (n - 1),
                 2 * 2 * (N + max(K, n)) * H * t,
             ],
-            "A chip keeps the heads that it computes itself.",
+            "Did you count the part that stays? A chip keeps the heads that it works "
+            "on.",
         ),
     ),
-    hint="Keys and values, n - 1 times; or Q, K, V and A, an n-th to each other chip.",
+    hint=(
+        "The ring sends keys and values n - 1 times. Ulysses sends 1/n of Q, K, V, "
+        "and A to each of the other chips."
+    ),
     solution="""
         ```python
         def sent(N, K, H, t, n):
@@ -438,16 +485,17 @@ HIDES = Function(
     id="11.7",
     title="When a hop hides",
     task="""
-        **Given** $N$ query heads and $K$ KV heads in bf16, causal attention in zig-zag
-        order on chips of `peak` FLOPs/s, each of which sends `bandwidth` to its
-        neighbour, one way.
+        **Given** causal ring attention in zig-zag order and in bf16, with $N$ query
+        heads and $K$ KV heads. Each chip computes `peak` FLOPs/s and sends `bandwidth`
+        bytes/s to its neighbour, one way. In each step a chip computes half of the
+        scores.
 
-        **Wanted** a function that returns the tokens a chip at which a step of the
-        forward pass takes as long as a hop. Half of the scores of a step are computed.
+        **Wanted** a function that returns how many tokens per chip make the math of a
+        forward step take exactly as long as a hop.
     """,
     stub="def tokens(N, K, peak, bandwidth): ...",
     spec=_hides,
-    gives=(("tokens a chip", ""),),
+    gives=(("tokens per chip", ""),),
     units={"peak": "FLOPs/s", "bandwidth": "bytes/s"},
     cases=lambda rng: (
         2 ** rng.randint(5, 7),
@@ -460,29 +508,33 @@ HIDES = Function(
         Slip(
             "full attention",
             lambda N, K, peak, bandwidth: _hides(N, K, peak, bandwidth) / 2,
-            "Half of the scores of a step are computed. What is sent are keys and "
-            "values, all the same way.",
+            "Did you count all scores of a step, or only half of the bytes? A chip "
+            "computes half of the scores, and it sends keys and values the same way.",
         ),
         Slip(
             "one FLOP for a multiply and its add",
             lambda N, K, peak, bandwidth: _hides(N, K, peak, bandwidth) * 2,
-            "A score takes a multiply and an add, and its value as many again: 4 H "
-            "FLOPs a pair.",
+            "Did you count one FLOP for a multiply and its add? Each pair takes 2H "
+            "FLOPs for its score and another 2H to weight the value.",
         ),
         Slip(
             "as many KV heads",
             lambda N, K, peak, bandwidth: 2 * peak / bandwidth,
-            "Queries that share a KV head share what is sent.",
+            "Did you take one KV head per query head? Only the K KV heads are sent.",
         ),
         Slip(
             "heads the wrong way round",
             lambda N, K, peak, bandwidth: 2 * N / K * peak / bandwidth,
-            "More query heads are more math, more KV heads more bytes.",
+            "Did you swap N and K? More query heads mean more math, and more KV heads "
+            "mean more bytes.",
         ),
     ),
-    hint="A step: 4 N H t²/2 FLOPs. A hop: K and V of t tokens, 2 bytes a value.",
+    hint=(
+        "A step takes 4 N H t²/2 FLOPs. A hop carries the keys and values of t "
+        "tokens, with 2 bytes per value."
+    ),
     solution="""
-        $2NHt^2/C = 4KHt/W_\\text{link}$.
+        We set the two times equal, $2NHt^2/C = 4KHt/W_\\text{link}$, and solve for $t$.
 
         ```python
         def tokens(N, K, peak, bandwidth):
@@ -495,11 +547,11 @@ KEPT = Number(
     id="11.8",
     title="What waits for the backward pass",
     task="""
-        **Given** one sequence of 524,288 tokens through the 80 layers of Llama 3.1 70B,
-        $D = 8192$, in bf16 under full remat, over 32 chips by context parallelism.
+        **Given** one sequence of 524,288 tokens that runs through the 80 layers of
+        Llama 3.1 70B, with $D = 8192$, in bf16, and with full remat. Context
+        parallelism splits the sequence over 32 chips.
 
-        **Wanted** the bytes of layers' inputs that each chip keeps for the backward
-        pass.
+        **Wanted** the bytes of layer inputs that each chip keeps for the backward pass.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -507,17 +559,30 @@ KEPT = Number(
         context("Z"), LLAMA_3_70B, {"Z": 32}, 1, 524_288, attention="causal"
     ).memory.parts["saved"],
     slips=(
-        scaled("not divided", 32, "The stream is split over the tokens."),
-        scaled("one layer", 1 / 80, "Every layer keeps its input."),
-        scaled("one byte a value", 1 / 2, "A value in bf16 has two bytes."),
+        scaled(
+            "not divided",
+            32,
+            "Did you divide by the number of chips? Each chip keeps only its own "
+            "tokens.",
+        ),
+        scaled(
+            "one layer",
+            1 / 80,
+            "That is one layer. Each of the 80 layers keeps its input.",
+        ),
+        scaled(
+            "one byte a value",
+            1 / 2,
+            "Did you take one byte per value? A value in bf16 has two.",
+        ),
         scaled(
             "keys and values instead",
             1 / 4,
-            "Under full remat the input of a layer is kept; keys and values are made "
-            "again from it.",
+            "With full remat each layer keeps its input and computes its keys and "
+            "values from it again.",
         ),
     ),
-    hint="One array of the stream for each layer.",
+    hint="Each layer keeps one array of tokens times D.",
     solution="""
         ```python
         nbytes = 80 * 2 * 524_288 * 8192 / 32
@@ -550,10 +615,10 @@ ROTATE = Sharded(
     task=r"""
         **Given** each device's tokens of $q[S_Z, D]$, $k[S_Z, D]$ and $v[S_Z, E]$.
 
-        **Wanted** the function that every device runs, returning its rows of
-        $\max(q\,k^\top, 0)\,v$, an attention whose weights need no softmax: keys and
-        values go round by `jax.lax.ppermute`, from neighbour to neighbour, and in no
-        other way. It may send no more than a ring must.
+        **Wanted** the function that every device runs. It returns the device's rows of
+        $\max(q\,k^\top, 0)\,v$, which is an attention without softmax. Send keys and
+        values around the ring with `jax.lax.ppermute`, only from neighbour to
+        neighbour, and send no more than a ring needs.
     """,
     stub="def attention(q, k, v): ...",
     mesh=EIGHT,
@@ -568,14 +633,16 @@ ROTATE = Sharded(
         Slip(
             "negative scores kept",
             lambda q, k, v: q @ k.T @ v,
-            "Negative scores become zero before they meet the values.",
+            "Did you forget the maximum? Negative scores become zero before they are "
+            "multiplied with the values.",
         ),
     ),
     slips=(
         Slip(
             "n hops",
             _hops(8),
-            "With the last hop keys come home, where nobody needs them.",
+            "Did you make one hop too many? The last one returns the keys to their own "
+            "device, which doesn't need them any more.",
         ),
         Slip(
             "gathered",
@@ -583,10 +650,11 @@ ROTATE = Sharded(
                 Collective("all_gather", ("Z",), 4 * math.prod(k), 8),
                 Collective("all_gather", ("Z",), 4 * math.prod(v), 8),
             ],
-            "These are the same bytes, all at once. Here they shall go round.",
+            "An AllGather sends the same bytes at once. Here the keys and values "
+            "should travel around the ring.",
         ),
     ),
-    hint="Compute with the keys that you have; between two computations, one hop.",
+    hint="Compute with the keys that you have, then make one hop, and repeat.",
     solution="""
         ```python
         def attention(q, k, v):
@@ -635,10 +703,10 @@ GATHERED = Sharded(
         **Given** each device's tokens of $q[S_Z, H]$, $k[S_Z, H]$ and $v[S_Z, E]$ of
         one head, in contiguous order.
 
-        **Wanted** the function that every device runs, returning its rows of causal
-        attention, $\text{softmax}(q\,k^\top)\,v$ without a scale: a query sees the keys
-        at its own position and before. Exactly two AllGathers, of $4SH$ and $4SE$
-        bytes, or as many bytes at once.
+        **Wanted** the function that every device runs. It returns the device's rows of
+        causal attention, $\text{softmax}(q\,k^\top)\,v$, in which each query sees the
+        keys at its own position and before it. Scores are not scaled. Use exactly two
+        AllGathers, of $4SH$ and $4SE$ bytes, or a single one with the same bytes.
     """,
     stub="def attention(q, k, v): ...",
     mesh=EIGHT,
@@ -658,23 +726,23 @@ GATHERED = Sharded(
                 Collective("all_gather", ("Z",), 4 * math.prod(k), 8, times=2),
                 Collective("all_gather", ("Z",), 4 * math.prod(v), 8),
             ],
-            "Queries may stay: each device wants the rows of its own.",
+            "Did you gather the queries as well? Each device needs only its own.",
         ),
     ),
     values=(
         Slip(
             "no mask",
             lambda q, k, v: _seeing(q[:, :1] == q[:, :1], q, k, v),
-            "Every query sees all keys here, the later ones too.",
+            "Did you forget the mask? Your queries also see later keys.",
         ),
         Slip(
             "positions from zero on every device",
             _from_the_first,
-            "The mask takes the queries of every device for the first ones of the "
-            "sequence. On which device are they?",
+            "Your mask gives every device the positions of the first one. Which "
+            "positions do the queries of each device have?",
         ),
     ),
-    hint="`jax.lax.axis_index` tells which positions a device's queries have.",
+    hint="Use `jax.lax.axis_index` to find the positions of a device's queries.",
     solution="""
         ```python
         def attention(q, k, v):
@@ -703,11 +771,13 @@ ULYSSES = Sharded(
     id="11.11",
     title="From tokens to heads and back",
     task=r"""
-        **Given** each device's tokens of $x[S_Z, N, H]$: all heads of some tokens.
+        **Given** each device's tokens of $x[S_Z, N, H]$, so each device has all heads
+        of some tokens.
 
-        **Wanted** the function that every device runs, returning its part of $x$ with
-        the values of each head sorted over all tokens. Sorting needs all tokens of a
-        head in one place, as attention does: exactly two AllToAlls of $4SNH$ bytes.
+        **Wanted** the function that every device runs. It returns the device's part of
+        $x$ after the values of each head have been sorted over all tokens. Like
+        attention, sorting needs all tokens of a head in one place. Use exactly two
+        AllToAlls of $4SNH$ bytes.
     """,
     stub="def sort_tokens(x): ...",
     mesh=EIGHT,
@@ -722,7 +792,8 @@ ULYSSES = Sharded(
         Slip(
             "gathered",
             lambda x: [Collective("all_gather", ("Z",), 4 * math.prod(x), 8)],
-            "Then every device sorts every head. Let each have some heads whole.",
+            "Now every device sorts every head. Can you give each device all tokens of "
+            "only some heads?",
         ),
         Slip(
             "gathered after",
@@ -730,10 +801,13 @@ ULYSSES = Sharded(
                 Collective("all_to_all", ("Z",), 4 * math.prod(x), 8),
                 Collective("all_gather", ("Z",), 4 * math.prod(x), 8),
             ],
-            "Back to the tokens it is the same exchange the other way.",
+            "Did you gather after sorting? A second AllToAll takes the heads back to "
+            "their tokens.",
         ),
     ),
-    hint="`jax.lax.all_to_all(x, axis, split_axis, concat_axis, tiled=True)`.",
+    hint=(
+        "Use `jax.lax.all_to_all(x, axis, split_axis, concat_axis, tiled=True)` twice."
+    ),
     solution="""
         ```python
         def sort_tokens(x):
@@ -761,15 +835,15 @@ MERGED = Sharded(
     id="11.12",
     title="Partial results of eight chips",
     task=r"""
-        **Given** one row of $m[8_Z, S]$, of $r[8_Z, S]$ and of $U[8_Z, S, H]$ on each
-        device: the partial result of $S$ queries over the keys that this device holds.
-        Scores are large: the largest is $100\,m$. The sum of exponentials, one of them
-        $e^0$, is $\ell = 1 + r^2$.
+        **Given** one row each of $m[8_Z, S]$, $r[8_Z, S]$, and $U[8_Z, S, H]$ on every
+        device. Together they are the partial result of $S$ queries over the keys of
+        this device. Scores are large: the largest one is $100\,m$. The sum of the
+        exponentials is $\ell = 1 + r^2$.
 
-        **Wanted** the function that every device runs, returning $A[S, H]$ over the
-        keys of all devices, whole on each: AllReduces of $4S$, $4S$ and $4SH$ bytes, or
-        as many bytes in fewer. So one token's queries attend to keys that lie on many
-        chips.
+        **Wanted** the function that every device runs. It returns the complete
+        $A[S, H]$ over the keys of all devices. Use AllReduces of $4S$, $4S$, and $4SH$
+        bytes, or fewer AllReduces with the same bytes. In this way, a query can attend
+        to keys that are spread over many chips.
     """,
     stub="def merged(m, r, U): ...",
     mesh=EIGHT,
@@ -789,25 +863,26 @@ MERGED = Sharded(
                 Collective("all_gather", ("Z",), 4 * 8 * m[1], 8, times=2),
                 Collective("all_gather", ("Z",), 4 * math.prod(U), 8),
             ],
-            "Sums can be added up on the way: gather nothing.",
+            "Did you gather the partial results? An AllReduce adds them up on the way "
+            "and sends less.",
         ),
     ),
     values=(
         Slip(
             "without the largest",
             lambda m, r, U: U.sum(0) / (1 + r**2).sum(0)[..., None],
-            "Partial results of different devices stand at different scales, each at "
-            "its own largest score. Bring them to the largest of all first.",
+            "Each device has its own scale, because it has subtracted its own largest "
+            "score. Did you bring all of them to the largest score first?",
         ),
         Slip(
             "m for 100 m",
             lambda m, r, U: _merged(m / 100, r, U),
-            "The largest score of a device is 100 m.",
+            "Did you use m itself? The largest score of a device is 100 m.",
         ),
     ),
     hint=(
-        "The largest of all devices by `jax.lax.pmax`; then both sums, each at that "
-        "scale."
+        "Find the largest score of all devices with `jax.lax.pmax`, and bring both "
+        "sums to that scale before you add them."
     ),
     solution="""
         ```python
@@ -832,13 +907,13 @@ RING_TIME = Number(
     title="A ring that the hops bind",
     points=2,
     task=r"""
-        **Given** attention of one layer of Llama 3.1 70B, 64 query heads and 8 KV heads
-        of 128, forward in bf16: 16,384 tokens in zig-zag order over a ring of 8 TPU 7x
-        (Ironwood). A chip sends `chips.TPU_7X.link_bandwidth` to the next, one way.
-        It computes half of the scores of each step, while the keys for the next one
-        travel.
+        **Given** the attention of one layer of Llama 3.1 70B, forward in bf16, with 64
+        query heads and 8 KV heads of 128 values each. A sequence of 16,384 tokens is
+        split in zig-zag order over a ring of 8 TPU 7x (Ironwood). Each chip sends
+        `chips.TPU_7X.link_bandwidth` bytes/s to the next one, one way. In each step it
+        computes half of the scores while the keys for the next step travel.
 
-        **Wanted** the seconds of all steps, at peak rates.
+        **Wanted** the seconds that all steps take together at peak rates.
     """,
     given=stated(chips.TPU_7X, "flops.bf16", "link_bandwidth"),
     stub="seconds = ...",
@@ -848,40 +923,47 @@ RING_TIME = Number(
         Slip(
             "math alone",
             lambda right: _RING * _MATH,
-            "Compare a hop with the math beside it: which takes longer?",
+            "Does the math of a step take longer than a hop? The chip waits for the "
+            "slower of the two.",
         ),
         Slip(
             "n hops",
             lambda right: _RING * _HOP,
-            "In the last step nothing is sent any more.",
+            "Did you count a hop in the last step? Nothing is sent there any more.",
         ),
         Slip(
             "the last step left out",
             lambda right: (_RING - 1) * max(_HOP, _MATH),
-            "The keys that the last hop brings still have to be computed with.",
+            "Did you forget the last step? The chip still has to compute with the "
+            "keys that the last hop brings.",
         ),
         Slip(
             "nothing overlaps",
             lambda right: (_RING - 1) * _HOP + _RING * _MATH,
-            "Keys for the next step travel while this one is computed.",
+            "Did you add hops and math? The keys for the next step travel during the "
+            "math of this one.",
         ),
         Slip(
             "both directions",
             lambda right: (_RING - 1) * max(_HOP / 2, _MATH) + _MATH,
-            "Keys and values all go the same way here.",
+            "Did you use both directions of the links? Here keys and values all "
+            "travel the same way.",
         ),
         Slip(
             "query heads sent",
             lambda right: (_RING - 1) * 8 * _HOP + _MATH,
-            "What goes round has 8 KV heads, not 64.",
+            "Did you send 64 heads? Keys and values have only 8.",
         ),
         Slip(
             "all scores",
             lambda right: (_RING - 1) * max(_HOP, 2 * _MATH) + 2 * _MATH,
-            "Half of the scores of a step are seen by no query.",
+            "Did you count all scores of a step? The mask hides half of them.",
         ),
     ),
-    hint="Seven steps take the longer of math and hop, the last one its math.",
+    hint=(
+        "Each of the first seven steps takes as long as the slower of math and hop. "
+        "The last step takes only its math."
+    ),
     solution="""
         ```python
         from shardmath.hardware import chips
@@ -892,8 +974,8 @@ RING_TIME = Number(
         seconds = 7 * max(hop, math) + math
         ```
 
-        A hop takes nearly three times as long as the math. With three times the tokens
-        it would hide.
+        A hop takes nearly three times as long as the math of a step. With three times
+        as many tokens per chip, it would be hidden.
     """,
 )
 
@@ -910,14 +992,15 @@ ORDER_GAIN = Number(
     title="What the order is worth",
     points=2,
     task=r"""
-        **Given** Llama 3.1 70B on sequences of 131,072 tokens, each over a ring of 8
-        chips. A token costs, forward, $1.39\cdot10^{11}$ FLOPs in all matmuls with
-        weights, the head's among them, and $1.72\cdot10^{11}$ in causal attention, in
-        the mean. Both passes have the same shares. All math runs at the same rate, the
-        network is hidden, and each layer waits for its slowest chip.
+        **Given** Llama 3.1 70B on sequences of 131,072 tokens, each split over a ring
+        of 8 chips. In the forward pass, a token takes $1.39\cdot10^{11}$ FLOPs in all
+        matmuls with weights, including the output head, and on average
+        $1.72\cdot10^{11}$ FLOPs in causal attention. The backward pass has the same
+        shares. All math runs at the same rate, the network is hidden, and each layer
+        waits for its slowest chip.
 
-        **Wanted** how many times as fast a step becomes if contiguous order is replaced
-        by zig-zag, for long sequences.
+        **Wanted** the factor by which a step becomes faster if you replace contiguous
+        order with zig-zag order. Use the limit for long sequences.
     """,
     stub="times = ...",
     unit="",
@@ -926,36 +1009,40 @@ ORDER_GAIN = Number(
         Slip(
             "attention alone",
             lambda right: 15 / 8,
-            "The matmuls with weights are even in either order.",
+            "That is the factor for attention. Did you include the matmuls with "
+            "weights, which are even in either order?",
         ),
         Slip(
             "twice",
             lambda right: 1 + _SHARE,
-            "The busiest of 8 chips has 15/8 of the mean, not twice.",
+            "The busiest of 8 chips has 15/8 times the average work, not twice.",
         ),
         Slip(
             "twice, and attention alone",
             lambda right: 2,
-            "The busiest of 8 chips has 15/8 of the mean, and the matmuls with weights "
-            "are even in either order.",
+            "The busiest of 8 chips has 15/8 times the average attention, and the "
+            "matmuls with weights are even in either order.",
         ),
         Slip(
             "how much faster",
             lambda right: right - 1,
-            "That is what is gained. How many times as fast is it?",
+            "That is the gain. The question is by what factor the step becomes faster.",
         ),
         Slip(
             "shares swapped",
             lambda right: _SHARE + (1 - _SHARE) * 15 / 8,
-            "Which part of the math is uneven?",
+            "Did you swap the two shares? Only attention is uneven.",
         ),
         Slip(
             "one over it",
             lambda right: 1 / right,
-            "That is what is left of the time. How many times as fast is it?",
+            "That is the share of the time that remains. Did you mean its inverse?",
         ),
     ),
-    hint="A step takes the weights' math and attention on the busiest chip.",
+    hint=(
+        "The time of a step is the math of the weights plus the attention of the "
+        "busiest chip."
+    ),
     solution="""
         ```python
         weights, attention = 1.39e11, 1.72e11
@@ -979,13 +1066,13 @@ EXCHANGE = Number(
     title="Ulysses on a torus",
     points=2,
     task=r"""
-        **Given** one layer with 32 query heads and 32 KV heads of 128, in bf16, and
-        4,096 tokens on each of the 16 TPU v5p of a closed ring. A chip sends
-        `chips.TPU_V5P.link_bandwidth` in each direction. Every byte takes the shorter
-        way round.
+        **Given** one layer in bf16 with 32 query heads and 32 KV heads of 128 values
+        each, and 4,096 tokens on each of 16 TPU v5p in a closed ring. Each chip sends
+        `chips.TPU_V5P.link_bandwidth` bytes/s in each direction, and every byte takes
+        the shorter way around the ring.
 
-        **Wanted** the seconds that the wires take for the AllToAlls of Ulysses forward,
-        one after another, without latency.
+        **Wanted** the seconds that the AllToAlls of Ulysses take in the forward pass,
+        if they run one after another and have no latency.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -996,44 +1083,51 @@ EXCHANGE = Number(
         Slip(
             "as on a switch",
             lambda right: _V / 16 * 15 / 16 / (2 * _W),
-            "On a ring most bytes pass through chips on their way, and over their "
-            "links.",
+            "That is the time on a switch. On a ring, most bytes pass through other "
+            "chips and use their links as well.",
         ),
         scaled(
             "one direction, or both passes",
             2,
-            "A ring has two directions; and forward alone is wanted.",
+            "Did you use only one direction of the ring, or count both passes? The "
+            "links work in both directions, and the question is about the forward "
+            "pass.",
         ),
         scaled(
             "one array",
             1 / 4,
-            "Queries, keys and values before attention, and its result after.",
+            "That is one array. Did you count queries, keys, values, and the result?",
         ),
         scaled(
             "the result left out",
             3 / 4,
-            "After attention the result goes back to the tokens.",
+            "Did you forget the result? After attention it returns to the tokens.",
         ),
         scaled(
             "a chip's part for the whole",
             1 / 16,
-            "An AllToAll of the array of all 16 chips: all of it has to move.",
+            "Did you use the part of one chip? V is the size of the array on all 16 "
+            "chips.",
         ),
         scaled(
             "own part left out",
             15 / 16,
-            "What a chip keeps crosses no link: the formula has left it out already.",
+            "Did you subtract the part that a chip keeps? The formula already leaves "
+            "it out.",
         ),
         scaled(
             "as an AllGather",
             4 * 15 / 16,
-            "That gathers all of it on every chip. To each chip goes its part alone.",
+            "That is an AllGather, which brings everything to every chip. An AllToAll "
+            "brings each chip only its own part.",
         ),
     ),
-    hint="A closed ring takes V / 8W_link for an AllToAll of V bytes in all, W_link "
-    "one way.",
+    hint=(
+        "On a closed ring, an AllToAll of an array of V bytes takes V / 8W_link, "
+        "where W_link is the bandwidth of a link one way."
+    ),
     solution="""
-        Four arrays as large as the queries of all 16 chips.
+        There are four arrays, each as large as the queries of all 16 chips.
 
         ```python
         from shardmath.hardware import chips
