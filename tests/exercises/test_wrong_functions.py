@@ -181,7 +181,7 @@ def test_two_slips_in_a_pair_are_both_told():
     wrong = ring_or_ulysses(hops=1, own=True)
     found = exercises.examine(answers.find("11.6"), wrong)
     assert "After n - 1 hops a chip has seen all keys." in found.message
-    assert "A chip keeps the heads that it computes itself." in found.message
+    assert "A chip keeps the heads that it works on." in found.message
 
 
 def test_what_has_no_name_is_told_in_how_many_cases_it_is_right():
