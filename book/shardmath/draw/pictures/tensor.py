@@ -21,7 +21,8 @@ def matmuls(*ops: Contraction) -> Picture:
     """Matmuls one below the other, in blocks that say which devices hold them.
 
     What a matmul moves stands at an arrow: to an operand, or from the product to the
-    result. Sides are to one scale.
+    result. Sides are to one scale. On one device nothing can move, and nothing is said
+    of it.
 
     Raises:
         ValueError: no matmul.
@@ -40,14 +41,21 @@ def matmuls(*ops: Contraction) -> Picture:
     for op, row in zip(ops, rows, strict=True):
         high = scale * max(_size(one)[0] for one, _ in row)
         parts.append(shapes.written(EDGE, y + 16, _line(op)))
-        parts.append(shapes.written(EDGE, y + 36, f"moved: {op.plan.moves}", _ink(op)))
-        parts += _row(op, row, y + 46 + high / 2, scale)
-        y += 46 + high + 22
-    desc = " ".join(
-        f"{_line(op)} on {op.a.devices} devices; moved: {op.plan.moves}." for op in ops
-    )
+        if op.a.devices > 1:
+            y += 20
+            moved = f"moved: {op.plan.moves}"
+            parts.append(shapes.written(EDGE, y + 16, moved, _ink(op)))
+        parts += _row(op, row, y + 26 + high / 2, scale)
+        y += 26 + high + 22
+    desc = " ".join(_said(op) for op in ops)
     title = "A matmul in blocks" if len(ops) == 1 else f"{len(ops)} matmuls in blocks"
     return picture(title, desc, shapes.framed(title, desc, parts, WIDTH, y - 14))
+
+
+def _said(op: Contraction) -> str:
+    if op.a.devices == 1:
+        return f"{_line(op)}."
+    return f"{_line(op)} on {op.a.devices} devices; moved: {op.plan.moves}."
 
 
 def _line(op: Contraction) -> str:
