@@ -217,8 +217,7 @@ STRICT = True  # True: the goals hold, and no longer what they were set out from
 LINES = 8 if STRICT else 12  # of the median code cell that does not fold
 BUILT_BY_HAND = 2.5 if STRICT else 12.5  # cells a chapter that build rows of a table
 FORMATTING = 0 if STRICT else 20  # cells a chapter that format numbers, but for these:
-REWRITTEN = ("01", "02", "03", "04", "05", "06", "07", "08", "09", "11", "12", "13", "14")
-MANY_CELLS = [path.stem for path in CHAPTERS if not path.stem.startswith(REWRITTEN)]
+MOST_CELLS = 62  # of code in a chapter
 FORMATS = {}  # chapter: {cell id: why it has to}
 each_chapter = pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 
@@ -308,9 +307,8 @@ def test_a_chapter_is_neither_thin_nor_long(path):
 @each_chapter
 def test_a_chapter_is_prose_with_code(path):
     """A reader who meets a cell at every turn loses the argument."""
-    if path.stem not in MANY_CELLS:
-        assert len(code_cells(path)) <= 62
-        assert words_of(path) / len(code_cells(path)) >= 60
+    assert len(code_cells(path)) <= MOST_CELLS
+    assert words_of(path) / len(code_cells(path)) >= 60
 
 
 def words_of(path):
