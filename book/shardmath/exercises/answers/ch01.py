@@ -105,7 +105,7 @@ NBYTES = Number(
         ),
         slips.precision_bytes(1 / 2),
     ),
-    hint="Three arrays, each across the HBM once. How many values has each?",
+    hint="All three arrays cross the HBM once. How many values has each?",
     solution="""
         ```python
         B, D, F = 512, 4096, 16384
@@ -295,7 +295,7 @@ DECODE = Number(
     hint="With one token, a matmul is a matrix times a vector. Which resource binds?",
     solution="""
         With one token a step the intensity is 1, far below the critical intensity of
-        295. The step is memory-bound, and its time is that of reading the weights.
+        295. The step is memory-bound, and it takes as long as reading the weights.
 
         ```python
         params = 8.03e9
@@ -1051,12 +1051,12 @@ OFFLOADED = Function(
     title="A model larger than the memory",
     task=r"""
         **Given** a model of `params` weights of `w` bytes each, on a chip whose HBM has
-        room for `room` bytes of them. What has no room there lies in the host's memory.
-        In every step it comes over PCIe at `host` bytes/s in that direction and is
-        written to the HBM. In every step the chip reads each weight from the HBM once;
-        reads and writes share its `hbm` bytes/s. The step multiplies $B$ tokens with
-        every weight, two FLOPs each, at `peak` FLOPs/s. Math, HBM and host overlap
-        perfectly; activations are left out.
+        room for `room` bytes of them. The rest is kept in the host's memory. In every
+        step it comes over PCIe at `host` bytes/s in that direction and is written to
+        the HBM. In every step the chip reads each weight from the HBM once; reads and
+        writes share its `hbm` bytes/s. The step multiplies $B$ tokens with every
+        weight, two FLOPs each, at `peak` FLOPs/s. Math, HBM and host overlap perfectly;
+        activations are left out.
 
         **Wanted** a function that returns the least time of a step and what takes it:
         `"math"`, `"HBM"` or `"host"`.

@@ -221,7 +221,7 @@ CLOCK = Number(
             "An array of side 128 has 128 rows of as many cells.",
         ),
     ),
-    hint="FLOPs per cycle of the whole chip first.",
+    hint="First compute the FLOPs per cycle of the whole chip.",
     solution="""
         ```python
         v5p = chips.TPU_V5P
@@ -284,7 +284,7 @@ VMEM = Number(
         **Given** a v5e that multiplies in int8, weights in int8 that wait in VMEM, $D$
         and $F$ large. Leave out the traffic of activations.
 
-        **Wanted** the critical batch with VMEM's bandwidth in place of the HBM's.
+        **Wanted** the critical batch with VMEM's bandwidth instead of the HBM's.
     """,
     given=stated(chips.TPU_V5E, "flops.int8", "onchip_bandwidth"),
     stub="tokens = ...",
@@ -372,7 +372,8 @@ VECTOR = Number(
         operations = 4 * 256 * vector_rate / v4.flops["bf16"]
         ```
 
-        Twice the head, twice the room: 16 instead of 8.
+        With heads twice as large there is room for twice as many operations, 16 instead
+        of 8.
     """,
 )
 
@@ -471,7 +472,7 @@ FACTOR = Number(
         slips.device_not_chip(1 / 2),
         slips.inverse(),
     ),
-    hint="Both rates per chip, both in bf16.",
+    hint="Both rates are per chip and in bf16.",
     solution="""
         ```python
         factor = chips.TPU_7X.flops["bf16"] / chips.TPU_V4.flops["bf16"]
@@ -638,7 +639,7 @@ AUDIT = Function(
             return math.ceil(peak / (2 * side**2 * fastest))
         ```
 
-        For Trillium at 2 GHz: four.
+        For Trillium at 2 GHz it returns four.
     """,
 )
 
@@ -700,9 +701,9 @@ STATIONARY = Traffic(
         ),
     ),
     hint="Take one block column of W at a time. Keep the sums of all tokens for it, "
-    "let each of its tiles stand while the blocks of X pass.",
+    "and let each of its tiles stay while the blocks of X pass.",
     solution="""
-        The sums of all tokens for one block column fit beside one tile of weights and
+        The sums of all tokens for one block column fit next to one tile of weights and
         one block of activations: these are the accumulators of an MXU.
 
         ```python
@@ -871,7 +872,8 @@ STREAMED = Number(
         tokens = transfer / one_token
         ```
 
-        Thousands of tokens: what a step of decode never has, and a long prompt does.
+        It takes thousands of tokens. A decode step never has so many, and a long prompt
+        does.
     """,
     points=2,
 )
@@ -982,8 +984,10 @@ PACE = Function(
             "A weight takes w bytes, which need not be two.",
         ),
     ),
-    hint="Two times, and the longer one counts. How many tiles has each array, and how "
-    "many cycles does one of them take?",
+    hint=(
+        "There are two times, and the longer one counts. How many tiles has each "
+        "array, and how many cycles does one of them take?"
+    ),
     solution="""
         ```python
         def least_seconds(B, D, F, w, size, mxus, clock, bandwidth):

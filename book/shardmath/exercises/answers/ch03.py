@@ -90,7 +90,7 @@ PER_CLOCK = Number(
         flops = h100.fact("cores").value * h100.fact("flops_per_clock").value
         ```
 
-        About half a million FLOPs in each of 1.83 billion clocks a second.
+        These are about half a million FLOPs in each of 1.83 billion clocks per second.
     """,
 )
 
@@ -169,8 +169,8 @@ RESIDENT = Number(
     title="Warps that fit",
     task="""
         **Given** a kernel on an H100 that takes 96 registers a thread, of four bytes
-        each, and so little SMEM that it limits nothing. An SM's registers lie in four
-        equal subpartitions, and those of a warp all in one of them.
+        each, and so little SMEM that it limits nothing. An SM's registers are in four
+        equal subpartitions, and all registers of a warp are in one of them.
 
         **Wanted** the warps that are resident on one SM.
     """,
@@ -229,8 +229,8 @@ RESIDENT = Number(
         warps = 4 * (file // 4 // (4 * 96 * 32))
         ```
 
-        Five in each subpartition, so 20 of 64: an occupancy of 31 %. A file in one
-        piece would hold 21.
+        Five warps fit into each subpartition, so 20 of 64, which is an occupancy of 31
+        %. A file in one piece would hold 21.
     """,
 )
 
@@ -273,7 +273,7 @@ IN_FLIGHT = Number(
             "That is how long the L2 takes. These bytes come from HBM.",
         ),
     ),
-    hint="Little's law, formula (3.3). The record has the latency in clocks.",
+    hint="Use Little's law, formula (3.3). The record has the latency in clocks.",
     solution="""
         ```python
         b200 = chips.B200
@@ -292,7 +292,7 @@ ASKED = Number(
     title="Too little in flight",
     task="""
         **Given** a kernel on an H100 with eight resident warps on every SM. Each thread
-        has one load of 16 bytes on its way, and asks for the next when it arrives.
+        has one load of 16 bytes on its way, and requests the next one when it arrives.
 
         **Wanted** the rate at which the chip reads, at most, by Little's law.
     """,
@@ -351,7 +351,7 @@ ASKED = Number(
         rate = threads * 16 / seconds
         ```
 
-        1.41 TB/s, 42 % of what the memory could do.
+        This is 1.41 TB/s, 42 % of the memory's bandwidth.
     """,
 )
 
@@ -393,7 +393,7 @@ USED = Number(
             "That is the share with tiles of 128 × 128.",
         ),
     ),
-    hint="Count tiles, then waves. The second factor of (3.5).",
+    hint="Count tiles, then waves. This is the second factor of (3.5).",
     solution="""
         8 · 32 = 256 tiles on 108 SMs make three waves:
 
@@ -532,8 +532,8 @@ FEED = Number(
     id="03.9",
     title="What the SMs ask of the L2",
     task="""
-        **Given** a B200 at its bf16 peak, every SM on a tile of 256 × 256 of its own,
-        nothing shared.
+        **Given** a B200 at its bf16 peak, in which every SM works on its own tile of
+        256 × 256 and nothing is shared.
 
         **Wanted** the rate at which operands must reach all SMs together.
     """,
@@ -738,9 +738,9 @@ BLOCKS = Function(
         bytes and the most warps that may be resident. A warp has 32 threads, and a
         register four bytes. Three things limit the blocks: registers; SMEM; and
         resident warps. (Left out: an SM holds 32 blocks at most, and takes 1 KiB of
-        SMEM for each.) Registers are given out to whole warps. They lie in four equal
-        subpartitions of the file, and those of a warp all in one of them; the warps of
-        a block may lie in different ones.
+        SMEM for each.) Registers are given out to whole warps. They are in four equal
+        subpartitions of the file, and all registers of a warp are in one of them. The
+        warps of a block may be in different ones.
 
         **Wanted** a function that returns how many blocks are resident at once.
     """,
@@ -879,7 +879,7 @@ FUSED = Traffic(
                         machine.free(block)
         ```
 
-        As two kernels it would be six arrays across the bus, and half as long again.
+        As two kernels, six arrays would cross the bus, which takes half as long again.
     """,
 )
 
@@ -1036,7 +1036,7 @@ GATHERED = Number(
         **Given** a kernel on an H100 that takes 96 registers of four bytes a thread,
         256 threads a block and 48 KiB of SMEM a block; blocks fill every SM as far as
         its limits allow. A thread always has two loads of four bytes on their way, and
-        asks for the next when one arrives. In each load the threads of a warp read
+        requests the next one when one arrives. In each load the threads of a warp read
         every second fp32 value of a row, aligned, and the HBM moves whole pieces of 32
         bytes. The values between are never wanted.
 

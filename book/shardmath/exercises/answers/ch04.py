@@ -23,7 +23,7 @@ CHAPTER = Chapter(
         "programs judged by their compiled collectives"
     ),
     intro="""
-        from one link to an AllReduce that is judged by what it compiles to. Answers are
+        from one link to an AllReduce that is graded on what it compiles to. Answers are
         in base units: bytes, bytes/s, seconds; every bandwidth is one-way unless the
         question says otherwise. `chips` holds the links:
         `chips.TPU_V5P.link_bandwidth`, `chips.H100.scale_up_bandwidth`,
@@ -252,7 +252,7 @@ LINE = Number(
             "A chip has one part already. How much is left to arrive?",
         ),
     ),
-    hint="Formula (4.3), on the line. How many hops lie between the ends?",
+    hint="Use formula (4.3) for the line. How many hops lie between the ends?",
     solution="""
         ```python
         link = chips.TPU_V5E.link_bandwidth
@@ -283,7 +283,7 @@ UNIT = Number(
         slips.scaled("all four units", 4, "One unit is asked for, not all of them."),
         slips.scaled("one node", 1 / 32, "One node sends that. A unit has 32."),
     ),
-    hint="32 nodes, 8 cards a node, 400 Gb/s a card.",
+    hint="There are 32 nodes with 8 cards of 400 Gb/s each.",
     solution="""
         ```python
         egress = 32 * 8 * 400e9 / 8
@@ -306,7 +306,7 @@ CROSSING = Number(
         **Given** 32 B200 in four nodes of 8, and an AllReduce of 10 GB over all of
         them. The GPUs do the adding.
 
-        **Wanted** its least time, by the bytes alone.
+        **Wanted** the lower bound of its time, which counts only the bytes.
     """,
     given=stated(chips.B200, "scale_up_bandwidth", "scale_out_bandwidth"),
     stub="seconds = ...",
@@ -379,7 +379,7 @@ SHARP = Number(
     title="How far busbw can exceed the wire",
     task="""
         **Given** an AllReduce over *six* H200 of one node, large, with switches that
-        add. By (4.8) a GPU sends its array of $V$ bytes once, and no more.
+        add. According to (4.8), a GPU sends its array of $V$ bytes once, and no more.
 
         **Wanted** the highest `busbw` that (4.8) allows.
     """,
@@ -484,9 +484,9 @@ SLICES = Number(
         **Given** slices of an Ironwood (`chips.TPU_7X`), many of them, joined by the
         DCN; every chip adds its share.
 
-        **Wanted** the number of chips in a slice from which an AllReduce over all
-        slices is bound by ICI and no longer by the DCN. Many slices, large slices:
-        leave out the factor $(n-1)/(n-g)$.
+        **Wanted** how many chips a slice must have before an AllReduce over all slices
+        is limited by ICI and no longer by the DCN. Many slices, large slices: leave out
+        the factor $(n-1)/(n-g)$.
     """,
     given=stated(chips.TPU_7X, "links", "link_bandwidth", "scale_out_bandwidth"),
     stub="size = ...",
@@ -655,7 +655,7 @@ FIT = Function(
             "An AllGather sends (n − 1)/n of the array. An AllReduce?",
         ),
     ),
-    hint="Two equations, t = α + c V at two sizes. Subtract them to get c.",
+    hint="You have two equations, t = α + c V at two sizes. Subtract them to get c.",
     solution="""
         ```python
         def fit(n, small, small_seconds, large, large_seconds):
@@ -740,8 +740,8 @@ SCATTERED = Sharded(
         **Given** the same devices and rows.
 
         **Wanted** the same sum, but left scattered: over `gpu` first, then over `node`,
-        each in a collective of its own, so that each device ends with $m/8$ values and
-        no more than $m/4$ are in the one that crosses the nodes.
+        each in a separate collective. Each device ends with $m/8$ values and no more
+        than $m/4$ are in the one that crosses the nodes.
     """,
     stub="def scattered(x): ...",
     mesh=MESH,
@@ -948,8 +948,10 @@ LEAST = Function(
             "That gathers or scatters. An AllReduce does both.",
         ),
     ),
-    hint="Three units, three ways out: a GPU in its node, a node, a pod. What must "
-    "enter each of them, and over how many cards?",
+    hint=(
+        "There are three units with three ways out: a GPU in its node, a node, "
+        "and a pod. What must enter each of them, and over how many cards?"
+    ),
     solution="""
         ```python
         def reduce_seconds(nbytes, gpus, nodes, pods, up, out, taper):
@@ -985,10 +987,10 @@ GRADIENTS = Number(
     task="""
         **Given** 8 pods of 3,072 H100, one network card of 400 Gb/s a GPU, full inside
         the pods, oversubscribed 7 to 1 between them. A model of 405 billion parameters
-        is spread over the 3,072 GPUs of each pod, so that each holds an equal part of
-        the gradients, in bf16. Once a step each GPU sums its part with the seven GPUs
-        that hold the same part in the other pods. A step does 6 FLOPs for each
-        parameter and token; it has 16 million tokens, and the GPUs reach 400 TFLOPs/s.
+        is spread over the 3,072 GPUs of each pod, and each holds an equal part of the
+        gradients, in bf16. Once a step each GPU sums its part with the seven GPUs that
+        hold the same part in the other pods. A step does 6 FLOPs for each parameter and
+        token; it has 16 million tokens, and the GPUs reach 400 TFLOPs/s.
 
         **Wanted** the least time of these AllReduces, which all run at once, over the
         time of the step's math. Leave out latency.
@@ -1049,8 +1051,9 @@ GRADIENTS = Number(
         share = crossing / math
         ```
 
-        64.6 ms for 264 MB a GPU, against 3.96 s of math. Even at a seventh of the card
-        the gradients are a small part of the step, since the whole pod shares them.
+        The exchange takes 64.6 ms for 264 MB per GPU, compared with 3.96 s of math.
+        Even at a seventh of the card the gradients are a small part of the step, since
+        the whole pod shares them.
     """,
     points=2,
 )

@@ -107,8 +107,8 @@ SENT = Number(
     hint="How large is a part, and how many parts does a chip pass on?",
     solution="""
         Sixteen parts; every chip passes on all but the last that it receives, so
-        fifteen. Or: every chip must receive the fifteen parts that it lacks, and what
-        is received is sent.
+        fifteen. You can also count like this: every chip must receive the fifteen parts
+        that it lacks, and every received part is sent by somebody.
 
         ```python
         V = 2 * 8192 * 8192
@@ -124,7 +124,7 @@ GATHER = Number(
         **Given** the same AllGather on a ring of 16 TPU v5p chips, both directions in
         use.
 
-        **Wanted** its time by bandwidth alone: leave out the latency of the hops.
+        **Wanted** its time from the bandwidth only, without the latency of the hops.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -155,7 +155,7 @@ GATHER = Number(
     ),
     hint="The bytes of the last question leave through two links at once.",
     solution="""
-        By (5.2), without its second term:
+        Use (5.2) without its second term:
 
         ```python
         from shardmath.hardware import chips
@@ -173,7 +173,8 @@ REDUCE = Number(
         **Given** 8 H100 on NVLink with a switch that does not add. Each holds 1 GB (10⁹
         bytes) of gradients.
 
-        **Wanted** the time of the AllReduce by bandwidth alone: leave out the latency.
+        **Wanted** the time of the AllReduce from the bandwidth only, without the
+        latency.
     """,
     given=stated(chips.H100, "scale_up_bandwidth"),
     stub="seconds = ...",
@@ -216,7 +217,7 @@ REDUCE = Number(
             "GPU first finishes one part?",
         ),
     ),
-    hint="A ReduceScatter and an AllGather. How much does each send?",
+    hint="An AllReduce is a ReduceScatter and an AllGather. How much does each send?",
     solution="""
         Each half sends $V \\cdot 7/8$ at the GPU's one-way egress:
 
@@ -235,8 +236,8 @@ TO_ALL = Number(
         **Given** an array of 256 MiB (256 · 2²⁰ bytes) in all, sharded over a ring of
         16 TPU v5e chips: one axis of a $16 \times 16$ slice.
 
-        **Wanted** the time of an AllToAll over these 16 chips by bandwidth alone: leave
-        out the latency of the hops.
+        **Wanted** the time of an AllToAll over these 16 chips from the bandwidth only,
+        without the latency of the hops.
     """,
     given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="seconds = ...",
@@ -348,8 +349,8 @@ SLICE = Number(
         **Given** a $4 \times 4$ slice of TPU v5e and an array of 32 MiB, sharded over
         $X$ with $|X| = 4$.
 
-        **Wanted** the time of an AllGather over $X$ by bandwidth alone: leave out the
-        latency of the hops.
+        **Wanted** the time of an AllGather over $X$ from the bandwidth only, without
+        the latency of the hops.
     """,
     given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="seconds = ...",
@@ -807,9 +808,9 @@ SOFTMAX = Sharded(
         **Given** eight chips along `"X"`. Each holds some columns `x` of scores
         $A[I, J_X]$, in float32.
 
-        **Wanted** the function that returns this chip's columns of the softmax of
-        $100 A$ over $J$, the largest taken off first, so that nothing overflows. It may
-        send two AllReduces of one number per row.
+        **Wanted** the function that returns this chip's columns of the softmax of $100
+        A$ over $J$, with the largest taken off first, so nothing overflows. It may send
+        two AllReduces of one number per row.
     """,
     stub="def softmax(x): ...",
     mesh={"X": 8},
@@ -912,9 +913,9 @@ BUCKETS = Number(
     points=2,
     task=r"""
         **Given** a model of 10⁹ parameters, its gradients in bf16, on a ring of 16 TPU
-        v5e chips: one axis of a $16 \times 16$ slice. Assume a latency of 1 µs per
-        hop. The backward pass hands the gradients over in equal **buckets**, and each
-        is added up by an AllReduce of its own, one after the other.
+        v5e chips: one axis of a $16 \times 16$ slice. Assume a latency of 1 µs per hop.
+        The backward pass hands the gradients over in equal **buckets**, and each is
+        added up by a separate AllReduce, one after the other.
 
         **Wanted** the bytes of the smallest bucket with which latency adds no more than
         10 % to the time that the bytes take.
@@ -997,8 +998,8 @@ TWO_LEVELS = Function(
     points=2,
     task="""
         **Given** $k$ nodes of $g$ GPUs. Each GPU holds $V$ bytes, sends `up` bytes/s to
-        its node and, through a card of its own, `out` bytes/s to other nodes, both
-        one-way. No switch adds. They AllReduce in three steps, one after the other: a
+        its node and, through its own card, `out` bytes/s to other nodes, both one-way.
+        No switch adds. They AllReduce in three steps, one after the other: a
         ReduceScatter in each node; an AllReduce of each part among the GPUs that hold
         it; an AllGather in each node.
 
@@ -1109,8 +1110,8 @@ POPULAR = Number(
         each of the other seven (a GPU's own expert counts as any other). The tokens go
         out in fp8, and after the last has arrived the results come back in bf16.
 
-        **Wanted** the time of both exchanges together by bandwidth alone: leave out the
-        latency.
+        **Wanted** the time of both exchanges together from the bandwidth only, without
+        the latency.
     """,
     given=stated(chips.H100, "scale_up_bandwidth"),
     stub="seconds = ...",

@@ -197,8 +197,8 @@ GATHER_TIME = Number(
         sends in both directions at once, `chips.TPU_V5P.link_bandwidth` each. No other
         axis lends its links.
 
-        **Wanted** the time of the collective that the case names by bandwidth alone:
-        leave out the latency of the hops.
+        **Wanted** the time of the collective that the case names from the bandwidth
+        only, without the latency of the hops.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -529,7 +529,10 @@ PLANS = Function(
             "In an AllToAll a chip sends each other chip 1/n of its own part.",
         ),
     ),
-    hint="An AllGather of W; or an AllToAll of A, then a ReduceScatter of C.",
+    hint=(
+        "The two plans are an AllGather of W, or an AllToAll of A and then a "
+        "ReduceScatter of C."
+    ),
     solution="""
         ```python
         def plans(B, D, F, n):
@@ -970,10 +973,10 @@ FEWEST = Function(
     points=2,
     task=r"""
         **Given** $A[B, D] \cdot W[D_X, F] \to C[B, F]$ in bf16 and $n = |X|$. Every
-        chip has all tokens, and shall have the whole result. Three plans compete.
-        Gather the weights; or multiply what lies there and finish the sum; or move the
-        split of the weights to their columns, multiply, and gather the columns of the
-        result.
+        chip has all tokens, and shall have the whole result. Three plans compete. You
+        can gather the weights. You can multiply the parts that are there and finish the
+        sum. Or you can move the split of the weights to their columns, multiply, and
+        gather the columns of the result.
 
         **Wanted** a function that returns the bytes that each chip sends in the plan
         that sends the fewest.
@@ -1096,9 +1099,9 @@ TWO_STEPS = Sharded(
     "which of the two can be gathered alone?",
     solution="""
         $X$ splits $A$ outside the contraction and $W$ on it: case 2, a gather of the
-        weights. $X$ is the minor axis of $D_{YX}$, so the parts that lie along it are
-        neighbours in $D$, and the gather leaves $W[D_Y, F]$. $Y$ is case 3, scattered.
-        With $D_{XY}$ the same gather would put together rows that do not belong to the
+        weights. $X$ is the minor axis of $D_{YX}$, so the parts along it are neighbours
+        in $D$, and the gather leaves $W[D_Y, F]$. $Y$ is case 3, scattered. With
+        $D_{XY}$ the same gather would put together rows that do not belong to the
         columns of $A$ on that device.
 
         ```python

@@ -57,7 +57,7 @@ CHAPTER = Chapter(
 DENSE = Model("ours", 48, 6144, 16_384, 48, 8, 128, 64_000)
 SIZES = (
     "$L = 48$, $D = 6144$, $F = 16{,}384$, $N = 48$, $K = 8$, $H = 128$, a vocabulary "
-    "of 64,000, a gated MLP, and embedding and head of their own"
+    "of 64,000, a gated MLP, and separate embedding and head"
 )
 
 PARAMS = Number(
@@ -238,8 +238,7 @@ KEYS = Function(
     title="Keys in a window",
     task="""
         **Given** a sequence of `S` tokens and causal attention in which a query sees
-        itself and what stands before it, at most `window` keys. `window` is at most
-        `S`.
+        itself and the tokens before it, at most `window` keys. `window` is at most `S`.
 
         **Wanted** a function that returns the mean number of keys that a query sees.
     """,
@@ -298,7 +297,8 @@ WINDOWS = Number(
     title="Five of six layers see less",
     task="""
         **Given** a model of 60 layers, of which every sixth is global and the others
-        have a window of 8,192 keys. Sequences of 32,768 tokens, causal attention.
+        have a window of 8,192 keys. It is trained on sequences of 32,768 tokens with
+        causal attention.
 
         **Wanted** the FLOPs of its attention, over those that it would have if all
         layers were global. Half a key more or less does not count.
@@ -347,10 +347,10 @@ ACTIVE = Number(
     id="07.6",
     title="Active parameters",
     task="""
-        **Given** a model of 40 layers with experts: $D = 4096$, $N = 32$, $K = 8$,
-        $H = 128$; in each layer 64 routed experts and one shared, each a gated MLP of
-        $F = 1536$; a token goes to 4 of the routed ones. A vocabulary of 100,000,
-        embedding and head of their own.
+        **Given** a model of 40 layers with experts: $D = 4096$, $N = 32$, $K = 8$, $H =
+        128$; in each layer 64 routed experts and one shared, each a gated MLP of $F =
+        1536$; a token goes to 4 of the routed ones. The vocabulary is 100,000, and
+        embedding and head are separate.
 
         **Wanted** its active parameters without the input embedding. Norms may be left
         out.
@@ -392,7 +392,7 @@ ACTIVE = Number(
             "the 64 experts.",
         ),
     ),
-    hint="Attention, the router, five experts, and the head.",
+    hint="A token meets attention, the router, five experts, and the head.",
     solution="""
         ```python
         L, D, F, N, K, H = 40, 4096, 1536, 32, 8, 128
@@ -455,7 +455,7 @@ STATE = Number(
             "So many are not enough: there is no part of a GPU.",
         ),
     ),
-    hint="4 + 4 + 4 + 2 + 2 bytes a parameter.",
+    hint="Each parameter takes 4 + 4 + 4 + 2 + 2 bytes.",
     solution="""
         ```python
         import math
@@ -640,7 +640,7 @@ CACHE = Number(
         scaled("one layer", 1 / 60, "Every layer has its own."),
         scaled("one token", 1 / 65_536, "That is the cache of one token."),
     ),
-    hint="2·L·K·H values a token.",
+    hint="A token has 2·L·K·H values.",
     solution="""
         ```python
         nbytes = 2 * 60 * 8 * 128 * 65_536
@@ -681,7 +681,7 @@ LATENT = Number(
             "The latent is cached, not what the heads make of it.",
         ),
     ),
-    hint="Values of the latent and the rotary key, over those of one KV head.",
+    hint="Divide the values of the latent and the rotary key by those of one KV head.",
     solution="""
         ```python
         heads = (512 + 64) / (2 * 128)
@@ -832,11 +832,11 @@ DAYS = Number(
     title="How many days?",
     points=2,
     task="""
-        **Given** the model with experts of 07.6: $L = 40$, $D = 4096$, $N = 32$,
-        $K = 8$, $H = 128$, 64 routed experts and one shared of $F = 1536$, four routed
-        ones a token, a vocabulary of 100,000, head and embedding of their own. It is
-        trained on $2 \\times 10^{12}$ tokens, in sequences of 8,192 with causal
-        attention, on 2,048 Trillium, at an MFU of 45 %.
+        **Given** the model with experts of 07.6: $L = 40$, $D = 4096$, $N = 32$, $K =
+        8$, $H = 128$, 64 routed experts and one shared of $F = 1536$, four routed ones
+        per token, a vocabulary of 100,000, separate head and embedding. It is trained
+        on $2 \\times 10^{12}$ tokens, in sequences of 8,192 with causal attention, on
+        2,048 Trillium, at an MFU of 45 %.
 
         **Wanted** the days that it takes.
     """,
@@ -1117,7 +1117,7 @@ LOSS = Sharded(
         **Wanted** the function that every device runs, returning for each row the
         logarithm of the sum of all exp(logits), less the sum of logits times `right`.
         All devices return all of it, $[B]$, and each AllReduces at most $12 B$ bytes.
-        The logits are small enough for `exp`, so that their largest need not be found.
+        The logits are small enough for `exp`, so you needn't find the largest.
     """,
     stub="def loss(x, w, right): ...",
     mesh=RING,

@@ -26,7 +26,7 @@ CHAPTER = Chapter(
     ),
     intro="""
         from one AllReduce to one of three levels. Answers are in base units: bytes,
-        seconds, tokens. FLOPs are 6 · params a token, without attention and without
+        seconds, tokens. FLOPs are 6 · params per token, without attention and without
         recompute, unless a task says otherwise.
 
         08.8 to 08.12 are programs for eight virtual devices. They are graded on their
@@ -109,8 +109,8 @@ THRESHOLD = Number(
         `chips.TPU_V5E.link_bandwidth` one-way. Gradients are summed in bf16; math runs
         at the peak; latency is left aside.
 
-        **Wanted** how many tokens a chip needs, so that the AllReduce of a step takes
-        no longer than the math of the whole step.
+        **Wanted** how many tokens a chip needs before the AllReduce of a step takes no
+        longer than the math of the whole step.
     """,
     given=stated(chips.TPU_V5E, "flops.bf16", "link_bandwidth"),
     stub="tokens = ...",
@@ -327,7 +327,7 @@ BEHIND = Function(
     task=r"""
         **Given** `L` equal layers. Each takes `f` seconds forward, `d` backward and `r`
         for the AllReduce of its gradients, which may start when its backward is done.
-        One AllReduce at a time.
+        Only one AllReduce runs at a time.
 
         **Wanted** a function that returns the seconds of the whole step.
     """,
@@ -481,7 +481,7 @@ BY_HAND = Sharded(
             "all devices share arrives summed.",
         ),
     ),
-    hint="`jax.lax.pcast(w, 'X', to='varying')` gives each device a copy of its own; "
+    hint="`jax.lax.pcast(w, 'X', to='varying')` gives each device its own copy; "
     "`jax.lax.pmean` ends it. Are all parts of the batch equally large?",
     solution="""
         The parts are equal, so the mean of the parts' gradients is the gradient of the
@@ -575,9 +575,9 @@ LATE = Sharded(
 
         **Wanted** the function that every device runs, returning the gradient of the
         sum over all microbatches, whole on every device. It sends exactly one AllReduce
-        of $4 D F$ bytes. And it works on one microbatch at a time: beside arguments and
-        result, the compiled program needs at most the bytes of two microbatches' $x w$,
-        of a copy of $x$ and of two gradients on a device, $B F + 2 B D + 8 D F$.
+        of $4 D F$ bytes. It also works on one microbatch at a time. Besides arguments
+        and result, the compiled program needs at most the bytes of two microbatches' $x
+        w$, of a copy of $x$ and of two gradients on a device, $B F + 2 B D + 8 D F$.
     """,
     stub="def gradient(x, w): ...",
     mesh=EIGHT,
@@ -780,9 +780,9 @@ SOONEST = Number(
         seconds = 6 * 8e9 * 15e12 / (gpus * C / 2)
         ```
 
-        About 2,600 GPUs and six and a half days. At half of the peak, math takes twice
-        as long as the AllReduce, so that up to twice the GPUs would still be sooner
-        done. Beyond that the AllReduce binds, and more GPUs save no time.
+        It takes about 2,600 GPUs and six and a half days. At half of the peak, math
+        takes twice as long as the AllReduce, so up to twice the GPUs would still finish
+        earlier. Beyond that the AllReduce binds, and more GPUs save no time.
 
         Each GPU works on whole sequences, so this takes sequences of at most 1,600
         tokens. With sequences of 4,096 tokens the batch has 1,024 of them, and feeds no
@@ -805,8 +805,8 @@ LOST = Number(
     task=r"""
         **Given** eight slices of 256 TPU v5e and a model of $70 \cdot 10^9$ parameters,
         sharded inside a slice and data-parallel between them. Each slice works on
-        $2^{18}$ tokens a step, at half of its peak. Then, and only then, the gradients
-        are exchanged in bf16 at the rate of the cards,
+        $2^{18}$ tokens per step, at half of its peak. Then, and only then, the
+        gradients are exchanged in bf16 at the rate of the cards,
         `chips.TPU_V5E.scale_out_bandwidth` one-way for each chip.
 
         **Wanted** the share of the step that the exchange takes, between 0 and 1.
@@ -863,12 +863,12 @@ CRITICAL = Number(
     id="08.15",
     title="A batch beyond the critical one",
     task=r"""
-        **Given** $S = S_\text{min}(1 + B_c / B)$ steps and
-        $E = E_\text{min}(1 + B / B_c)$ tokens to reach a loss. A run with $B = B_c$ is
-        repeated with four times the batch on four times the chips, each with the same
-        tokens, so that a step takes as long as before.
+        **Given** $S = S_\text{min}(1 + B_c / B)$ steps and $E = E_\text{min}(1 + B /
+        B_c)$ tokens to reach a loss. A run with $B = B_c$ is repeated with four times
+        the batch on four times the chips, each with the same tokens, so a step takes as
+        long as before.
 
-        **Wanted** how many times as fast the second run reaches the loss.
+        **Wanted** by what factor the second run reaches the loss faster.
     """,
     stub="times = ...",
     unit="times",

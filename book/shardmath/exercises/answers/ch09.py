@@ -297,7 +297,7 @@ COUNT = Number(
         whole gradient is kept from one layer to the next.
 
         **Wanted** how many collectives a step has for these matrices, if each matrix
-        travels in one of its own.
+        travels in a separate one.
     """,
     stub="times = ...",
     unit="collectives",
@@ -371,8 +371,8 @@ NAIVE = Number(
     hint="An AllReduce sends what a ReduceScatter and an AllGather send together.",
     solution="""
         Three rounds of $2\\,\\text{params}$ bytes: as much as FSDP sends, for three
-        quarters of what FSDP saves. A ReduceScatter in place of the AllReduce would do:
-        a chip updates its own shard alone.
+        quarters of what FSDP saves. A ReduceScatter instead of the AllReduce would be
+        enough, because a chip updates only its own shard.
 
         ```python
         V = 2 * 8_030_261_248
@@ -453,8 +453,8 @@ THRESHOLD = Number(
         `chips.TPU_V6E.link_bandwidth` one-way. Math runs at the peak. Attention scores
         and latency are left aside, and everything may overlap.
 
-        **Wanted** how many tokens a chip needs, so that what FSDP sends in a step takes
-        no longer than the math of the step.
+        **Wanted** how many tokens a chip needs before the traffic of FSDP takes no
+        longer than the math of the step.
     """,
     given=stated(_V6E, "flops.bf16", "link_bandwidth"),
     stub="tokens = ...",
@@ -511,7 +511,7 @@ ACROSS = Number(
     task="""
         **Given** Llama 3.1 8B with 8,030,261,248 parameters on 32 nodes of 8 GPUs, with
         hybrid sharding: everything is split over the 8 GPUs of a node, and each node
-        holds a copy. All in bf16.
+        holds a copy. Everything is in bf16.
 
         **Wanted** the bytes that each GPU sends to other nodes in a step.
     """,
@@ -582,10 +582,10 @@ ACCUMULATED = Function(
     title="Stages and microbatches",
     task="""
         **Given** the `stage` of ZeRO, 1 to 3, `params` parameters in bf16, `n` chips,
-        and a batch in `parts` microbatches. What a stage splits is never kept whole: at
-        stage 1 gradients are added up on the chip and scattered once, at stages 2 and 3
-        after each microbatch. At stage 3 weights are forgotten after each pass, at
-        stages 1 and 2 they are gathered once, after the update.
+        and a batch in `parts` microbatches. A stage never keeps in full the part that
+        it splits. At stage 1 gradients are added up on the chip and scattered once, at
+        stages 2 and 3 after each microbatch. At stage 3 weights are forgotten after
+        each pass, at stages 1 and 2 they are gathered once, after the update.
 
         **Wanted** a function that returns the bytes that each chip sends in a step.
     """,
@@ -753,12 +753,12 @@ FORGOTTEN = Sharded(
     task=r"""
         **Given** each device's part of the tokens $x[B_X, D]$ and of three layers'
         weights $w[L, D_X, D]$, $L = 3$. A layer is $x \to \tanh(x w_l)$. The loss is
-        the sum of what the last layer gives, over the whole batch.
+        the sum of the last layer's results over the whole batch.
 
         **Wanted** the function that every device runs, returning its part of the
         gradient $dw[L, D_X, D]$. No layer's whole weight is kept for the backward pass:
-        at most six AllGathers and three ReduceScatters, of $4 D^2$ bytes each. Beside
-        arguments and result a device may hold two and a half whole weights and four
+        at most six AllGathers and three ReduceScatters, of $4 D^2$ bytes each. Besides
+        arguments and result, a device may hold two and a half whole weights and four
         times its tokens at once, $2.5 \cdot 4 D^2 + 4 \cdot 4 B D / 8$ bytes.
     """,
     stub="def gradient(x, w): ...",
@@ -1185,8 +1185,8 @@ ROOM = Number(
     points=2,
     task="""
         **Given** Llama 3.1 70B, $L = 80$, $D = 8192$, with 70,553,706,496 parameters of
-        16 bytes and 855,638,016 weights in a layer, split by FSDP over 32 H100. Beside
-        its part a GPU holds two gathered layers in bf16, one in use and one fetched
+        16 bytes and 855,638,016 weights in a layer, split by FSDP over 32 H100. Besides
+        its part, a GPU holds two gathered layers in bf16, one in use and one fetched
         ahead. Full remat keeps the input of each layer, in bf16. Everything else is
         left aside.
 
@@ -1260,7 +1260,7 @@ PASSES = Number(
         under FSDP with full remat, on $8 \times 8 \times 8$ TPU v5p, a closed torus.
         The forward pass is computed twice, with every matmul of a layer. Each of the
         six links of a chip sends `chips.TPU_V5P.link_bandwidth` one-way, and all of
-        them work. A chip has 640 tokens a step. Math runs at the peak; within a pass
+        them work. A chip has 640 tokens per step. Math runs at the peak; within a pass
         math and network overlap fully. Attention scores and latency are left aside.
 
         **Wanted** the seconds of the forward pass and the backward pass together, where
@@ -1310,8 +1310,10 @@ PASSES = Number(
         ),
         scaled("one layer", 1 / 80, "All 80 layers do it."),
     ),
-    hint="Forward: one gather and 2 FLOPs a weight and token. Backward: a gather, a "
-    "scatter and 6 FLOPs.",
+    hint=(
+        "The forward pass has one gather and 2 FLOPs per weight and token. "
+        "Backward: a gather, a scatter and 6 FLOPs."
+    ),
     solution="""
         ```python
         from shardmath.hardware import chips

@@ -106,8 +106,9 @@ LAYER_BYTES = Number(
     hint="How many AllReduces has a layer, forward and backward? How large is the "
     "array of each?",
     solution="""
-        Two sums forward, after attention and after the MLP, and two backward, the
-        gradients of what the two blocks read. Each is an AllReduce of $2BD$ bytes.
+        There are two sums in the forward pass, after attention and after the MLP, and
+        two in the backward pass, the gradients of the inputs of the two blocks. Each is
+        an AllReduce of $2BD$ bytes.
 
         ```python
         V = 2 * 4096 * 8192
@@ -403,8 +404,8 @@ SAVED = Number(
         **Given** Llama 3.1 405B, $L = 126$, $D = 16{,}384$, under full remat over
         $|Y| = 8$ chips, with two sequences of 8,192 tokens in bf16.
 
-        **Wanted** the bytes that sequence parallelism saves on each chip, of what waits
-        for the backward pass.
+        **Wanted** how many of the bytes that wait for the backward pass sequence
+        parallelism saves on each chip.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -469,7 +470,7 @@ LOSS = Number(
             "A chip need not send anything to itself: one part of n stays.",
         ),
     ),
-    hint="Three AllReduces of one value a token.",
+    hint="There are three AllReduces of one value per token.",
     solution="""
         ```python
         V = 4 * 8192
@@ -895,8 +896,8 @@ ONE_PIN = Number(
     task=r"""
         **Given** all 80 layers of Llama 3.1 70B, $D = 8192$, in bf16 over the 8 H100 of
         a node, with sequence parallelism and 8,192 tokens, nothing computed again. The
-        normed tokens are pinned where they arrive alone, so that forward they are
-        gathered in f32, for both blocks. A GPU sends `chips.H100.scale_up_bandwidth`.
+        normed tokens are pinned only where they arrive, so in the forward pass they are
+        gathered in f32 for both blocks. A GPU sends `chips.H100.scale_up_bandwidth`.
 
         **Wanted** the seconds that this adds to a step.
     """,
@@ -925,7 +926,7 @@ ONE_PIN = Number(
     ),
     hint="How many bytes more has the array, and how often is it gathered forward?",
     solution="""
-        Two gathers a layer, each with two bytes a value more.
+        Each layer has two gathers, each with two more bytes per value.
 
         ```python
         from shardmath.hardware import chips
@@ -969,8 +970,8 @@ SEARCH = Function(
         **Given** a layer with $P$ matmul weights of width $D$ in bf16, $t$ tokens per
         chip, and the bandwidths $W_X$ and $W_Y$ that a chip has along the two axes.
         FSDP over $X$ gathers weights twice and scatters gradients once; tensor
-        parallelism over $Y$ gathers and scatters activations eight times in all. The
-        axes have links of their own. Factors $(n-1)/n$ are left out.
+        parallelism over $Y$ gathers and scatters activations eight times in all. Each
+        axis has its own links. Factors $(n-1)/n$ are left out.
 
         **Wanted** a function that returns the $|Y|$ among 1, 2, 4, 8, 16, 32 and 64 for
         which the slower of the two axes is done first.

@@ -91,8 +91,8 @@ MICROBATCHES = Number(
     id="12.2",
     title="Microbatches enough",
     task="""
-        **Given** 24 equal stages with three chunks of layers each, interleaved, so that
-        the microbatches must be a multiple of the stages.
+        **Given** 24 equal stages with three chunks of layers each, interleaved, so the
+        number of microbatches must be a multiple of the stages.
 
         **Wanted** the fewest microbatches for a bubble of at most 4 %, idle over busy.
     """,
@@ -289,8 +289,8 @@ BOUNDARY = Number(
     title="What a stage sends",
     task=r"""
         **Given** Llama 3.1 70B, $D = 8192$, 80 layers on 8 chips, one stage each; 32
-        microbatches of one sequence of 4,096 tokens in bf16, 1F1B, each chip running a
-        program of its own.
+        microbatches of one sequence of 4,096 tokens in bf16, 1F1B, where each chip runs
+        a separate program.
 
         **Wanted** the bytes that a chip in the middle sends in a step.
     """,
@@ -507,7 +507,7 @@ SHIFT = Sharded(
         **Given** each device's part of $x[B_P, D]$: what its stage has made.
 
         **Wanted** the function that every device runs, returning what it gets from the
-        stage before; the first one gets zeros. Exactly one permute.
+        stage before; the first one gets zeros. It must be exactly one permute.
     """,
     stub="def hand_on(x): ...",
     mesh=EIGHT,
@@ -542,7 +542,10 @@ SHIFT = Sharded(
         ),
         Slip("nothing handed on", lambda x: x, "Each stage keeps what it has made."),
     ),
-    hint="`jax.lax.ppermute` takes pairs (from, to). Who is no target gets zeros.",
+    hint=(
+        "`jax.lax.ppermute` takes pairs (from, to). A device that is no target "
+        "gets zeros."
+    ),
     solution="""
         ```python
         def hand_on(x):
@@ -711,7 +714,7 @@ ONCE = Sharded(
             "Each device can make its own term of the sum.",
         ),
     ),
-    hint="What the loop carries is a term of the sum, one for each device.",
+    hint="The loop carries a term of the sum, one for each device.",
     solution="""
         ```python
         def gradient(x, dy):
@@ -887,8 +890,8 @@ PUBLISHED = Number(
         seconds = (16 / 2 - 1) * (pair + (I + W) - 3 * W)
         ```
 
-        Two thirds of what was measured: sends, and stages that are not even, may take
-        the rest.
+        This is two thirds of the measured time. Sends and uneven stages may take the
+        rest.
     """,
 )
 

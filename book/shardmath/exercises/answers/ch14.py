@@ -183,7 +183,7 @@ MEMORY = Function(
             "Gradients in bf16 take two bytes more.",
         ),
     ),
-    hint="16 bytes a parameter. Which of them does each axis divide?",
+    hint="Each parameter takes 16 bytes. Which of them does each axis divide?",
     solution="""
         ```python
         def held(P, x, p, y, shards):
@@ -203,7 +203,7 @@ TURNED = Number(
         **Given** Llama 3.1 405B, $L = 126$ and $D = 16{,}384$, in bf16, nothing
         computed again, with 1,024 tokens per chip and tensor parallelism with sequence
         parallelism over $|Y| = 8$. The eight GPUs of a group are in eight different
-        nodes, so that all that they send crosses their network cards,
+        nodes, so everything that they send crosses their network cards,
         `chips.H100.scale_out_bandwidth` each.
 
         **Wanted** the seconds of these collectives in a step.
@@ -229,7 +229,7 @@ TURNED = Number(
         scaled("under full remat", 11 / 8, "Nothing is computed again here."),
         scaled("gathered again", 10 / 8, "What was gathered is kept here."),
     ),
-    hint="8 gathers and scatters a layer, each of the group's tokens times D.",
+    hint="Each layer has 8 gathers and scatters, each of the group's tokens times D.",
     solution="""
         ```python
         from shardmath.hardware import chips
@@ -335,7 +335,7 @@ WHOLE = Function(
             "Where the node is too small, there is no such mesh.",
         ),
     ),
-    hint="n / |Y| groups, at most as many as sequences.",
+    hint="There are n / |Y| groups, at most as many as sequences.",
     solution="""
         ```python
         def groups_of(n, seqs, node):
@@ -390,7 +390,10 @@ TOKENS = Number(
             "Weights are gathered twice, and their gradients are scattered as well.",
         ),
     ),
-    hint="3 · 2 bytes of every parameter; 6 FLOPs of every active one and token.",
+    hint=(
+        "Every parameter costs 3 · 2 bytes, and every active parameter 6 FLOPs "
+        "per token."
+    ),
     solution=f"""
         ```python
         from shardmath.hardware import chips
@@ -417,8 +420,8 @@ DOMAIN = Number(
         many domains; the GPUs of a domain share out what comes in by their cards, and
         hand it on by NVLink at the same time. Factors (n − 1)/n are left out.
 
-        **Wanted** how many times as many GPUs a fixed batch can feed in the larger
-        domains as in the smaller ones.
+        **Wanted** by what factor a fixed batch can feed more GPUs in the larger domains
+        than in the smaller ones.
     """,
     given=stated(chips.GB200, "scale_out_bandwidth", "scale_up_bandwidth"),
     stub="times = ...",
@@ -443,7 +446,7 @@ DOMAIN = Number(
             "In the small domain the eight cards bring less than NVLink carries.",
         ),
     ),
-    hint="What comes into each GPU is the smaller of two rates.",
+    hint="The rate into each GPU is the smaller of two rates.",
     solution="""
         Eight cards bring 400 GB/s into a domain, and so into each GPU. Sixty-four would
         bring 3,200, but NVLink carries 900 into each.
@@ -557,7 +560,7 @@ BOTH = Sharded(
             "become zero.",
         ),
     ),
-    hint="Gather both weights over X; what comes out is a term of a sum over Y.",
+    hint="Gather both weights over X. The result is a term of a sum over Y.",
     solution="""
         ```python
         def mlp(z, up, down):
@@ -681,9 +684,10 @@ BY_HAND = Number(
     points=2,
     task="""
         **Given** Llama 3.1 405B, 405,853,388,800 params, on 1,024 H100 in nodes of 8,
-        with 128 sequences of 8,192 tokens a step, full remat, all in bf16, Adam in f32.
-        A GPU has 80 GiB, of which what is saved, gathered and computed with takes 9. A
-        step needs 3.3 s of math. FSDP gathers weights over the cards, 50 GB/s each.
+        with 128 sequences of 8,192 tokens per step, full remat, everything in bf16 and
+        Adam in f32. A GPU has 80 GiB, of which what is saved, gathered and computed
+        with takes 9. A step needs 3.3 s of math. FSDP gathers weights over the cards,
+        50 GB/s each.
 
         **Wanted** the stages |P| that the rule of the chapter comes to, as a power of
         two: 1 for FSDP and tensor parallelism alone, else the fewest that fit with
@@ -715,10 +719,10 @@ BY_HAND = Number(
     hint="First the sequences, then seconds over a card against math, then weights and "
     "gradients of a stage.",
     solution="""
-        128 sequences for 1,024 chips: |Y| = 8. FSDP then sends 3 times 2 bytes of an
-        eighth of the params over each card, 6.1 s beside 3.3 s of math. So a pipeline:
-        with 2 stages weights and gradients take 94 GiB, with 4 it is 47, and the state
-        4 more.
+        With 128 sequences for 1,024 chips, |Y| must be 8. FSDP then sends 3 times 2
+        bytes of an eighth of the params over each card, which takes 6.1 s next to 3.3 s
+        of math. So a pipeline: with 2 stages weights and gradients take 94 GiB, with 4
+        it is 47, and the state 4 more.
 
         ```python
         params = 405_853_388_800
@@ -824,7 +828,7 @@ BUDGET = Number(
         256 H100 in nodes of 8: ZeRO-1 over $|X| = 4$, eight even stages, tensor
         parallelism with sequence parallelism over the 8 GPUs of a node. A step has 256
         sequences of 4,096 tokens, one to a microbatch, under 1F1B; nothing is computed
-        again. Math is 6 FLOPs a parameter and token at the peak,
+        again. The math takes 6 FLOPs per parameter and token at the peak,
         `chips.H100.flops["bf16"]`; gradients and weights cross the cards once a step,
         each GPU's by its own; sends between stages are left out.
 

@@ -32,7 +32,7 @@ class Compiled(Question):
     at_most: Callable[..., Mapping[str, float]]
     rtol: float = 1e-4
     values: tuple[Slip, ...] = ()
-    form = "Answer with a JAX function; what it compiles to counts."
+    form = "Answer with a JAX function. It is graded on what it compiles to."
 
     @property
     def known_slips(self) -> tuple[Slip, ...]:

@@ -92,7 +92,7 @@ class Sharded(Question):
 
     @property
     def form(self) -> str:
-        return f"Answer with {_WANTED[self.view]}; what it compiles to counts."
+        return f"Answer with {_WANTED[self.view]}. It is graded on what it compiles to."
 
     @property
     def known_slips(self) -> tuple[Slip, ...]:
