@@ -49,7 +49,7 @@ class Written:
 @dataclass
 class _Open:
     tag: str
-    formula: bool  # or in one
+    one: bool  # a formula or a listing, or in one: what is in it counts as one
     parts: int = 0
 
 
@@ -62,16 +62,18 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag, attributes):
         given = {name: value or "" for name, value in attributes}
         classes = given.get("class", "").split()
-        formula = "katex" in classes or bool(self.inside and self.inside[-1].formula)
+        parent = self.inside[-1] if self.inside else None
+        one = "katex" in classes or bool(parent and (parent.one or parent.tag == "pre"))
         if self.inside:
             self.inside[-1].parts += 1
         if tag not in VOID:
-            self.inside.append(_Open(tag, formula))
+            self.inside.append(_Open(tag, one))
         if "id" in given:
             self.page.ids.add(given["id"])
         self.page.links += [given[k] for k in ("href", "src") if given.get(k)]
-        if not formula:
-            self.page.components |= {f"{tag}.{name}" for name in ["", *classes]}
+        if not one:
+            named = [name for name in classes if not name.startswith("tag_")]
+            self.page.components |= {f"{tag}.{name}" for name in ["", *named]}
         if tag == "html":
             self.page.language = given.get("lang", "")
         elif tag == "img":
@@ -106,8 +108,9 @@ def written(site: Path, name: str) -> Written:
 def specimens(site: Path) -> dict[str, list[str]]:
     """Few pages that hold every component of the site, each with what it adds.
 
-    A component is an element with a class; formulas count as one. The first page is
-    looked at as a whole: no component of it is named.
+    A component is an element with a class, where tags of cells are none; a formula or a
+    listing counts as one. The first page is looked at as a whole: no component of it is
+    named.
     """
     left = set().union(*(written(site, name).components for name in PAGES))
     chosen: dict[str, list[str]] = {}

@@ -19,7 +19,7 @@ _OF_A_DAY = (24, 24 * 60, 86_400)  # hours, minutes, seconds
 _ROUNDED, _INEXACT = "rounded too early", "close, not exact"
 NEAR_MISSES = (_ROUNDED, _INEXACT)  # slips in the digits, which no hint helps
 _NO_LATENCY = re.compile(
-    r"(?:without|leave\s+out(?:\s+the)?)\s+latency|latency\s+is\s+left", re.IGNORECASE
+    r"(?:without|leave\s+out)(?:\s+the)?\s+latency|latency\s+is\s+left", re.IGNORECASE
 )
 _EIGHT = re.compile(r"(?<![.,])\b(?:8|eight)\b(?![.,]\d|\{)", re.IGNORECASE)
 
