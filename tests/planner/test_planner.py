@@ -5,6 +5,7 @@ import re
 import shlex
 from dataclasses import replace
 from itertools import product
+from xml.etree import ElementTree
 
 import drawn
 import pytest
@@ -374,10 +375,47 @@ def test_the_page_draws_what_the_planner_says(name):
     assert drawing.data["lower"] == found.best.lower
     assert drawing.data["seconds"] == found.best.prediction.seconds
     assert sum(drawing.data["parts"].values()) == drawing.data["seconds"]
-    for trial, row in zip(found.ranking, drawing.readout[1:], strict=False):
+    some = found.best, found.fastest
+    for trial, row in zip(some, drawing.readout[1:3], strict=True):
         assert {show(trial.lower, "s"), show(trial.seconds, "s")} <= {*row}
-    fastest = figure.draw(**figure.presets[name] | {"rank": "the fastest"})
-    assert fastest.data["mesh"] == found.fastest.axes == drawing.data["fastest"]
+    assert drawing.data["fastest"] == found.fastest.axes
+
+
+def test_every_mesh_that_fits_has_its_dot():
+    """Also those that a search leaves out early, because they are far slower."""
+    figure = figures.find("planner")
+    drawing = figure.draw(model="Llama 3.1 8B", count=8, tokens=2**20)
+    near, every = (
+        plan("llama 3 8b", "h100:8", 2**20, top=1000, every=every)
+        for every in (False, True)
+    )
+    assert drawing.data["fitting"] == len(every.ranking) > len(near.ranking)
+    assert len(every.ranking) == every.search.counts["fitting"]
+    assert [t.axes for t in every.ranking[:5]] == [t.axes for t in near.ranking[:5]]
+    dots = {
+        spot
+        for path in ElementTree.fromstring(drawing.svg).iterfind(".//{*}path")
+        for spot in re.findall(r"M[\d.]+ [\d.]+(?=h0)", path.get("d"))
+    }
+    assert len(dots) > 0.8 * len(every.ranking)  # some lie on one another
+
+
+def test_a_dot_opens_its_own_mesh():
+    """The place that a finger meets belongs to the mesh with that number."""
+    figure = figures.find("planner")
+    small = {"model": "Llama 3.1 8B", "count": 8, "tokens": 2**20}
+    seen = set()
+    for number in (1, 2, 3, 9):
+        drawing = figure.draw(mesh=number, **small)
+        root = ElementTree.fromstring(drawing.svg)
+        (field,) = root.iterfind(".//*[@data-drag='mesh']")
+        (ring,) = root.iterfind(".//*[@data-key='shown']")
+        place = field.get("data-drag-at").split()[number - 1]
+        assert place == f"{ring.get('cx')},{ring.get('cy')}"
+        seen.add((drawing.data["seconds"], tuple(drawing.data["mesh"].items())))
+    assert len(seen) == 4
+    few = figure.draw(mesh=24, model="Llama 3.1 8B", count=8, tokens=2**17, seq=2**17)
+    assert few.used["mesh"] == few.data["fitting"] < 24
 
 
 def test_every_chip_of_the_page_has_a_machine_of_every_size():
@@ -405,7 +443,10 @@ def test_a_machine_is_of_a_power_of_two(chip, count, said):
 def test_a_shape_of_ones_own_counts_where_the_model_says_so():
     figure = figures.find("planner")
     own = {"model": "your own shape", "L": 8, "D": 1024, "F": 4096, "N": 8, "K": 4}
+    own |= {"chip": "TPU v5p", "count": 512, "tokens": 2**22}
     one, other = (figure.draw(**own | {"L": n}).data["lower"] for n in (8, 16))
+    assert not figure.draw(**own).idle
+    assert figure.draw(model="Llama 3.1 8B", count=8).idle.keys() == {*"LDFNK"}
     assert other > 1.5 * one
     large = figure.draw(**own | {"chip": "TPU v5e", "count": 8, "L": 160, "D": 32768})
     assert large.data["best"] is None

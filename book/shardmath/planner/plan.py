@@ -346,9 +346,10 @@ class Plan:
     def counted(self) -> str:
         """How many meshes there are, and how many of them are possible."""
         some = self.search.counts
+        near = "" if self.search.space.every else " and are not far from the fastest"
         return (
             f"{some['tried']:,} meshes: {some['admitted']:,} admitted by model and "
-            f"network, {some['fitting']:,} of them fit in memory"
+            f"network, {some['fitting']:,} of them fit in memory{near}"
         )
 
     @property
@@ -391,6 +392,8 @@ def plan(
     sequences: int | None = None,
     overlap: Iterable[str] = (),
     top: int = 5,
+    every: bool = False,
+    known: Iterable[Candidate] = (),
 ) -> Plan:
     """The best ways to train a model on a network, ranked by predicted time.
 
@@ -400,9 +403,10 @@ def plan(
     pipeline, uses of keys and the least recomputation that fits. Experts may also lie
     over the chips of context or tensor parallelism, and on a torus tensor parallelism
     may take a block of neighbours. More ways of tensor parallelism than KV heads, which
-    are copied then, are proposed only where nothing else fits. Predictions that
-    differ by less than 10 % are ties. Among ties the mesh with the fewest axes is
-    recommended, and of those the one that leaves least exchanges exposed.
+    are copied then, are proposed only where nothing else fits. A mesh ties with the
+    fastest one if the fastest time lies in the band of its own prediction. Among ties
+    the mesh with the fewest axes is recommended, and of those that are about as fast,
+    the one that leaves least exchanges exposed.
 
     Args:
         model: a model or its name, as `transformer.model` knows it.
@@ -425,6 +429,10 @@ def plan(
             on a TPU, if not given.
         overlap: exchanges that the framework overlaps, see `training.Software`.
         top: how many of the best to keep.
+        every: look at meshes that are far from the fastest too, which takes up to twice
+            as long; otherwise they are left out early.
+        known: what an earlier search for the same job found, best first, which is taken
+            instead of searching again.
 
     Returns:
         A Plan; of each of its meshes `Plan.step` gives the derivation.
@@ -479,10 +487,14 @@ def plan(
         chunks,
         sequences,
         Software(tuple(overlap)),
+        every,
     )
     search = Search(job, found, sizes, space, choices)
-    with _uncollected():
-        best, fastest = search.best(top)
+    if best := list(known):
+        fastest = min(best, key=lambda one: one.seconds)
+    else:
+        with _uncollected():
+            best, fastest = search.best(top)
     trials = tuple(Trial(one, search) for one in best)
     quickest = next((t for t in trials if t.candidate is fastest), None)
     if fastest and not quickest:

@@ -94,6 +94,7 @@ class Space:
         sequences: of a microbatch on one rank; None for any number up to 16, or 64 on
             a TPU.
         software: what the framework overlaps.
+        every: also what is far slower than the fastest, which is left out otherwise.
     """
 
     recomputes: tuple[RematShare, ...] = RECOMPUTES
@@ -101,6 +102,7 @@ class Space:
     chunks: int | None = None
     sequences: int | None = None
     software: Software = field(default_factory=Software)
+    every: bool = False
 
 
 class Search:
@@ -289,14 +291,15 @@ class Search:
         return any(sizes[axis] > 1 for axis in self.untried)
 
     def fitting(self) -> Iterator[Candidate]:
-        """Candidates that fit in memory, without those that are far from the fastest.
+        """Candidates that fit in memory, without those that are far from the fastest
+        unless the space asks for every one.
 
         Meshes with few axes come first: one of them is seldom far from the fastest, and
         so most of the others need not be looked at closely.
         """
         fits: set[tuple] = set()
         fastest = inf
-        worst = PRUNED * self.ties
+        worst = inf if self.space.every else PRUNED * self.ties
         for layout, sizes in self.admitted():
             if fits and self.is_untried(sizes):
                 break

@@ -104,7 +104,7 @@ class Drawing:
 
     Elements of `svg` with the same `data-key` in two drawings are one thing that moved.
     One with `data-drag`, the name of a slider, can be dragged along the places of its
-    stops, `data-drag-at`.
+    stops, `data-drag-at`: each "x", or "x,y" where they lie in the plane.
 
     `idle` says of controls that change nothing at these settings why they do not: the
     host switches them off. `used` are settings that were drawn in place of those asked

@@ -9,6 +9,7 @@ NAMES = (
     "systolic",
     "waves",
     "collective",
+    "cases",
     "sharded_matmul",
     "ring",
     "tokens",

@@ -230,7 +230,8 @@ function between(element, name, from) {
   };
 }
 
-/** What says `data-drag` moves the slider of that name along `data-drag-at`. */
+/** What says `data-drag` moves the slider of that name along `data-drag-at`, places
+ *  on a line as "x", or in the plane as "x,y". */
 function drag(picture, move) {
   let held = null;
   picture.addEventListener("pointerdown", (event) => {
@@ -244,13 +245,17 @@ function drag(picture, move) {
   for (const end of ["pointerup", "pointercancel", "lostpointercapture"])
     picture.addEventListener(end, () => (held = null));
 
-  function follow({ clientX }) {
+  function follow({ clientX, clientY }) {
     const handle = picture.querySelector(`[data-drag="${held}"]`);
     if (!handle) return;
     const svg = handle.ownerSVGElement;
-    const { left, width } = svg.getBoundingClientRect();
-    const x = ((clientX - left) / width) * svg.viewBox.baseVal.width;
-    const away = handle.dataset.dragAt.split(" ").map((at) => Math.abs(at - x));
+    const { left, top, width } = svg.getBoundingClientRect();
+    const units = svg.viewBox.baseVal.width / width;
+    const [x, y] = [(clientX - left) * units, (clientY - top) * units];
+    const away = handle.dataset.dragAt.split(" ").map((place) => {
+      const [across, down = y] = place.split(",").map(Number);
+      return Math.hypot(across - x, down - y);
+    });
     move(held, away.indexOf(Math.min(...away)));
   }
 }

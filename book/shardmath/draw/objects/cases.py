@@ -45,8 +45,15 @@ def cases(*ops: Contraction) -> Picture:
 
 
 def _panel(op: Contraction) -> str:
+    title = f"Case {op.case}, moved: {op.plan.moves}"
+    desc = f"{CASES[op.case]}; {op.plan.product}; moved: {op.plan.moves}."
+    parts, bottom = as_blocks(op)
+    return framed(title, f"{desc[0].upper()}{desc[1:]}", parts, WIDEST, bottom)
+
+
+def as_blocks(op: Contraction) -> tuple[list[str], float]:
+    """The parts of a panel, and its height."""
     plan = op.plan
-    title = f"Case {op.case}, moved: {plan.moves}"
     parts = [written(EDGE, 18, f"case {op.case}", bold=True)]
     parts.append(written(EDGE + 64, 18, f"moved: {plan.moves}"))
     asked, local = (op.a, op.b, op.c), (plan.a, plan.b, plan.c)
@@ -69,11 +76,10 @@ def _panel(op: Contraction) -> str:
         steps = plan.after if after else plan.before
         moved = [s for s in steps if s.before.name == name and s.collective]
         parts += _way(left + WIDE / 2, *ways, moved, upward=after)
-    desc = f"{CASES[op.case]}; {plan.product}; moved: {plan.moves}."
     bottom = below + 22 + high + 26
     said = "above: as asked for; below: as each device multiplies"
     parts.append(written(EDGE, bottom - 6, said))
-    return framed(title, f"{desc[0].upper()}{desc[1:]}", parts, WIDEST, bottom)
+    return parts, bottom
 
 
 def _way(
