@@ -18,13 +18,13 @@ CHAPTER = Chapter(
     title="Rooflines",
     topics=(
         "rooflines: FLOPs, bytes, bounds, critical batches, tiles, two programs whose "
-        "cost is measured, two chips for one layer, users of one chip, and weights on "
-        "the host"
+        "cost is measured, the choice between two chips for a layer, the users that "
+        "one chip can serve, and weights kept on the host"
     ),
     intro="""
-        from one division to a program on a machine that counts its bytes, and three at
-        the end that take several steps. Answers are in base units: FLOPs, bytes,
-        seconds. `chips` holds every data sheet: `chips.H100.hbm_bandwidth`,
+        from a single division to a program on a machine that counts the bytes it moves.
+        The last three questions take several steps. Answers are in base units: FLOPs,
+        bytes, seconds. `chips` holds every data sheet: `chips.H100.hbm_bandwidth`,
         `chips.TPU_V6E.intensity("bf16")`.
     """,
     setup="""
@@ -44,7 +44,7 @@ FLOPS = Number(
     task=r"""
         **Given** $X[B, D] \cdot Y[D, F]$ with $B = 512$, $D = 4096$, $F = 16384$.
 
-        **Wanted** the number of FLOPs.
+        **Wanted** the number of FLOPs of this matmul.
     """,
     stub="flops = ...",
     unit="FLOPs",
@@ -54,19 +54,21 @@ FLOPS = Number(
         Slip(
             "values for FLOPs",
             lambda right: B * D + D * F + B * F,
-            "That counts the values of the three arrays. How often is each one used?",
+            "That is the number of values in the three arrays. How many times is each "
+            "value used?",
         ),
         Slip(
             "the output alone",
             lambda right: 2 * B * F,
-            "Each of these results is a dot product. How long is it?",
+            "That counts one multiply and one add for each value of the result. But "
+            "each of these values is a dot product. How long is it?",
         ),
     ),
-    hint="Every value of the result is a dot product. What does one cost, and how many "
-    "are there?",
+    hint="Every value of the result is a dot product. How many FLOPs does one dot "
+    "product take, and how many dot products are there?",
     solution="""
-        The result has $BF$ values, each a dot product of length $D$: so many
-        multiplications and as many additions.
+        The result has $BF$ values. Each of them is a dot product of length $D$, which
+        takes $D$ multiplications and about as many additions:
 
         ```python
         B, D, F = 512, 4096, 16384
@@ -80,9 +82,9 @@ NBYTES = Number(
     title="Bytes of a matmul",
     task=r"""
         **Given** the same matmul in bf16, $X[B, D] \cdot Y[D, F]$ with $B = 512$,
-        $D = 4096$, $F = 16384$, every array crossing the HBM once.
+        $D = 4096$, $F = 16384$. Every array moves between the HBM and the chip once.
 
-        **Wanted** the bytes that move.
+        **Wanted** the number of bytes that move.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -91,28 +93,31 @@ NBYTES = Number(
         Slip(
             "result left out",
             lambda right: 2 * (B * D + D * F),
-            "The result has to get out of the chip, too.",
+            "You left out the result, which has to be written to the HBM.",
         ),
         Slip(
             "input left out",
             lambda right: 2 * (D * F + B * F),
-            "The input has to get into the chip, too.",
+            "You left out the input, which has to be read from the HBM.",
         ),
         Slip(
             "weights alone",
             lambda right: 2 * D * F,
-            "At 512 tokens the input and the result count as well.",
+            "That counts the weights alone. With 512 tokens, the input and the result "
+            "matter as well.",
         ),
         slips.precision_bytes(1 / 2),
     ),
-    hint="All three arrays cross the HBM once. How many values has each?",
+    hint="Each of the three arrays moves once. How many values does each of them have?",
     solution="""
+        Each of the three arrays moves once, and a bf16 value takes two bytes:
+
         ```python
         B, D, F = 512, 4096, 16384
         nbytes = 2 * (B * D + D * F + B * F)
         ```
 
-        The weights have 134 MB of these 155 MB.
+        The weights account for 134 MB of these 155 MB.
     """,
 )
 
@@ -123,7 +128,7 @@ LOWER = Number(
         **Given** the same matmul on one H100, in bf16: $X[B, D] \cdot Y[D, F]$ with
         $B = 512$, $D = 4096$, $F = 16384$.
 
-        **Wanted** the lower bound of its time.
+        **Wanted** the lower bound of the time that this matmul takes.
     """,
     given=stated(chips.H100, "flops.bf16", "hbm_bandwidth"),
     stub="seconds = ...",
@@ -133,25 +138,28 @@ LOWER = Number(
         slips.scaled(
             "half of the math",
             1 / 2,
-            "That is the math at the rate for matrices that are half zeros, or with "
-            "one FLOP for a multiply and an add.",
+            "That is the time of the math at the rate for matrices that are half "
+            "zeros, or with only one FLOP for a multiply and its add.",
         ),
         Slip(
             "the HBM's time",
             lambda right: roofline.matmul(B, D, F, chips.H100).seconds["HBM"],
-            "At the dense peak, with two FLOPs for a multiply and an add, the math "
-            "takes longer. The lower bound waits for both.",
+            "That is the time of the memory traffic. At the dense peak, and with two "
+            "FLOPs for a multiply and its add, the math takes longer. The lower bound "
+            "has to wait for both.",
         ),
         Slip(
             "sum for maximum",
             lambda right: roofline.matmul(B, D, F, chips.H100).upper,
-            "Adding the times assumes that nothing overlaps. The lower bound assumes "
-            "the opposite.",
+            "Adding the two times assumes that nothing overlaps. The lower bound "
+            "assumes the opposite.",
         ),
     ),
-    hint="You have the FLOPs and the bytes. Each makes a time; which of the two can "
-    "hide behind the other?",
+    hint="You have the FLOPs and the bytes, and each of them gives you a time. Which "
+    "of the two times can hide behind the other?",
     solution="""
+        In the best case, the shorter of the two times hides behind the longer one:
+
         ```python
         B, D, F = 512, 4096, 16384
         math = 2 * B * D * F / chips.H100.flops["bf16"]
@@ -159,8 +167,8 @@ LOWER = Number(
         seconds = max(math, memory)
         ```
 
-        With 512 tokens the matmul is compute-bound: its critical batch is about 325, or
-        295 by the rule of thumb.
+        With 512 tokens, the matmul is compute-bound, because its critical batch is only
+        about 325 tokens, or 295 by the rule of thumb.
     """,
 )
 
@@ -168,8 +176,9 @@ WEIGHT_ONLY = Number(
     id="01.4",
     title="int8 weights on a Trillium",
     task="""
-        **Given** a Trillium (`chips.TPU_V6E`), weights stored in int8, activations in
-        bf16, multiplication in bf16, $D$ and $F$ large.
+        **Given** a matmul on a Trillium (`chips.TPU_V6E`). The weights are stored in
+        int8, the activations are in bf16, and the multiplication runs in bf16. $D$ and
+        $F$ are large.
 
         **Wanted** the critical batch.
     """,
@@ -181,8 +190,8 @@ WEIGHT_ONLY = Number(
         slips.scaled(
             "bytes of a weight",
             2,
-            "That is the critical batch with bf16 weights, or with int8 on both sides. "
-            "Which side has changed here?",
+            "That is the critical batch with bf16 weights, or with int8 for both the "
+            "weights and the multiplication. Which of the two is in int8 here?",
         ),
         slips.scaled(
             "int8 peak",
@@ -193,13 +202,17 @@ WEIGHT_ONLY = Number(
         slips.scaled(
             "half a byte",
             1 / 2,
-            "That is right for half a byte a weight. How many bytes has int8?",
+            "That would be right for half a byte per weight. How many bytes does an "
+            "int8 weight take?",
         ),
     ),
-    hint="Write down the two times for large D and F, with w = 1 byte per weight.",
+    hint="Write down the two times for large D and F, with w = 1 byte per weight. At "
+    "which batch are they equal?",
     solution="""
-        $2BDF / C = w D F / W_\\text{hbm}$ gives $B^* = I^* w / 2$ with the *bf16* peak
-        in $I^*$.
+        For large $D$ and $F$, nearly all the bytes are those of the weights. The two
+        times are equal where $2BDF / C = w D F / W_\\text{hbm}$. That gives
+        $B^* = I^* w / 2$, with the *bf16* peak in $I^*$, because the chip multiplies in
+        bf16:
 
         ```python
         tokens = chips.TPU_V6E.intensity("bf16") * 1 / 2
@@ -211,10 +224,11 @@ EXACT = Number(
     id="01.5",
     title="A small matrix on a v5p",
     task="""
-        **Given** a v5p, everything in bf16, a matrix of weights with $D = 1024$ and
-        $F = 4096$. Weights, input and result cross the HBM once each.
+        **Given** a matmul on a v5p with everything in bf16, and a weight matrix with
+        $D = 1024$ and $F = 4096$. The weights, the input and the result move between
+        the HBM and the chip once each.
 
-        **Wanted** the exact critical batch, with all three arrays counted.
+        **Wanted** the exact critical batch, with the bytes of all three arrays counted.
     """,
     given=stated(chips.TPU_V5P, "flops.bf16", "hbm_bandwidth"),
     stub="tokens = ...",
@@ -225,35 +239,40 @@ EXACT = Number(
         Slip(
             "rule of thumb",
             lambda right: roofline.critical_batch(chips.TPU_V5P),
-            "The rule leaves out the traffic of input and output. D = 1024 is small.",
+            "The rule of thumb leaves out the traffic of the input and the result. Can "
+            "you leave it out when D is only 1024?",
         ),
         Slip(
             "result left out",
             lambda right: roofline.critical_batch(chips.TPU_V5P, math.inf, 4096),
-            "The result has BF values, and they have to get out.",
+            "You left out the result. It has BF values, which have to be written to "
+            "the HBM.",
         ),
         Slip(
             "input left out",
             lambda right: roofline.critical_batch(chips.TPU_V5P, 1024, math.inf),
-            "The input has BD values, and they have to come in.",
+            "You left out the input. It has BD values, which have to be read from the "
+            "HBM.",
         ),
         Slip(
             "multiply-add",
             lambda right: 1 / (2 / chips.TPU_V5P.intensity() - 1 / 1024 - 1 / 4096),
-            "A multiply and the add that follows are two FLOPs; a value has two bytes. "
-            "Was one of the twos left out?",
+            "A multiply and the add that follows are two FLOPs, and a value takes two "
+            "bytes. Did you leave out one of these factors of two?",
         ),
         Slip(
             "minus for plus",
             lambda right: 1 / (1 / chips.TPU_V5P.intensity() + 1 / 1024 + 1 / 4096),
-            "The activations ask for more tokens, not fewer. On which side of the "
-            "equation do they end up?",
+            "The traffic of the activations makes the critical batch larger, not "
+            "smaller. On which side of the equation does this traffic end up?",
         ),
     ),
-    hint="Set the two times equal, all three arrays in the bytes, and solve for B. It "
-    "stands on both sides.",
+    hint="Set the two times equal, with all three arrays in the bytes. B appears on "
+    "both sides. What do you get if you solve for it?",
     solution="""
-        From $2BDF / C = 2(BD + DF + BF) / W_\\text{hbm}$ and $I^* = C / W_\\text{hbm}$:
+        The critical batch is where the two times are equal:
+        $2BDF / C = 2(BD + DF + BF) / W_\\text{hbm}$. With $I^* = C / W_\\text{hbm}$,
+        you can solve this for $B$:
 
         ```python
         D, F = 1024, 4096
@@ -267,11 +286,11 @@ DECODE = Number(
     id="01.6",
     title="Tokens per second for one reader",
     task=r"""
-        **Given** a model of $8.03 \cdot 10^9$ parameters in bf16 on one H100 that
-        writes text for a single reader: one token per step, each step reads every
-        parameter once. Leave out all else that is read.
+        **Given** a model with $8.03 \cdot 10^9$ parameters in bf16, which writes text
+        for a single reader on one H100. Each step writes one token and reads every
+        parameter once. Leave out everything else that is read.
 
-        **Wanted** the most tokens per second.
+        **Wanted** the largest possible number of tokens per second.
     """,
     given=stated(chips.H100, "hbm_bandwidth"),
     stub="rate = ...",
@@ -282,20 +301,22 @@ DECODE = Number(
         Slip(
             "the wrong roof",
             lambda right: chips.H100.flops["bf16"] / (2 * LLAMA_8B_PARAMS),
-            "That is the rate of the matrix units if the weights were there already. "
-            "How long does it take to read them?",
+            "That is the rate at which the matrix units could work if the weights were "
+            "on the chip already. How long does it take to read the weights?",
         ),
         slips.inverse(),
         slips.scaled(
             "fp32 weights",
             1 / 2,
-            "That is four bytes for each weight.",
+            "That counts four bytes for each weight.",
         ),
     ),
-    hint="With one token, a matmul is a matrix times a vector. Which resource binds?",
+    hint="With one token, each matmul multiplies a matrix by a vector. Which resource "
+    "limits it?",
     solution="""
-        With one token a step the intensity is 1, far below the critical intensity of
-        295. The step is memory-bound, and it takes as long as reading the weights.
+        With one token per step, the intensity is 1 FLOP per byte, far below the
+        critical intensity of 295. So the step is memory-bound, and it takes as long as
+        reading the weights:
 
         ```python
         params = 8.03e9
@@ -310,7 +331,7 @@ TILE = Number(
     task="""
         **Given** an MI300X in bf16, and a tile of results with $b = 1024$ rows.
 
-        **Wanted** the number of columns $f$ from which the tile's intensity reaches the
+        **Wanted** the number of columns $f$ at which the tile's intensity reaches the
         chip's critical intensity.
     """,
     given=stated(chips.MI300X, "flops.bf16", "hbm_bandwidth"),
@@ -321,32 +342,34 @@ TILE = Number(
         Slip(
             "a square tile",
             lambda right: 2 * chips.MI300X.intensity("bf16"),
-            "That is the side of a square tile. This one already has 1,024 rows.",
+            "That would be the side of a square tile. This tile already has 1,024 "
+            "rows.",
         ),
         Slip(
             "columns alone",
             lambda right: chips.MI300X.intensity("bf16"),
-            "With so few columns no number of rows is enough.",
+            "With so few columns, no number of rows is enough.",
         ),
         Slip(
             "multiply-add",
             lambda right: 1 / (1 / (2 * chips.MI300X.intensity("bf16")) - 1 / 1024),
-            "A multiply and the add that follows are two FLOPs, two bytes make one "
-            "value.",
+            "A multiply and the add that follows are two FLOPs, and a bf16 value takes "
+            "two bytes.",
         ),
     ),
-    hint="Per step along D the tile of b rows and f columns receives b + f values and "
-    "does 2·b·f FLOPs. Set its intensity equal to the chip's.",
+    hint="In each step along D, a tile of b rows and f columns receives b + f values "
+    "and does 2·b·f FLOPs. For which f does its intensity equal the chip's?",
     solution="""
-        In bf16 the tile's intensity is $2bf / 2(b + f)$. Setting it to $I^*$ gives
-        $1/f = 1/I^* - 1/b$.
+        In bf16, the tile's intensity is $2bf / 2(b + f)$. Setting it equal to $I^*$
+        gives $1/f = 1/I^* - 1/b$:
 
         ```python
         I = chips.MI300X.intensity("bf16")
         f = 1 / (1 / I - 1 / 1024)
         ```
 
-        However many rows it has, a tile needs more than $I^*$ columns, here 247.
+        However many rows it has, a tile needs more than $I^*$ columns, and $I^*$ is 247
+        here.
     """,
 )
 
@@ -354,10 +377,11 @@ SPLIT = Number(
     id="01.8",
     title="One and a half times the speed",
     task=r"""
-        **Given** a matmul of $B$ tokens and a matrix $[D, F]$ in bf16, $D$ cut in
-        halves over two v5p chips, which one ICI link joins. It is compute-bound on one
-        chip as on each of the two, and it is cut into so many pieces that the exchange
-        hides behind the math wherever it can.
+        **Given** a matmul of $B$ tokens with a matrix $[D, F]$ in bf16. $D$ is split in
+        half over two v5p chips, which are joined by one ICI link. The matmul is
+        compute-bound both on one chip and on each of the two. It is cut into so many
+        pieces that the exchange between the chips hides behind the math wherever it
+        can.
 
         **Wanted** the $D$ at which two chips are, at best, 1.5 times as fast as one.
     """,
@@ -369,31 +393,31 @@ SPLIT = Number(
         slips.scaled(
             "twice as fast",
             2 / 1.5,
-            "At that D the exchange takes no longer than the math of each chip, and "
-            "two chips are twice as fast. Less is asked for.",
+            "At that D, the exchange takes no longer than the math on each chip, so "
+            "two chips are twice as fast as one. The question asks for less.",
         ),
         slips.scaled(
             "no slower than one",
             1 / 1.5,
-            "There two chips are as fast as one: the exchange takes as long as all of "
-            "the math on one chip.",
+            "At that D, two chips are only as fast as one, because the exchange takes "
+            "as long as all the math on one chip.",
         ),
         slips.both_directions(1 / 2),
         slips.scaled(
             "all of the sums, there and back",
             2,
-            "Each chip sends half of its partial sums and then half of the result: 2BF "
-            "bytes in bf16.",
+            "That sends too much. Each chip sends half of its partial sums and later "
+            "half of the result, which makes 2BF bytes in bf16.",
         ),
         slips.scaled(
             "nothing hidden",
             4,
-            "That adds the two times. Here the exchange hides behind the math.",
+            "That adds the two times. Here, the exchange hides behind the math.",
         ),
         slips.scaled(
             "all six links",
             1 / 6,
-            "A v5p has six links, but only one leads to this neighbour.",
+            "A v5p has six links, but only one of them leads to the other chip.",
         ),
         Slip(
             "HBM for link",
@@ -405,20 +429,22 @@ SPLIT = Number(
         slips.other_link(chips.TPU_V5P.fact("link_bandwidth"), -1),
         slips.half_of_other_link(chips.TPU_V5P.fact("link_bandwidth"), -1),
     ),
-    hint="Write down three times: the math on one chip, the math on each of two, and "
-    "the exchange. Which of the last two is the longer one here?",
+    hint="Write down three times: the math on one chip, the math on each of the two "
+    "chips, and the exchange. Which of the last two is longer here?",
     solution="""
-        One chip needs $2BDF / C$. Each of two needs half of that, and the exchange
-        $2BF / W_\\text{link}$ with the one-way bandwidth of one link. While two chips
-        are less than twice as fast, the exchange is the longer one, so
-        $2BDF / C = 1.5 \\cdot 2BF / W_\\text{link}$.
+        One chip needs $2BDF / C$. Each of two chips needs half of that for its math,
+        and the exchange takes $2BF / W_\\text{link}$ with the one-way bandwidth of one
+        link. As long as two chips are less than twice as fast as one, the exchange
+        takes longer than the math on each chip. So the condition is
+        $2BDF / C = 1.5 \\cdot 2BF / W_\\text{link}$:
 
         ```python
         v5p = chips.TPU_V5P
         D = 1.5 * v5p.flops["bf16"] / v5p.link_bandwidth
         ```
 
-        A matmul that ends before the exchange begins would need four times this $D$.
+        If the exchange began only after the matmul had ended, two chips would need four
+        times this $D$ to be 1.5 times as fast.
     """,
 )
 
@@ -437,11 +463,11 @@ BOUNDS = Function(
     id="01.9",
     title="The two bounds, as a function",
     task="""
-        **Given** sizes $B$, $D$, $F$ of a bf16 matmul, a peak in FLOPs/s and a
+        **Given** the sizes $B$, $D$ and $F$ of a bf16 matmul, a peak in FLOPs/s and a
         bandwidth in bytes/s.
 
-        **Wanted** a function that returns the lower and the upper bound of its time in
-        seconds, as a pair.
+        **Wanted** a function that returns the lower and the upper bound of the matmul's
+        time in seconds, as a pair.
     """,
     stub="def bounds(B, D, F, peak, bandwidth): ...",
     spec=_bounds,
@@ -468,7 +494,8 @@ BOUNDS = Function(
         Slip(
             "minimum for maximum",
             lambda *case: (_bounds(*case)[1] - _bounds(*case)[0], _bounds(*case)[1]),
-            "The lower bound waits for the slower of the two.",
+            "You took the shorter of the two times. The lower bound has to wait for "
+            "the slower resource.",
         ),
         Slip(
             "the two times",
@@ -476,7 +503,8 @@ BOUNDS = Function(
                 2 * B * D * F / peak,
                 2 * (B * D + D * F + B * F) / bandwidth,
             ),
-            "Those are the times of the two resources. Make the two bounds of them.",
+            "Those are the times of the two resources. How do you get the two bounds "
+            "from them?",
         ),
         Slip(
             "result left out",
@@ -484,7 +512,7 @@ BOUNDS = Function(
                 max(2 * B * D * F / peak, 2 * (B * D + D * F) / bandwidth),
                 2 * B * D * F / peak + 2 * (B * D + D * F) / bandwidth,
             ),
-            "The result crosses the memory bus, too.",
+            "You left out the result, which has to be written to the HBM.",
         ),
         Slip(
             "the weights alone",
@@ -492,17 +520,21 @@ BOUNDS = Function(
                 max(2 * B * D * F / peak, 2 * D * F / bandwidth),
                 2 * B * D * F / peak + 2 * D * F / bandwidth,
             ),
-            "That is the time of the weights. Activations and results cross the memory "
-            "bus as well: the rule of thumb leaves them out, the two bounds do not.",
+            "That counts the weights alone. The rule of thumb leaves out the input and "
+            "the result, but the two bounds count their bytes as well.",
         ),
         Slip(
             "four bytes a value",
             lambda B, D, F, peak, bandwidth: _bounds(B, D, F, peak, bandwidth / 2),
-            "That is four bytes for each value, as in fp32.",
+            "That counts four bytes for each value, as in fp32.",
         ),
     ),
-    hint="Formulas (1.1) and (1.2) of the chapter, with two bytes per value.",
+    hint="Use formulas (1.1) and (1.2) of the chapter, with two bytes per value. How "
+    "does each bound combine the two times?",
     solution="""
+        In the best case, the shorter time hides behind the longer one. In the worst
+        case, nothing overlaps and the two times add up:
+
         ```python
         def bounds(B, D, F, peak, bandwidth):
             math = 2 * B * D * F / peak
@@ -520,12 +552,12 @@ def _crossing(intensity, D, F):
 
 CROSSING = Function(
     id="01.10",
-    title="The critical batch, also where there is none",
+    title="The critical batch, even where there is none",
     task="""
-        **Given** a chip's critical intensity and the sizes $D$ and $F$, everything in
-        bf16.
+        **Given** a chip's critical intensity and the sizes $D$ and $F$ of a weight
+        matrix. Everything is in bf16.
 
-        **Wanted** a function that returns the exact critical batch, and infinity where
+        **Wanted** a function that returns the exact critical batch, or infinity where
         no batch makes the matmul compute-bound.
     """,
     stub="def critical_batch(intensity, D, F): ...",
@@ -542,7 +574,7 @@ CROSSING = Function(
         Slip(
             "rule of thumb",
             lambda intensity, D, F: intensity,
-            "That is the limit for large D and F.",
+            "That is the rule of thumb, which holds in the limit of large D and F.",
         ),
         Slip(
             "negative batch",
@@ -557,12 +589,13 @@ CROSSING = Function(
             "zero for none",
             lambda *case: batch if (batch := _crossing(*case)) < math.inf else 0,
             "A critical batch of zero would mean that every batch makes this matmul "
-            "compute-bound. Where none does, infinity is wanted.",
+            "compute-bound. Where no batch does, the function has to return infinity.",
         ),
         Slip(
             "None for none",
             lambda *case: batch if (batch := _crossing(*case)) < math.inf else None,
-            "Where no batch makes the matmul compute-bound, infinity is wanted.",
+            "Where no batch makes the matmul compute-bound, the function has to return "
+            "infinity.",
         ),
         Slip(
             "rounded up",
@@ -571,12 +604,16 @@ CROSSING = Function(
                 if math.isfinite(batch := _crossing(intensity, D, F))
                 else batch
             ),
-            "The exact crossing is wanted, which need not be a whole number.",
+            "The question asks for the exact critical batch, which need not be a whole "
+            "number.",
         ),
     ),
-    hint="Formula (1.5) with two bytes everywhere. What does a denominator of zero or "
-    "less mean?",
+    hint="Use formula (1.5) with two bytes per value everywhere. What does it mean if "
+    "its denominator is zero or less?",
     solution="""
+        Where the denominator of (1.5) is zero or less, the traffic of the activations
+        alone takes at least as long as the math, however large the batch is:
+
         ```python
         import math
 
@@ -603,11 +640,12 @@ TILES = Function(
     id="01.11",
     title="Values moved by a tiled matmul",
     task=r"""
-        **Given** sizes $B$, $D$, $F$ and a tile of $b \times f$ results that stays on
-        the chip while $D$ streams past. The tile need not divide the result.
+        **Given** the sizes $B$, $D$ and $F$ of a matmul, and a tile of $b \times f$
+        results that stays on the chip while $D$ streams past it. The sides of the tile
+        need not divide those of the result.
 
-        **Wanted** a function that returns the number of values moved between HBM and
-        chip.
+        **Wanted** a function that returns the number of values that move between the
+        HBM and the chip.
     """,
     stub="def values_moved(B, D, F, b, f): ...",
     spec=_tile_values,
@@ -624,15 +662,16 @@ TILES = Function(
         Slip(
             "partial tiles",
             lambda B, D, F, b, f: B * D * (F / f) + D * F * (B / b) + B * F,
-            "A tile that sticks out at the edge still needs its operands: count whole "
-            "tiles.",
+            "A tile that sticks out over the edge still needs its operands, so count "
+            "whole tiles.",
         ),
         Slip(
             "rows and columns",
             lambda B, D, F, b, f: (
                 B * D * math.ceil(B / b) + D * F * math.ceil(F / f) + B * F
             ),
-            "X is read once for every column of tiles. How many columns are there?",
+            "X is read once for every column of tiles. How many columns of tiles are "
+            "there?",
         ),
         Slip(
             "padded tiles",
@@ -644,22 +683,25 @@ TILES = Function(
         Slip(
             "bytes for values",
             lambda *case: 2 * _tile_values(*case),
-            "Values are wanted, however many bytes each of them has.",
+            "The question asks for the number of values, however many bytes each of "
+            "them takes.",
         ),
         Slip(
             "edge left out",
             lambda B, D, F, b, f: B * D * (F // f) + D * F * (B // b) + B * F,
-            "What remains at the edge is a tile as well.",
+            "What remains at the edge needs a tile as well.",
         ),
         Slip(
             "result left out",
             lambda B, D, F, b, f: B * D * math.ceil(F / f) + D * F * math.ceil(B / b),
-            "The result has to get out of the chip, too.",
+            "You left out the result, which has to be written to the HBM.",
         ),
     ),
-    hint="How often is X read, how often the weights? Try 65 rows in tiles of 16.",
+    hint="How many times is X read, and how many times are the weights read? Try a "
+    "result of 65 rows in tiles of 16.",
     solution="""
-        X is read once per column of tiles, the weights once per row of tiles:
+        Each tile reads its rows of X and its columns of the weights. So X is read once
+        for each column of tiles, and the weights are read once for each row of tiles:
 
         ```python
         import math
@@ -688,16 +730,16 @@ TILED = Traffic(
     id="01.12",
     title="A tiling with intensity 6",
     task=r"""
-        **Given** a machine with a scratchpad of 3,072 bytes, which holds 768 values of
-        four bytes, and the arrays `A`, `B` and `C` of $n \times n$ values in its
-        memory, $n$ a multiple of 48. You have
+        **Given** a machine whose memory holds the arrays `A`, `B` and `C` of
+        $n \times n$ values, where $n$ is a multiple of 48. Its scratchpad has 3,072
+        bytes, enough for 768 values of four bytes. You can use
         `machine.load(name, rows=(i, j), cols=(k, l))`, `machine.zeros(rows, cols)`,
         `machine.multiply_add(c, a, b)` for $c \mathrel{+}= ab$,
         `machine.store(block, name, row=i, col=j)` and `machine.free(block)`.
 
         **Wanted** a program that leaves $AB$ in `C` and moves at most
-        $4 (2n^3/24 + n^2)$ bytes: intensity 6 or more before the result is written. The
-        machine counts.
+        $4 (2n^3/24 + n^2)$ bytes. That is an intensity of 6 or more before the result
+        is written. The machine counts the bytes.
     """,
     stub="def tiled(machine, n): ...",
     cases=lambda rng: (48 * rng.randint(1, 2),),
@@ -709,33 +751,38 @@ TILED = Traffic(
         Slip(
             "three equal blocks",
             lambda n: _tiled_bytes(n, 16),
-            "Three blocks of 16 × 16 fill the scratchpad, and the results have only a "
-            "third of it. Of A and B, how much must be there at once?",
+            "Three blocks of 16 × 16 values fill the scratchpad, and the results get "
+            "only a third of it. How much of A and B has to be there at once?",
         ),
         Slip(
             "small tiles",
             lambda n: _tiled_bytes(n, 8),
-            "Three blocks of 8 × 8 leave most of the scratchpad empty.",
+            "Three blocks of 8 × 8 values leave most of the scratchpad empty.",
         ),
         Slip(
             "tiles of 12",
             lambda n: _tiled_bytes(n, 12),
-            "The side of the tile of results decides what moves. It can be longer.",
+            "The number of bytes that move depends on the side of the tile of results. "
+            "Can you make this side longer?",
         ),
         Slip(
             "sums go back and forth",
             lambda n: 4 * (4 * n**3 / 16),
-            "The partial sums cross the bus at every step along D. Can they stay?",
+            "Your partial sums cross the bus in every step. Can they stay in the "
+            "scratchpad?",
         ),
     ),
     points=2,
-    hint="What moves depends on the sides of the tile of C alone, by (1.6). How thin "
-    "may the slices of A and B be that stream past it?",
+    hint="By (1.6), the number of values that move depends only on the sides of the "
+    "tile of C. How thin can you make the slices of A and B that stream past this "
+    "tile?",
     solution="""
-        A block of C stays; slices of A and B stream past it, as D does in the chapter.
-        Thin slices move no more than thick ones, so C gets nearly all of the room: 24 ×
-        24 values and two slices four wide are 768. A step along D of one value loads
-        24 + 24 values, 192 bytes, and does 2 · 24 · 24 = 1,152 FLOPs: intensity 6.
+        A block of C stays in the scratchpad while slices of A and B stream past it, as
+        in the chapter. Thin slices move no more values in all than thick ones, so C can
+        get nearly all of the room: 24 × 24 values and two slices that are four wide
+        take 768 values. Each step of one value along the contracted dimension loads
+        24 + 24 values, or 192 bytes, and does 2 · 24 · 24 = 1,152 FLOPs, which is an
+        intensity of 6:
 
         ```python
         def tiled(machine, n):
@@ -753,8 +800,8 @@ TILED = Traffic(
                     machine.free(c)
         ```
 
-        Slices one wide leave room for 26 × 26 results, which saves nothing here: 48
-        rows still take two tiles.
+        Slices that are one wide would leave room for 26 × 26 results. That saves
+        nothing here, because 48 rows still take two tiles.
     """,
 )
 
@@ -770,7 +817,7 @@ CHAIN = Compiled(
         **Given** float32 arrays $A[n, m]$, $B[m, n]$ and a vector $v[n]$.
 
         **Wanted** a JAX function that returns $A B v$ and compiles to as few FLOPs as
-        the product allows. The compiler counts.
+        the product allows. The compiler counts them.
     """,
     stub="def chain(A, B, v): ...",
     shapes=lambda rng: (
@@ -781,9 +828,11 @@ CHAIN = Compiled(
     spec=_chain,
     at_most=lambda a, b, v: {"flops": 2 * b[0] * b[1] + 2 * a[0] * a[1]},
     points=2,
-    hint="A product of three factors can start on the left or the right. Count both.",
+    hint="You can start a product of three factors on the left or on the right. How "
+    "many FLOPs does each of the two orders take?",
     solution="""
-        $(AB)v$ multiplies two matrices; $A(Bv)$ multiplies a matrix by a vector, twice.
+        $(AB)v$ starts by multiplying two matrices. $A(Bv)$ only multiplies a matrix by
+        a vector, twice, which takes far fewer FLOPs:
 
         ```python
         def chain(A, B, v):
@@ -814,12 +863,13 @@ OVERTAKES = Number(
     id="01.14",
     title="Which chip for this layer",
     task=r"""
-        **Given** a layer with one weight matrix, $D = 8192$, $F = 28672$, and the
-        choice of a v5p or a Trillium for it. Weights are stored in int8, input and
-        result in bf16, and the multiplication runs in bf16. Each array crosses the HBM
-        once, and on both chips math and traffic overlap perfectly.
+        **Given** a layer with one weight matrix, $D = 8192$, $F = 28672$, which can run
+        on a v5p or on a Trillium. The weights are stored in int8, the input and the
+        result are in bf16, and the multiplication runs in bf16. Each array moves
+        between the HBM and the chip once, and on both chips math and memory traffic
+        overlap perfectly.
 
-        **Wanted** the batch above which the Trillium is the faster one.
+        **Wanted** the batch above which the Trillium is the faster chip.
     """,
     given=stated(V5P, "flops.bf16", "flops.int8", "hbm_bandwidth")
     | stated(TRILLIUM, "flops.bf16", "flops.int8", "hbm_bandwidth"),
@@ -830,12 +880,13 @@ OVERTAKES = Number(
         Slip(
             "activations left out",
             lambda right: V5P.flops["bf16"] / TRILLIUM.hbm_bandwidth / 2,
-            "Input and result cross the HBM too, in bf16.",
+            "You left out the input and the result. Both move between the HBM and the "
+            "chip too, in bf16.",
         ),
         Slip(
             "bf16 weights",
             lambda right: _overtakes(weights="bf16"),
-            "How many bytes does a weight take, and how many an activation?",
+            "How many bytes does a weight take, and how many does an activation take?",
         ),
         Slip(
             "int8 activations",
@@ -846,45 +897,49 @@ OVERTAKES = Number(
                 activations="int8",
                 bandwidth=TRILLIUM.hbm_bandwidth,
             ),
-            "The weights are in int8. In which format are input and result?",
+            "The weights are in int8. In which format are the input and the result?",
         ),
         Slip(
             "times added",
             lambda right: _overtakes(end="upper"),
-            "Math and traffic overlap: on each chip the longer of the two counts.",
+            "Math and traffic overlap, so on each chip only the longer of the two "
+            "times counts.",
         ),
         Slip(
             "the v5p's rule of thumb",
             lambda right: roofline.critical_batch(V5P, weights="int8"),
-            "That is where the v5p turns compute-bound, without the traffic of input "
-            "and result. How long does the Trillium take there?",
+            "That is where the v5p becomes compute-bound if you leave out the traffic "
+            "of the input and the result. How long does the Trillium take there?",
         ),
         Slip(
             "the Trillium's rule of thumb",
             lambda right: roofline.critical_batch(TRILLIUM, weights="int8"),
-            "That is where the Trillium turns compute-bound, without the traffic of "
-            "input and result. Was it the faster one before?",
+            "That is where the Trillium becomes compute-bound if you leave out the "
+            "traffic of the input and the result. Was it already the faster chip "
+            "before that?",
         ),
         Slip(
             "the v5p's critical batch",
             lambda right: roofline.critical_batch(V5P, *LAYER, weights="int8"),
-            "There the v5p turns compute-bound. How long does the Trillium take with "
-            "as many tokens?",
+            "That is where the v5p becomes compute-bound. How long does the Trillium "
+            "take with that many tokens?",
         ),
         Slip(
             "the Trillium's critical batch, or the int8 peak",
             lambda right: roofline.critical_batch(TRILLIUM, *LAYER, weights="int8"),
-            "There the Trillium turns compute-bound. Was it the faster one before? "
-            "The v5p's int8 peak gives the same number; here bf16 is multiplied.",
+            "That is where the Trillium becomes compute-bound. Was it already the "
+            "faster chip before that? (The v5p's int8 peak gives the same number, but "
+            "the multiplication runs in bf16 here.)",
         ),
     ),
-    hint="Draw the time of each chip against the batch: it hardly rises at first, and "
-    "then it does. Which piece of the one meets which piece of the other?",
+    hint="Draw the time of each chip against the batch: at first it hardly rises, and "
+    "then it does. Which part of one curve meets which part of the other?",
     solution="""
-        With few tokens both are memory-bound and the v5p is faster; with many both are
-        compute-bound and the Trillium is. The v5p turns compute-bound first, near 85
-        tokens, the Trillium near 307. In between a step takes $2BDF / C$ on the v5p and
-        $(DF + 2BD + 2BF) / W_\\text{hbm}$ on the Trillium. Set them equal:
+        With few tokens, both chips are memory-bound and the v5p is faster. With many
+        tokens, both are compute-bound and the Trillium is faster. The v5p becomes
+        compute-bound first, near 85 tokens, and the Trillium near 307. In between, a
+        step takes $2BDF / C$ on the v5p and $(DF + 2BD + 2BF) / W_\\text{hbm}$ on the
+        Trillium. The answer is the batch at which these two times are equal:
 
         ```python
         D, F = 8192, 28672
@@ -892,7 +947,7 @@ OVERTAKES = Number(
         tokens = I * D * F / (2 * D * F - 2 * I * (D + F))
         ```
 
-        It is (1.5) with the peak of one chip and the bandwidth of the other.
+        This is formula (1.5) with the peak of one chip and the bandwidth of the other.
     """,
     points=2,
 )
@@ -915,14 +970,15 @@ USERS = Number(
     id="01.15",
     title="How many users a chip can serve",
     task="""
-        **Given** one H200 that holds a model of 32 billion weights in fp8, and with it
-        1.2 GB of each user's text. In a step every user gets one token: the weights are
-        read from the HBM once for all, each user's text once for that user, and each
-        user's token takes two FLOPs with every weight, in fp8. Reads reach 85 % of the
-        HBM's peak, the math reaches its peak, and the two overlap. Nothing else takes
-        time. A step may take 30 ms. Weights and texts must fit into the HBM.
+        **Given** one H200 that holds a model of 32 billion weights in fp8, and in
+        addition 1.2 GB for the text of each user. In each step, every user gets one
+        token. The weights are read from the HBM once for all users, and what is kept of
+        each user's text is read once for that user. Each user's token takes two FLOPs
+        with every weight, in fp8. Reads reach 85 % of the HBM's peak, the math reaches
+        its peak, and the two overlap. Nothing else takes time. A step may take 30 ms.
+        The weights and the texts must fit into the HBM.
 
-        **Wanted** the most users.
+        **Wanted** the largest number of users that the chip can serve.
     """,
     given=stated(H200, "flops.fp8", "hbm_bandwidth", "hbm_bytes"),
     stub="users = ...",
@@ -937,17 +993,20 @@ USERS = Number(
         Slip(
             "room alone",
             lambda right: _fit(),
-            "So many fit into the HBM. How long would a step take?",
+            "That many users fit into the HBM. How long would a step take with all of "
+            "them?",
         ),
         Slip(
             "room alone, GB for GiB",
             lambda right: math.floor((H200.hbm_bytes / 2**30 * 1e9 - PARAMS) / KEPT),
-            "So many fit into 141 GB. The HBM has GiB, and how long is a step?",
+            "That many users would fit into 141 GB. But the HBM's size is given in "
+            "GiB, and how long would a step take with so many users?",
         ),
         Slip(
             "math alone",
             lambda right: math.floor(0.03 * H200.flops["fp8"] / (2 * PARAMS)),
-            "The matrix units could serve so many. What has to be read for them?",
+            "The matrix units could serve that many users. How many bytes have to be "
+            "read for them in a step?",
         ),
         Slip(
             "weights left out",
@@ -967,24 +1026,25 @@ USERS = Number(
         Slip(
             "the whole peak",
             lambda right: _users(reached=1),
-            "The reads do not reach all of the HBM's peak.",
+            "The reads reach only a part of the HBM's peak.",
         ),
         Slip(
             "times added",
             lambda right: _users(math_time=2 * PARAMS / H200.flops["fp8"]),
-            "Math and reading overlap: each has the whole step to itself.",
+            "Math and reads overlap, so each of them can take the whole step.",
         ),
         Slip(
             "rounded up",
             lambda right: right + 1,
-            "With one user more the step takes longer than it may.",
+            "With one more user, the step takes longer than it may.",
         ),
     ),
-    hint="Three things limit the users: the bytes of a step, its FLOPs, and the room. "
-    "Work out each on its own.",
+    hint="Three things limit the number of users: the bytes of a step, its FLOPs, and "
+    "the room in the HBM. How many users does each of them allow?",
     solution="""
-        In 30 ms, 122 GB can be read. The weights take 32 of them, each user 1.2, so the
-        time allows 75 users. The room would allow 99 and the math 927.
+        In 30 ms, the chip can read 122 GB. The weights take 32 GB of that and each user
+        takes 1.2 GB, so the time allows 75 users. The room would allow 99 users, and
+        the math 927:
 
         ```python
         h200, weights, each = chips.H200, 32e9, 1.2e9
@@ -994,7 +1054,7 @@ USERS = Number(
         users = int(min(by_time, by_room, by_math))
         ```
 
-        A best case: the reads never pause between two layers.
+        This is a best case, in which the reads never pause between two layers.
     """,
     points=2,
 )
@@ -1052,14 +1112,15 @@ OFFLOADED = Function(
     task=r"""
         **Given** a model of `params` weights of `w` bytes each, on a chip whose HBM has
         room for `room` bytes of them. The rest is kept in the host's memory. In every
-        step it comes over PCIe at `host` bytes/s in that direction and is written to
-        the HBM. In every step the chip reads each weight from the HBM once; reads and
-        writes share its `hbm` bytes/s. The step multiplies $B$ tokens with every
-        weight, two FLOPs each, at `peak` FLOPs/s. Math, HBM and host overlap perfectly;
-        activations are left out.
+        step, this rest comes over PCIe at `host` bytes/s in that direction and is
+        written to the HBM. In every step, the chip also reads each weight from the HBM
+        once. Reads and writes share the HBM's `hbm` bytes/s. The step multiplies $B$
+        tokens with every weight, which takes two FLOPs for each token and weight, at
+        `peak` FLOPs/s. Math, HBM and host overlap perfectly, and activations are left
+        out.
 
-        **Wanted** a function that returns the least time of a step and what takes it:
-        `"math"`, `"HBM"` or `"host"`.
+        **Wanted** a function that returns the least time of a step and which of the
+        three takes that long: `"math"`, `"HBM"` or `"host"`.
     """,
     stub="def step(B, params, w, room, peak, hbm, host): ...",
     spec=_offloaded,
@@ -1097,12 +1158,14 @@ OFFLOADED = Function(
         Slip(
             "times added",
             _added,
-            "Math, HBM and host overlap: the longest of the three counts.",
+            "Math, HBM and host overlap, so only the longest of the three times "
+            "counts.",
         ),
         Slip(
             "not written to the HBM",
             _read_only,
-            "What comes from the host is written to the HBM before it is read there.",
+            "What comes from the host has to be written to the HBM before it is read "
+            "there.",
         ),
         _offload_slip(
             "two bytes a weight",
@@ -1116,7 +1179,8 @@ OFFLOADED = Function(
         ),
         _offload_slip(
             "both directions",
-            "The weights come in one direction; the other carries none of them.",
+            "The weights come in one direction of the link. The other direction "
+            "carries none of them.",
             _both_ways,
         ),
         Slip(
@@ -1126,13 +1190,16 @@ OFFLOADED = Function(
                 ((2 * w * params - room) / hbm, "HBM"),
                 ((w * params - room) / host, "host"),
             ),
-            "Where all weights have room, nothing comes from the host, and not less "
-            "than nothing.",
+            "Where all the weights fit into the HBM, nothing comes from the host. The "
+            "number of bytes from the host cannot be negative.",
         ),
     ),
-    hint="How many bytes have no room? They appear in two of the three times, and they "
-    "can be none.",
+    hint="How many bytes have no room in the HBM? They appear in two of the three "
+    "times, and there may be none of them.",
     solution="""
+        The bytes that have no room come from the host, and they cost the HBM a write in
+        addition to the read. All three resources overlap, so the longest time counts:
+
         ```python
         def step(B, params, w, room, peak, hbm, host):
             away = max(0, w * params - room)
@@ -1143,8 +1210,9 @@ OFFLOADED = Function(
             )
         ```
 
-        200 GB of weights on an H100 with 80 GB of room take 1.875 s a step with few
-        tokens: the host binds up to about 9,300 of them. Offload suits large batches.
+        With 200 GB of weights on an H100 with 80 GB of room, a step takes 1.875 s as
+        long as there are few tokens: the host is the limit up to about 9,300 tokens. So
+        offloading suits large batches.
     """,
     points=2,
 )

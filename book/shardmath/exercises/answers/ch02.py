@@ -17,14 +17,14 @@ from shardmath.hardware.networks import Torus
 CHAPTER = Chapter(
     title="TPUs",
     topics=(
-        "TPUs: systolic arrays, padding, clocks from peaks, VMEM, slices and "
-        "devices, like-for-like factors, decode on a slice, weights from the host, and "
-        "a program whose traffic is counted"
+        "TPUs: systolic arrays, padding, clocks worked out from peaks, VMEM, slices "
+        "and devices, like-for-like comparisons, decode on a slice, weights from the "
+        "host, and a program whose traffic is counted"
     ),
     intro="""
-        from the cycles of one tile to a program that loads every weight once, and three
-        at the end that take several steps. Answers are in base units: cycles, tokens,
-        Hz; shares are fractions. `chips` holds every data sheet:
+        from the cycles of one tile to a program that loads every weight once. The last
+        three questions take several steps. Answers are in base units: cycles, tokens,
+        Hz. Shares are fractions. `chips` holds every data sheet:
         `chips.TPU_V6E.flops["bf16"]`, `chips.TPU_V5P.mxus`.
     """,
     setup="""
@@ -50,11 +50,11 @@ TILE_CYCLES = Number(
     id="02.1",
     title="The cycles of one tile",
     task="""
-        **Given** the chapter's toy array with the side of a v5p's MXU, empty before.
-        One tile of weights falls in, one row a cycle, and 512 tokens enter, one a
-        cycle. Values cross one cell a cycle.
+        **Given** the chapter's toy array with the side of a v5p's MXU, empty at first.
+        One tile of weights falls in, one row per cycle, and 512 tokens enter, one per
+        cycle. Values cross one cell per cycle.
 
-        **Wanted** the cycles until the last sum has left.
+        **Wanted** the number of cycles until the last sum has left the array.
     """,
     given=stated(chips.TPU_V5P, "mxu_size"),
     stub="cycles = ...",
@@ -65,33 +65,39 @@ TILE_CYCLES = Number(
         Slip(
             "loading left out",
             lambda right: right - side(V5P),
-            "Before the first token, every weight has to fall into its cell.",
+            "Before the first token enters, every weight has to fall into its cell.",
         ),
         Slip(
             "one way across",
             lambda right: right - (side(V5P) - 1),
-            "The last token runs to the right, and its sums run down.",
+            "That counts only one way across the array. The last token runs to the "
+            "right, and its sums run down.",
         ),
         Slip(
             "steps for cells",
             lambda right: right + 2,
-            "From the first of so many cells to the last it takes one step fewer.",
+            "From the first cell of a row to the last, it takes one step fewer than "
+            "the row has cells.",
         ),
         Slip(
             "crossing left out",
             lambda right: right - 2 * (side(V5P) - 1),
-            "The last token has entered, but its wave has not reached the far corner.",
+            "By then, the last token has entered, but its wave has not reached the far "
+            "corner.",
         ),
         Slip(
             "tokens alone",
             lambda right: 512,
-            "That is how long the tokens take to enter. What comes before, and after?",
+            "That is how long the tokens take to enter. What comes before that, and "
+            "what comes after?",
         ),
     ),
-    hint="Three parts: weights fall in, tokens enter, the last one crosses the grid.",
+    hint="There are three parts: the weights fall in, the tokens enter, and the last "
+    "token crosses the grid. How many cycles does each part take?",
     solution="""
-        The weights take 128 cycles, the tokens 512, and the last one 127 steps right
-        and 127 down.
+        The weights take 128 cycles to fall in, and the tokens take 512 cycles to enter.
+        Then the last token still has to cross the grid, 127 steps to the right and 127
+        steps down:
 
         ```python
         side = chips.TPU_V5P.mxu_size
@@ -104,11 +110,12 @@ BUSY = Number(
     id="02.2",
     title="A hundred tokens on a Trillium",
     task="""
-        **Given** the chapter's toy array with the side of a Trillium's MXU, 100 tokens
-        and a matrix of very many tiles. Each tile's weights load, one row a cycle,
-        while the tile before it multiplies.
+        **Given** the chapter's toy array with the side of a Trillium's MXU, 100 tokens,
+        and a matrix with very many tiles. The weights of each tile load at one row per
+        cycle, while the tile before it multiplies.
 
-        **Wanted** the share of an MXU's cell-cycles that multiply, as a fraction.
+        **Wanted** the share of an MXU's cell-cycles in which a cell multiplies, as a
+        fraction.
     """,
     given=stated(chips.TPU_V6E, "mxu_size"),
     stub="used = ...",
@@ -116,22 +123,24 @@ BUSY = Number(
     expected=lambda: 100 / side(TRILLIUM),
     slips=(
         slips.scaled(
-            "the old side", 2, "Trillium's array is larger than those before it."
+            "the old side",
+            2,
+            "A Trillium's array is larger than those of the TPUs before it.",
         ),
         Slip(
             "one weight a cell",
             lambda right: 100 / (100 + side(TRILLIUM)),
-            "That loads each tile after the last one has finished. Each cell has room "
-            "for a second weight.",
+            "That loads each tile only after the one before it has finished. But each "
+            "cell has room for a second weight.",
         ),
         slips.percent(),
         slips.inverse(),
     ),
-    hint="With a second weight in each cell, a tile takes max(B, s) cycles. In how "
-    "many of them does a cell work?",
+    hint="With a second weight in each cell, a tile takes max(B, s) cycles, where s is "
+    "the side of the array. In how many of them does a cell multiply?",
     solution="""
-        Loading the next tile takes as many cycles as the array has rows; in B of them
-        a cell multiplies.
+        Loading the next tile takes as many cycles as the array has rows, and each cell
+        multiplies in only $B = 100$ of these cycles:
 
         ```python
         used = 100 / chips.TPU_V6E.mxu_size
@@ -145,7 +154,7 @@ USEFUL = Number(
     task=r"""
         **Given** a weight matrix of $80 \times 640$ on a Trillium.
 
-        **Wanted** the share of the multiplications that meet a real weight, as a
+        **Wanted** the share of the multiplications that use a real weight, as a
         fraction.
     """,
     given=stated(chips.TPU_V6E, "mxu_size"),
@@ -166,18 +175,21 @@ USEFUL = Number(
         Slip(
             "the old side",
             lambda right: systolic.useful(80, 640, side(V5P)),
-            "Trillium's array is larger than those before it.",
+            "A Trillium's array is larger than those of the TPUs before it.",
         ),
         slips.percent(),
         Slip(
             "the padded share",
             lambda right: 1 - right,
-            "That is the share that meets padding. The other one is wanted.",
+            "That is the share that meets padding. The question asks for the other "
+            "share.",
         ),
     ),
-    hint="Round both sizes up to multiples of the array's side.",
+    hint="Round both sizes up to multiples of the array's side. How many weights are "
+    "there before and after?",
     solution="""
-        80 becomes 256, and 640 becomes 768: about a quarter is useful.
+        Both sizes are padded to multiples of 256: 80 becomes 256, and 640 becomes 768.
+        So only about a quarter of the multiplications are useful:
 
         ```python
         share = 80 * 640 / (256 * 768)
@@ -189,10 +201,10 @@ CLOCK = Number(
     id="02.4",
     title="A clock from a peak",
     task="""
-        **Given** the v5p's bf16 peak, the number of its MXUs and their side:
-        `chips.TPU_V5P.mxus`, `.mxu_size`.
+        **Given** the v5p's bf16 peak, the number of its MXUs (`chips.TPU_V5P.mxus`) and
+        their side (`.mxu_size`).
 
-        **Wanted** its clock.
+        **Wanted** the v5p's clock.
     """,
     given=stated(chips.TPU_V5P, "flops.bf16", "mxus", "mxu_size"),
     stub="clock = ...",
@@ -202,34 +214,40 @@ CLOCK = Number(
         slips.scaled(
             "a clock doubled",
             2,
-            "The peak counts a multiply and its add as two FLOPs, in bf16, and the "
-            "number of MXUs is the whole chip's, not one core's. Which of the three?",
+            "The peak is in bf16 and counts a multiply and its add as two FLOPs, and "
+            "the number of MXUs is that of the whole chip, not of one core. Which of "
+            "these three did you miss?",
         ),
         slips.scaled(
             "cores counted twice",
             1 / 2,
-            "The number of MXUs is the whole chip's, both cores together.",
+            "The number of MXUs is that of the whole chip, with both cores together.",
         ),
         slips.scaled(
             "one array",
             8,
-            "That is the clock that a single MXU would need. How many has the chip?",
+            "That is the clock that a single MXU would need. How many MXUs does the "
+            "chip have?",
         ),
         slips.scaled(
             "one row",
             128,
-            "An array of side 128 has 128 rows of as many cells.",
+            "That counts a single row of cells. An array of side 128 has 128 rows of "
+            "as many cells.",
         ),
     ),
-    hint="First compute the FLOPs per cycle of the whole chip.",
+    hint="How many FLOPs does the whole chip do per cycle?",
     solution="""
+        In every cycle, each cell of each MXU does a multiply and an add, which are two
+        FLOPs:
+
         ```python
         v5p = chips.TPU_V5P
         cells = v5p.mxus * v5p.mxu_size**2
         clock = v5p.flops["bf16"] / (2 * cells)
         ```
 
-        1.75 GHz. Google's page does not print it.
+        This is 1.75 GHz, a number that Google's page does not print.
     """,
 )
 
@@ -237,10 +255,10 @@ COUNT = Number(
     id="02.5",
     title="The missing arrays",
     task="""
-        **Given** Trillium's bf16 peak, the side of its MXU, and the v5p's clock of
+        **Given** Trillium's bf16 peak, the side of its MXUs, and the v5p's clock of
         1.75 GHz.
 
-        **Wanted** the number of MXUs that reach this peak at that clock.
+        **Wanted** the number of MXUs that it takes to reach this peak at this clock.
     """,
     given=stated(chips.TPU_V6E, "flops.bf16", "mxu_size"),
     stub="count = ...",
@@ -252,19 +270,28 @@ COUNT = Number(
         slips.scaled(
             "as listed",
             1 / 2,
-            "That is what the page lists. Is that enough to reach the peak?",
+            "That is the number of MXUs that the page lists. Is it enough to reach the "
+            "peak?",
         ),
         slips.scaled(
             "twice as many",
             2,
-            "A multiply and its add are two FLOPs, and the peak is the one in bf16.",
+            "A multiply and its add are two FLOPs, and the peak is the one in bf16. "
+            "Which of the two did you miss?",
         ),
         slips.scaled(
-            "the old side", 4, "Trillium's array is larger than those before it."
+            "the old side",
+            4,
+            "A Trillium's array is larger than those of the TPUs before it.",
         ),
     ),
-    hint="Solve peak = 2 s² · arrays · clock for the arrays.",
+    hint="The peak is 2 s² · arrays · clock, where s is the side of an array. How many "
+    "arrays follow from that?",
     solution="""
+        The v5p's clock follows from the v5p's own peak. At this clock, each of
+        Trillium's MXUs reaches a certain number of FLOPs per second. Dividing the peak
+        by this number gives the number of MXUs:
+
         ```python
         v5p, trillium = chips.TPU_V5P, chips.TPU_V6E
         old = 2 * v5p.mxus * v5p.mxu_size**2
@@ -273,7 +300,7 @@ COUNT = Number(
         count = trillium.flops["bf16"] / per_mxu
         ```
 
-        Four, as an earlier revision of Trillium's page said.
+        The answer is four, as an earlier revision of Trillium's page said.
     """,
 )
 
@@ -281,10 +308,10 @@ VMEM = Number(
     id="02.6",
     title="Weights from VMEM",
     task="""
-        **Given** a v5e that multiplies in int8, weights in int8 that wait in VMEM, $D$
-        and $F$ large. Leave out the traffic of activations.
+        **Given** a v5e that multiplies in int8. The weights are in int8 and wait in
+        VMEM, and $D$ and $F$ are large. Leave out the traffic of activations.
 
-        **Wanted** the critical batch with VMEM's bandwidth instead of the HBM's.
+        **Wanted** the critical batch, with VMEM's bandwidth instead of the HBM's.
     """,
     given=stated(chips.TPU_V5E, "flops.int8", "onchip_bandwidth"),
     stub="tokens = ...",
@@ -294,26 +321,32 @@ VMEM = Number(
         Slip(
             "HBM for VMEM",
             lambda right: V5E.flops["int8"] / V5E.hbm_bandwidth / 2,
-            "That is the critical batch for weights in the HBM.",
+            "That is the critical batch for weights in the HBM. Where do they wait "
+            "here?",
         ),
         slips.scaled(
             "bytes per weight",
             2,
-            "An int8 weight is one byte, and a token does two FLOPs with it.",
+            "An int8 weight takes one byte, and each token takes two FLOPs with every "
+            "weight. Which of the two did you miss?",
         ),
         slips.scaled(
-            "the bf16 peak", 1 / 2, "The chip multiplies in int8: which peak is that?"
+            "the bf16 peak",
+            1 / 2,
+            "The chip multiplies in int8. Which peak belongs to that?",
         ),
         Slip(
             "rounded up",
             lambda right: math.ceil(right),
-            "Leave the quotient as it is: it need not be a whole number.",
+            "Leave the quotient as it is, because it need not be a whole number.",
         ),
         slips.inverse(),
     ),
-    hint="Each token does two OPs with every weight; a weight is one byte.",
+    hint="Each token takes two operations with every weight, and a weight takes one "
+    "byte. For how many tokens do the operations take as long as reading the weights?",
     solution="""
-        $2B$ operations per byte, against the ratio of the two rates:
+        There are $2B$ operations for each byte of weights. At the critical batch, this
+        equals the ratio of the chip's two rates:
 
         ```python
         v5e = chips.TPU_V5E
@@ -327,11 +360,11 @@ VECTOR = Number(
     title="What a softmax may cost",
     task="""
         **Given** attention on a v4 with heads of size 256, in bf16. Each lane of a
-        core's vector units does one operation a cycle: `chips.TPU_V4.lanes` counts
-        them, `.cores` the cores.
+        core's vector units does one operation per cycle. `chips.TPU_V4.lanes` is the
+        number of lanes of a core, and `.cores` is the number of cores.
 
-        **Wanted** the vector operations per score that take as long as the two matmuls'
-        work for this score.
+        **Wanted** the number of vector operations per score that take as long as the
+        work of the two matmuls for this score.
     """,
     given=stated(chips.TPU_V4, "flops.bf16", "cores", "lanes", "clock"),
     stub="operations = ...",
@@ -342,38 +375,41 @@ VECTOR = Number(
             "half of it",
             1 / 2,
             "A score is made in one matmul and used in another, and the chip has the "
-            "lanes of two cores.",
+            "lanes of two cores. Which of the two did you miss?",
         ),
         slips.scaled(
             "two operations a cycle",
             2,
-            "Here a lane does one operation a cycle, a multiply or an add.",
+            "Here, a lane does one operation per cycle, either a multiply or an add.",
         ),
         Slip(
             "for one operation",
             lambda right: 4 * 256 / right,
-            "So many FLOPs take as long as one vector operation. How many does a score "
-            "cost?",
+            "That is the number of FLOPs that take as long as one vector operation. "
+            "How many FLOPs does a score cost?",
         ),
         Slip(
             "FLOPs for operations",
             lambda right: 4 * 256,
-            "Those are FLOPs of the MXUs. How many of them take as long as one vector "
-            "operation?",
+            "Those are the FLOPs that the MXUs do for a score. How many FLOPs take as "
+            "long as one vector operation?",
         ),
         slips.inverse(),
     ),
-    hint="A score costs 2 H FLOPs to make and 2 H to use. How much faster than the "
-    "vector units are the MXUs?",
+    hint="A score costs 2 H FLOPs to make and 2 H FLOPs to use, where H is the size of "
+    "a head. How much faster are the MXUs than the vector units?",
     solution="""
+        A score costs 4 · 256 FLOPs in the two matmuls. In the same time, the vector
+        units do fewer operations, because their rate is lower:
+
         ```python
         v4 = chips.TPU_V4
         vector_rate = v4.cores * v4.lanes * v4.clock
         operations = 4 * 256 * vector_rate / v4.flops["bf16"]
         ```
 
-        With heads twice as large there is room for twice as many operations, 16 instead
-        of 8.
+        Compared with heads of size 128, there is time for twice as many operations, 16
+        instead of 8.
     """,
 )
 
@@ -383,23 +419,29 @@ HOSTS = Number(
     task=r"""
         **Given** a v5p slice of $8 \times 8 \times 12$ chips.
 
-        **Wanted** the number of its hosts.
+        **Wanted** the number of hosts of this slice.
     """,
     stub="hosts = ...",
     unit="hosts",
     rtol=0,
     expected=lambda: Torus(V5P, (8, 8, 12)).hosts,
     slips=(
-        slips.scaled("two trays a host", 1 / 2, "That holds for v5e and Trillium."),
-        slips.scaled("chips", 4, "Those are the chips. Four of them share a host."),
+        slips.scaled(
+            "two trays a host", 1 / 2, "That would be right for a v5e or a Trillium."
+        ),
+        slips.scaled(
+            "chips", 4, "That is the number of chips. Four of them share a host."
+        ),
         Slip(
             "cubes",
             lambda right: Torus(V5P, (8, 8, 12)).cubes,
-            "Those are the cubes of 4 × 4 × 4.",
+            "That is the number of cubes of 4 × 4 × 4 chips.",
         ),
     ),
-    hint="A tray has four chips.",
+    hint="A tray has four chips. How many trays belong to one v5p host?",
     solution="""
+        A v5p host has one tray, which carries four chips:
+
         ```python
         hosts = 8 * 8 * 12 / 4
         ```
@@ -422,26 +464,30 @@ DEVICES = Number(
         slips.scaled(
             "chips",
             1 / 2,
-            "Those are the chips. Which chips show up as more than one device?",
+            "That is the number of chips. Which chips show up as more than one device?",
         ),
         Slip(
             "hosts",
             lambda right: Torus(IRONWOOD, (4, 8, 8)).hosts,
-            "Those are the hosts.",
+            "That is the number of hosts.",
         ),
         Slip(
             "cubes",
             lambda right: Torus(IRONWOOD, (4, 8, 8)).cubes,
-            "Those are the cubes of 4 × 4 × 4.",
+            "That is the number of cubes of 4 × 4 × 4 chips.",
         ),
     ),
-    hint="Ironwood is made of two chiplets.",
+    hint="An Ironwood chip is made of two chiplets. How many devices does JAX show for "
+    "it?",
     solution="""
+        JAX shows each of an Ironwood's two chiplets as a device of its own:
+
         ```python
         devices = 4 * 8 * 8 * chips.TPU_7X.devices_per_chip
         ```
 
-        A mesh over this slice has 512 devices, and a "device" half of the chip's rates.
+        A mesh over this slice has 512 devices, and each "device" has half of a chip's
+        rates.
     """,
 )
 
@@ -449,10 +495,11 @@ FACTOR = Number(
     id="02.10",
     title="Like for like",
     task="""
-        **Given** a launch that calls Ironwood "more than 16 times" a TPU v4.
+        **Given** the claim, made at a launch, that an Ironwood is "more than 16 times"
+        a TPU v4.
 
-        **Wanted** the factor by which a compute-bound bf16 program gets faster, chip
-        against chip.
+        **Wanted** the factor by which a compute-bound bf16 program is faster on one
+        Ironwood chip than on one v4 chip.
     """,
     given=stated(chips.TPU_7X, "flops.bf16") | stated(chips.TPU_V4, "flops.bf16"),
     stub="factor = ...",
@@ -462,24 +509,29 @@ FACTOR = Number(
         Slip(
             "two precisions",
             lambda right: IRONWOOD.flops["fp8"] / V4.flops["bf16"],
-            "Above the line is fp8. Which precision does the program use?",
+            "The peak above the fraction line is in fp8. Which precision does the "
+            "program use?",
         ),
         Slip(
             "bandwidth",
             lambda right: IRONWOOD.hbm_bandwidth / V4.hbm_bandwidth,
-            "That is the factor for a memory-bound program.",
+            "That would be the factor for a memory-bound program.",
         ),
         slips.device_not_chip(1 / 2),
         slips.inverse(),
     ),
-    hint="Both rates are per chip and in bf16.",
+    hint="Compare two peaks that are both per chip and both in bf16. Which two are "
+    "they?",
     solution="""
+        A compute-bound program is limited by the peak in its own precision, so compare
+        the two bf16 peaks:
+
         ```python
         factor = chips.TPU_7X.flops["bf16"] / chips.TPU_V4.flops["bf16"]
         ```
 
-        The claim, as reported from Hot Chips 2025, compares 4,614 with 275 TFLOPs/s:
-        fp8 with bf16, twice as much.
+        The claim, as reported from Hot Chips 2025, compares 4,614 TFLOPs/s with 275
+        TFLOPs/s. That is fp8 compared with bf16, which makes the factor twice as large.
     """,
 )
 
@@ -502,13 +554,15 @@ CYCLES = Function(
     title="The cycles of a product",
     task="""
         **Given** $B$ tokens, a weight matrix $[D, F]$ of any size, and one array of
-        side `size`, as the chapter's model has it. The weights of a tile take `size`
-        cycles to fall in: those of the first tile begin at once, those of any other
-        when the tokens of the tile before begin to enter. The tokens of a tile enter
-        one a cycle, once its weights are in place and the tile before has taken in its
-        last token. When the last of all has entered, it still has to cross the grid.
+        side `size` that works as in the chapter's model. The weights of a tile take
+        `size` cycles to fall in. Those of the first tile begin to fall at once, and
+        those of any other tile when the tokens of the tile before it begin to enter.
+        The tokens of a tile enter one per cycle, as soon as the weights of this tile
+        are in place and the tile before it has taken in its last token. When the very
+        last token has entered, it still has to cross the grid.
 
-        **Wanted** a function that returns the cycles of the whole product.
+        **Wanted** a function that returns the number of cycles that the whole product
+        takes.
     """,
     stub="def cycles(B, D, F, size): ...",
     spec=_cycles,
@@ -527,12 +581,13 @@ CYCLES = Function(
             lambda B, D, F, size: systolic.cycles(
                 B, _tiles(D, F, size), size, prefetch=False
             ),
-            "The weights of the next tile fall while this one multiplies.",
+            "The weights of the next tile fall in while this tile multiplies.",
         ),
         Slip(
             "tiles that never wait",
             lambda B, D, F, size: size + _tiles(D, F, size) * B + 2 * size - 2,
-            "With few tokens a tile ends before the weights of the next have arrived.",
+            "With few tokens, a tile ends before the weights of the next tile have "
+            "arrived.",
         ),
         Slip(
             "whole tiles only",
@@ -542,34 +597,41 @@ CYCLES = Function(
         Slip(
             "rounded up once",
             lambda B, D, F, size: systolic.cycles(B, math.ceil(D * F / size**2), size),
-            "Round D and F up one by one, and not their product.",
+            "Round D and F up one by one, not their product.",
         ),
         Slip(
             "the last tile waits",
             lambda B, D, F, size: (
                 size + _tiles(D, F, size) * max(B, size) + 2 * size - 2
             ),
-            "No weights load behind the last tile: it takes no longer than its tokens.",
+            "No weights load behind the last tile, so it takes no longer than its "
+            "tokens.",
         ),
         Slip(
             "the first weights left out",
             lambda B, D, F, size: _cycles(B, D, F, size) - size,
-            "Before the first token, every weight has to fall into its cell.",
+            "Before the first token enters, every weight has to fall into its cell.",
         ),
         Slip(
             "crossing left out",
             lambda B, D, F, size: _cycles(B, D, F, size) - (2 * size - 2),
-            "The last token has entered, but its wave has not reached the far corner.",
+            "By then, the last token has entered, but its wave has not reached the far "
+            "corner.",
         ),
         Slip(
             "steps for cells",
             lambda B, D, F, size: _cycles(B, D, F, size) + 2,
-            "From the first of so many cells to the last it takes one step fewer.",
+            "From the first cell of a row to the last, it takes one step fewer than "
+            "the row has cells.",
         ),
     ),
-    hint="Round D and F up to tiles. Every tile but the last takes max(B, size) "
-    "cycles.",
+    hint="Round D and F up to whole tiles. Every tile but the last takes max(B, size) "
+    "cycles. How many does the last one take?",
     solution="""
+        Every tile but the last takes as long as its tokens need to enter or the next
+        weights need to fall in, whichever is longer. Before the first tile its weights
+        have to fall in, and after the last token the grid has to be crossed:
+
         ```python
         def cycles(B, D, F, size):
             tiles = -(-D // size) * -(-F // size)
@@ -594,8 +656,8 @@ AUDIT = Function(
         **Given** a bf16 peak in FLOPs/s, the side of an array, and the fastest clock
         that you find credible, in Hz.
 
-        **Wanted** a function that returns the fewest arrays with which that peak can be
-        reached.
+        **Wanted** a function that returns the smallest number of arrays that can reach
+        this peak.
     """,
     stub="def fewest_mxus(peak, side, fastest): ...",
     spec=_fewest,
@@ -611,26 +673,31 @@ AUDIT = Function(
         Slip(
             "always one more",
             lambda peak, side, fastest: int(peak / (2 * side**2 * fastest)) + 1,
-            "Where a whole number of arrays reaches the peak exactly, it is enough.",
+            "Where a whole number of arrays reaches the peak exactly, this number is "
+            "enough.",
         ),
         Slip(
             "rounded down",
             lambda peak, side, fastest: int(peak / (2 * side**2 * fastest)),
-            "With that many the peak is not reached yet.",
+            "With that many arrays, the peak is not reached yet.",
         ),
         Slip(
             "multiply-add",
             lambda peak, side, fastest: math.ceil(peak / (side**2 * fastest)),
-            "A cell does two FLOPs in a cycle.",
+            "A cell does two FLOPs per cycle.",
         ),
         Slip(
             "not rounded",
             lambda peak, side, fastest: peak / (2 * side**2 * fastest),
-            "A chip has a whole number of them.",
+            "A chip has a whole number of arrays.",
         ),
     ),
-    hint="Solve peak = 2 s² · arrays · clock for the arrays, at the fastest clock.",
+    hint="The peak is 2 s² · arrays · clock, where s is the side of an array. How many "
+    "arrays does that take at the fastest clock?",
     solution="""
+        The faster the clock, the fewer arrays are needed, so use the fastest one. Only
+        whole arrays exist, so round up:
+
         ```python
         import math
 
@@ -639,7 +706,7 @@ AUDIT = Function(
             return math.ceil(peak / (2 * side**2 * fastest))
         ```
 
-        For Trillium at 2 GHz it returns four.
+        For a Trillium at 2 GHz, the function returns four.
     """,
 )
 
@@ -656,16 +723,16 @@ STATIONARY = Traffic(
     title="Every weight once",
     task=r"""
         **Given** a machine whose memory holds `X` of $b \times n$, `W` of $n \times n$
-        and `Y` of $b \times n$ values of four bytes, $b$ and $n$ multiples of 8. Its
-        scratchpad has room for two blocks of $8 \times 8$ and for $b \times 8$ values
-        more. You have `machine.load(name, rows=(i, j), cols=(k, l))`,
-        `machine.zeros(rows, cols)`, `machine.multiply_add(c, a, b)` for
-        $c \mathrel{+}= ab$, `machine.store(block, name, row=i, col=j)` and
-        `machine.free(block)`.
+        and `Y` of $b \times n$ values, each of four bytes. Both $b$ and $n$ are
+        multiples of 8. The machine's scratchpad has room for two blocks of $8 \times 8$
+        values and for $b \times 8$ more values. You can use
+        `machine.load(name, rows=(i, j), cols=(k, l))`, `machine.zeros(rows, cols)`,
+        `machine.multiply_add(c, a, b)` for $c \mathrel{+}= ab$,
+        `machine.store(block, name, row=i, col=j)` and `machine.free(block)`.
 
         **Wanted** a program that leaves $XW$ in `Y`. It may move every weight once,
-        every result once, and `X` once for each block column of 8, that is
-        $4 (n^2 + bn + bn \cdot n/8)$ bytes. The machine counts.
+        every result once, and `X` once for each block column of 8, which makes
+        $4 (n^2 + bn + bn \cdot n/8)$ bytes in all. The machine counts the bytes.
     """,
     stub="def stationary(machine, b, n): ...",
     cases=lambda rng: (BLOCK * rng.randint(2, 4), BLOCK * rng.randint(2, 4)),
@@ -685,26 +752,28 @@ STATIONARY = Traffic(
         Slip(
             "weights again for each block of tokens",
             lambda b, n: 4 * (n * n * (b // BLOCK) + b * n * (n // BLOCK) + b * n),
-            "Every block of tokens loads the weights anew. Let the tile of weights "
-            "stand and the tokens stream.",
+            "Your program loads the weights again for every block of tokens. Let each "
+            "tile of weights stay in place while the tokens stream past it.",
         ),
         Slip(
             "columns narrower than 8",
             lambda b, n: 4 * (n * n + 2 * b * n * (n // BLOCK) + b * n),
-            "X passes once for each block column of W. Are your columns 8 wide?",
+            "X has to pass once for each block column of W. Are your block columns 8 "
+            "wide?",
         ),
         Slip(
             "results back and forth",
             lambda b, n: _once(b, n) + 8 * b * n * (n // BLOCK - 1),
-            "The sums leave the scratchpad and come back. There is room to keep them "
+            "Your sums leave the scratchpad and come back. There is room to keep them "
             "until their column of tiles is done.",
         ),
     ),
-    hint="Take one block column of W at a time. Keep the sums of all tokens for it, "
-    "and let each of its tiles stay while the blocks of X pass.",
+    hint="Take one block column of W at a time. Can you keep the sums of all tokens "
+    "for it, and let each of its tiles stay while the blocks of X pass?",
     solution="""
-        The sums of all tokens for one block column fit next to one tile of weights and
-        one block of activations: these are the accumulators of an MXU.
+        The sums of all tokens for one block column fit into the scratchpad, next to one
+        tile of weights and one block of activations. So no sum has to leave before it
+        is finished. An MXU's accumulators hold its sums in the same way:
 
         ```python
         def stationary(machine, b, n):
@@ -736,15 +805,16 @@ def _written(nbytes, users=USERS, reached=REACHED):
 
 DECODE = Number(
     id="02.14",
-    title="What a slice writes",
+    title="The tokens that a slice writes",
     task=r"""
         **Given** a v5e slice of $4 \times 8$ chips that holds a model of 340 billion
-        parameters in int8. Every step writes one token for each of 64 users. In a step
-        each chip reads its share of the weights once, and its share of the 0.5 GB that
-        the model keeps of each user's text. Reads reach 80 % of the HBM's peak, and
-        nothing else takes time.
+        parameters in int8. Every step writes one token for each of 64 users. In a step,
+        each chip reads its share of the weights once, and also its share of the 0.5 GB
+        that the model keeps of each user's text. Reads reach 80 % of the HBM's peak,
+        and nothing else takes time.
 
-        **Wanted** the tokens that the slice writes in a second, for all users together.
+        **Wanted** the number of tokens that the slice writes per second, for all users
+        together.
     """,
     given=stated(V5E, "hbm_bandwidth"),
     stub="rate = ...",
@@ -754,12 +824,14 @@ DECODE = Number(
         Slip(
             "one user's tokens",
             lambda right: right / USERS,
-            "That is what one user sees. All of them get a token from every step.",
+            "That is the rate that one user sees. Every user gets a token from every "
+            "step.",
         ),
         Slip(
             "one chip reads all",
             lambda right: right / CHIPS,
-            "The chips read at the same time, each its own share.",
+            "The chips read at the same time, and each of them reads only its own "
+            "share.",
         ),
         Slip(
             "the users' bytes left out",
@@ -769,7 +841,7 @@ DECODE = Number(
         Slip(
             "the users' bytes on every chip",
             lambda right: _written(340e9 / CHIPS + USERS * EACH),
-            "What is kept of the users' text is shared out over the chips as well.",
+            "What is kept of the users' text is divided among the chips as well.",
         ),
         Slip(
             "two bytes a weight",
@@ -779,16 +851,17 @@ DECODE = Number(
         Slip(
             "the time of a step",
             lambda right: USERS / right,
-            "So long takes one step. How many tokens does it write?",
+            "That is how long one step takes. How many tokens does a step write?",
         ),
         slips.scaled(
-            "the whole peak", 1 / REACHED, "The reads do not reach all of the peak."
+            "the whole peak", 1 / REACHED, "The reads reach only a part of the peak."
         ),
     ),
     hint="How many bytes does one chip read in a step, and how long does that take?",
     solution="""
-        The slice reads 340 GB of weights and 32 GB for its users, 11.6 GB on each chip.
-        At 80 % of the peak that takes 17.7 ms, and each step writes 64 tokens.
+        In each step, the slice reads 340 GB of weights and 32 GB for its users, which
+        is 11.6 GB on each chip. At 80 % of the peak, that takes 17.7 ms, and each step
+        writes 64 tokens:
 
         ```python
         nbytes = (340e9 * 1 + 64 * 0.5e9) / 32
@@ -796,7 +869,8 @@ DECODE = Number(
         rate = 64 / seconds
         ```
 
-        A best case: the chips' exchange and every overhead are left out.
+        This is a best case, because the exchange between the chips and all overheads
+        are left out.
     """,
     points=2,
 )
@@ -815,12 +889,12 @@ STREAMED = Number(
     title="Weights from the host",
     task=r"""
         **Given** a Trillium that multiplies in bf16, and a layer of $2880 \times 2880$
-        int8 weights that come from the host again for every batch, while the chip
-        multiplies. The MXUs multiply the padding too; PCIe carries none. The
-        activations stay on the chip, and their traffic is hidden.
+        int8 weights. For every batch, the weights come from the host again while the
+        chip multiplies. The MXUs multiply the padding too, but PCIe carries none of it.
+        The activations stay on the chip, and their traffic is hidden.
 
-        **Wanted** the tokens of a batch whose multiplication takes as long as the
-        transfer.
+        **Wanted** the number of tokens in a batch whose multiplication takes as long as
+        the transfer of the weights.
     """,
     given=stated(TRILLIUM, "flops.bf16", "mxu_size", "host_bandwidth"),
     stub="tokens = ...",
@@ -830,7 +904,7 @@ STREAMED = Number(
         Slip(
             "padding on both sides, or on none",
             lambda right: _streamed(size=1),
-            "Padding lengthens the multiplication, and not the transfer.",
+            "Padding makes the multiplication longer, but not the transfer.",
         ),
         Slip(
             "one side padded",
@@ -840,30 +914,32 @@ STREAMED = Number(
         Slip(
             "the old side",
             lambda right: _streamed(size=V5P.mxu_size),
-            "Trillium's array is larger than those before it.",
+            "A Trillium's array is larger than those of the TPUs before it.",
         ),
         Slip(
             "padding upside down",
             lambda right: _streamed(size=1) ** 2 / right,
-            "Zeros keep the MXUs busy longer: does that ask for more tokens or fewer?",
+            "The zeros keep the MXUs busy longer. Does it then take more tokens or "
+            "fewer?",
         ),
         Slip(
             "the HBM's rate",
             lambda right: _streamed(rate=TRILLIUM.hbm_bandwidth),
-            "The weights are not in the HBM: which wire do they come over?",
+            "The weights do not come from the HBM. Over which link do they come?",
         ),
         slips.scaled(
             "twice as many",
             2,
-            "An int8 weight is one byte, a token does two FLOPs with it, and the "
-            "multiplication runs at the bf16 peak.",
+            "An int8 weight takes one byte, each token takes two FLOPs with every "
+            "weight, and the multiplication runs at the bf16 peak. Which of these "
+            "three did you miss?",
         ),
         slips.both_directions(1 / 2),
     ),
-    hint="Write down the two times for B tokens. Which of them sees the padding?",
+    hint="Write down the two times for B tokens. Which of them depends on the padding?",
     solution="""
-        2,880 becomes 3,072 on both sides, so 12 % of the multiplications are wasted,
-        and fewer tokens fill the time of the transfer.
+        Padding makes 2,880 into 3,072 on both sides, so 12 % of the multiplications are
+        wasted, and fewer tokens are enough to fill the time of the transfer:
 
         ```python
         trillium = chips.TPU_V6E
@@ -872,8 +948,8 @@ STREAMED = Number(
         tokens = transfer / one_token
         ```
 
-        It takes thousands of tokens. A decode step never has so many, and a long prompt
-        does.
+        It takes thousands of tokens. A decode step never has that many, but a long
+        prompt does.
     """,
     points=2,
 )
@@ -893,13 +969,14 @@ PACE = Function(
     id="02.16",
     title="What sets the pace",
     task=r"""
-        **Given** $B$ tokens times a weight matrix $[D, F]$, on a chip with `mxus`
-        arrays of side `size` at `clock` Hz, and an HBM of `bandwidth` bytes/s. $D$ and
-        $F$ are rounded up to whole tiles, which the arrays share evenly (do not round
-        the share). Each tile takes $B$ cycles, but never fewer than `size`; filling and
-        emptying are left out. A weight takes `w` bytes, an activation or a result two.
-        Weights, activations and results cross the HBM once, without padding. Arithmetic
-        and traffic overlap perfectly.
+        **Given** a matmul of $B$ tokens with a weight matrix $[D, F]$, on a chip with
+        `mxus` arrays of side `size` at `clock` Hz and an HBM of `bandwidth` bytes/s.
+        $D$ and $F$ are rounded up to whole tiles, which the arrays share evenly (do not
+        round the share). Each tile takes $B$ cycles, but never fewer than `size`. The
+        time to fill and to empty the arrays is left out. A weight takes `w` bytes, and
+        an activation or a result takes two. Weights, activations and results move
+        between the HBM and the chip once, without padding. Arithmetic and traffic
+        overlap perfectly.
 
         **Wanted** a function that returns the least time in seconds.
     """,
@@ -927,7 +1004,8 @@ PACE = Function(
         Slip(
             "legs added up",
             lambda *case: sum(_legs(*case)),
-            "Arithmetic and traffic overlap: the longer of them counts.",
+            "Arithmetic and traffic overlap, so only the longer of the two times "
+            "counts.",
         ),
         Slip(
             "padding left out",
@@ -943,14 +1021,16 @@ PACE = Function(
                 _tiles(D, F, size) * B / (mxus * clock),
                 _legs(B, D, F, w, size, mxus, clock, bandwidth)[1],
             ),
-            "With few tokens a tile ends before the weights of the next have arrived.",
+            "With few tokens, a tile ends before the weights of the next tile have "
+            "arrived.",
         ),
         Slip(
             "one array",
             lambda B, D, F, w, size, mxus, clock, bandwidth: _least(
                 B, D, F, w, size, 1, clock, bandwidth
             ),
-            "All arrays of the chip work.",
+            "That is the time if a single array works. All the arrays of the chip "
+            "share the tiles.",
         ),
         Slip(
             "padding on the wire",
@@ -958,7 +1038,7 @@ PACE = Function(
                 _legs(B, D, F, w, size, mxus, clock, bandwidth)[0],
                 (w * _tiles(D, F, size) * size**2 + 2 * B * (D + F)) / bandwidth,
             ),
-            "The weights cross the HBM without padding.",
+            "The weights come from the HBM without padding.",
         ),
         Slip(
             "activations as narrow as weights",
@@ -974,7 +1054,8 @@ PACE = Function(
                 _legs(B, D, F, w, size, mxus, clock, bandwidth)[0],
                 w * D * F / bandwidth,
             ),
-            "Activations and results cross the HBM as well.",
+            "That counts the traffic of the weights alone. Activations and results "
+            "move between the HBM and the chip as well.",
         ),
         Slip(
             "two bytes a weight",
@@ -985,10 +1066,14 @@ PACE = Function(
         ),
     ),
     hint=(
-        "There are two times, and the longer one counts. How many tiles has each "
-        "array, and how many cycles does one of them take?"
+        "There are two times, and the longer one counts. How many tiles does each "
+        "array have, and how many cycles does one tile take?"
     ),
     solution="""
+        A tile never takes fewer than `size` cycles, because the weights of the next
+        tile need that long to fall in. Arithmetic and traffic overlap, so the longer of
+        their two times counts:
+
         ```python
         def least_seconds(B, D, F, w, size, mxus, clock, bandwidth):
             tiles = -(-D // size) * -(-F // size)

@@ -17,14 +17,14 @@ from shardmath.hardware import chips, waves
 CHAPTER = Chapter(
     title="GPUs",
     topics=(
-        "GPUs: peaks, clocks, registers, bytes in flight, tiles and waves, "
-        "two programs whose cost is counted, and three questions of several steps"
+        "GPUs: peaks, clocks, registers, bytes in flight, tiles and waves, two "
+        "programs whose cost is counted, and three questions that take several steps"
     ),
     intro="""
-        from one product to programs whose cost is counted, and to three that take
-        several steps. Answers are in base units: FLOPs, bytes, seconds, Hz. `chips`
-        holds every data sheet:
-        `chips.H100.fact("cores").value`, `chips.B200.hbm_bandwidth`.
+        from a single product to programs whose cost is counted. The last three
+        questions take several steps. Answers are in base units: FLOPs, bytes, seconds,
+        Hz. `chips` holds every data sheet: `chips.H100.fact("cores").value`,
+        `chips.B200.hbm_bandwidth`.
     """,
     setup="""
         import jax.numpy as jnp
@@ -47,8 +47,8 @@ PER_CLOCK = Number(
     task="""
         **Given** the record `chips.H100`.
 
-        **Wanted** the bf16 FLOPs that the whole chip does in one clock, on its Tensor
-        Cores, dense.
+        **Wanted** the number of dense bf16 FLOPs that the Tensor Cores of the whole
+        chip do in one clock.
     """,
     given=stated(chips.H100, "cores", "flops_per_clock"),
     stub="flops = ...",
@@ -65,32 +65,36 @@ PER_CLOCK = Number(
         slips.scaled(
             "one Tensor Core an SM",
             1 / 4,
-            "How many Tensor Cores does one SM have?",
+            "That counts one Tensor Core per SM. How many Tensor Cores does an SM "
+            "have?",
         ),
         slips.scaled(
             "of a Tensor Core",
             4,
-            "The FLOPs per clock in the record are those of a whole SM.",
+            "The FLOPs per clock in the record are already those of a whole SM.",
         ),
         Slip(
             "the lanes",
             lambda right: 2 * _fact(chips.H100, "cores") * _fact(chips.H100, "lanes"),
-            "Those are the lanes. The Tensor Cores do far more.",
+            "Those are the FLOPs of the lanes. The Tensor Cores do far more.",
         ),
         Slip(
             "one SM",
             lambda right: _fact(chips.H100, "flops_per_clock"),
-            "That is one SM. The chip has more than a hundred.",
+            "Those are the FLOPs of one SM. The chip has more than a hundred SMs.",
         ),
     ),
-    hint="Formula (3.2) without its last factor; or the peak over the clock.",
+    hint="Use formula (3.2) without its last factor, or divide the peak by the clock.",
     solution="""
+        All SMs work in every clock, and each of them does the number of FLOPs that the
+        record states:
+
         ```python
         h100 = chips.H100
         flops = h100.fact("cores").value * h100.fact("flops_per_clock").value
         ```
 
-        These are about half a million FLOPs in each of 1.83 billion clocks per second.
+        That is about half a million FLOPs in each of 1.83 billion clocks per second.
     """,
 )
 
@@ -98,7 +102,7 @@ CLOCK = Number(
     id="03.2",
     title="The clock behind a peak",
     task="""
-        **Given** the fp32 peak of a B200, which counts a multiply-add per lane and
+        **Given** the fp32 peak of a B200, which counts one multiply-add per lane and
         clock.
 
         **Wanted** the clock for which this peak is stated.
@@ -116,7 +120,7 @@ CLOCK = Number(
             "half of the FLOPs or of the SMs",
             2,
             "A multiply and the add that follows are two FLOPs, and the SMs of both "
-            "dies work. Which of the two did you halve?",
+            "dies work. Which of the two did you leave out?",
         ),
         Slip(
             "another source's peak",
@@ -124,17 +128,18 @@ CLOCK = Number(
                 chips.B200.fact("flops.fp32").said("stas")
                 / (2 * _fact(chips.B200, "cores") * _fact(chips.B200, "lanes"))
             ),
-            "That takes the peak that another source prints. The task has NVIDIA's.",
+            "That uses the peak that another source prints. The task uses NVIDIA's.",
         ),
         Slip(
             "the clock reported",
             lambda right: _fact(chips.B200, "clock"),
-            "That is the highest clock the device reports. Which does the peak need?",
+            "That is the highest clock that the device reports. Which clock follows "
+            "from the peak?",
         ),
         Slip(
             "one SM",
             lambda right: right * _fact(chips.B200, "cores"),
-            "That is the clock the chip would need if it had one SM.",
+            "That is the clock that the chip would need if it had only one SM.",
         ),
         Slip(
             "clock of the bf16 peak",
@@ -143,24 +148,31 @@ CLOCK = Number(
                 / _fact(chips.B200, "cores")
                 / _fact(chips.B200, "flops_per_clock")
             ),
-            "That is the clock of the Tensor Cores' peak. The lanes' takes another.",
+            "That is the clock of the Tensor Cores' peak. The peak of the lanes is "
+            "stated for another clock.",
         ),
         Slip(
             "Tensor Core peak",
             lambda right: right * chips.B200.flops["bf16"] / chips.B200.flops["fp32"],
-            "That is the peak of the Tensor Cores. The lanes have one of their own.",
+            "That uses the peak of the Tensor Cores. The lanes have a peak of their "
+            "own.",
         ),
     ),
-    hint="Every lane does a multiply-add per clock. How many lanes are there?",
+    hint="Every lane does one multiply-add per clock. How many lanes does the whole "
+    "chip have?",
     solution="""
+        Every lane does two FLOPs per clock, a multiply and an add. Dividing the peak by
+        the FLOPs of all the lanes in one clock gives the clock:
+
         ```python
         b200 = chips.B200
         lanes = b200.fact("cores").value * b200.fact("lanes").value
         hertz = b200.flops["fp32"] / (2 * lanes)
         ```
 
-        1.98 GHz, within 1 % of the highest clock that the device reports. (From the 80
-        TFLOPs/s that another source prints it would be 2.11 GHz, which it never runs.)
+        This is 1.98 GHz, within 1 % of the highest clock that the device reports. (With
+        the 80 TFLOPs/s that another source prints, it would be 2.11 GHz, a clock at
+        which the device never runs.)
     """,
 )
 
@@ -168,11 +180,12 @@ RESIDENT = Number(
     id="03.3",
     title="Warps that fit",
     task="""
-        **Given** a kernel on an H100 that takes 96 registers a thread, of four bytes
-        each, and so little SMEM that it limits nothing. An SM's registers are in four
-        equal subpartitions, and all registers of a warp are in one of them.
+        **Given** a kernel on an H100 that takes 96 registers per thread, of four bytes
+        each, and so little SMEM that the SMEM limits nothing. The registers of an SM
+        are divided into four equal subpartitions, and all the registers of a warp are
+        in the same one.
 
-        **Wanted** the warps that are resident on one SM.
+        **Wanted** the number of warps that are resident on one SM.
     """,
     given=stated(chips.H100, "cores", "registers_bytes", "warp_threads", "warps"),
     stub="warps = ...",
@@ -183,54 +196,62 @@ RESIDENT = Number(
         Slip(
             "the file as one",
             lambda right: float(2**18 // (4 * 96 * 32)),
-            "A warp cannot lie in two subpartitions. How many fit into one?",
+            "The registers of a warp cannot be spread over two subpartitions. How many "
+            "warps fit into one of them?",
         ),
         Slip(
             "not rounded",
             lambda right: 2**18 / (4 * 96 * 32),
-            "A warp is resident whole or not at all.",
+            "A warp is either resident as a whole or not at all.",
         ),
         Slip(
             "rounded up",
             lambda right: right + 4,
-            "The last of these do not fit.",
+            "The last of these warps do not fit.",
         ),
         Slip(
             "one subpartition",
             lambda right: right / 4,
-            "That is one subpartition. An SM has four.",
+            "That is the number of warps in one subpartition. An SM has four "
+            "subpartitions.",
         ),
         Slip(
             "the most possible",
             lambda right: float(_fact(chips.H100, "warps")),
-            "So many fit if their registers do. Do they?",
+            "That many warps can be resident only if their registers fit. Do they?",
         ),
         Slip(
             "bytes for registers",
             lambda right: float(4 * (2**16 // (96 * 32))),
-            "The record has the register file in bytes, and a register has four.",
+            "The record gives the size of the register file in bytes, and a register "
+            "takes four of them.",
         ),
         slips.scaled(
             "threads for warps",
             32,
-            "Those are threads. A warp has 32 of them.",
+            "That is the number of threads. A warp has 32 of them.",
         ),
         Slip(
             "the occupancy",
             lambda right: right / _fact(chips.H100, "warps"),
-            "That is the share of the most possible. The warps are wanted.",
+            "That is the share of the largest possible number of warps. The question "
+            "asks for the number of warps.",
         ),
     ),
-    hint="A register has four bytes, a warp 32 threads. Round down in a subpartition.",
+    hint="A register takes four bytes, and a warp has 32 threads. How many whole warps "
+    "fit into one subpartition?",
     solution="""
+        A warp needs registers for 32 threads, all in the same subpartition. Only whole
+        warps fit, so the quotient is rounded down for each subpartition:
+
         ```python
         h100 = chips.H100
         file = h100.fact("registers_bytes").value // h100.fact("cores").value
         warps = 4 * (file // 4 // (4 * 96 * 32))
         ```
 
-        Five warps fit into each subpartition, so 20 of 64, which is an occupancy of 31
-        %. A file in one piece would hold 21.
+        Five warps fit into each subpartition, which makes 20 of 64 warps, or an
+        occupancy of 31 %. A register file in one piece would hold 21 warps.
     """,
 )
 
@@ -238,11 +259,12 @@ IN_FLIGHT = Number(
     id="03.4",
     title="Bytes on their way to a B200",
     task="""
-        **Given** the latency of a B200's HBM and the highest clock it reports, both in
-        its record.
+        **Given** the latency of a B200's HBM and the highest clock that the B200
+        reports, both in its record.
 
-        **Wanted** the bytes that have to be in flight on the whole chip, at the least,
-        to use all of the bandwidth: reads take no longer than on an idle memory.
+        **Wanted** the smallest number of bytes that have to be in flight on the whole
+        chip to use all of the bandwidth. Assume that reads take no longer than from an
+        idle memory.
     """,
     given=stated(chips.B200, "hbm_bandwidth", "hbm_latency", "clock"),
     stub="nbytes = ...",
@@ -256,12 +278,12 @@ IN_FLIGHT = Number(
         Slip(
             "one SM",
             lambda right: right / _fact(chips.B200, "cores"),
-            "That is the share of one SM. The chip is wanted.",
+            "That is the share of one SM. The question asks for the whole chip.",
         ),
         Slip(
             "clocks for seconds",
             lambda right: right * _fact(chips.B200, "clock"),
-            "The latency is given in clocks, the bandwidth in bytes a second.",
+            "The latency is given in clocks, but the bandwidth is in bytes per second.",
         ),
         Slip(
             "latency of the L2",
@@ -270,20 +292,25 @@ IN_FLIGHT = Number(
                 * _fact(chips.B200, "l2_latency")
                 / _fact(chips.B200, "hbm_latency")
             ),
-            "That is how long the L2 takes. These bytes come from HBM.",
+            "That uses the latency of the L2. These bytes come from the HBM.",
         ),
     ),
-    hint="Use Little's law, formula (3.3). The record has the latency in clocks.",
+    hint="Use Little's law, formula (3.3). The record states the latency in clocks. "
+    "How many seconds is that?",
     solution="""
+        By Little's law, the bytes in flight are the bandwidth times the latency, which
+        has to be in seconds:
+
         ```python
         b200 = chips.B200
         seconds = b200.fact("hbm_latency").value / b200.fact("clock").value
         nbytes = b200.hbm_bandwidth * seconds
         ```
 
-        At least 3.5 MB, where an H100 needs 1.2 or 1.3, by which of its clocks one
-        counts. Under load reads take longer: 9.7 MB, 64 KiB on each SM, reached 81 % of
-        the bandwidth (the chapter's table).
+        A B200 needs at least 3.5 MB in flight, while an H100 needs 1.2 or 1.3 MB,
+        depending on which of its clocks you use. Under load, reads take longer: in the
+        chapter's table, 9.7 MB in flight, or 64 KiB on each SM, reached 81 % of the
+        bandwidth.
     """,
 )
 
@@ -292,9 +319,10 @@ ASKED = Number(
     title="Too little in flight",
     task="""
         **Given** a kernel on an H100 with eight resident warps on every SM. Each thread
-        has one load of 16 bytes on its way, and requests the next one when it arrives.
+        has one load of 16 bytes on its way, and requests the next load when this one
+        arrives.
 
-        **Wanted** the rate at which the chip reads, at most, by Little's law.
+        **Wanted** the highest rate at which the chip can read, by Little's law.
     """,
     given=stated(chips.H100, "cores", "warp_threads", "hbm_latency", "clock"),
     stub="rate = ...",
@@ -312,25 +340,34 @@ ASKED = Number(
         Slip(
             "the full bandwidth",
             lambda right: chips.H100.hbm_bandwidth,
-            "Are there enough bytes in flight for that?",
+            "That is the full bandwidth. Are there enough bytes in flight for it?",
         ),
-        slips.scaled("one thread a warp", 1 / 32, "Every thread of a warp loads."),
+        slips.scaled(
+            "one thread a warp",
+            1 / 32,
+            "That counts one load per warp. But every thread of a warp loads.",
+        ),
         slips.scaled(
             "all 64 warps",
             8,
             "Only eight of the 64 possible warps are resident here.",
         ),
-        slips.scaled("one warp an SM", 1 / 8, "Every SM has eight warps here."),
+        slips.scaled(
+            "one warp an SM",
+            1 / 8,
+            "That counts one warp per SM. Every SM has eight warps here.",
+        ),
         slips.scaled("loads of four bytes", 1 / 4, "Each load asks for 16 bytes."),
         Slip(
             "the highest clock",
             lambda right: right * HIGHEST_CLOCK / _fact(chips.H100, "clock"),
-            "The H100 has two clocks. Take the one that is given.",
+            "The H100 has two clocks. Use the one that the task gives.",
         ),
         Slip(
             "one SM",
             lambda right: right / _fact(chips.H100, "cores"),
-            "That is what one SM receives.",
+            "That is the rate at which one SM receives bytes. All the SMs read at the "
+            "same time.",
         ),
         Slip(
             "latency of the L2",
@@ -339,11 +376,15 @@ ASKED = Number(
                 * _fact(chips.H100, "hbm_latency")
                 / _fact(chips.H100, "l2_latency")
             ),
-            "That is how long the L2 takes. These bytes come from HBM.",
+            "That uses the latency of the L2. These bytes come from the HBM.",
         ),
     ),
-    hint="Turn (3.3) around: so many bytes arrive once in every latency.",
+    hint="How many bytes are in flight on the whole chip? By formula (3.3), this many "
+    "bytes arrive once in every latency.",
     solution="""
+        Every thread has one load in flight, and by Little's law all these loads arrive
+        once in every latency:
+
         ```python
         h100 = chips.H100
         threads = h100.fact("cores").value * 8 * h100.fact("warp_threads").value
@@ -359,10 +400,10 @@ USED = Number(
     id="03.6",
     title="The last wave of an A100",
     task=r"""
-        **Given** a matmul $X[1024, D] \cdot W[D, 8192]$ in tiles of 128 × 256 (rows ×
-        columns) on an A100.
+        **Given** a matmul $X[1024, D] \cdot W[D, 8192]$, cut into tiles of 128 × 256
+        (rows × columns), on an A100.
 
-        **Wanted** the share of the SM time that is spent on tiles.
+        **Wanted** the share of the SMs' time that is spent on tiles.
     """,
     given=stated(chips.A100_80GB, "cores"),
     stub="share = ...",
@@ -372,7 +413,8 @@ USED = Number(
         Slip(
             "waves rounded down",
             lambda right: 256 / (2 * _fact(chips.A100_80GB, "cores")),
-            "More than the whole chip is busy? The last wave takes its time, too.",
+            "That would mean that more than the whole chip is busy. The last wave "
+            "takes as long as a full one.",
         ),
         Slip(
             "the last wave alone",
@@ -380,12 +422,14 @@ USED = Number(
                 waves.Waves(256, _fact(chips.A100_80GB, "cores")).last
                 / _fact(chips.A100_80GB, "cores")
             ),
-            "So much of the last wave is used. The waves before it were full.",
+            "That is the share of the last wave that is used. The waves before it were "
+            "full.",
         ),
         Slip(
             "the idle share",
             lambda right: 1 - right,
-            "That is the share in which SMs wait. The other one is wanted.",
+            "That is the share of the time in which SMs wait. The question asks for "
+            "the other share.",
         ),
         Slip(
             "square tiles",
@@ -393,9 +437,11 @@ USED = Number(
             "That is the share with tiles of 128 × 128.",
         ),
     ),
-    hint="Count tiles, then waves. This is the second factor of (3.5).",
+    hint="How many tiles are there, and how many waves do they take? The answer is the "
+    "second factor of (3.5).",
     solution="""
-        8 · 32 = 256 tiles on 108 SMs make three waves:
+        The 8 · 32 = 256 tiles take three waves on 108 SMs, and in the last wave many
+        SMs have no tile:
 
         ```python
         tiles = (1024 // 128) * (8192 // 256)
@@ -411,10 +457,10 @@ EDGE = Number(
     id="03.7",
     title="Edges and idle SMs",
     task=r"""
-        **Given** $X[1000, 8192] \cdot W[8192, 9000]$ in bf16, in tiles of 128 × 256 on
-        an H100. Only math counts.
+        **Given** the matmul $X[1000, 8192] \cdot W[8192, 9000]$ in bf16, cut into tiles
+        of 128 × 256, on an H100. Only the math counts.
 
-        **Wanted** the time, with whole tiles and whole waves.
+        **Wanted** the time that it takes, with whole tiles and whole waves.
     """,
     given=stated(chips.H100, "cores", "flops.bf16"),
     stub="seconds = ...",
@@ -425,7 +471,7 @@ EDGE = Number(
             "sparse peak, or one FLOP",
             1 / 2,
             "The dense peak counts, and a multiply and the add that follows are two "
-            "FLOPs.",
+            "FLOPs. Which of the two did you miss?",
         ),
         Slip(
             "the highest clock",
@@ -435,15 +481,23 @@ EDGE = Number(
         Slip(
             "ideal time",
             lambda right: _EDGE.ideal,
-            "That would take tiles and SMs that can be divided.",
+            "That is the ideal time. It would take tiles and waves that can be "
+            "divided.",
         ),
         Slip(
             "idle SMs at work",
             lambda right: right * _EDGE.waves.used,
-            "In the last wave some SMs have no tile, and a tile stays on one SM.",
+            "In the last wave, some SMs have no tile, and they cannot take over a part "
+            "of a tile from another SM.",
         ),
-        slips.scaled("waves rounded down", 2 / 3, "The last wave takes its time, too."),
-        slips.scaled("one wave", 1 / 3, "How many tiles are there, and how many SMs?"),
+        slips.scaled(
+            "waves rounded down", 2 / 3, "The last wave takes as long as any other."
+        ),
+        slips.scaled(
+            "one wave",
+            1 / 3,
+            "That is the time of one wave. How many tiles are there, and how many SMs?",
+        ),
         Slip(
             "square tiles",
             lambda right: (
@@ -454,18 +508,20 @@ EDGE = Number(
         Slip(
             "the whole chip on each tile",
             lambda right: right / _fact(chips.H100, "cores"),
-            "A tile has one SM, which has its share of the peak.",
+            "Each tile has one SM to itself, which has only its share of the chip's "
+            "peak.",
         ),
         Slip(
             "edges cut off",
             lambda right: right * _EDGE.covered,
-            "A tile over the edge costs as much as a whole one.",
+            "A tile that hangs over the edge costs as much as a whole one.",
         ),
     ),
-    hint="How many tiles, and how many waves? One wave lasts as long as one tile on "
-    "one SM.",
+    hint="How many tiles are there, and how many waves do they take? One wave lasts as "
+    "long as one tile on one SM.",
     solution="""
-        8 · 36 = 288 tiles make three waves, and each takes as long as one tile:
+        The 8 · 36 = 288 tiles take three waves, and each wave takes as long as one tile
+        on one SM:
 
         ```python
         h100 = chips.H100
@@ -473,7 +529,8 @@ EDGE = Number(
         seconds = 3 * 2 * 128 * 256 * 8192 / of_one_sm
         ```
 
-        215 µs where 149 is ideal: the edges cost 5 %, SMs without a tile 27 %.
+        This is 215 µs, where 149 µs would be ideal. The edges cost 5 %, and the SMs
+        without a tile cost 27 %.
     """,
 )
 
@@ -481,7 +538,7 @@ DENSE = Number(
     id="03.8",
     title="A B300 in fp4",
     task="""
-        **Given** a B300 multiplying ordinary matrices, without zeros, in fp4.
+        **Given** a B300 that multiplies ordinary matrices, without zeros, in fp4.
 
         **Wanted** its critical intensity.
     """,
@@ -493,7 +550,7 @@ DENSE = Number(
         Slip(
             "sparse peak",
             lambda right: _fact(chips.B300, "sparse.fp4") / chips.B300.hbm_bandwidth,
-            "That is the sparse rate. Ordinary matrices run at the dense one.",
+            "That uses the sparse rate. Ordinary matrices run at the dense rate.",
         ),
         Slip(
             "sparse, halved",
@@ -505,37 +562,42 @@ DENSE = Number(
         Slip(
             "another format",
             lambda right: chips.B300.intensity("fp8"),
-            "That is fp8.",
+            "That uses the fp8 peak.",
         ),
         Slip(
             "the 16-bit peak",
             lambda right: chips.B300.intensity("bf16"),
-            "That is bf16.",
+            "That uses the bf16 peak.",
         ),
         slips.scaled(
             "critical batch",
             1 / 4,
-            "That is a batch, in tokens. FLOPs for each byte are wanted.",
+            "That is a critical batch, in tokens. The question asks for FLOPs per "
+            "byte.",
         ),
     ),
-    hint="The record knows both rates. Which one do matrices without zeros get?",
+    hint="The record has two rates for fp4. Which one holds for matrices without "
+    "zeros?",
     solution="""
+        The matrices are not sparse, so the dense peak counts:
+
         ```python
         intensity = chips.B300.flops["fp4"] / chips.B300.hbm_bandwidth
         ```
 
-        1,688 FLOPs for every byte: at half a byte per weight, a critical batch of 422.
+        That is 1,688 FLOPs for every byte. At half a byte per weight, it means a
+        critical batch of 422 tokens.
     """,
 )
 
 FEED = Number(
     id="03.9",
-    title="What the SMs ask of the L2",
+    title="What the SMs need from the L2",
     task="""
-        **Given** a B200 at its bf16 peak, in which every SM works on its own tile of
-        256 × 256 and nothing is shared.
+        **Given** a B200 at its bf16 peak. Every SM works on its own tile of 256 × 256,
+        and the SMs share no operands.
 
-        **Wanted** the rate at which operands must reach all SMs together.
+        **Wanted** the rate at which operands must reach all the SMs together.
     """,
     given=stated(chips.B200, "flops.bf16"),
     stub="rate = ...",
@@ -545,23 +607,24 @@ FEED = Number(
         slips.scaled(
             "sparse peak, or bytes for values",
             2,
-            "The dense peak counts, and the intensity 128 of such a tile already has "
-            "two bytes to a value.",
+            "The dense peak counts, and the intensity of such a tile, 128, already "
+            "includes two bytes per value. Which of the two did you miss?",
         ),
         Slip(
             "one operand",
             lambda right: chips.B200.flops["bf16"] / 256,
-            "A tile reads rows of one array and columns of the other.",
+            "That counts one operand. A tile reads rows of one array and columns of "
+            "the other.",
         ),
         Slip(
             "of one SM",
             lambda right: right / _fact(chips.B200, "cores"),
-            "That is one SM. All of them ask at the same time.",
+            "That is the rate for one SM. All of them need operands at the same time.",
         ),
         Slip(
             "what HBM has",
             lambda right: chips.B200.hbm_bandwidth,
-            "That is what the HBM delivers. How much would the tiles need?",
+            "That is what the HBM delivers. How much do the tiles need?",
         ),
         Slip(
             "the highest clock",
@@ -572,18 +635,22 @@ FEED = Number(
                 * _fact(chips.B200, "clock")
                 / chips.B200.flops["bf16"]
             ),
-            "The bf16 peak takes a lower clock than the highest that a B200 reports.",
+            "The bf16 peak is stated for a lower clock than the highest one that a "
+            "B200 reports.",
         ),
     ),
-    hint="The intensity of a square tile of side b is b/2 in bf16.",
+    hint="In bf16, the intensity of a square tile of side b is b/2. How many bytes per "
+    "second does the peak need at this intensity?",
     solution="""
-        Formula (3.6) with $b = f = 256$, so $I = 128$:
+        By formula (3.6) with $b = f = 256$, each tile has an intensity of $I = 128$.
+        The peak divided by this intensity is the rate:
 
         ```python
         rate = chips.B200.flops["bf16"] / (256 * 256 / (256 + 256))
         ```
 
-        17.6 TB/s, 2.2 times what the HBM has: neighbours must share what they read.
+        This is 17.6 TB/s, 2.2 times what the HBM delivers, so neighbouring SMs must
+        share what they read.
     """,
 )
 
@@ -601,10 +668,10 @@ FINISH = Function(
     id="03.10",
     title="Hand out tiles",
     task="""
-        **Given** a list of how long each tile takes, and a number of SMs. Tiles are
-        handed out in order, each to the SM that is free first.
+        **Given** a list with the time that each tile takes, and a number of SMs. The
+        tiles are handed out in order, each to the SM that is free first.
 
-        **Wanted** a function that returns when the last tile is done.
+        **Wanted** a function that returns the time at which the last tile is done.
     """,
     stub="def finish(seconds, sms): ...",
     spec=_finish,
@@ -618,7 +685,7 @@ FINISH = Function(
         Slip(
             "ideal time",
             lambda seconds, sms: sum(seconds) / sms,
-            "A tile cannot be split over SMs.",
+            "A tile cannot be split over several SMs.",
         ),
         Slip(
             "waves in step",
@@ -634,8 +701,12 @@ FINISH = Function(
             "The next tile goes to the SM that is free first, whichever it is.",
         ),
     ),
-    hint="Keep a list of the times at which each SM becomes free.",
+    hint="Keep a list of the times at which the SMs become free. Which of these times "
+    "does the next tile change?",
     solution="""
+        Each tile starts as soon as the first SM is free, and keeps that SM busy for its
+        own duration:
+
         ```python
         def finish(seconds, sms):
             free = [0.0] * sms
@@ -661,7 +732,7 @@ EFFICIENCY = Function(
         SMs.
 
         **Wanted** a function that returns the share of the peak that tiles and waves
-        leave, [(3.5)](../chapters/03_gpus.ipynb#eq-3.5).
+        leave, by [(3.5)](../chapters/03_gpus.ipynb#eq-3.5).
     """,
     stub="def efficiency(B, F, b, f, sms): ...",
     spec=_efficiency,
@@ -681,35 +752,39 @@ EFFICIENCY = Function(
                 (tiles := math.ceil(B / b) * math.ceil(F / f))
                 / (math.ceil(tiles / sms) * sms)
             ),
-            "Tiles that hang over the edge are not all result.",
+            "A tile that hangs over the edge also computes values that are not part of "
+            "the result.",
         ),
         Slip(
             "waves left out",
             lambda B, F, b, f, sms: (
                 B * F / (b * f * math.ceil(B / b) * math.ceil(F / f))
             ),
-            "SMs without a tile wait for the last wave.",
+            "In the last wave, SMs without a tile have to wait.",
         ),
         Slip(
             "rounded once",
             lambda B, F, b, f, sms: (
                 B * F / (b * f * math.ceil(B * F / (b * f) / sms) * sms)
             ),
-            "Rows and columns of tiles are rounded up before the waves are.",
+            "The rows and columns of tiles are rounded up before the waves are.",
         ),
         Slip(
             "percent",
             lambda *case: 100 * _efficiency(*case),
-            "A fraction is wanted: 0.4 and 40% are the same.",
+            "The answer has to be a fraction: 0.4 and 40% are the same.",
         ),
         Slip(
             "the share lost",
             lambda *case: 1 - _efficiency(*case),
-            "That is what tiles and waves cost. What do they leave?",
+            "That is the share that tiles and waves cost. What do they leave?",
         ),
     ),
-    hint="Formula (3.5). Three things are rounded up.",
+    hint="Use formula (3.5). Which three numbers have to be rounded up?",
     solution="""
+        The rows of tiles, the columns of tiles and the waves are all whole numbers, so
+        each of the three is rounded up:
+
         ```python
         import math
 
@@ -734,15 +809,17 @@ BLOCKS = Function(
     title="Blocks on one SM",
     task="""
         **Given** a kernel's registers per thread, bytes of SMEM per block (perhaps
-        none) and threads per block; and an SM's register file in bytes, its SMEM in
-        bytes and the most warps that may be resident. A warp has 32 threads, and a
-        register four bytes. Three things limit the blocks: registers; SMEM; and
-        resident warps. (Left out: an SM holds 32 blocks at most, and takes 1 KiB of
-        SMEM for each.) Registers are given out to whole warps. They are in four equal
-        subpartitions of the file, and all registers of a warp are in one of them. The
-        warps of a block may be in different ones.
+        none) and threads per block, and also an SM's register file in bytes, its SMEM
+        in bytes and the largest number of warps that may be resident. A warp has 32
+        threads, and a register takes four bytes. Three things limit the blocks: the
+        registers, the SMEM and the resident warps. (Two details are left out: an SM
+        holds at most 32 blocks, and it takes 1 KiB of SMEM for each of them.) Registers
+        are given out to whole warps. The register file has four equal subpartitions,
+        and all the registers of a warp are in the same one. The warps of a block may be
+        in different subpartitions.
 
-        **Wanted** a function that returns how many blocks are resident at once.
+        **Wanted** a function that returns the number of blocks that are resident on the
+        SM at once.
     """,
     stub="def blocks(registers, smem, threads, file, shared, most): ...",
     spec=_blocks,
@@ -767,7 +844,7 @@ BLOCKS = Function(
             lambda registers, smem, threads, file, shared, most: _blocks(
                 registers, 0, threads, file, shared, most
             ),
-            "The blocks share one SMEM.",
+            "The resident blocks have to share the SM's SMEM.",
         ),
         Slip(
             "threads for warps",
@@ -776,21 +853,21 @@ BLOCKS = Function(
                 32 * most // threads,
                 *([shared // smem] if smem else []),
             ),
-            "A block of 33 threads takes two warps, and the registers of two.",
+            "A block of 33 threads takes two warps, and the registers of two warps.",
         ),
         Slip(
             "bytes for registers",
             lambda registers, smem, threads, file, shared, most: _blocks(
                 registers, smem, threads, 4 * file, shared, most
             ),
-            "The file is given in bytes, and a register has four.",
+            "The register file is given in bytes, and a register takes four of them.",
         ),
         Slip(
             "resident warps left out",
             lambda registers, smem, threads, file, shared, most: _blocks(
                 registers, smem, threads, file, shared, math.inf
             ),
-            "However small the blocks, an SM holds only so many warps.",
+            "However small the blocks are, an SM holds only so many warps.",
         ),
         Slip(
             "the file as one",
@@ -799,12 +876,17 @@ BLOCKS = Function(
                 most // math.ceil(threads / 32),
                 *([shared // smem] if smem else []),
             ),
-            "A warp cannot lie in two subpartitions. How many warps fit into each?",
+            "The registers of a warp cannot be spread over two subpartitions. How many "
+            "warps fit into each of them?",
         ),
     ),
-    hint="Three limits, each rounded down. A started warp is a whole warp, and the "
-    "registers hold four times as many as one subpartition.",
+    hint="How many blocks does each of the three limits allow, rounded down? A warp "
+    "that is not full counts as a whole warp, and the register file holds four times "
+    "as many warps as one subpartition.",
     solution="""
+        Each of the three limits allows a whole number of blocks, and the lowest of
+        these numbers counts:
+
         ```python
         import math
 
@@ -830,17 +912,18 @@ FUSED = Traffic(
     id="03.13",
     title="Two kernels, or one",
     task=r"""
-        **Given** a small GPU: one SM with 768 bytes of SMEM, which hold three blocks of
-        8 × 8 values, and in its HBM arrays `A`, `B` and `C` of $n \times n$ values,
-        $n$ a multiple of 8. A kernel that multiplies, and then one that adds, would
-        send the product to the HBM and back; one kernel for both is called **fused**.
-        You have `machine.load(name, rows=(i, j), cols=(k, l))` from HBM to SMEM,
+        **Given** a small GPU. It has one SM with 768 bytes of SMEM, enough for three
+        blocks of 8 × 8 values, and its HBM holds the arrays `A`, `B` and `C` of
+        $n \times n$ values, where $n$ is a multiple of 8. With one kernel that
+        multiplies and another one that adds, the product would go to the HBM and come
+        back. A single kernel for both is called **fused**. You can use
+        `machine.load(name, rows=(i, j), cols=(k, l))` from HBM to SMEM,
         `machine.multiply(a, b)` for $a \mathrel{*}= b$, `machine.add(a, b)` for
-        $a \mathrel{+}= b$, both value by value,
-        `machine.store(block, name, row=i, col=j)` and `machine.free(block)`.
+        $a \mathrel{+}= b$, `machine.store(block, name, row=i, col=j)` and
+        `machine.free(block)`. Multiplication and addition work value by value.
 
-        **Wanted** the fused kernel: it leaves $A \odot B + C$ in `C` and moves no value
-        more often than it must. The machine counts.
+        **Wanted** the fused kernel, which leaves $A \odot B + C$ in `C` and moves no
+        value more often than it must. The machine counts the bytes.
     """,
     stub="def multiply_and_add(machine, n): ...",
     cases=lambda rng: (8 * rng.randint(2, 5),),
@@ -852,7 +935,8 @@ FUSED = Traffic(
         Slip(
             "two kernels",
             lambda n: 4 * 6 * n * n,
-            "The product goes out and comes back before the addition. Can it stay?",
+            "The product goes out to the HBM and comes back before the addition. Can "
+            "it stay in the SMEM?",
         ),
         Slip(
             "two products",
@@ -861,9 +945,11 @@ FUSED = Traffic(
         ),
     ),
     points=2,
-    hint="Load a block of each array and do both operations before anything is stored.",
+    hint="What if you load a block of each array, and do both operations before you "
+    "store anything?",
     solution="""
-        Three reads and one write for each value, and nothing in between:
+        Each value of the result takes three reads and one write, because the product
+        never leaves the SMEM:
 
         ```python
         def multiply_and_add(machine, n):
@@ -879,7 +965,8 @@ FUSED = Traffic(
                         machine.free(block)
         ```
 
-        As two kernels, six arrays would cross the bus, which takes half as long again.
+        With two kernels, six arrays would cross the bus instead of four, which takes
+        half as long again.
     """,
 )
 
@@ -888,11 +975,12 @@ LAST = Compiled(
     title="The one row that is needed",
     task=r"""
         **Given** the activations of a prompt, $x[B, D]$, and weights, $W[D, F]$, in
-        float32. After the prompt a GPU needs only what the last token gives, the last
-        row of $x[B, D] \cdot W[D, F]$: one row of tiles instead of many.
+        float32. After the prompt, a GPU needs only the result for the last token, which
+        is the last row of $x[B, D] \cdot W[D, F]$. That is one row of tiles instead of
+        many.
 
         **Wanted** a JAX function that returns that row and compiles to no more FLOPs
-        than it needs. They are counted in what XLA compiles for this machine.
+        than the row needs. The FLOPs are counted in what XLA compiles for this machine.
     """,
     stub="def last_row(x, W): ...",
     shapes=lambda rng: (
@@ -906,17 +994,21 @@ LAST = Compiled(
         Slip(
             "the first row",
             lambda x, w: x[0] @ w,
-            "That is the row of the first token. The last one is wanted.",
+            "That is the row of the first token. The question asks for the row of the "
+            "last one.",
         ),
     ),
     hint="Which rows of x does the last row of the product depend on?",
     solution="""
+        The last row of the product depends only on the last row of $x$:
+
         ```python
         def last_row(x, W):
             return x[-1] @ W
         ```
 
-        Written as `(x @ W)[-1]`, the compiler multiplies all rows and throws them away.
+        If you write `(x @ W)[-1]`, the compiled program multiplies all the rows and
+        throws all but the last one away.
     """,
 )
 
@@ -940,14 +1032,14 @@ WORTH = Number(
     id="03.15",
     title="What a B200 is worth",
     task=r"""
-        **Given** a service that does nothing but
-        $X[640, 8192] \cdot W[8192, 7168]$ in bf16, in tiles of 128 × 256 (rows ×
-        columns), one on each SM at a time. The HBM carries $X$, $W$ and the result
-        once, while the SMs multiply at their share of the peak. It runs on an H200
-        that is rented for 4 dollars an hour.
+        **Given** a service that does nothing but the matmul
+        $X[640, 8192] \cdot W[8192, 7168]$ in bf16, cut into tiles of 128 × 256 (rows ×
+        columns). Each SM works on one tile at a time. The HBM carries $X$, $W$ and the
+        result once, while the SMs multiply, each at its share of the peak. The service
+        runs on an H200 that is rented for 4 dollars an hour.
 
-        **Wanted** the dollars an hour that a B200 may cost and still do as many of
-        these matmuls for a dollar.
+        **Wanted** the number of dollars per hour that a B200 may cost if it is to do as
+        many of these matmuls per dollar as the H200.
     """,
     given=stated(H200, "cores", "flops.bf16", "hbm_bandwidth")
     | stated(B200, "cores", "flops.bf16", "hbm_bandwidth"),
@@ -958,12 +1050,12 @@ WORTH = Number(
         Slip(
             "peaks alone",
             lambda right: RENT * B200.flops["bf16"] / H200.flops["bf16"],
-            "That is the factor of the peaks. How many waves does each GPU need?",
+            "That is the ratio of the peaks. How many waves does each GPU need?",
         ),
         Slip(
             "bandwidths alone",
             lambda right: RENT * B200.hbm_bandwidth / H200.hbm_bandwidth,
-            "That is the factor of the bandwidths. Does the HBM bind here?",
+            "That is the ratio of the bandwidths. Is the HBM the limit here?",
         ),
         Slip(
             "as many waves on both",
@@ -974,7 +1066,8 @@ WORTH = Number(
         Slip(
             "times added up",
             lambda right: _worth(both=sum),
-            "The HBM works while the SMs multiply: the longer time counts.",
+            "The HBM works while the SMs multiply, so only the longer of the two times "
+            "counts.",
         ),
         Slip(
             "square tiles",
@@ -984,7 +1077,7 @@ WORTH = Number(
         Slip(
             "the factor alone",
             lambda right: right / RENT,
-            "That is how many times as fast the B200 is. What may an hour of it cost?",
+            "That is the ratio of the two speeds. What may an hour of the B200 cost?",
         ),
         Slip(
             "upside down",
@@ -992,11 +1085,12 @@ WORTH = Number(
             "The faster GPU may cost more, not less.",
         ),
     ),
-    hint="Two times for each GPU, of which the longer counts. Is the number of tiles "
-    "above or below that of the SMs?",
+    hint="There are two times for each GPU, of which the longer counts. Is the number "
+    "of tiles above or below the number of SMs?",
     solution="""
-        5 · 28 = 140 tiles are two waves on 132 SMs and one on 148. The HBM needs 28.6
-        µs on the H200 and 17.1 on the B200, less than the math on either.
+        The 5 · 28 = 140 tiles take two waves on the 132 SMs of the H200, and one wave
+        on the 148 SMs of the B200. The HBM needs 28.6 µs on the H200 and 17.1 µs on the
+        B200, which is less than the math takes on either GPU:
 
         ```python
         def seconds(chip, tiles=(640 // 128) * (7168 // 256)):
@@ -1009,8 +1103,9 @@ WORTH = Number(
         dollars = 4 * seconds(chips.H200) / seconds(chips.B200)
         ```
 
-        Four times the rent for 2.3 times the peak. With eight tiles fewer both would
-        need one wave, and the factor would fall to half.
+        So the B200 may cost four times the rent of the H200, although its peak is only
+        2.3 times as high. With eight tiles fewer, both GPUs would need one wave, and
+        the factor would fall to half of that.
     """,
     points=2,
 )
@@ -1033,15 +1128,15 @@ GATHERED = Number(
     id="03.16",
     title="A slow gather",
     task="""
-        **Given** a kernel on an H100 that takes 96 registers of four bytes a thread,
-        256 threads a block and 48 KiB of SMEM a block; blocks fill every SM as far as
-        its limits allow. A thread always has two loads of four bytes on their way, and
-        requests the next one when one arrives. In each load the threads of a warp read
-        every second fp32 value of a row, aligned, and the HBM moves whole pieces of 32
-        bytes. The values between are never wanted.
+        **Given** a kernel on an H100 that takes 96 registers of four bytes per thread,
+        256 threads per block and 48 KiB of SMEM per block. Blocks fill every SM as far
+        as its limits allow. A thread always has two loads of four bytes on their way,
+        and requests the next one when one arrives. In each load, the threads of a warp
+        read every second fp32 value of an aligned row, and the HBM moves whole pieces
+        of 32 bytes. The values in between are never needed.
 
         **Wanted** the least time in which the kernel reads 1 GB (10⁹ bytes) of values
-        that it wants, by Little's law.
+        that it needs, by Little's law.
     """,
     given=stated(chips.H100, "cores", "registers_bytes", "onchip_bytes", "warps")
     | stated(chips.H100, "hbm_bandwidth", "hbm_latency", "clock"),
@@ -1052,42 +1147,44 @@ GATHERED = Number(
         Slip(
             "the whole bandwidth",
             lambda right: _gathered(full=True),
-            "Are enough bytes on their way for the whole bandwidth? Only whole blocks "
-            "are resident, and the tightest of their limits counts.",
+            "Are enough bytes on their way to use the whole bandwidth? Only whole "
+            "blocks are resident, and the tightest of their limits counts.",
         ),
         Slip(
             "the data sheet alone",
             lambda right: 1e9 / chips.H100.hbm_bandwidth,
-            "That takes the whole bandwidth, and every byte of it wanted. Neither is "
-            "so here.",
+            "That assumes that the kernel uses the whole bandwidth and needs every "
+            "byte. Neither is true here.",
         ),
         slips.scaled(
             "all that is moved is wanted",
             1 / STRIDE,
-            "Half of every piece of 32 bytes was not asked for.",
+            "Half of every piece of 32 bytes is moved but never needed.",
         ),
         slips.scaled(
             "a half too many",
             2,
             "More than one block is resident, a thread has two loads on their way, and "
-            "the bytes of a load are all wanted: what comes with them is not.",
+            "all the bytes of a load are needed, but not the bytes that come with "
+            "them. Which of these did you miss?",
         ),
         Slip(
             "the highest clock",
             lambda right: _gathered(clock=HIGHEST_CLOCK),
-            "The H100 has two clocks. Take the one that is given.",
+            "The H100 has two clocks. Use the one that the task gives.",
         ),
         Slip(
             "one SM",
             lambda right: right * _fact(chips.H100, "cores"),
-            "All SMs read at the same time.",
+            "That is the time with a single SM. All the SMs read at the same time.",
         ),
     ),
-    hint="Blocks on an SM first, as in question 03.12, then the bytes that are on "
-    "their way, then the rate, and last the share of it that is wanted.",
+    hint="How many blocks fit on an SM? Question 03.12 shows how to count them. Then "
+    "work out the bytes that are on their way, the rate, and the share of that rate "
+    "that is needed.",
     solution="""
-        The registers allow 20 warps and so two blocks, the SMEM four and the most
-        warps eight: two.
+        The registers allow 20 warps and therefore two blocks. The SMEM would allow four
+        blocks and the limit on warps eight, so two blocks are resident:
 
         ```python
         h100 = chips.H100
@@ -1101,8 +1198,8 @@ GATHERED = Number(
         seconds = 1e9 / (rate / 2)
         ```
 
-        1.08 MB are on their way where at least 1.28 are needed, so the HBM moves
-        2.83 TB/s, of which half is wanted.
+        Only 1.08 MB are on their way, but the whole bandwidth would take at least 1.28
+        MB. So the HBM moves 2.83 TB/s, and half of that is needed.
     """,
     points=2,
 )
@@ -1132,16 +1229,17 @@ BEST_TILE = Function(
     id="03.17",
     title="The best of some tiles",
     task=r"""
-        **Given** $X[B, D] \cdot W[D, F]$ in bf16 on a GPU with `sms` SMs and a dense
-        `peak`, and a list of tiles $(b, f)$ that a library has kernels for. With one of
-        them, an SM works on one tile at a time, at its share of the peak, and tiles
-        over the edge cost as much as whole ones. Each tile reads $b$ rows of $X$ and
-        $f$ columns of $W$, of $D$ values each, even over the edge; the L2 delivers to
-        all SMs together at `l2` bytes/s. Arithmetic and delivery overlap perfectly; the
-        result's own bytes are left out.
+        **Given** the matmul $X[B, D] \cdot W[D, F]$ in bf16 on a GPU with `sms` SMs and
+        a dense peak of `peak` FLOPs/s, and a list `tiles` of tile sizes $(b, f)$ for
+        which a library has kernels. With each of these kernels, an SM works on one tile
+        at a time, at its share of the peak, and tiles that hang over the edge cost as
+        much as whole ones. Each tile reads $b$ rows of $X$ and $f$ columns of $W$, with
+        $D$ values each, even over the edge. The L2 delivers these values to all SMs
+        together at `l2` bytes/s. Arithmetic and delivery overlap perfectly, and the
+        bytes of the result are left out.
 
-        **Wanted** a function that returns the least time in seconds that one of the
-        tiles allows.
+        **Wanted** a function that returns the least time, in seconds, that any of these
+        tile sizes allows.
     """,
     stub="def least_seconds(B, D, F, tiles, sms, peak, l2): ...",
     spec=_least,
@@ -1167,7 +1265,7 @@ BEST_TILE = Function(
             lambda B, D, F, tiles, sms, peak, l2: min(
                 _without_waves(B, D, F, tile, sms, peak, l2) for tile in tiles
             ),
-            "SMs without a tile wait for the last wave.",
+            "In the last wave, SMs without a tile have to wait.",
         ),
         Slip(
             "edges left out",
@@ -1178,14 +1276,15 @@ BEST_TILE = Function(
                 )
                 for b, f in tiles
             ),
-            "Rows and columns of tiles are each rounded up.",
+            "The rows of tiles and the columns of tiles are each rounded up.",
         ),
         Slip(
             "delivery left out",
             lambda B, D, F, tiles, sms, peak, l2: min(
                 _tile_legs(B, D, F, tile, sms, peak, l2)[0] for tile in tiles
             ),
-            "That is the arithmetic. Small tiles ask the L2 for more bytes.",
+            "That is the time of the arithmetic. Small tiles need more bytes from the "
+            "L2.",
         ),
         Slip(
             "one operand",
@@ -1194,21 +1293,23 @@ BEST_TILE = Function(
                 for tile in tiles
                 for wave, feed in [_tile_legs(B, D, F, tile, sms, peak, l2)]
             ),
-            "A tile reads rows of one array and columns of the other.",
+            "That counts one operand. A tile reads rows of one array and columns of "
+            "the other.",
         ),
         Slip(
             "legs added up",
             lambda B, D, F, tiles, sms, peak, l2: min(
                 sum(_tile_legs(B, D, F, tile, sms, peak, l2)) for tile in tiles
             ),
-            "Arithmetic and delivery overlap: the longer of them counts.",
+            "Arithmetic and delivery overlap, so only the longer of the two times "
+            "counts.",
         ),
         Slip(
             "the largest tile",
             lambda B, D, F, tiles, sms, peak, l2: max(
                 _tile_legs(B, D, F, max(tiles, key=math.prod), sms, peak, l2)
             ),
-            "The largest tile asks for the fewest bytes, but it may waste the most SM "
+            "The largest tiles need the fewest bytes, but they may waste the most SM "
             "time.",
         ),
         Slip(
@@ -1223,12 +1324,16 @@ BEST_TILE = Function(
             lambda B, D, F, tiles, sms, peak, l2: _least(
                 B, D, F, tiles, sms, peak, 2 * l2
             ),
-            "A bf16 value has two bytes.",
+            "A bf16 value takes two bytes.",
         ),
     ),
-    hint="For each tile two times, of which the longer counts; then the shortest of "
-    "these.",
+    hint="For each tile size there are two times, of which the longer counts. For "
+    "which tile size is this longer time the shortest?",
     solution="""
+        Large tiles need fewer bytes from the L2, but they can waste more of the SMs'
+        time. Which effect is stronger depends on the sizes, so the function tries every
+        tile size:
+
         ```python
         def least_seconds(B, D, F, tiles, sms, peak, l2):
             def seconds(b, f):

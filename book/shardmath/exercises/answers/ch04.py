@@ -19,13 +19,13 @@ from shardmath.hardware.networks import Cluster, NVLinkDomain, Torus
 CHAPTER = Chapter(
     title="Networks",
     topics=(
-        "networks: links, bisection, hops, crossing nodes and pods, latency, and two "
-        "programs judged by their compiled collectives"
+        "networks: links, bisection, hops, traffic between nodes and pods, latency, "
+        "and two programs judged by their compiled collectives"
     ),
     intro="""
         from one link to an AllReduce that is graded on what it compiles to. Answers are
-        in base units: bytes, bytes/s, seconds; every bandwidth is one-way unless the
-        question says otherwise. `chips` holds the links:
+        in base units: bytes, bytes/s, seconds. Every bandwidth is one-way unless the
+        question says otherwise. `chips` holds the bandwidths of the links:
         `chips.TPU_V5P.link_bandwidth`, `chips.H100.scale_up_bandwidth`,
         `chips.B200.scale_out_bandwidth`.
     """,
@@ -48,8 +48,8 @@ LINK = Number(
     id="04.1",
     title="One link, one way",
     task="""
-        **Given** a Trillium, whose page prints 800 GB/s of inter-chip bandwidth: 4
-        links, both directions added up.
+        **Given** a Trillium, whose page prints 800 GB/s of inter-chip bandwidth for its
+        4 links, with both directions added up.
 
         **Wanted** the one-way bandwidth of one link.
     """,
@@ -58,25 +58,33 @@ LINK = Number(
     expected=lambda: chips.TPU_V6E.link_bandwidth,
     slips=(
         slips.both_directions(2),
-        slips.scaled("all links", 4, "That is what all four links carry together."),
+        slips.scaled(
+            "all links",
+            4,
+            "That is what all four links carry together in one direction.",
+        ),
         slips.scaled(
             "the printed figure",
             8,
-            "That adds up all four links, and both directions of each.",
+            "That is the printed figure, which adds up all four links and both "
+            "directions of each.",
         ),
         slips.bits_for_bytes(1 / 8),
         slips.other_link(chips.TPU_V6E.fact("link_bandwidth"), 1),
         slips.half_of_other_link(chips.TPU_V6E.fact("link_bandwidth"), 1),
     ),
-    hint="The printed figure adds up all links, and both directions of each.",
+    hint="The printed figure adds up all the links, and both directions of each. By "
+    "what do you have to divide it?",
     solution="""
-        Four links, two directions each.
+        There are four links, and the printed figure counts two directions for each of
+        them:
 
         ```python
         link = 800e9 / (4 * 2)
         ```
 
-        The record says 100 GB/s, and what the page prints.
+        The chip's record states these 100 GB/s, and also the figure that the page
+        prints.
     """,
 )
 
@@ -97,28 +105,33 @@ POD = Number(
     ),
     slips=(
         slips.scaled(
-            "links forgotten", 6, "That is a chip's share. How many links carry it?"
+            "links forgotten",
+            6,
+            "That is the share of one chip. How many links carry it?",
         ),
         slips.scaled(
             "halved once more",
             1 / 2,
-            "The pod's figure is one-way already: every link counts once, out of its "
-            "chip.",
+            "The pod's figure is one-way already: it counts every link once, in the "
+            "direction out of its chip.",
         ),
         Slip(
             "the record's link",
             lambda right: chips.TPU_V4.link_bandwidth,
-            "That is the link as the v4 paper states it. What does the pod's figure "
-            "say?",
+            "That is the bandwidth of a link as the v4 paper states it. Which "
+            "bandwidth does the pod's figure imply?",
         ),
     ),
-    hint="The printed figure is the sum of all links of all chips, one-way.",
+    hint="The printed figure is the one-way sum of all the links of all the chips. How "
+    "many links does it count?",
     solution="""
+        The printed figure counts 6 links for each of 4,096 chips, one-way:
+
         ```python
         link = 1.1e15 / (4096 * 6)
         ```
 
-        44.8 GB/s, a tenth less than the 50 GB/s that the v4 paper states.
+        This is 44.8 GB/s, a tenth less than the 50 GB/s that the v4 paper states.
     """,
 )
 
@@ -128,7 +141,7 @@ BISECTION = Number(
     task=r"""
         **Given** a v5p slice of $8 \times 8 \times 24$ chips.
 
-        **Wanted** its bisection bandwidth, one-way.
+        **Wanted** its one-way bisection bandwidth.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="bisection = ...",
@@ -144,27 +157,30 @@ BISECTION = Number(
         slips.scaled(
             "the wrong cut",
             3,
-            "You cut a short side, where more links cross. Look for the fewest.",
+            "You cut across a short side, where more links cross. Look for the cut "
+            "with the fewest links.",
         ),
         slips.other_link(chips.TPU_V5P.fact("link_bandwidth"), 1),
         slips.half_of_other_link(chips.TPU_V5P.fact("link_bandwidth"), 1),
     ),
     hint="Cut across the longest side. How many rings run along it, and in how many "
-    "places does a cut into halves meet each?",
+    "places does a cut into halves meet each ring?",
     solution="""
-        $8 \\cdot 8$ rings run along the side of 24, and halves meet each in two places.
+        There are $8 \\cdot 8$ rings along the side of 24, and a cut into halves meets
+        each of them in two places:
 
         ```python
         bisection = 8 * 8 * 2 * chips.TPU_V5P.link_bandwidth
         ```
 
-        As much as a cube of 512 has, for three times the chips.
+        That is as much as a cube of 512 chips has, although this slice has three times
+        as many chips.
     """,
 )
 
 DIAMETER = Number(
     id="04.4",
-    title="The longest way",
+    title="The longest path",
     task=r"""
         **Given** a v5p slice of $12 \times 16 \times 20$ chips.
 
@@ -177,18 +193,26 @@ DIAMETER = Number(
         Slip(
             "no wraparound",
             lambda right: 11 + 15 + 19,
-            "On a ring nobody is farther away than half of its length.",
+            "On a ring, no chip is farther away than half of the ring's length.",
         ),
-        slips.scaled("all sides", 2, "Half of a ring is far enough."),
+        slips.scaled(
+            "all sides",
+            2,
+            "That counts the whole length of every ring. Half of a ring is far enough.",
+        ),
         Slip(
             "longest side alone",
             lambda right: 10,
-            "The chip opposite differs in all three coordinates.",
+            "That is the longest side alone. The farthest chip differs in all three "
+            "coordinates.",
         ),
     ),
-    hint="On a ring of n chips the farthest is n/2 hops away; on a torus the ways "
-    "along the sides add up.",
+    hint="On a ring of n chips, the farthest chip is n/2 hops away. What happens on a "
+    "torus, where the hops along the sides add up?",
     solution="""
+        Along each side, the farthest chip is half a ring away, and the hops along the
+        three sides add up:
+
         ```python
         hops = 12 // 2 + 16 // 2 + 20 // 2
         ```
@@ -205,8 +229,8 @@ LINE = Number(
     id="04.5",
     title="An AllGather on an open side",
     task=r"""
-        **Given** a v5e slice of $8 \times 8$ and an AllGather of 4 MB along one side:
-        4 MB is the gathered array. Assume a latency of one microsecond per hop.
+        **Given** a v5e slice of $8 \times 8$ and an AllGather along one side, where the
+        gathered array has 4 MB. Assume a latency of one microsecond per hop.
 
         **Wanted** the time that you expect, latency included.
     """,
@@ -224,27 +248,30 @@ LINE = Number(
         Slip(
             "twice the link",
             lambda right: _gather((8, 8)).bandwidth_seconds / 2 + 7 * HOP,
-            "The end of a line has one neighbour on it, and the link is one-way.",
+            "The chip at the end of a line has only one neighbour on that line, and "
+            "the bandwidth of a link is one-way.",
         ),
         Slip(
             "a hop too many",
             lambda right: _gather((8, 8)).bandwidth_seconds + 8 * HOP,
-            "Eight chips in a line: how many links lie between them?",
+            "There are eight chips in a line. How many links lie between them?",
         ),
         Slip(
             "hops of a ring",
             lambda right: _gather((8, 8)).bandwidth_seconds + 4 * HOP,
-            "On a line nothing leads back: how far is one end from the other?",
+            "Those are the hops on a ring. On a line, nothing leads back, so how far "
+            "is one end from the other?",
         ),
         Slip(
             "one hop",
             lambda right: _gather((8, 8)).bandwidth_seconds + HOP,
-            "The part of the first chip must reach the last one.",
+            "That counts a single hop. The part of the first chip has to reach the "
+            "last one.",
         ),
         Slip(
             "latency left out",
             lambda right: _gather((8, 8)).bandwidth_seconds,
-            "At 4 MB the hops are not small change.",
+            "You left out the latency. For an array of 4 MB, it is not negligible.",
         ),
         Slip(
             "own part counted",
@@ -252,8 +279,11 @@ LINE = Number(
             "A chip has one part already. How much is left to arrive?",
         ),
     ),
-    hint="Use formula (4.3) for the line. How many hops lie between the ends?",
+    hint="Use formula (4.3) for a line. How many hops lie between its two ends?",
     solution="""
+        A side of 8 does not wrap on a v5e. So the chip at an end receives seven of the
+        eight parts through one link, and the farthest part takes seven hops:
+
         ```python
         link = chips.TPU_V5E.link_bandwidth
         seconds = 4e6 / link * 7 / 8 + 7 * 1e-6
@@ -265,10 +295,10 @@ UNIT = Number(
     id="04.6",
     title="What a SuperPOD unit sends to the spine",
     task="""
-        **Given** a unit of 32 nodes; each node has 8 H100 with one network card of 400
-        Gb/s each, and the tree above is full.
+        **Given** a unit of 32 nodes. Each node has eight H100s with one network card of
+        400 Gb/s each, and the network tree above the nodes is full.
 
-        **Wanted** the bytes/s that the unit can push, one-way, into the spine.
+        **Wanted** the one-way rate at which the unit can send into the spine.
     """,
     stub="egress = ...",
     unit="bytes/s",
@@ -277,19 +307,27 @@ UNIT = Number(
         slips.scaled(
             "one card a node",
             1 / 8,
-            "That gives each node one card. How many has a node?",
+            "That gives each node one card. How many cards does a node have?",
         ),
         slips.bits_for_bytes(8),
-        slips.scaled("all four units", 4, "One unit is asked for, not all of them."),
-        slips.scaled("one node", 1 / 32, "One node sends that. A unit has 32."),
+        slips.scaled(
+            "all four units", 4, "The question asks for one unit, not for all of them."
+        ),
+        slips.scaled(
+            "one node", 1 / 32, "That is what one node sends. A unit has 32 nodes."
+        ),
     ),
-    hint="There are 32 nodes with 8 cards of 400 Gb/s each.",
+    hint="There are 32 nodes, and each has 8 cards of 400 Gb/s. How many bytes per "
+    "second can all of them send together?",
     solution="""
+        The tree is full, so all the cards of the unit can send into the spine at once:
+
         ```python
         egress = 32 * 8 * 400e9 / 8
         ```
 
-        The first 8 counts cards, the second turns bits into bytes.
+        The first 8 is the number of cards in a node, and the second 8 turns bits into
+        bytes.
     """,
 )
 
@@ -303,7 +341,7 @@ CROSSING = Number(
     id="04.7",
     title="An AllReduce over four nodes",
     task="""
-        **Given** 32 B200 in four nodes of 8, and an AllReduce of 10 GB over all of
+        **Given** 32 B200s in four nodes of 8, and an AllReduce of 10 GB over all of
         them. The GPUs do the adding.
 
         **Wanted** the lower bound of its time, which counts only the bytes.
@@ -316,55 +354,64 @@ CROSSING = Number(
         slips.scaled(
             "one card for all",
             8,
-            "Each GPU of a node has a card of its own and carries an eighth.",
+            "Each GPU of a node has a card of its own, and carries an eighth of the "
+            "bytes.",
         ),
         Slip(
             "NVLink alone",
             lambda right: 2 * REDUCED * 31 / 32 / chips.B200.scale_up_bandwidth,
-            "That is the pace inside the nodes. Which level is slower?",
+            "That is the time if everything went over NVLink. Which level of the "
+            "network is slower?",
         ),
         Slip(
             "one node alone",
             lambda right: 2 * REDUCED * 7 / 8 / chips.B200.scale_up_bandwidth,
-            "Each node needs that by NVLink for its own sum. What crosses to the other "
-            "nodes, and over what?",
+            "Each node needs that long over NVLink for its own sum. What crosses to "
+            "the other nodes, and over which links?",
         ),
         slips.scaled(
             "GPUs for nodes",
             (7 / 8) / (3 / 4),
-            "7/8 is the share that crosses between eight GPUs. Between four nodes?",
+            "Between eight GPUs, 7/8 of the bytes cross. What share crosses between "
+            "four nodes?",
         ),
-        slips.scaled("one pass", 1 / 2, "That gathers or scatters. An AllReduce does?"),
+        slips.scaled(
+            "one pass",
+            1 / 2,
+            "That is the time of an AllGather or a ReduceScatter. What does an "
+            "AllReduce do?",
+        ),
         Slip(
             "both levels added",
             lambda right: right + 2 * REDUCED * 7 / 8 / chips.B200.scale_up_bandwidth,
-            "That is the time if one level waits for the other. The least time lets "
+            "That is the time if one level waits for the other. The lower bound lets "
             "them work at once, on different parts.",
         ),
         Slip(
             "own node counted",
             lambda right: right * 4 / 3,
-            "A node keeps one part of what it sums up: 3 of 4 parts cross.",
+            "A node keeps one part of what it sums up, so only 3 of 4 parts cross.",
         ),
         Slip(
             "one ring for all",
             lambda right: right * (31 / 32) / (3 / 4),
-            "A ring through all GPUs takes this long. Less has to cross if each node "
-            "sums up first.",
+            "That is the time of one ring through all the GPUs. Less has to cross if "
+            "each node sums up first.",
         ),
     ),
-    hint="Sum up inside the nodes first: each GPU then holds an eighth, and reduces it "
-    "over four nodes with its own card.",
+    hint="Let the GPUs sum up inside their nodes first. Each GPU then holds an eighth, "
+    "and reduces it over the four nodes with its own card. How long does that take?",
     solution="""
-        After a ReduceScatter in the node each GPU holds $V/8$. It is reduced over 4
-        nodes by 8 cards at once, while NVLink has time to spare.
+        After a ReduceScatter inside the node, each GPU holds $V/8$. The 8 cards of a
+        node reduce these parts over the 4 nodes, all at once, while NVLink has time to
+        spare:
 
         ```python
         part = 10e9 / 8
         seconds = 2 * part * 3 / 4 / chips.B200.scale_out_bandwidth
         ```
 
-        37.5 ms, 1.9 times what one node needs.
+        This is 37.5 ms, 1.9 times as long as one node needs by itself.
     """,
 )
 
@@ -376,9 +423,9 @@ def _h200(reduces):
 
 SHARP = Number(
     id="04.8",
-    title="How far busbw can exceed the wire",
+    title="How far busbw can exceed the bandwidth of the links",
     task="""
-        **Given** an AllReduce over *six* H200 of one node, large, with switches that
+        **Given** a large AllReduce over *six* H200s of one node, with switches that
         add. According to (4.8), a GPU sends its array of $V$ bytes once, and no more.
 
         **Wanted** the highest `busbw` that (4.8) allows.
@@ -411,17 +458,22 @@ SHARP = Number(
         Slip(
             "as NCCL does it",
             lambda right: right * 6 / 7,
-            "NCCL's algorithm sends one part more. What if a GPU sends V and no more?",
+            "That is the limit of NCCL's algorithm, which sends one part more. What if "
+            "a GPU sends V and no more?",
         ),
         Slip(
             "as NCCL does it, over eight",
             lambda right: 7 / 4 * 8 / 9 * _h200(reduces=False),
-            "That is the limit of NCCL's algorithm on eight GPUs. Here six take part, "
-            "and each sends V and no more.",
+            "That is the limit of NCCL's algorithm on eight GPUs. Here, six GPUs take "
+            "part, and each of them sends V and no more.",
         ),
     ),
-    hint="busbw counts 2 V (n - 1)/n bytes; a GPU really sends V.",
+    hint="busbw counts 2 V (n - 1)/n bytes, but a GPU really sends only V. How much "
+    "larger than the bandwidth of the links can busbw be?",
     solution="""
+        A GPU sends $V$ bytes at the bandwidth of its links, and in the same time busbw
+        counts $2V \\cdot 5/6$ bytes:
+
         ```python
         limit = 2 * 5 / 6 * chips.H200.scale_up_bandwidth
         ```
@@ -432,8 +484,8 @@ HALF = Number(
     id="04.9",
     title="The half-bandwidth size",
     task=r"""
-        **Given** a sweep of AllReduces over 16 GPUs, fitted with $\alpha = 20$ µs and a
-        bus bandwidth of 400 GB/s.
+        **Given** a sweep of AllReduces over 16 GPUs, to which $\alpha = 20$ µs and a
+        bus bandwidth of 400 GB/s were fitted.
 
         **Wanted** the size of the array at which half of the bandwidth is reached.
     """,
@@ -444,26 +496,33 @@ HALF = Number(
         slips.scaled(
             "sent for size",
             2 * 15 / 16,
-            "So many bytes are sent by a GPU. How large is the array?",
+            "That is how many bytes a GPU sends. How large is the array?",
         ),
         slips.scaled(
             "factor upside down",
             (2 * 15 / 16) ** 2,
-            "A GPU sends more than the array has. Which of the two is larger?",
+            "A GPU sends more bytes than the array has. Which of the two does the "
+            "question ask for?",
         ),
         slips.scaled(
             "AllGather",
             2,
-            "An AllReduce sends its array twice, nearly.",
+            "That would be right for an AllGather. In an AllReduce, a GPU sends nearly "
+            "twice the array.",
         ),
         slips.scaled(
             "very many GPUs",
             15 / 16,
-            "That holds for very many GPUs. Each of 16 keeps a sixteenth.",
+            "That would be right for very many GPUs. With 16 GPUs, each of them keeps "
+            "a sixteenth.",
         ),
     ),
-    hint="Both terms of (4.7) are equal there.",
+    hint="At this size, the two terms of (4.7) are equal. How many bytes does the "
+    "array then have?",
     solution="""
+        Half of the bandwidth is reached where sending the bytes takes as long as the
+        latency:
+
         ```python
         n = 16
         size = 20e-6 * 400e9 * n / (2 * (n - 1))
@@ -479,14 +538,14 @@ def _tie():
 
 SLICES = Number(
     id="04.10",
-    title="When the crossing no longer binds",
+    title="When the DCN is no longer the limit",
     task="""
-        **Given** slices of an Ironwood (`chips.TPU_7X`), many of them, joined by the
-        DCN; every chip adds its share.
+        **Given** many slices of Ironwood chips (`chips.TPU_7X`), joined by the DCN.
+        Every chip adds its share to the DCN bandwidth of its slice.
 
-        **Wanted** how many chips a slice must have before an AllReduce over all slices
-        is limited by ICI and no longer by the DCN. Many slices, large slices: leave out
-        the factor $(n-1)/(n-g)$.
+        **Wanted** the number of chips that a slice must have before an AllReduce over
+        all slices is limited by ICI and no longer by the DCN. There are many slices,
+        and they are large, so leave out the factor $(n-1)/(n-g)$.
     """,
     given=stated(chips.TPU_7X, "links", "link_bandwidth", "scale_out_bandwidth"),
     stub="size = ...",
@@ -497,27 +556,30 @@ SLICES = Number(
         slips.scaled(
             "one link",
             1 / 6,
-            "That compares one link. A chip pushes through all of them.",
+            "That compares one link. A chip can send through all its links at once.",
         ),
         Slip(
             "whole cubes",
             lambda right: 64,
-            "Slices are built from cubes of 64, and one cube is enough. At how many "
-            "chips are the two times equal?",
+            "Slices are built from cubes of 64 chips, and one cube is enough. But at "
+            "how many chips are the two times equal?",
         ),
         slips.both_directions(2),
         slips.inverse(),
     ),
-    hint="What all chips of a slice push into the DCN must reach what one chip pushes "
-    "into its links.",
+    hint="At how many chips does everything that a slice sends into the DCN equal what "
+    "one chip sends into its ICI links?",
     solution="""
+        The DCN is no longer the limit once all the chips of a slice together can send
+        as much into the DCN as one chip sends into its ICI links:
+
         ```python
         chip = chips.TPU_7X
         size = chip.scale_up_bandwidth / chip.scale_out_bandwidth
         ```
 
-        With 48 chips the two take equally long, and with 49 the ICI binds. Both are
-        fewer than the 64 of one cube.
+        With 48 chips, ICI and DCN take equally long, and with 49 chips the ICI is the
+        limit. Both numbers are below the 64 chips of one cube.
     """,
 )
 
@@ -537,10 +599,10 @@ CUT = Function(
     id="04.11",
     title="The bisection of any slice",
     task="""
-        **Given** the sides of a slice, all even, which of them wrap, and the one-way
-        bandwidth of a link.
+        **Given** the sides of a slice, which are all even numbers, a list that says
+        which of them wrap, and the one-way bandwidth of a link.
 
-        **Wanted** a function that returns the one-way bisection bandwidth.
+        **Wanted** a function that returns the one-way bisection bandwidth of the slice.
     """,
     stub="def bisection(sides, wraps, link): ...",
     spec=_bisection,
@@ -566,7 +628,8 @@ CUT = Function(
         Slip(
             "both directions",
             lambda sides, wraps, link: 2 * _bisection(sides, wraps, link),
-            "You counted both directions of the links. One-way is asked for.",
+            "You counted both directions of the links. The question asks for the "
+            "one-way bandwidth.",
         ),
         Slip(
             "longest side",
@@ -576,13 +639,16 @@ CUT = Function(
                 * math.prod(sides)
                 / max(sides)
             ),
-            "Cutting the longest side is not always the least: a shorter, open one may "
-            "have fewer links. Try all.",
+            "A cut across the longest side does not always cross the fewest links. A "
+            "shorter side that is open may have fewer. Try all the sides.",
         ),
     ),
-    hint="Try a cut across each side. It meets (product of the other sides) rows, each "
-    "once or twice.",
+    hint="Try a cut across each side. It meets as many rows of chips as the product of "
+    "the other sides. Does it meet each row once or twice?",
     solution="""
+        A cut across a side meets every row along that side, twice if the side wraps and
+        once if it does not. The bisection is the cut with the least bandwidth:
+
         ```python
         import math
 
@@ -615,11 +681,12 @@ FIT = Function(
     id="04.12",
     title="Two numbers from two measurements",
     task=r"""
-        **Given** $n$ GPUs and two AllReduces: a small and a large array, in bytes, and
-        the seconds that each took.
+        **Given** two AllReduces over $n$ GPUs, one of a small array and one of a large
+        array, with the size of each array in bytes and the time of each AllReduce in
+        seconds.
 
         **Wanted** a function that returns $\alpha$ in seconds and the *bus* bandwidth
-        in bytes/s, as a pair, such that (4.7) meets both.
+        in bytes/s, as a pair, such that (4.7) gives both times.
     """,
     stub="def fit(n, small, small_seconds, large, large_seconds): ...",
     spec=_fit,
@@ -636,27 +703,34 @@ FIT = Function(
         Slip(
             "array over time",
             lambda n, *case: (_fit(n, *case)[0], _fit(n, *case)[1] * n / (2 * (n - 1))),
-            "That is bytes of the array per second. Bus bandwidth counts what a GPU "
-            "sends.",
+            "Those are bytes of the array per second. Bus bandwidth counts the bytes "
+            "that a GPU sends.",
         ),
         Slip(
             "smallest time for alpha",
             lambda n, small, t, large, u: (t, _fit(n, small, t, large, u)[1]),
-            "Even the smallest array has bytes to send.",
+            "That takes the smaller time for α. But even the smaller array has bytes "
+            "to send.",
         ),
         Slip(
             "each time for one number",
             lambda n, small, t, large, u: (t, 2 * (n - 1) / n * large / u),
-            "Each of the two times holds both: a delay and bytes. Solve for both.",
+            "Each of the two times contains both a delay and the time for the bytes. "
+            "Solve for both numbers together.",
         ),
         Slip(
             "one pass",
             lambda n, *case: (_fit(n, *case)[0], _fit(n, *case)[1] / 2),
-            "An AllGather sends (n − 1)/n of the array. An AllReduce?",
+            "In an AllGather, a GPU sends (n − 1)/n of the array. How much does it "
+            "send in an AllReduce?",
         ),
     ),
-    hint="You have two equations, t = α + c V at two sizes. Subtract them to get c.",
+    hint="You have two equations, t = α + c V at two sizes. What is left if you "
+    "subtract one from the other?",
     solution="""
+        Both times contain the same $\\alpha$, so it cancels out if you subtract one
+        time from the other:
+
         ```python
         def fit(n, small, small_seconds, large, large_seconds):
             rate = (large - small) / (large_seconds - small_seconds)  # of the array
@@ -686,13 +760,13 @@ HIERARCHY = Sharded(
     id="04.13",
     title="An AllReduce that knows its wires",
     task="""
-        **Given** 8 devices as a mesh of 2 nodes and 4 GPUs, axes `node` and `gpu`. The
-        function runs on each device, inside `jax.shard_map`, and gets its own row `x`
-        of shape `[1, m]`, with $m$ a multiple of 8.
+        **Given** 8 devices as a mesh of 2 nodes with 4 GPUs each, on the axes `node`
+        and `gpu`. The function runs on each device, inside `jax.shard_map`, and gets
+        the device's own row `x` of shape `[1, m]`, where $m$ is a multiple of 8.
 
-        **Wanted** the sum of all eight rows, of shape `[m]`, on every device, with only
-        $m/4$ values of it in the collective that crosses the nodes. The compiler
-        counts.
+        **Wanted** a function that leaves the sum of all eight rows, of shape `[m]`, on
+        every device, with only $m/4$ of its values in the collective between the nodes.
+        The bytes are counted in the compiled program.
     """,
     stub="def hierarchical(x): ...",
     mesh=MESH,
@@ -707,7 +781,8 @@ HIERARCHY = Sharded(
         Slip(
             "flat",
             lambda x: [Collective("all_reduce", ("node", "gpu"), 4 * x[1], 8)],
-            "One AllReduce over both axes does not say what crosses the nodes.",
+            "A single AllReduce over both axes does not say how much crosses from node "
+            "to node.",
         ),
         Slip(
             "whole array across",
@@ -715,13 +790,17 @@ HIERARCHY = Sharded(
                 Collective("all_reduce", ("gpu",), 4 * x[1], 4),
                 Collective("all_reduce", ("node",), 4 * x[1], 2),
             ],
-            "Every GPU sends the whole array to the other node. A quarter each is "
-            "enough.",
+            "Every GPU sends the whole array to the other node. A quarter from each "
+            "GPU is enough.",
         ),
     ),
-    hint="Three steps: `psum_scatter` inside the node, `psum` across, `all_gather` "
-    "inside, with `tiled=True`.",
+    hint="Try three steps: `psum_scatter` inside the node, `psum` across the nodes, "
+    "and `all_gather` inside the node, with `tiled=True`. How large is the array in "
+    "each of them?",
     solution="""
+        If the sum inside the node comes first and leaves each GPU with a quarter, only
+        a quarter per GPU has to cross to the other node:
+
         ```python
         def hierarchical(x):
             part = jax.lax.psum_scatter(x[0], "gpu", tiled=True)
@@ -729,7 +808,8 @@ HIERARCHY = Sharded(
             return jax.lax.all_gather(part, "gpu", tiled=True)
         ```
 
-        The thin wire carries a quarter of the array for each GPU, as in (4.6).
+        The slow link between the nodes carries a quarter of the array for each GPU, as
+        in (4.6).
     """,
 )
 
@@ -737,11 +817,11 @@ SCATTERED = Sharded(
     id="04.14",
     title="Sums that stay where they are",
     task="""
-        **Given** the same devices and rows.
+        **Given** the same devices and rows as in question 04.13.
 
         **Wanted** the same sum, but left scattered: over `gpu` first, then over `node`,
-        each in a separate collective. Each device ends with $m/8$ values and no more
-        than $m/4$ are in the one that crosses the nodes.
+        each in a separate collective. Each device ends with $m/8$ values, and no more
+        than $m/4$ values are in the collective between the nodes.
     """,
     stub="def scattered(x): ...",
     mesh=MESH,
@@ -757,29 +837,36 @@ SCATTERED = Sharded(
         Slip(
             "flat",
             lambda x: [Collective("reduce_scatter", ("node", "gpu"), 4 * x[1], 8)],
-            "One collective over both axes does not say what crosses the nodes.",
+            "A single collective over both axes does not say how much crosses from "
+            "node to node.",
         ),
         Slip(
             "summed across, then cut",
             lambda x: _hierarchical(x)[:2],
-            "An AllReduce across the nodes brings back what the other node keeps.",
+            "An AllReduce across the nodes also brings back the values that only the "
+            "other node keeps.",
         ),
         Slip(
             "gathered and cut",
             _hierarchical,
-            "The whole array on every GPU is more than is asked for.",
+            "That puts the whole array on every GPU, which is more than the question "
+            "asks for.",
         ),
     ),
-    hint="Nobody needs the whole array, so nobody gathers it. Scatter inside the node "
-    "first, then across.",
+    hint="No device needs the whole array, so no device has to gather it. What if you "
+    "scatter inside the node first, and then across the nodes?",
     solution="""
+        Each device keeps only its own eighth of the sum, so both steps are a
+        ReduceScatter, and nothing is gathered:
+
         ```python
         def scattered(x):
             part = jax.lax.psum_scatter(x[0], "gpu", tiled=True)
             return jax.lax.psum_scatter(part, "node", tiled=True)
         ```
 
-        Half of the bytes of an AllReduce, on both wires.
+        Both inside the nodes and between them, this sends half as many bytes as an
+        AllReduce.
     """,
 )
 
@@ -796,11 +883,12 @@ HEADLINE = Number(
     title="From a headline to an AllGather",
     task=r"""
         **Given** an older page for Trillium, which printed 3584 Gb/s of inter-chip
-        bandwidth a chip, one-way over all 4 links; a headline made "3.5 Tb/s" of it.
-        Further a slice of $8 \times 16$ such chips, and an AllGather along its side of
-        **8** that ends with 2 GB on each chip.
+        bandwidth per chip, one-way over all 4 links. (A headline made "3.5 Tb/s" of
+        it.) On a slice of $8 \times 16$ such chips, an AllGather runs along the side of
+        **8** and ends with 2 GB on each chip.
 
-        **Wanted** the seconds that it takes by the page's figure, without latency.
+        **Wanted** the seconds that the AllGather takes by the page's figure, without
+        latency.
     """,
     stub="seconds = ...",
     unit="s",
@@ -811,13 +899,14 @@ HEADLINE = Number(
         slips.scaled(
             "a ring",
             1 / 2,
-            "On a Trillium a side wraps only if it is 16 long. How many neighbours has "
-            "the chip at the end of a line?",
+            "On a Trillium, a side wraps only if it is 16 long. How many neighbours "
+            "does the chip at the end of a line have?",
         ),
         slips.scaled(
             "all links",
             1 / 4,
-            "The page counts four links. How many of them carry bytes along this side?",
+            "The page's figure is for four links. How many of them carry bytes along "
+            "this side?",
         ),
         slips.scaled(
             "own part counted",
@@ -827,28 +916,33 @@ HEADLINE = Number(
         Slip(
             "the side of 16",
             lambda right: right / 2 * (15 / 16) / (7 / 8),
-            "That is along the side of 16, which is a ring.",
+            "That is the time along the side of 16, which is a ring.",
         ),
         slips.scaled(
             "two digits",
             3584 / 3500,
-            "Rounded too early, or the headline's 3.5? The page has four digits.",
+            "Did you round too early, or use the headline's 3.5? The page's figure has "
+            "four digits.",
         ),
         Slip(
             "the record's link",
             lambda right: _headline(chips.TPU_V6E.link_bandwidth),
-            "That is today's figure. What did the older page say?",
+            "That uses today's figure. What did the older page say?",
         ),
     ),
-    hint="First the rate of one link in bytes/s. Then: does this side close to a ring?",
+    hint="What is the rate of one link in bytes/s? And does this side close to a ring?",
     solution="""
+        A side of 8 is an open line, and the chip at its end receives seven of the eight
+        parts through a single link:
+
         ```python
         link = 3584e9 / 8 / 4  # bits to bytes, then one of four links
         seconds = 2e9 / link * 7 / 8  # a line: its ends have one neighbour
         ```
 
-        One link has 112 GB/s, 12 % above the record, since the page has been revised.
-        The side of 16 would take about half as long.
+        One link has 112 GB/s, 12 % more than in the record, because the page has been
+        revised since. Along the side of 16, the AllGather would take about half as
+        long.
     """,
     points=2,
 )
@@ -874,12 +968,13 @@ LEAST = Function(
     id="04.16",
     title="The least time of an AllReduce on any tree",
     task="""
-        **Given** so many `pods` of `nodes` each, with `gpus` in a node. `up` is what a
-        GPU has into its node's switch, `out` its network card, `taper` how many times
-        too thin the level between the pods is (1: full). The GPUs do the adding.
+        **Given** a tree of `pods` pods with `nodes` nodes each, and `gpus` GPUs in each
+        node. The bandwidth of a GPU into its node's switch is `up`, and that of its
+        network card is `out`. The level between the pods is oversubscribed `taper` to 1
+        (a `taper` of 1 means that it is full). The GPUs do the adding.
 
-        **Wanted** a function that returns the least seconds of an AllReduce of `nbytes`
-        over all GPUs, without latency: all levels work at once.
+        **Wanted** a function that returns the least time, in seconds, of an AllReduce
+        of `nbytes` bytes over all the GPUs, without latency. All levels work at once.
     """,
     stub="def reduce_seconds(nbytes, gpus, nodes, pods, up, out, taper): ...",
     spec=_reduce_seconds,
@@ -899,8 +994,8 @@ LEAST = Function(
                 + 2 * nbytes * (1 - 1 / (nodes * pods)) / (gpus * out)
                 + 2 * nbytes * (1 - 1 / pods) / (gpus * nodes * out / taper)
             ),
-            "That is the time if each level waits for the one before it. The least "
-            "time lets them work at once.",
+            "That is the time if each level waits for the one before it. In the least "
+            "time, all levels work at once.",
         ),
         Slip(
             "one pod is all",
@@ -909,8 +1004,8 @@ LEAST = Function(
                 2 * nbytes * (1 - 1 / nodes) / (gpus * out),
                 2 * nbytes * (1 - 1 / pods) / (gpus * nodes * out / taper),
             ),
-            "A node takes in what all other nodes have, those of other pods too, and "
-            "all of it through its own cards.",
+            "A node takes in what all the other nodes have, including those of other "
+            "pods, and all of it comes through the node's own cards.",
         ),
         Slip(
             "all of it by NVLink",
@@ -919,40 +1014,45 @@ LEAST = Function(
                 2 * nbytes * (1 - 1 / (gpus * nodes * pods)) / up,
             ),
             "What a GPU reduces with other nodes goes over its own card. Inside the "
-            "node it keeps one part of `gpus`.",
+            "node, it keeps one of `gpus` parts.",
         ),
         Slip(
             "the node forgotten",
             lambda nbytes, gpus, nodes, pods, up, out, taper: _reduce_seconds(
                 nbytes, gpus, nodes, pods, math.inf, out, taper
             ),
-            "Where a node has many cards and little NVLink, NVLink binds.",
+            "Where a node has fast cards and slow NVLink, NVLink is the limit.",
         ),
         Slip(
             "taper forgotten",
             lambda nbytes, gpus, nodes, pods, up, out, taper: _reduce_seconds(
                 nbytes, gpus, nodes, pods, up, out, 1
             ),
-            "The level between the pods is thinner than the cards below it.",
+            "The level between the pods has less bandwidth than the cards below it.",
         ),
         Slip(
             "one card a node",
             lambda nbytes, gpus, nodes, pods, up, out, taper: _reduce_seconds(
                 nbytes, gpus, nodes, pods, up, out / gpus, taper
             ),
-            "Every GPU has a card of its own, and they share the node's bytes.",
+            "Every GPU has a card of its own, and these cards share the node's bytes.",
         ),
         Slip(
             "one pass",
             lambda *case: _reduce_seconds(*case) / 2,
-            "That gathers or scatters. An AllReduce does both.",
+            "That is the time of an AllGather or a ReduceScatter. An AllReduce does "
+            "both.",
         ),
     ),
     hint=(
-        "There are three units with three ways out: a GPU in its node, a node, "
-        "and a pod. What must enter each of them, and over how many cards?"
+        "There are three kinds of units, each with its own way out: a GPU in its node, "
+        "a node, and a pod. How much must enter each of them, and over how many cards?"
     ),
     solution="""
+        A GPU, a node and a pod each take in the parts of the array that they do not
+        have themselves. All levels work at once, so the slowest of the three sets the
+        time:
+
         ```python
         def reduce_seconds(nbytes, gpus, nodes, pods, up, out, taper):
             n = gpus * nodes * pods
@@ -965,8 +1065,8 @@ LEAST = Function(
             return 2 * nbytes * max(times)
         ```
 
-        An AllReduce passes each way out twice. A full spine never binds: a pod has as
-        much way out as all its nodes, and less to take in.
+        An AllReduce uses each way out twice. A full spine is never the limit, because a
+        pod can send as much as all its nodes together but has less to take in.
     """,
     points=2,
 )
@@ -985,15 +1085,16 @@ GRADIENTS = Number(
     id="04.17",
     title="Gradients over a thin spine",
     task="""
-        **Given** 8 pods of 3,072 H100, one network card of 400 Gb/s a GPU, full inside
-        the pods, oversubscribed 7 to 1 between them. A model of 405 billion parameters
-        is spread over the 3,072 GPUs of each pod, and each holds an equal part of the
-        gradients, in bf16. Once a step each GPU sums its part with the seven GPUs that
-        hold the same part in the other pods. A step does 6 FLOPs for each parameter and
-        token; it has 16 million tokens, and the GPUs reach 400 TFLOPs/s.
+        **Given** 8 pods of 3,072 H100s, with one network card of 400 Gb/s per GPU. The
+        network is full inside the pods and oversubscribed 7 to 1 between them. A model
+        of 405 billion parameters is spread over the 3,072 GPUs of each pod, and each
+        GPU holds an equal part of the gradients, in bf16. Once per step, each GPU sums
+        its part with the seven GPUs that hold the same part in the other pods. A step
+        takes 6 FLOPs for each parameter and token. It has 16 million tokens, and each
+        GPU reaches 400 TFLOPs/s.
 
-        **Wanted** the least time of these AllReduces, which all run at once, over the
-        time of the step's math. Leave out latency.
+        **Wanted** the least time of these AllReduces, which all run at once, divided by
+        the time of the step's math. Leave out latency.
     """,
     stub="share = ...",
     unit="",
@@ -1003,25 +1104,32 @@ GRADIENTS = Number(
         slips.scaled(
             "taper forgotten",
             1 / 7,
-            "Between the pods a GPU's share of the uplinks is a seventh of its card.",
+            "Between the pods, a GPU's share of the uplinks is a seventh of its card's "
+            "bandwidth.",
         ),
         Slip(
             "taper forgotten, two digits",
             lambda right: float(f"{right / 7:.1e}"),
-            "Between the pods a GPU's share of the uplinks is a seventh of its card. "
-            "And two digits are too few.",
+            "Between the pods, a GPU's share of the uplinks is a seventh of its card's "
+            "bandwidth. Besides, two digits are too few.",
         ),
-        slips.scaled("one pass", 1 / 2, "That gathers or scatters. An AllReduce does?"),
+        slips.scaled(
+            "one pass",
+            1 / 2,
+            "That is the time of an AllGather or a ReduceScatter. What does an "
+            "AllReduce do?",
+        ),
         slips.scaled(
             "own part counted",
             8 / 7,
-            "One of eight pods is its own: it takes in what the others have.",
+            "One of the eight pods is the GPU's own, so the GPU takes in only what the "
+            "other pods have.",
         ),
         slips.scaled(
             "an eighth",
             1 / 8,
-            "Bits for bytes, or parts spread over all pods? A byte has 8 bits; each "
-            "pod holds all parts, over its 3,072 GPUs.",
+            "Did you take bits for bytes, or spread the parts over all the pods? A "
+            "byte has 8 bits, and each pod holds all the parts on its 3,072 GPUs.",
         ),
         slips.scaled(
             "one card a node",
@@ -1031,18 +1139,22 @@ GRADIENTS = Number(
         slips.scaled(
             "at the peak",
             chips.H100.flops["bf16"] / REACHED,
-            "The GPUs reach less than their peak, and the task says how much.",
+            "The GPUs reach less than their peak. The task says how much they reach.",
         ),
         Slip(
             "two digits",
             lambda right: right / (1 + right),
-            "Rounded too early, or over crossing and math together? The math alone is "
-            "asked for.",
+            "Did you round too early, or divide by the time of the AllReduces and the "
+            "math together? The question asks for the time of the math alone.",
         ),
     ),
-    hint="Four numbers: bytes of a part, a GPU's rate between the pods, the factor of "
-    "an AllReduce over eight, and the FLOPs of one GPU.",
+    hint="You need four numbers: the bytes of a part, a GPU's rate between the pods, "
+    "the factor of an AllReduce over eight pods, and the FLOPs of one GPU. What are "
+    "they?",
     solution="""
+        Each GPU sends only its own part of the gradients between the pods, at a seventh
+        of its card's bandwidth:
+
         ```python
         part = 405e9 * 2 / 3072
         rate = 400e9 / 8 / 7
@@ -1052,8 +1164,8 @@ GRADIENTS = Number(
         ```
 
         The exchange takes 64.6 ms for 264 MB per GPU, compared with 3.96 s of math.
-        Even at a seventh of the card the gradients are a small part of the step, since
-        the whole pod shares them.
+        Even at a seventh of the card's bandwidth, the gradients take only a small part
+        of the step, because all the GPUs of a pod share them.
     """,
     points=2,
 )
@@ -1063,9 +1175,9 @@ TOTAL = Number(
     title="What a printed total says about a cut",
     task="""
         **Given** a DGX B200, whose page prints 14.4 TB/s of NVLink bandwidth for its 8
-        GPUs: all their links, both directions.
+        GPUs. This adds up all their links, in both directions.
 
-        **Wanted** the bisection bandwidth of these GPUs, one-way.
+        **Wanted** the one-way bisection bandwidth of these GPUs.
     """,
     stub="cut = ...",
     unit="bytes/s",
@@ -1074,43 +1186,49 @@ TOTAL = Number(
         slips.scaled(
             "the printed figure",
             4,
-            "That adds up both directions, and the links of both halves.",
+            "That is the printed figure. It adds up both directions, and the links of "
+            "both halves.",
         ),
         slips.scaled(
             "half of it",
             2,
-            "That is one direction of all links, or both directions across the cut. "
-            "Whose links lead across it, one-way?",
+            "That is one direction of all the links, or both directions across the "
+            "cut. Whose links lead across the cut in one direction?",
         ),
         slips.scaled(
             "an eighth",
             1 / 2,
-            "That is one GPU, both directions. How many GPUs send across the cut?",
+            "That is the bandwidth of one GPU in both directions. How many GPUs send "
+            "across the cut?",
         ),
         slips.scaled(
-            "one GPU", 1 / 4, "One GPU sends that. How many are on one side of the cut?"
+            "one GPU",
+            1 / 4,
+            "That is what one GPU sends. How many GPUs are on one side of the cut?",
         ),
         slips.scaled(
             "half a GPU",
             1 / 8,
-            "That is half of what one GPU sends: both halvings are in its 900 GB/s.",
+            "That is half of what one GPU sends. The figure of 900 GB/s per GPU is "
+            "one-way already, so it need not be halved again.",
         ),
         slips.scaled(
             "doubled",
             8,
-            "The printed figure has both directions already. What of it is one-way and "
-            "leads across the cut?",
+            "The printed figure has both directions already. Which part of it is "
+            "one-way and leads across the cut?",
         ),
     ),
-    hint="Across the cut, one-way, goes what the GPUs on one side of it send.",
+    hint="In one direction, what crosses the cut is what the GPUs on one side of it "
+    "send. How many GPUs are there, and how much does each of them send?",
     solution="""
-        Half for one direction. Half of that for the four GPUs on one side of the cut:
-        all that they send can go across.
+        One direction is half of the printed figure. The four GPUs on one side of the
+        cut have half of that, and everything that they send can go across the cut:
 
         ```python
         cut = 14.4e12 / 2 / 2
         ```
 
-        (4.2) gives as much: 900 GB/s a GPU, times 8 / 2.
+        Formula (4.2) gives the same: 900 GB/s per GPU, times 8 / 2.
     """,
 )

@@ -22,18 +22,18 @@ CHAPTER = Chapter(
     topics=(
         "collectives: bytes, times and latencies of AllGather, ReduceScatter, "
         "AllReduce and AllToAll, five programs graded on what they compile to, and "
-        "three questions of several steps"
+        "three questions that take several steps"
     ),
     intro="""
-        from one fraction to a gradient whose compiled program must hold one AllGather
-        and one ReduceScatter. The last three take several steps. Answers are in base
-        units: bytes, seconds, bytes/s. `chips` holds every data sheet:
-        `chips.TPU_V5P.link_bandwidth` is one link of ICI, one-way,
-        `chips.H100.scale_up_bandwidth` the one-way egress of a GPU into NVLink.
+        from one fraction to a gradient whose compiled program must contain one
+        AllGather and one ReduceScatter. The last three questions take several steps.
+        Answers are in base units: bytes, seconds, bytes/s. `chips` holds every data
+        sheet: `chips.TPU_V5P.link_bandwidth` is the one-way bandwidth of one ICI link,
+        and `chips.H100.scale_up_bandwidth` is the one-way egress of a GPU into NVLink.
 
-        Five are code for one chip, the function inside a `jax.shard_map`. The check
-        runs it on eight virtual devices, looks at what every one of them ends
-        with, and reads from the compiled program what it sends.
+        In five questions, you write the code for one chip, the function inside a
+        `jax.shard_map`. The check runs it on eight virtual devices, looks at what each
+        of them ends with, and reads from the compiled program what it sends.
     """,
     setup="""
         import jax
@@ -96,7 +96,8 @@ SENT = Number(
         Slip(
             "one step",
             lambda right: MATRIX / 16,
-            "That is one step on a ring. How many are there?",
+            "That is what a chip sends in one step on a ring. How many steps are "
+            "there?",
         ),
         Slip(
             "whole arrays",
@@ -106,9 +107,10 @@ SENT = Number(
     ),
     hint="How large is a part, and how many parts does a chip pass on?",
     solution="""
-        Sixteen parts; every chip passes on all but the last that it receives, so
-        fifteen. You can also count like this: every chip must receive the fifteen parts
-        that it lacks, and every received part is sent by somebody.
+        There are sixteen parts. Every chip sends its own part, and then passes on every
+        part that it receives except the last one, which makes fifteen. You can also
+        count what arrives: every chip must receive the fifteen parts that it lacks, and
+        every part that is received has been sent by some chip:
 
         ```python
         V = 2 * 8192 * 8192
@@ -121,8 +123,8 @@ GATHER = Number(
     id="05.2",
     title="An AllGather on a ring",
     task="""
-        **Given** the same AllGather on a ring of 16 TPU v5p chips, both directions in
-        use.
+        **Given** the AllGather of question 05.1 on a ring of 16 TPU v5p chips, with
+        both directions in use.
 
         **Wanted** its time from the bandwidth only, without the latency of the hops.
     """,
@@ -136,26 +138,28 @@ GATHER = Number(
         slips.scaled(
             "own part too",
             16 / 15,
-            "Bytes over bandwidth is the limit of many chips. On sixteen one part of "
-            "the sixteen need not move.",
+            "Dividing the bytes by the bandwidth is right in the limit of many chips. "
+            "With sixteen chips, one of the sixteen parts need not move.",
         ),
         slips.scaled(
             "a part for the array",
             1 / 16,
-            "V is the whole array, the result of the gather.",
+            "V is the whole array, which is the result of the gather.",
         ),
         Slip("latency too", _with_hops(8), NO_LATENCY),
         slips.scaled(
             "all six links",
             1 / 3,
-            "The ring is one axis of the torus. Two of a chip's six links lie on it.",
+            "The ring is one axis of the torus. Only two of a chip's six links lie on "
+            "it.",
         ),
         slips.other_link(chips.TPU_V5P.fact("link_bandwidth"), -1),
         slips.half_of_other_link(chips.TPU_V5P.fact("link_bandwidth"), -1),
     ),
-    hint="The bytes of the last question leave through two links at once.",
+    hint="The bytes of question 05.1 leave through two links at once. How long does "
+    "that take?",
     solution="""
-        Use (5.2) without its second term:
+        The bytes leave through two links at once, so use (5.2) without its second term:
 
         ```python
         from shardmath.hardware import chips
@@ -168,10 +172,10 @@ GATHER = Number(
 
 REDUCE = Number(
     id="05.3",
-    title="Gradients on eight H100",
+    title="Gradients on eight H100s",
     task="""
-        **Given** 8 H100 on NVLink with a switch that does not add. Each holds 1 GB (10⁹
-        bytes) of gradients.
+        **Given** eight H100s on NVLink, with a switch that does not add. Each GPU holds
+        1 GB (10⁹ bytes) of gradients.
 
         **Wanted** the time of the AllReduce from the bandwidth only, without the
         latency.
@@ -186,17 +190,18 @@ REDUCE = Number(
             "half of it",
             1 / 2,
             "That is one of the two halves of an AllReduce, or it counts NVLink in "
-            "both directions: a GPU's 900 GB/s are 450 out and 450 in.",
+            "both directions. Of a GPU's 900 GB/s, 450 go out and 450 come in.",
         ),
         slips.scaled(
             "an adding switch",
             4 / 7,
-            "If the switch adds, each GPU sends its array once. This one does not.",
+            "If the switch added, each GPU would send its array only once. This switch "
+            "does not add.",
         ),
         slips.scaled(
             "own part too",
             8 / 7,
-            "In each half one of the eight parts stays where it is.",
+            "In each half, one of the eight parts stays where it is.",
         ),
         slips.scaled(
             "all eight at once",
@@ -213,13 +218,15 @@ REDUCE = Number(
         slips.scaled(
             "whole arrays",
             4,
-            "Seven times the whole array is the straight way. What do you gain if each "
-            "GPU first finishes one part?",
+            "Sending the whole array to all seven others is the straightforward way. "
+            "What do you gain if each GPU first finishes one part?",
         ),
     ),
-    hint="An AllReduce is a ReduceScatter and an AllGather. How much does each send?",
+    hint="An AllReduce is a ReduceScatter and an AllGather. How much does a GPU send "
+    "in each of them?",
     solution="""
-        Each half sends $V \\cdot 7/8$ at the GPU's one-way egress:
+        An AllReduce has two halves, a ReduceScatter and an AllGather. In each half, a
+        GPU sends $V \\cdot 7/8$ at its one-way egress bandwidth:
 
         ```python
         from shardmath.hardware import chips
@@ -234,7 +241,7 @@ TO_ALL = Number(
     title="An AllToAll on a ring",
     task=r"""
         **Given** an array of 256 MiB (256 · 2²⁰ bytes) in all, sharded over a ring of
-        16 TPU v5e chips: one axis of a $16 \times 16$ slice.
+        16 TPU v5e chips, which is one axis of a $16 \times 16$ slice.
 
         **Wanted** the time of an AllToAll over these 16 chips from the bandwidth only,
         without the latency of the hops.
@@ -248,30 +255,31 @@ TO_ALL = Number(
         slips.scaled(
             "an AllGather's time",
             3.75,
-            "That is the time of an AllGather, which is also that of an AllToAll sent "
-            "around in one direction only.",
+            "That is the time of an AllGather. An AllToAll takes as long if everything "
+            "is sent around in one direction only.",
         ),
         slips.scaled(
             "a quarter",
             15 / 16,
-            "A quarter of the AllGather is the limit for many chips. Count hops for "
-            "sixteen.",
+            "A quarter of the AllGather's time is the limit for many chips. Count the "
+            "hops for sixteen.",
         ),
         Slip("latency too", _with_hops(8), NO_LATENCY),
         slips.scaled("MB for MiB", 1e6 / 2**20, "A MiB has 2²⁰ bytes, not 10⁶."),
         Slip(
             "no detours",
             lambda right: EXPERTS * 15 / 256 / 2 / chips.TPU_V5E.link_bandwidth,
-            "That is what a chip sends of its own. On a ring it must also pass on what "
-            "others send.",
+            "That is what a chip sends of its own. On a ring, a chip must also pass on "
+            "what others send.",
         ),
         slips.one_direction(2),
     ),
     hint="Each part has V/256 bytes. How many hops do the parts of one chip make "
     "together, and how many links are there per chip?",
     solution="""
-        $\\lfloor n^2/4 \\rfloor = 64$ hops of $V/256$ for each chip, over its two
-        links: $V/8W_\\text{link}$.
+        The parts of one chip make $\\lfloor n^2/4 \\rfloor = 64$ hops together, and
+        each part has $V/256$ bytes. As every chip does the same, each chip sends 64
+        such parts through its two links, which takes $V/8W_\\text{link}$:
 
         ```python
         from shardmath.hardware import chips
@@ -284,13 +292,13 @@ TO_ALL = Number(
 
 BEND = Number(
     id="05.5",
-    title="Where latency ends",
+    title="Where latency no longer dominates",
     task="""
-        **Given** the same ring of 16 TPU v5e chips. Assume a latency of 1 µs per hop
-        (`LATENCY["ICI"]`).
+        **Given** the same ring of 16 TPU v5e chips as in question 05.4. Assume a
+        latency of 1 µs per hop (`LATENCY["ICI"]`).
 
-        **Wanted** the bytes $V$ below which you expect an AllGather to be
-        latency-bound: those at which both terms are equal.
+        **Wanted** the number of bytes $V$ below which you expect an AllGather to be
+        latency-bound. At this number, the two terms of its time are equal.
     """,
     given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="nbytes = ...",
@@ -300,14 +308,15 @@ BEND = Number(
         slips.scaled(
             "one hop",
             15 / 256,
-            "That is what a link carries during one hop. The gather makes eight, and "
-            "cuts the array in sixteen parts.",
+            "That is what a link carries during one hop. The gather takes eight hops, "
+            "and cuts the array into sixteen parts.",
         ),
         slips.scaled(
             "many chips",
             15 / 16,
-            "n W α is the rule for many chips. On sixteen a chip lacks fifteen "
-            "parts only. (One way round gives the same; here both are in use.)",
+            "The rule n W α holds for many chips. With sixteen chips, a chip lacks "
+            "only fifteen parts. (With one direction alone, you get the same number, "
+            "but here both are in use.)",
         ),
         slips.scaled(
             "one hop, two links",
@@ -318,8 +327,8 @@ BEND = Number(
         Slip(
             "fifteen for sixteen",
             lambda right: right * (15 / 16) ** 2,
-            "A chip lacks fifteen parts of the sixteen, so the array is larger than "
-            "what it takes in, not smaller.",
+            "A chip lacks fifteen of the sixteen parts, so the array is larger than "
+            "what the chip takes in, not smaller.",
         ),
         slips.scaled(
             "fifteen hops",
@@ -327,10 +336,12 @@ BEND = Number(
             "Both directions are in use. How far away is the farthest chip?",
         ),
     ),
-    hint="Set V/(2W) · 15/16 equal to the latency of all hops.",
+    hint="How many hops are there? Set V/(2W) · 15/16 equal to the latency of all of "
+    "them.",
     solution="""
-        Eight hops of 1 µs, during which two links carry 800 kB; each chip must receive
-        15/16 of the array, so the array is a little larger.
+        The gather takes eight hops of 1 µs, during which a chip's two links carry 800
+        kB. Each chip must receive 15/16 of the array, so the array is a little larger
+        than that:
 
         ```python
         from shardmath.hardware import chips
@@ -346,8 +357,8 @@ SLICE = Number(
     id="05.6",
     title="A slice without wraparound",
     task=r"""
-        **Given** a $4 \times 4$ slice of TPU v5e and an array of 32 MiB, sharded over
-        $X$ with $|X| = 4$.
+        **Given** a $4 \times 4$ slice of TPU v5e chips and an array of 32 MiB, sharded
+        over $X$ with $|X| = 4$.
 
         **Wanted** the time of an AllGather over $X$ from the bandwidth only, without
         the latency of the hops.
@@ -361,26 +372,27 @@ SLICE = Number(
         slips.scaled(
             "a ring",
             1 / 2,
-            "A side of four on a v5e does not close. Through how many links does the "
-            "chip at the end receive?",
+            "A side of four on a v5e does not close to a ring. Through how many links "
+            "does the chip at the end receive?",
         ),
         slips.scaled(
             "own part too",
             4 / 3,
-            "A chip lacks three parts of the four.",
+            "A chip lacks three of the four parts.",
         ),
         slips.scaled(
             "sixteen chips",
             5 / 4,
-            "The gather runs over X alone: four chips in a group.",
+            "The gather runs over X alone, so there are four chips in a group.",
         ),
         slips.scaled("MB for MiB", 1e6 / 2**20, "A MiB has 2²⁰ bytes, not 10⁶."),
         Slip("latency too", _with_hops(3), NO_LATENCY),
     ),
-    hint="Look at the chip at the end of the line: what must come in, and through how "
-    "many links?",
+    hint="Look at the chip at the end of the line. How much must come in, and through "
+    "how many links?",
     solution="""
-        The chip at the end receives three parts of four through its only link.
+        A side of four does not close to a ring, so the chip at the end receives three
+        of the four parts through its only link along X:
 
         ```python
         from shardmath.hardware import chips
@@ -394,11 +406,12 @@ AXES = Number(
     id="05.7",
     title="Two axes at once",
     task=r"""
-        **Given** a slice of $8 \times 8 \times 8$ TPU v5p and an array of 1 GB (10⁹
-        bytes), sharded over $X$ and $Y$ together and replicated over $Z$.
+        **Given** a slice of $8 \times 8 \times 8$ TPU v5p chips and an array of 1 GB
+        (10⁹ bytes), sharded over $X$ and $Y$ together and replicated over $Z$.
 
-        **Wanted** the time of the AllGather over $X$ and $Y$ by the bandwidth of these
-        two axes' links alone: leave out the latency of the hops.
+        **Wanted** the time of the AllGather over $X$ and $Y$ that follows from the
+        bandwidth of the links of these two axes alone: leave out the latency of the
+        hops.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -411,8 +424,8 @@ AXES = Number(
         slips.scaled(
             "one axis after the other",
             2,
-            "First Y, then X leaves one axis idle all the time; or you counted one "
-            "direction of each link.",
+            "If you gather first over Y and then over X, one axis is idle all the "
+            "time. Or did you count only one direction of each link?",
         ),
         Slip(
             "three axes",
@@ -421,31 +434,32 @@ AXES = Number(
                     "all_gather", GRADIENTS, V5P_CUBE, tuple("XYZ")
                 ).bandwidth_seconds
             ),
-            "Z can help: each chip drops all but its part over Z, which costs nothing, "
-            "and gathers over three axes. Here only the links of X and Y may be used.",
+            "Z could help: each chip drops all but its part over Z, which costs "
+            "nothing, and gathers over three axes. Here, only the links of X and Y may "
+            "be used.",
         ),
         slips.scaled(
             "eight chips",
             (7 / 8) / (63 / 64),
-            "The group has all chips of both axes.",
+            "The group consists of all the chips along both axes.",
         ),
         slips.scaled(
             "own part too",
             64 / 63,
-            "One part of the sixty-four need not move.",
+            "One of the sixty-four parts need not move.",
         ),
         slips.scaled(
             "one axis alone",
             2 * (7 / 8) / (63 / 64),
             "That gathers over one axis, with its two links. The array is sharded over "
-            "both, and so is the work.",
+            "both axes, so both can share the work.",
         ),
         Slip("latency too", _with_hops(8), NO_LATENCY),
     ),
     hint="How many links does a chip have along X and Y together, and how many parts "
     "does it lack?",
     solution="""
-        A chip lacks 63 parts of 64 and has four links.
+        A chip lacks 63 of the 64 parts, and it has four links along X and Y:
 
         ```python
         from shardmath.hardware import chips
@@ -453,8 +467,8 @@ AXES = Number(
         seconds = 1e9 * 63 / 64 / (4 * chips.TPU_V5P.link_bandwidth)
         ```
 
-        The idle links of Z would make it faster still: drop all but an eighth over Z,
-        then gather over X, Y and Z with six links.
+        The idle links along Z would make the AllGather faster still: each chip drops
+        all but an eighth of its part, and then gathers over X, Y and Z with six links.
     """,
 )
 
@@ -462,7 +476,8 @@ BUS = Number(
     id="05.8",
     title="A bus bandwidth",
     task="""
-        **Given** a test log: an AllReduce of 1 GB (10⁹ bytes) over 8 H100 took 3.7 ms.
+        **Given** a test log, which says that an AllReduce of 1 GB (10⁹ bytes) over
+        eight H100s took 3.7 ms.
 
         **Wanted** the bus bandwidth that NCCL's tests would print for it.
     """,
@@ -474,18 +489,18 @@ BUS = Number(
         slips.scaled(
             "bytes over time",
             4 / 7,
-            "That is the algorithm bandwidth, which depends on the number of GPUs. "
-            "What must a GPU send?",
+            "That is the algorithm bandwidth, which depends on the number of GPUs. How "
+            "much must a GPU send?",
         ),
         slips.scaled(
             "half of it",
             1 / 2,
-            "An AllReduce sends what a ReduceScatter and an AllGather send.",
+            "An AllReduce sends as much as a ReduceScatter and an AllGather together.",
         ),
         slips.scaled(
             "own part too",
             8 / 7,
-            "In each half one of the eight parts stays where it is.",
+            "In each half, one of the eight parts stays where it is.",
         ),
         Slip(
             "the wire",
@@ -495,14 +510,19 @@ BUS = Number(
             "sending.",
         ),
     ),
-    hint="Bus bandwidth is what a GPU must send without help, over the time.",
+    hint="How many bytes must a GPU send if no switch helps it? The bus bandwidth is "
+    "this number divided by the time.",
     solution="""
+        Without help from the switch, each GPU would have to send 7/8 of the array
+        twice. The bus bandwidth always counts these bytes:
+
         ```python
         rate = 2 * 1e9 * 7 / 8 / 3.7e-3
         ```
 
-        473 GB/s through links of 450: the switch has added on the way. Without that a
-        measurement above 450 would be a wrong clock.
+        That is 473 GB/s through links of 450 GB/s, which shows that the switch has
+        added. If it had not, a measurement above 450 GB/s would mean that the clock was
+        wrong.
     """,
 )
 
@@ -524,10 +544,11 @@ SECONDS = Function(
     title="The time of an AllGather",
     task=r"""
         **Given** the bytes $V$ of the whole array, $n \ge 3$ chips on a ring, the
-        one-way bandwidth $W$ of a link and the latency $\alpha$ expected of a hop.
+        one-way bandwidth $W$ of a link, and the latency $\alpha$ that you expect of a
+        hop.
 
-        **Wanted** a function that returns the time, latency included, that is expected
-        of an AllGather that uses both directions.
+        **Wanted** a function that returns the expected time, latency included, of an
+        AllGather that uses both directions.
     """,
     stub="def seconds(V, n, W, alpha): ...",
     spec=_gather_seconds,
@@ -554,12 +575,12 @@ SECONDS = Function(
         Slip(
             "half a hop",
             lambda V, n, W, alpha: V / (2 * W) * (n - 1) / n + n / 2 * alpha,
-            "Hops are whole, also where n is odd.",
+            "The number of hops is a whole number, even where n is odd.",
         ),
         Slip(
             "own part too",
             lambda V, n, W, alpha: V / (2 * W) + n // 2 * alpha,
-            "A chip need not receive what it has.",
+            "A chip need not receive the part that it already has.",
         ),
         Slip(
             "rounded up",
@@ -569,7 +590,7 @@ SECONDS = Function(
         Slip(
             "one hop",
             lambda V, n, W, alpha: V / (2 * W) * (n - 1) / n + alpha,
-            "The blocks move on step by step, and each step waits for a hop.",
+            "The blocks move on step by step, and each step adds the latency of a hop.",
         ),
         Slip(
             "no latency",
@@ -577,8 +598,11 @@ SECONDS = Function(
             "The hops take time as well.",
         ),
     ),
-    hint="Formula (5.2). Try n = 5.",
+    hint="Use formula (5.2). How many hops does it take for n = 5?",
     solution="""
+        The bytes arrive through two links at once. The farthest chip is
+        $\\lfloor n/2 \\rfloor$ hops away, because both directions are in use:
+
         ```python
         def seconds(V, n, W, alpha):
             return V / (2 * W) * (n - 1) / n + n // 2 * alpha
@@ -597,10 +621,10 @@ def _hops(n):
 
 HOPS = Function(
     id="05.10",
-    title="The ways of an AllToAll",
+    title="The hops of an AllToAll",
     task="""
-        **Given** a ring of $n$ chips. In an AllToAll every chip sends one part to every
-        other, each the shorter way.
+        **Given** a ring of $n$ chips. In an AllToAll, every chip sends one part to
+        every other chip, and each part goes the shorter way.
 
         **Wanted** a function that returns how many hops the parts of one chip make
         together.
@@ -615,12 +639,13 @@ HOPS = Function(
         Slip(
             "one way round",
             lambda n: n * (n - 1) // 2,
-            "Nobody goes the long way round a ring.",
+            "No part has to go the long way round the ring.",
         ),
         Slip(
             "not whole",
             lambda n: n * n / 4,
-            "Check an odd n by hand: with three chips each sends two parts by one hop.",
+            "Check an odd n by hand: with three chips, each chip sends two parts, and "
+            "each part makes one hop.",
         ),
         Slip(
             "the opposite twice",
@@ -630,17 +655,22 @@ HOPS = Function(
         Slip(
             "of all chips",
             lambda n: n * (n * n // 4),
-            "That is what the parts of all chips make. Asked are those of one.",
+            "That is the number of hops that the parts of all the chips make. The "
+            "question asks for the parts of one chip.",
         ),
     ),
-    hint="The chip k places on is k hops away, or n − k the other way.",
+    hint="A chip that is k places further along the ring is k hops away in one "
+    "direction and n − k in the other. Which way does its part go?",
     solution="""
+        The part for the chip $k$ places further along goes whichever way is shorter,
+        $k$ hops or $n - k$:
+
         ```python
         def hops(n):
             return sum(min(k, n - k) for k in range(n))
         ```
 
-        Which is $\\lfloor n^2/4 \\rfloor$.
+        This sum is $\\lfloor n^2/4 \\rfloor$.
     """,
 )
 
@@ -657,11 +687,12 @@ BY_HAND = Sharded(
     id="05.11",
     title="AllGather from permutes",
     task="""
-        **Given** a mesh axis `"X"` of eight chips. Each holds the rows `x` of an array
-        $A[I_X, J]$, in float32.
+        **Given** a mesh axis `"X"` of eight chips. Each chip holds its rows `x` of an
+        array $A[I_X, J]$, in float32.
 
-        **Wanted** the function that each of them runs to end with all of $A[I, J]$,
-        built from `jax.lax.ppermute` alone. It may send no more than an AllGather must.
+        **Wanted** the function that each chip runs to end with all of $A[I, J]$. It is
+        built from `jax.lax.ppermute` alone, and it may send no more than an AllGather
+        must.
     """,
     stub="def gather(x): ...",
     mesh={"X": 8},
@@ -675,17 +706,22 @@ BY_HAND = Sharded(
         Slip(
             "whole array each time",
             lambda a: [Collective("permute", "X", _bytes(a), 8, times=7)],
-            "Send on only what came in last, not all that you have.",
+            "Send on only what came in last, not everything that you have.",
         ),
         Slip(
             "ready made",
             lambda a: [Collective("all_gather", "X", _bytes(a), 8)],
-            "That is the compiler's own. Here it has to be built from permutes.",
+            "That is the compiler's own AllGather. Here, you have to build it from "
+            "permutes.",
         ),
     ),
-    hint="In every step send on what came in the step before. After `step` steps a "
-    "chip holds the part that set out `step` places to its left.",
+    hint="In every step, send on what came in during the step before. After `step` "
+    "steps, a chip holds the part that set out `step` places to its left. Where in the "
+    "whole array does that part belong?",
     solution="""
+        Each part travels once around the ring. In every step, a chip sends on the part
+        that came in last, so each of the seven steps moves only one part:
+
         ```python
         def gather(x):
             me = jax.lax.axis_index("X")
@@ -706,8 +742,8 @@ SCATTER = Sharded(
         **Given** eight chips along `"X"`. Each holds one row `x`, of shape `[1, J]`, of
         partial sums $A[J]\{U_X\}$.
 
-        **Wanted** the function that leaves $A[J_X]$, an eighth of the sums, on each of
-        them, built from `jax.lax.ppermute` alone. It may send no more than a
+        **Wanted** the function that leaves $A[J_X]$, an eighth of the sums, on each
+        chip. It is built from `jax.lax.ppermute` alone, and it may send no more than a
         ReduceScatter must. (Return an array of shape `[J // 8]`.)
     """,
     stub="def reduce_scatter(x): ...",
@@ -722,23 +758,28 @@ SCATTER = Sharded(
         Slip(
             "ready made",
             lambda a: [Collective("reduce_scatter", "X", _bytes(a) / 8, 8)],
-            "That is the compiler's own. Here it has to be built from permutes.",
+            "That is the compiler's own ReduceScatter. Here, you have to build it from "
+            "permutes.",
         ),
         Slip(
             "whole rows",
             lambda a: [Collective("permute", "X", _bytes(a) / 8, 8, times=7)],
-            "Each sum is wanted on one chip only: one eighth of a row has to travel "
-            "for each.",
+            "Each chip needs only its own eighth of the sums, so only an eighth of a "
+            "row has to travel in each step.",
         ),
         Slip(
             "everything to everybody",
             lambda a: [Collective("all_reduce", "X", _bytes(a) / 8, 8)],
-            "That leaves the whole sum on every chip, and sends twice the bytes.",
+            "That leaves the whole sum on every chip, and sends twice as many bytes.",
         ),
     ),
     hint="The sum for chip d sets out from chip d + 1. Which of its eight parts does a "
     "chip add when a sum that set out `step` chips ago comes by?",
     solution="""
+        The sum for each chip starts at the chip to its right and travels around the
+        ring. Every chip that it reaches adds its own part, and the chip that it is
+        meant for adds the last one:
+
         ```python
         def reduce_scatter(x):
             me = jax.lax.axis_index("X")
@@ -757,11 +798,11 @@ TURN = Sharded(
     id="05.13",
     title="From rows to columns",
     task="""
-        **Given** eight chips along `"X"`. Each holds some rows `x` of $A[I_X, J]$ and
-        needs some columns of $A[I, J_X]$.
+        **Given** eight chips along `"X"`. Each chip holds its rows `x` of $A[I_X, J]$
+        and needs its columns of $A[I, J_X]$.
 
-        **Wanted** the function that each of them runs. It must compile to one AllToAll
-        of the array's bytes and nothing else.
+        **Wanted** the function that each chip runs. It must compile to one AllToAll of
+        the array's bytes and nothing else.
     """,
     stub="def columns(x): ...",
     mesh={"X": 8},
@@ -774,12 +815,17 @@ TURN = Sharded(
         Slip(
             "gather and cut",
             lambda a: [Collective("all_gather", "X", _bytes(a), 8)],
-            "That brings everything to everybody, and then throws seven eighths away.",
+            "That brings the whole array to every chip, and then throws seven eighths "
+            "of it away.",
         ),
     ),
-    hint="`jax.lax.all_to_all` wants the axis that is cut and the axis along which the "
-    "parts are joined. Look at what `tiled=True` does.",
+    hint="`jax.lax.all_to_all` needs the axis that is cut and the axis along which the "
+    "parts are joined. Which axes are they here? Look at what `tiled=True` does.",
     solution="""
+        Every chip needs its columns of all the rows. So each chip cuts its rows into
+        eight blocks of columns and sends one block to each chip, which joins the blocks
+        along the rows:
+
         ```python
         def columns(x):
             return jax.lax.all_to_all(x, "X", split_axis=1, concat_axis=0, tiled=True)
@@ -805,12 +851,12 @@ SOFTMAX = Sharded(
     id="05.14",
     title="A softmax over a sharded axis",
     task="""
-        **Given** eight chips along `"X"`. Each holds some columns `x` of scores
+        **Given** eight chips along `"X"`. Each chip holds its columns `x` of scores
         $A[I, J_X]$, in float32.
 
-        **Wanted** the function that returns this chip's columns of the softmax of $100
-        A$ over $J$, with the largest taken off first, so nothing overflows. It may send
-        two AllReduces of one number per row.
+        **Wanted** the function that returns this chip's columns of the softmax of
+        $100 A$ over $J$. The largest score of a row is subtracted first, so that
+        nothing overflows. The function may send two AllReduces of one number per row.
     """,
     stub="def softmax(x): ...",
     mesh={"X": 8},
@@ -823,28 +869,29 @@ SOFTMAX = Sharded(
         Slip(
             "gather and cut",
             lambda a: [Collective("all_gather", "X", _bytes(a), 8)],
-            "The softmax of a row needs two numbers from the other chips, not their "
-            "values.",
+            "For the softmax of a row, a chip needs two numbers from the other chips, "
+            "not all their values.",
         ),
     ),
     values=(
         Slip(
             "a maximum of its own",
             _softmax_of_own_largest,
-            "Each chip has taken off its own largest value, so the exponentials of two "
-            "chips have different scales and cannot be added. Take off the largest of "
-            "the whole row.",
+            "Each chip has subtracted its own largest value, so the exponentials of "
+            "two chips have different scales and cannot be added. Subtract the largest "
+            "value of the whole row.",
         ),
         Slip(
             "the scores as they are",
             lambda a: _softmax(a / SHARPNESS),
-            "That is the softmax of A. The softmax of 100 A is wanted.",
+            "That is the softmax of A. The question asks for the softmax of 100 A.",
         ),
     ),
-    hint="What does a chip have to know of the rest of a row? `jax.lax.pmax` is an "
-    "AllReduce that takes the largest.",
+    hint="What does a chip have to know about the rest of a row? `jax.lax.pmax` is an "
+    "AllReduce that takes the largest value.",
     solution="""
-        Two numbers a row: the largest value, then the sum of the exponentials.
+        A chip needs only two numbers per row from the others: first the largest value,
+        and then the sum of the exponentials:
 
         ```python
         def softmax(x):
@@ -859,9 +906,9 @@ GRADIENT = Sharded(
     id="05.15",
     title="Gather forward, scatter back",
     task=r"""
-        **Given** eight chips along `"X"`. Each holds a shard `w` of the weights
-        $w[D_X]$ and one row `x`, of shape `[1, D]`, of inputs. Chip $c$ has the loss
-        $(x_c \cdot w)^2$, with all of $w$.
+        **Given** eight chips along `"X"`. Each chip holds a shard `w` of the weights
+        $w[D_X]$ and one row `x` of inputs, of shape `[1, D]`. The loss of chip $c$ is
+        $(x_c \cdot w)^2$, computed with all of $w$.
 
         **Wanted** the function that returns this chip's shard of the gradient of the
         sum of all eight losses. It must compile to one AllGather and one ReduceScatter
@@ -884,15 +931,15 @@ GRADIENT = Sharded(
                 Collective("all_gather", "X", _bytes(w), 8),
                 Collective("all_reduce", "X", _bytes(w), 8),
             ],
-            "Each chip needs the gradient of its own shard only. Which half of the "
+            "Each chip needs only the gradient of its own shard. Which half of the "
             "AllReduce can you leave out?",
         ),
     ),
     hint="Write this chip's loss as a function of its shard of w, with the gather "
-    "inside, and let `jax.grad` do the rest.",
+    "inside. What does `jax.grad` then do for you?",
     solution="""
-        The transpose of the gather is the ReduceScatter that adds the gradients of all
-        chips' losses; JAX puts it in by itself.
+        The transpose of the AllGather is a ReduceScatter, which adds the gradients of
+        all the chips' losses. JAX puts it in by itself:
 
         ```python
         def gradient(w, x):
@@ -903,7 +950,8 @@ GRADIENT = Sharded(
             return jax.grad(loss)(w)
         ```
 
-        A chip never holds more than its shard of the gradient: the idea of FSDP.
+        In the end, a chip holds no more than its own shard of the gradient. This is the
+        idea of FSDP.
     """,
 )
 
@@ -912,13 +960,13 @@ BUCKETS = Number(
     title="Gradients in buckets",
     points=2,
     task=r"""
-        **Given** a model of 10⁹ parameters, its gradients in bf16, on a ring of 16 TPU
-        v5e chips: one axis of a $16 \times 16$ slice. Assume a latency of 1 µs per hop.
-        The backward pass hands the gradients over in equal **buckets**, and each is
-        added up by a separate AllReduce, one after the other.
+        **Given** a model of 10⁹ parameters with gradients in bf16, on a ring of 16 TPU
+        v5e chips, which is one axis of a $16 \times 16$ slice. Assume a latency of 1 µs
+        per hop. The backward pass hands the gradients over in equal **buckets**. Each
+        bucket is added up by a separate AllReduce, one after the other.
 
-        **Wanted** the bytes of the smallest bucket with which latency adds no more than
-        10 % to the time that the bytes take.
+        **Wanted** the number of bytes in the smallest bucket for which latency adds no
+        more than 10 % to the time that the bytes take.
     """,
     given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="nbytes = ...",
@@ -930,19 +978,20 @@ BUCKETS = Number(
         slips.scaled(
             "equal terms",
             1 / 10,
-            "With that bucket latency takes as long as the bytes: the time doubles.",
+            "With that bucket, latency takes as long as the bytes, so the time "
+            "doubles.",
         ),
         slips.scaled(
             "a tenth of the whole",
             9 / 10,
-            "There latency is a tenth of the whole time. Asked is a tenth of the time "
-            "of the bytes.",
+            "With that bucket, latency is a tenth of the whole time. The question asks "
+            "for a tenth of the time that the bytes take.",
         ),
         slips.scaled(
             "one half's hops",
             1 / 2,
-            "An AllReduce is two halves, and a chip has two links. You counted the "
-            "hops of one half, or the bytes of one link.",
+            "An AllReduce has two halves, and a chip has two links. You counted only "
+            "the hops of one half, or only the bytes of one link.",
         ),
         slips.scaled(
             "fifteen hops",
@@ -952,20 +1001,22 @@ BUCKETS = Number(
         slips.scaled(
             "many chips",
             15 / 16,
-            "A chip's own part need not move: fifteen parts of the sixteen do. (One "
-            "way round gives the same; here both directions are in use.)",
+            "A chip's own part need not move, so only fifteen of the sixteen parts "
+            "move. (With one direction alone, you get the same number, but here both "
+            "are in use.)",
         ),
         Slip(
             "how many",
             lambda right: GRADIENT_BYTES / right,
-            "That is the number of buckets. Asked are the bytes of one.",
+            "That is the number of buckets. The question asks for the bytes of one "
+            "bucket.",
         ),
     ),
-    hint="Both terms of one bucket's AllReduce: how many hops, and how long must the "
-    "bytes take to be ten times as long?",
+    hint="Write down the two terms of one bucket's AllReduce. How many hops does it "
+    "take, and how large is the bucket whose bytes take ten times as long?",
     solution="""
-        One bucket's AllReduce has 2 · 8 hops. Its bytes must take ten times as long,
-        and each chip's two links carry 15/16 of it twice:
+        The AllReduce of one bucket takes 2 · 8 hops. Its bytes must take ten times as
+        long as these hops, and each chip's two links carry 15/16 of the bucket twice:
 
         ```python
         from shardmath.hardware import chips
@@ -974,8 +1025,9 @@ BUCKETS = Number(
         nbytes = 10 * latency * chips.TPU_V5E.link_bandwidth * 16 / 15
         ```
 
-        About 8.5 MB, ten times $V^*$, so at most 234 buckets for the 2 GB. How many
-        parameters the model has does not matter for the bytes of one.
+        The bucket has about 8.5 MB, ten times $V^*$, so there are at most 234 buckets
+        for the 2 GB. The number of parameters of the model does not matter for the size
+        of one bucket.
     """,
 )
 
@@ -997,13 +1049,13 @@ TWO_LEVELS = Function(
     title="An AllReduce over nodes, step by step",
     points=2,
     task="""
-        **Given** $k$ nodes of $g$ GPUs. Each GPU holds $V$ bytes, sends `up` bytes/s to
-        its node and, through its own card, `out` bytes/s to other nodes, both one-way.
-        No switch adds. They AllReduce in three steps, one after the other: a
-        ReduceScatter in each node; an AllReduce of each part among the GPUs that hold
-        it; an AllGather in each node.
+        **Given** $k$ nodes of $g$ GPUs each. Each GPU holds $V$ bytes. It sends `up`
+        bytes/s inside its node and, through its own card, `out` bytes/s to other nodes,
+        both one-way. No switch adds. The GPUs do an AllReduce in three steps, one after
+        the other: a ReduceScatter in each node, an AllReduce of each part among the
+        GPUs that hold it, and an AllGather in each node.
 
-        **Wanted** a function that returns the time, without latency.
+        **Wanted** a function that returns the time of this AllReduce, without latency.
     """,
     stub="def seconds(V, k, g, up, out): ...",
     spec=_two_levels,
@@ -1023,53 +1075,55 @@ TWO_LEVELS = Function(
             lambda V, k, g, up, out: (
                 2 * V * (g - 1) / g / up + 2 * V * (k - 1) / k / out
             ),
-            "After the first step a GPU has one part of g left to add up, and every "
-            "GPU has a card of its own.",
+            "After the first step, a GPU has only one of g parts left to add up, and "
+            "every GPU has a card of its own.",
         ),
         Slip(
             "one ring over all",
             lambda V, k, g, up, out: 2 * V * (k * g - 1) / (k * g) / out,
-            "That is one ring through all GPUs with one card a node at work. Count "
-            "step by step what a GPU sends, and over which wire.",
+            "That is one ring through all the GPUs, with one card per node at work. "
+            "Count step by step what a GPU sends, and over which link.",
         ),
         Slip(
             "both at once",
             lambda V, k, g, up, out: max(
                 2 * V * (g - 1) / g / up, 2 * V / g * (k - 1) / k / out
             ),
-            "That is the lower bound, with node and cards at work at the same time. "
-            "Here one step waits for the other.",
+            "That is the lower bound, with NVLink and cards at work at the same time. "
+            "Here, one step waits for the other.",
         ),
         Slip(
             "once between nodes",
             lambda V, k, g, up, out: (
                 2 * V * (g - 1) / g / up + V / g * (k - 1) / k / out
             ),
-            "Between the nodes it is an AllReduce, which has two halves.",
+            "The step between the nodes is an AllReduce, which has two halves.",
         ),
         Slip(
             "no way back",
             lambda V, k, g, up, out: (
                 V * (g - 1) / g / up + 2 * V / g * (k - 1) / k / out
             ),
-            "After the second step a GPU has one part of the sum. It must have all.",
+            "After the second step, a GPU has one part of the sum. In the end, it must "
+            "have all of it.",
         ),
         Slip(
             "shared by all",
             lambda V, k, g, up, out: 2 * V * (k * g - 1) / (k * g) / g / out,
-            "That is a ring through all GPUs that uses every card of a node. Here the "
-            "node adds up first, so that less has to cross.",
+            "That is a ring through all the GPUs that uses every card of a node. Here, "
+            "each node adds up first, so that less has to cross.",
         ),
         Slip(
             "own part too",
             lambda V, k, g, up, out: 2 * V / up + 2 * V / g / out,
-            "In each step one part stays where it is.",
+            "In each step, one part stays where it is.",
         ),
     ),
-    hint="What a GPU sends in each step: how large is the array of that step, and over "
-    "how many does it run?",
+    hint="How much does a GPU send in each step? Ask yourself how large the array of "
+    "that step is, and over how many GPUs the step runs.",
     solution="""
-        The three steps have arrays of V, V/g and V:
+        The arrays of the three steps have V, V/g and V bytes, and in each step one part
+        stays where it is:
 
         ```python
         def seconds(V, k, g, up, out):
@@ -1078,8 +1132,9 @@ TWO_LEVELS = Function(
             return inside + between + inside
         ```
 
-        For 1 GB on 4 nodes of 8 H100 that is 3.9 ms inside and 3.75 ms between: the
-        card is nine times slower and carries an eighth.
+        For 1 GB on 4 nodes of eight H100s, that is 3.9 ms inside the nodes and 3.75 ms
+        between them: the card is nine times slower than NVLink, but it carries only an
+        eighth of the bytes.
     """,
 )
 
@@ -1104,11 +1159,12 @@ POPULAR = Number(
     title="A popular expert",
     points=2,
     task="""
-        **Given** a mixture of eight experts, one on each of 8 H100 in a node. Every GPU
-        holds 2,000 tokens of 7,168 values, and each token goes to two experts. From
-        every GPU 30 % of these copies go to the expert on the first GPU and 10 % to
-        each of the other seven (a GPU's own expert counts as any other). The tokens go
-        out in fp8, and after the last has arrived the results come back in bf16.
+        **Given** a mixture of eight experts, one on each of the eight H100s in a node.
+        Every GPU holds 2,000 tokens of 7,168 values, and a copy of each token goes to
+        each of two experts. From every GPU, 30 % of these copies go to the expert on
+        the first GPU, and 10 % go to each of the other seven (a GPU's own expert counts
+        like any other). The tokens go out in fp8. After the last token has arrived, the
+        results come back in bf16.
 
         **Wanted** the time of both exchanges together from the bandwidth only, without
         the latency.
@@ -1122,13 +1178,14 @@ POPULAR = Number(
         slips.scaled(
             "as if even",
             (1 / 8) / 0.3,
-            "That is an even AllToAll of as many bytes. Here one GPU takes in more "
-            "than the others, and everyone waits for it.",
+            "That would be an even AllToAll of as many bytes. Here, one GPU takes in "
+            "more than the others, and all of them have to wait for it.",
         ),
         slips.scaled(
             "the wrong port",
             (0.3 + 6 * 0.1) / (7 * 0.3),
-            "That is what one of the seven sends. Which port has the most to carry?",
+            "That is how long one of the other seven GPUs sends. Which GPU's port has "
+            "the most to carry?",
         ),
         slips.scaled(
             "own copies too",
@@ -1138,32 +1195,32 @@ POPULAR = Number(
         slips.scaled(
             "no way back, or what the first GPU sends out",
             1 / 3,
-            "The results come back as well, in bf16. And which port has more to carry "
-            "on the way out: the first GPU's own copies leave, and those of seven "
-            "others arrive?",
+            "The results come back as well, in bf16. And which of the two takes longer "
+            "on the way out: what the first GPU sends, or what it takes in from the "
+            "seven others?",
         ),
         slips.scaled(
             "bf16 both ways",
             4 / 3,
-            "How many bytes has a value on its way out?",
+            "How many bytes does a value take on its way out?",
         ),
         slips.scaled(
             "fp8 both ways",
             2 / 3,
-            "How many bytes has a value on its way back?",
+            "How many bytes does a value take on its way back?",
         ),
         slips.scaled(
             "half of it",
             1 / 2,
-            "Each token goes to two experts; and NVLink's 900 GB/s are 450 out and "
-            "450 in.",
+            "Each token goes to two experts, and of NVLink's 900 GB/s, 450 go out and "
+            "450 come in. Which of the two did you miss?",
         ),
     ),
     hint="Which GPU's port is busiest on the way out, and which on the way back? From "
     "how many GPUs do its bytes come?",
     solution="""
-        The first GPU takes in 30 % of the copies of seven others, and sends back as
-        many results of twice the bytes:
+        The port of the first GPU is the busiest. It takes in 30 % of the copies of the
+        seven other GPUs, and sends back as many results with twice the bytes:
 
         ```python
         from shardmath.hardware import chips
@@ -1172,7 +1229,7 @@ POPULAR = Number(
         seconds = copies * 7168 * (1 + 2) / chips.H100.scale_up_bandwidth
         ```
 
-        With even experts it would be 2.4 times faster, so an auxiliary loss that evens
-        them out also buys time on the wire.
+        With evenly used experts, the two exchanges would be 2.4 times as fast. So an
+        auxiliary loss that evens out their use also saves time in the network.
     """,
 )

@@ -52,9 +52,9 @@ LOCAL = Number(
     title="What one chip holds",
     task="""
         **Given** a mesh with $|X| = 4$, $|Y| = 8$, $|Z| = 2$, and the weights
-        $W[D_X, F_Y]$ in bf16, $D = 8192$ and $F = 32{,}768$.
+        $W[D_X, F_Y]$ in bf16, with $D = 8192$ and $F = 32{,}768$.
 
-        **Wanted** the bytes of $W[D_X, F_Y]$ on one chip.
+        **Wanted** the number of bytes of $W[D_X, F_Y]$ that one chip holds.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -63,20 +63,26 @@ LOCAL = Number(
         scaled(
             "copies counted as parts, or one byte a value",
             1 / 2,
-            "The line does not name Z. What do chips that differ along Z hold? And how "
-            "many bytes has a value?",
+            "The line doesn't name Z. What do two chips hold that differ only in "
+            "their place along Z? And how many bytes does a value take?",
         ),
         scaled(
             "X alone, or bits",
             8,
-            "The second dimension is split, too; and the answer is in bytes.",
+            "The second dimension is split, too, and the answer has to be in bytes.",
         ),
         scaled("Y alone", 4, "The first dimension is split, too."),
-        scaled("the whole array", 32, "That is one whole copy. What does a chip hold?"),
+        scaled(
+            "the whole array",
+            32,
+            "That is one whole copy of W. How much of it does a single chip hold?",
+        ),
     ),
-    hint="Bytes of one copy, divided by every axis that the line names.",
+    hint="How many bytes does one copy take? Divide them by the size of every axis "
+    "that the line names.",
     solution="""
-        $X$ splits the rows in 4, $Y$ the columns in 8; along $Z$ lie copies.
+        $X$ splits the rows into 4 parts, and $Y$ splits the columns into 8. The chips
+        along $Z$ hold copies, so $Z$ doesn't make a chip's part any smaller.
 
         ```python
         nbytes = 2 * (8192 // 4) * (32_768 // 8)
@@ -86,12 +92,12 @@ LOCAL = Number(
 
 COPIES = Number(
     id="06.2",
-    title="How many chips hold the same",
+    title="How many chips hold the same block",
     task="""
-        **Given** the activations $A[B_X, D]$ on the same mesh, with $|X| = 4$,
+        **Given** the activations $A[B_X, D]$ on the mesh of 06.1, with $|X| = 4$,
         $|Y| = 8$, $|Z| = 2$.
 
-        **Wanted** how many chips hold the same block of $A$.
+        **Wanted** the number of chips that hold the same block of $A$.
     """,
     stub="copies = ...",
     unit="chips",
@@ -100,17 +106,24 @@ COPIES = Number(
         scaled(
             "the blocks",
             1 / 4,
-            "That is how many different blocks there are. How many chips share one?",
+            "That is the number of different blocks. How many chips share one of them?",
         ),
-        scaled("all chips", 4, "Not all 64 hold the same: X splits the rows."),
+        scaled(
+            "all chips",
+            4,
+            "The 64 chips don't all hold the same block, because X splits the rows.",
+        ),
         scaled(
             "Y alone", 1 / 2, "Which axes does the line leave out? All of them count."
         ),
-        scaled("Z alone", 1 / 8, "The line leaves out Z, and not Z alone: what of Y?"),
+        scaled(
+            "Z alone", 1 / 8, "The line leaves out Z, but not only Z. What about Y?"
+        ),
     ),
-    hint="There are 64 chips. How many different blocks does the line make?",
+    hint="There are 64 chips. Into how many different blocks does the line cut A?",
     solution="""
-        $4 \\cdot 8 \\cdot 2 = 64$ chips and 4 different blocks: 16 chips to a block.
+        Only $X$ splits $A$, so the $4 \\cdot 8 \\cdot 2 = 64$ chips hold 4 different
+        blocks, and each block is on 16 chips.
 
         ```python
         copies = 4 * 8 * 2 // 4
@@ -140,36 +153,40 @@ ALL_REDUCE = Number(
         scaled(
             "one of two rounds",
             1 / 2,
-            "So much a ReduceScatter sends. Here every chip wants the whole result.",
+            "That is what a ReduceScatter sends. Here every chip needs the whole "
+            "result.",
         ),
         scaled(
             "own part sent too",
             8 / 7,
-            "A chip need not send anything to itself: one part of n stays.",
+            "A chip doesn't have to send anything to itself, so one part of n stays "
+            "where it is.",
         ),
         Slip(
             "the weights, or four bytes a value",
             lambda right: 2 * 8192 * 16_384 * 7 / 8,
-            "A gather of W sends as much. Both operands are split along D: what "
-            "travels is not one of them, and a value of it has two bytes.",
+            "That is what a gather of W would send. But both operands are split along "
+            "D, so neither of them travels. The array that does travel has two bytes "
+            "per value.",
         ),
         Slip(
             "the activations",
             lambda right: 2 * 2048 * 8192 * 7 / 8,
-            "That gathers A. Both operands are split along D: what travels is not one "
-            "of them.",
+            "That is what a gather of A would send. But both operands are split along "
+            "D, so neither of them travels.",
         ),
         scaled(
             "a chip's share",
             1 / 8,
-            "The partial sums have the full size of C on every chip.",
+            "Did you divide C among the chips? Each chip's partial sum has the full "
+            "size of C.",
         ),
     ),
     hint="Which case is it, which array travels, and how often does an AllReduce send "
     "it?",
     solution="""
-        Both operands are split along the contraction: case 3. The terms of $C$, each
-        of its full size, are added by an AllReduce.
+        Both operands are split along the contraction, which is case 3. Every chip
+        computes a term of $C$ in full size, and an AllReduce adds up the terms.
 
         ```python
         V = 2 * 2048 * 16_384
@@ -193,12 +210,12 @@ GATHER_TIME = Number(
     title="Fetching the weights",
     task=r"""
         **Given** $A[B_X, D] \cdot W[D_X, F] \to C[B_X, F]$ in bf16 with $B = 4096$,
-        $D = 8192$, $F = 16{,}384$, on eight TPU v5p that form a closed ring. A chip
-        sends in both directions at once, `chips.TPU_V5P.link_bandwidth` each. No other
-        axis lends its links.
+        $D = 8192$, $F = 16{,}384$, on eight TPU v5p chips that form a closed ring. A
+        chip sends in both directions at once, at `chips.TPU_V5P.link_bandwidth` in
+        each. The links of other axes can't be used.
 
-        **Wanted** the time of the collective that the case names from the bandwidth
-        only, without the latency of the hops.
+        **Wanted** the time of the collective that this case requires, from the
+        bandwidth only, without the latency of the hops.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -210,25 +227,30 @@ GATHER_TIME = Number(
         scaled(
             "own part sent too",
             8 / 7,
-            "A chip has one of the n parts already, and need not send it.",
+            "Each chip already has one of the n parts, so that part doesn't have to "
+            "travel to it.",
         ),
         scaled(
             "a chip's share",
             1 / 8,
-            "The weights have to be whole in the end. How many of their bytes arrive?",
+            "The weights have to be whole in the end. How many of their bytes must "
+            "arrive at each chip?",
         ),
         scaled(
             "the activations",
             1 / 4,
-            "That gathers A. Which operand is split along the contraction?",
+            "That is the time to gather A. Which operand is split along the "
+            "contraction?",
         ),
         scaled(
             "all six links",
             1 / 3,
-            "The ring is one axis of the torus: two of a chip's links lie along it.",
+            "The ring is only one axis of the torus, and only two of a chip's six "
+            "links lie along it.",
         ),
     ),
-    hint="V(n − 1)/n bytes, and a ring that runs both ways round.",
+    hint="Each chip sends V(n − 1)/n bytes. How fast is a ring that runs in both "
+    "directions?",
     solution="""
         ```python
         from shardmath.hardware import chips
@@ -250,51 +272,60 @@ CROSSING = Number(
     id="06.5",
     title="Weights or activations",
     task=r"""
-        **Given** $A[B_X, D] \cdot W[D_X, F] \to C[B_X, F]$ with weights stored in int8
-        and gathered as int8, activations and result in bf16, $D = 4096$,
-        $F = 14{,}336$, $|X| = 8$.
+        **Given** $A[B_X, D] \cdot W[D_X, F] \to C[B_X, F]$ with $D = 4096$,
+        $F = 14{,}336$ and $|X| = 8$. The weights are stored and gathered in int8, and
+        the activations and the result are in bf16.
 
-        **Wanted** the number of tokens $B$ at which moving the weights and moving the
-        activations send equally many bytes.
+        **Wanted** the number of tokens $B$ at which a chip sends the same number of
+        bytes whether the weights move or the activations move.
     """,
     stub="tokens = ...",
     unit="tokens",
     expected=_crossing,
     slips=(
         scaled(
-            "formats forgotten", 2, "A weight has one byte here, an activation two."
+            "formats forgotten",
+            2,
+            "Did you use the same format for both? A weight takes one byte here, and "
+            "an activation takes two.",
         ),
         scaled(
             "formats swapped",
             4,
-            "Lighter weights travel sooner, so they must lower the crossing.",
+            "Did you swap the formats? Smaller weights are sent sooner, so they must "
+            "lower the number of tokens.",
         ),
         Slip(
             "AllToAll left out",
             lambda right: 4096 / 2,
-            "That leaves out the way of the activations to the product.",
+            "Did you leave out the AllToAll? The activations have to travel before "
+            "they can be multiplied.",
         ),
         Slip(
             "the rule alone",
             lambda right: 4096,
-            "Near B = D they cross where formats are equal. Here they are not.",
+            "The two plans are equal near B = D only if weights and activations have "
+            "the same format. Here they don't.",
         ),
         Slip(
             "an AllReduce",
             lambda right: 4096 * 14_336 / (4096 / 8 + 2 * 14_336) / 2,
-            "The result may stay scattered over the tokens: no chip needs all sums.",
+            "The result may stay scattered over the tokens, so no chip needs all the "
+            "sums.",
         ),
         Slip(
             "an AllGather of the activations",
             lambda right: 4096 * 14_336 / (14_336 + 4096) / 2,
-            "To move a split from one dimension to another, no chip needs the whole "
-            "array.",
+            "No chip needs the whole array when a split moves from one dimension to "
+            "another.",
         ),
     ),
-    hint="Bytes of an AllGather of W on one side, of an AllToAll of A and a "
-    "ReduceScatter of C on the other.",
+    hint="Set the bytes of an AllGather of W equal to those of an AllToAll of A and a "
+    "ReduceScatter of C.",
     solution="""
-        $1 \\cdot D F = 2\\,(D / n + F)\\,B$, the factor $(n-1)/n$ on both sides.
+        Moving the weights takes an AllGather of $W$. Moving the activations takes an
+        AllToAll of $A$ and a ReduceScatter of $C$. The factor $(n-1)/n$ is on both
+        sides and cancels, so $1 \\cdot D F = 2\\,(D / n + F)\\,B$.
 
         ```python
         D, F, n = 4096, 14_336, 8
@@ -326,29 +357,33 @@ TWO_AXES = Number(
         scaled(
             "Y forgotten",
             4,
-            "Along Y the weights stay split. A chip gathers its own columns only.",
+            "The columns of W stay split over Y, so a chip gathers only its own "
+            "columns.",
         ),
         scaled(
             "own part sent too",
             16 / 15,
-            "A chip need not send anything to itself: one part of n stays.",
+            "A chip doesn't have to send anything to itself, so one part of n stays "
+            "where it is.",
         ),
         scaled(
             "a chip's share",
             1 / 16,
-            "That is about what a chip holds before. How much must it get to all "
-            "others together?",
+            "That is about what a chip holds before the gather. How much does it have "
+            "to send until all the other chips have everything?",
         ),
         Slip(
             "the traffic over Y, too",
             lambda right: right + 2 * 4096 * 8192 / 16 * 3 / 4,
-            "Over Y the activations are gathered. The question asks for X alone.",
+            "Did you add the gather of the activations over Y? The question asks for "
+            "X alone.",
         ),
     ),
-    hint="X is case 2 for the weights. How large is what an X group gathers?",
+    hint="For the weights, X is case 2. How large is the array that a group of chips "
+    "along X gathers?",
     solution="""
-        Over $X$ the rows of $W[D_X, F_Y]$ are gathered; its columns stay split over
-        $Y$.
+        $X$ splits the contraction only in $W[D_X, F_Y]$, so the rows of $W$ are
+        gathered over $X$. Its columns stay split over $Y$.
 
         ```python
         V = 2 * 8192 * 32_768 / 4
@@ -362,10 +397,10 @@ HIDDEN = Number(
     title="A gather that hides",
     task=r"""
         **Given** $A[B_X, D] \cdot W[D, F_X] \to C[B, F_X]$ in bf16, on a ring of 16
-        Trillium (`chips.TPU_V6E`). The blocks of $A$ travel around the ring in one
-        direction while the chips multiply.
+        Trillium chips (`chips.TPU_V6E`). The blocks of $A$ travel around the ring in
+        one direction while the chips multiply.
 
-        **Wanted** the smallest $F$ that hides the travel.
+        **Wanted** the smallest $F$ at which the math hides the travel of the blocks.
     """,
     given=stated(chips.TPU_V6E, "flops.bf16", "link_bandwidth"),
     stub="F = ...",
@@ -373,22 +408,26 @@ HIDDEN = Number(
     expected=lambda: 16 * chips.TPU_V6E.flops["bf16"] / chips.TPU_V6E.link_bandwidth,
     slips=(
         scaled(
-            "on one chip", 1 / 16, "So many columns each chip needs. F is all of them."
+            "on one chip",
+            1 / 16,
+            "That is the number of columns that each chip needs. F counts the columns "
+            "of all the chips.",
         ),
         slips.both_directions(1 / 2),
         Slip(
             "HBM for the link",
             lambda right: 16 * chips.TPU_V6E.intensity("bf16"),
-            "That divides by the bandwidth of HBM. What do the blocks travel on?",
+            "That divides by the bandwidth of HBM. What do the blocks travel over?",
         ),
         slips.other_link(chips.TPU_V6E.fact("link_bandwidth"), -1),
         slips.half_of_other_link(chips.TPU_V6E.fact("link_bandwidth"), -1),
     ),
-    hint="One step multiplies a block of tokens with F/n columns while the block is "
-    "sent once. What cancels?",
+    hint="In each step, a chip multiplies a block of tokens by F/n columns and sends "
+    "the block once. What cancels if both take equally long?",
     solution="""
-        A step computes $2 (B/n) D (F/n)$ FLOPs and sends $2 (B/n) D$ bytes. The times
-        are equal at $F / n = C / W_\\text{link}$.
+        In each step, a chip computes $2 (B/n) D (F/n)$ FLOPs and sends $2 (B/n) D$
+        bytes. At the peak rate $C$, both take equally long if
+        $F / n = C / W_\\text{link}$.
 
         ```python
         from shardmath.hardware import chips
@@ -415,11 +454,11 @@ CASE = Function(
     id="06.8",
     title="Which case is it?",
     task=r"""
-        **Given** $A[I, J] \cdot_J B[J, K]$ and one mesh axis: `in_a` is the dimension
-        of $A$ that it splits, `"I"`, `"J"` or `""` for none; `in_b` is `"J"`, `"K"` or
-        `""`.
+        **Given** $A[I, J] \cdot_J B[J, K]$ and one mesh axis. `in_a` is the dimension
+        of $A$ that the axis splits: `"I"`, `"J"`, or `""` if it splits neither. In the
+        same way, `in_b` is `"J"`, `"K"` or `""` for $B$.
 
-        **Wanted** a function that returns the number of the case, 1 to 4.
+        **Wanted** a function that returns the number of the case, from 1 to 4.
     """,
     stub="def case(in_a, in_b): ...",
     spec=_case,
@@ -430,21 +469,23 @@ CASE = Function(
         Slip(
             "case 4 forgotten",
             lambda in_a, in_b: {4: 1}.get(_case(in_a, in_b), _case(in_a, in_b)),
-            "An axis that splits I of A can still get in the way: of what in B?",
+            "An axis that splits I in A can still be in the way. What must it not "
+            "split in B?",
         ),
         Slip(
             "case 3 forgotten",
             lambda in_a, in_b: {3: 2}.get(_case(in_a, in_b), _case(in_a, in_b)),
-            "If both operands are split along J, need either be gathered?",
+            "Does either operand have to be gathered if both are split along J?",
         ),
         Slip(
             "split elsewhere",
             _case_either_alone,
-            "One operand is split along J, the other along another dimension by the "
-            "same axis. What is missing for the product?",
+            "The axis splits one operand along J and the other along another "
+            "dimension. What does a chip still need for the product?",
         ),
     ),
-    hint="Is J split in neither, one or both? Only if in neither, look at I and K.",
+    hint="Is J split in neither operand, in one, or in both? Look at I and K only if "
+    "J is split in neither.",
     solution="""
         ```python
         def case(in_a, in_b):
@@ -470,7 +511,7 @@ PLANS = Function(
         **Given** $A[B_X, D] \cdot W[D_X, F] \to C[B_X, F]$ in bf16 and $n = |X|$.
 
         **Wanted** a function that returns a pair: the bytes that each chip sends if the
-        weights travel, and if the activations do.
+        weights travel, and the bytes that it sends if the activations travel.
     """,
     stub="def plans(B, D, F, n): ...",
     spec=_both_plans,
@@ -486,7 +527,7 @@ PLANS = Function(
         Slip(
             "own part sent too",
             lambda B, D, F, n: [2 * D * F, 2 * (D / n + F) * B],
-            "One part of n stays where it is. Try it with a single chip.",
+            "One part of n stays where it is. Try your function with a single chip.",
         ),
         Slip(
             "an AllReduce",
@@ -494,17 +535,19 @@ PLANS = Function(
                 2 * D * F * (n - 1) / n,
                 2 * (D / n + 2 * F) * B * (n - 1) / n,
             ],
-            "The result may stay scattered over the tokens: no chip needs all sums.",
+            "The result may stay scattered over the tokens, so no chip needs all the "
+            "sums.",
         ),
         Slip(
             "AllToAll left out",
             lambda B, D, F, n: [2 * D * F * (n - 1) / n, 2 * F * B * (n - 1) / n],
-            "That leaves out the way of the activations to the product.",
+            "Did you leave out the AllToAll? The activations have to travel before "
+            "they can be multiplied.",
         ),
         Slip(
             "one byte a value",
             lambda B, D, F, n: [v / 2 for v in _both_plans(B, D, F, n)],
-            "A value in bf16 has two bytes.",
+            "A value in bf16 takes two bytes.",
         ),
         Slip(
             "the result divided by n",
@@ -512,13 +555,14 @@ PLANS = Function(
                 2 * D * F * (n - 1) / n,
                 2 * (D / n + F / n) * B * (n - 1) / n,
             ],
-            "Every chip has a term of all of C, B × F values, and the ReduceScatter "
-            "adds all of them up. Only A is in n parts when it is sent.",
+            "Every chip has a term of the whole of C, which has B × F values, and the "
+            "ReduceScatter adds up all of them. Only A is already in n parts when it "
+            "is sent.",
         ),
         Slip(
             "the other way round",
             lambda B, D, F, n: _both_plans(B, D, F, n)[::-1],
-            "The weights come first in the pair, then the activations.",
+            "In the pair, the weights come first and the activations second.",
         ),
         Slip(
             "AllToAll as a gather",
@@ -526,12 +570,13 @@ PLANS = Function(
                 2 * D * F * (n - 1) / n,
                 2 * (D + F) * B * (n - 1) / n,
             ],
-            "In an AllToAll a chip sends each other chip 1/n of its own part.",
+            "In an AllToAll, a chip sends only 1/n of its own part to each other chip.",
         ),
     ),
     hint=(
-        "The two plans are an AllGather of W, or an AllToAll of A and then a "
-        "ReduceScatter of C."
+        "The first plan is an AllGather of W. The second is an AllToAll of A and "
+        "then a ReduceScatter of C. How many bytes does a chip send for each of "
+        "these?"
     ),
     solution="""
         ```python
@@ -558,7 +603,7 @@ NOTHING = Sharded(
         **Given** $A[I, J]$ and $B[J, K]$, whole on every device.
 
         **Wanted** a function of the whole arrays that returns $C[I_X, K]$ and compiles
-        to no collective at all. The types carry the shardings.
+        to no collective at all. The types of the arrays carry their shardings.
     """,
     stub="def product(a, b): ...",
     mesh=RING,
@@ -568,11 +613,11 @@ NOTHING = Sharded(
     spec=lambda a, b: a @ b,
     collectives=lambda a, b: [],
     view="explicit",
-    hint="The type of the result is wanted sharded. `jnp.einsum` takes an "
-    "`out_sharding`.",
+    hint="The type of the result must be sharded. How do you ask for that? "
+    "`jnp.einsum` takes an `out_sharding`.",
     solution="""
-        Every device has all of $A$ and $B$, so it can take its rows of $A$ without
-        asking anyone.
+        Every device has all of $A$ and $B$, so it can compute its rows of $C$ without
+        receiving anything from another device.
 
         ```python
         def product(a, b):
@@ -591,7 +636,8 @@ ONE_SUM = Sharded(
     id="06.11",
     title="Two products, one AllReduce",
     task="""
-        **Given** $A[I, J_X]$, $B[J_X, K]$, and $C$, $D$ like them.
+        **Given** $A[I, J_X]$ and $B[J_X, K]$, and $C$ and $D$ with the same shapes and
+        shardings.
 
         **Wanted** a function of the whole arrays that returns $A B + C D$, whole on
         every device, and compiles to exactly one AllReduce, of $4 I K$ bytes.
@@ -612,16 +658,24 @@ ONE_SUM = Sharded(
             lambda a, b, c, d: [
                 Collective("all_reduce", ("X",), 4 * a[0] * b[1], 8, times=2)
             ],
-            "Each product is added up on its own. What may be done with terms before "
-            "they are added up?",
+            "Your program adds up each product on its own. What can a device do with "
+            "its terms before they are added up over the devices?",
         ),
     ),
     values=(
-        Slip("only the first product", lambda a, b, c, d: a @ b, "C D is missing."),
-        Slip("only the second product", lambda a, b, c, d: c @ d, "A B is missing."),
+        Slip(
+            "only the first product",
+            lambda a, b, c, d: a @ b,
+            "Did you leave out the product C D?",
+        ),
+        Slip(
+            "only the second product",
+            lambda a, b, c, d: c @ d,
+            "Did you leave out the product A B?",
+        ),
     ),
-    hint='`jax.P(None, None, unreduced={"X"})` leaves the sum open; `jax.reshard` '
-    "finishes it.",
+    hint='`jax.P(None, None, unreduced={"X"})` leaves a sum open, and `jax.reshard` '
+    "finishes it. When do you have to finish it?",
     solution="""
         ```python
         def both(a, b, c, d):
@@ -639,8 +693,8 @@ SCATTERED = Sharded(
     task="""
         **Given** each device's part of $A[I, J_X]$ and $B[J_X, K]$.
 
-        **Wanted** the function that every device runs, returning its part of
-        $C[I, K_X]$: exactly one ReduceScatter.
+        **Wanted** the function that every device runs. It returns the device's part of
+        $C[I, K_X]$ and compiles to exactly one ReduceScatter.
     """,
     stub="def scattered(a, b): ...",
     mesh=RING,
@@ -661,11 +715,11 @@ SCATTERED = Sharded(
                 Collective("all_gather", ("X",), 4 * math.prod(a), 8),
                 Collective("all_gather", ("X",), 4 * math.prod(b), 8),
             ],
-            "With both operands whole, every device computes everything.",
+            "Your program gathers both operands, so every device computes everything.",
         ),
     ),
-    hint="`jax.lax.psum_scatter` adds and scatters. Which dimension of the result is "
-    "split?",
+    hint="`jax.lax.psum_scatter` adds up the terms and scatters the sum. Which "
+    "dimension of the result is split?",
     solution="""
         ```python
         def scattered(a, b):
@@ -680,9 +734,9 @@ TRAVEL = Sharded(
     task="""
         **Given** each device's part of $A[B_X, D]$ and $W[D_X, F]$.
 
-        **Wanted** the function that every device runs, returning its part of
-        $C[B_X, F]$. The weights stay where they are: one AllToAll of $A$, one
-        ReduceScatter of $C$.
+        **Wanted** the function that every device runs. It returns the device's part of
+        $C[B_X, F]$. The weights stay where they are, and the function compiles to
+        exactly one AllToAll of $A$ and one ReduceScatter of $C$.
     """,
     stub="def travel(a, w): ...",
     mesh=RING,
@@ -698,7 +752,7 @@ TRAVEL = Sharded(
         Slip(
             "the weights travel",
             lambda a, w: [Collective("all_gather", ("X",), 4 * math.prod(w), 8)],
-            "That moves the weights, which here must stay where they are.",
+            "Your program moves the weights, but here they must stay where they are.",
         ),
         Slip(
             "activations gathered",
@@ -706,7 +760,7 @@ TRAVEL = Sharded(
                 Collective("all_gather", ("X",), 4 * math.prod(a), 8),
                 Collective("reduce_scatter", ("X",), 4 * a[0] * w[1], 8),
             ],
-            "A device needs all tokens, but only its own part of D.",
+            "A device needs all the tokens, but only its own part of D.",
         ),
         Slip(
             "sum, then slice",
@@ -717,8 +771,8 @@ TRAVEL = Sharded(
             "Every device gets the whole sum and throws most of it away.",
         ),
     ),
-    hint="Bring A[B_X, D] to A[B, D_X] first: the split moves from one dimension to "
-    "the other.",
+    hint="First turn A[B_X, D] into A[B, D_X]. Which collective moves a split from "
+    "one dimension to another?",
     solution="""
         ```python
         def travel(a, w):
@@ -740,9 +794,9 @@ LAYER = Sharded(
     task=r"""
         **Given** each device's part of $A[B, D_X]$, $W_1[D, F_X]$ and $W_2[F_X, D]$.
 
-        **Wanted** the function that every device runs, returning its part of
-        $\max(A W_1, 0)\,W_2$ as $C[B, D_X]$: exactly one AllGather, of $4 B D$ bytes,
-        and one ReduceScatter.
+        **Wanted** the function that every device runs. It returns the device's part of
+        $\max(A W_1, 0)\,W_2$ as $C[B, D_X]$ and compiles to exactly one AllGather, of
+        $4 B D$ bytes, and one ReduceScatter.
     """,
     stub="def layer(a, w1, w2): ...",
     mesh=RING,
@@ -770,21 +824,23 @@ LAYER = Sharded(
                 Collective("all_gather", ("X",), 4 * a[0] * w[1], 8),
                 Collective("reduce_scatter", ("X",), 4 * a[0] * v[1], 8),
             ],
-            "The hidden layer is split as the rows of W₂ are: it can stay so.",
+            "The hidden layer is split in the same way as the rows of W₂, so it can "
+            "stay split.",
         ),
     ),
     values=(
         Slip(
             "no activation",
             lambda a, w, v: a @ w @ v,
-            "That is the product of all three. Between the matmuls negative values "
-            "become zero.",
+            "That is the product of all three matrices. Between the two matmuls, "
+            "negative values must become zero.",
         ),
     ),
-    hint="Name the case of each matmul. Between them nothing has to move.",
+    hint="Which case is each of the two matmuls? Between them, nothing has to move.",
     solution="""
-        The first matmul is case 2 and gathers $A$. Its result $H[B, F_X]$ meets
-        $W_2[F_X, D]$ along the contraction: case 3, scattered.
+        In the first matmul, the contraction is split only in $A$. This is case 2, and
+        $A$ is gathered. In the second, it is split both in $W_2[F_X, D]$ and in
+        $H[B, F_X]$, the result of the first. This is case 3, and the sum is scattered.
 
         ```python
         def layer(a, w1, w2):
@@ -801,10 +857,11 @@ RING_SUM = Sharded(
     task="""
         **Given** each device's part of $A[I, J_X]$ and $B[J_X, K]$ on eight devices.
 
-        **Wanted** the function that every device runs, returning its part of
-        $C[I_X, K]$, in which the sums travel around the ring while the products are
-        computed: exactly seven permutes of $4 I K / 8$ bytes. Result and bytes are
-        graded, not whether a sum sets out before the last product.
+        **Wanted** the function that every device runs. It returns the device's part of
+        $C[I_X, K]$, and in it the sums travel around the ring while the products are
+        computed. It compiles to exactly seven permutes of $4 I K / 8$ bytes each. The
+        result and the bytes are graded, but not whether a sum starts to travel before
+        the last product is computed.
     """,
     stub="def ring(a, b): ...",
     mesh=RING,
@@ -819,28 +876,33 @@ RING_SUM = Sharded(
         Slip(
             "one ReduceScatter",
             lambda a, b: [Collective("reduce_scatter", ("X",), 4 * a[0] * b[1], 8)],
-            "The bytes are the same, but the sum starts only after the whole product.",
+            "The number of bytes is the same, but the sum starts only after the whole "
+            "product is computed.",
         ),
         Slip(
             "all the way round",
             lambda a, b: [
                 Collective("permute", ("X",), 4 * a[0] * b[1] / 8, 8, times=8)
             ],
-            "A sum that has met all eight devices is done: it need not go on.",
+            "A sum that has visited all eight devices is finished, so it doesn't have "
+            "to be sent again.",
         ),
         Slip(
             "whole products sent",
             lambda a, b: [Collective("permute", ("X",), 4 * a[0] * b[1], 8, times=7)],
-            "Each step should send the sum of one block of rows, not of all of them.",
+            "Each step should send the sum of only one block of rows, not of all the "
+            "rows.",
         ),
     ),
     neighbours=True,
-    hint="A sum starts right behind the device that it is for and goes all the way "
-    "round to it; every device on the way adds its own product of those rows. Which "
-    "rows does device d add in the first step?",
+    hint="The sum for a device starts on the next device and travels all the way "
+    "around the ring to the device that it is for. Every device that it visits "
+    "adds its own product of those rows. Which rows does device d add in the "
+    "first step?",
     solution="""
-        The sum for device $d$ starts on device $d + 1$ and ends on $d$. In step $s$ a
-        device adds to the sum for device $d - 1 - s$, counted around the ring.
+        The sum for device $d$ starts on device $d + 1$ and ends on device $d$. So in
+        step $s$, counted from 0, device $d$ adds to the sum for device $d - 1 - s$,
+        counted around the ring.
 
         ```python
         def ring(a, b):
@@ -880,13 +942,15 @@ HIDDEN_GATHER = Number(
     points=2,
     task=r"""
         **Given** $A[B_{XZ}, D] \cdot W[D_X, F_Y] \to C[B_{XZ}, F_Y]$ in bf16 with
-        $D = 8192$, $F = 32{,}768$, on $4 \times 4 \times 4$ TPU v4. $X$, $Y$ and $Z$
-        are the sides, each a closed ring. A chip sends in both directions of a ring at
-        once, `chips.TPU_V4.link_bandwidth` each. The links of $Y$ carry other traffic.
-        One AllGather fetches the weights, the quickest that the other links allow.
+        $D = 8192$, $F = 32{,}768$, on $4 \times 4 \times 4$ TPU v4 chips. $X$, $Y$ and
+        $Z$ are the three sides, and each is a closed ring. A chip sends in both
+        directions of a ring at once, at `chips.TPU_V4.link_bandwidth` in each. The
+        links of $Y$ carry other traffic. One AllGather fetches the weights, and it is
+        as fast as the other links allow.
 
-        **Wanted** from how many tokens $B$, in all, the gather can hide behind the
-        product, whose math runs at the peak. Leave out the latency of the hops.
+        **Wanted** the smallest number of tokens $B$, over all the chips, at which the
+        gather can hide behind the product. The math of the product runs at the peak.
+        Leave out the latency of the hops.
     """,
     given=stated(chips.TPU_V4, "flops.bf16", "link_bandwidth"),
     stub="tokens = ...",
@@ -897,47 +961,52 @@ HIDDEN_GATHER = Number(
         Slip(
             "links of Z unused",
             lambda right: 6 * _PER_BYTE,
-            "Along Z lie copies of the weights. What can each copy do without, and "
-            "bring back over the links of Z?",
+            "The chips along Z hold copies of the weights. What can each of them "
+            "drop, and then fetch back over the links of Z?",
         ),
         Slip(
             "bytes of X alone",
             lambda right: 3 * _PER_BYTE,
-            "With Z, 16 chips take part in one AllGather: which share of the bytes "
-            "does each of them send?",
+            "Together with Z, 16 chips take part in one AllGather. Which share of the "
+            "bytes does each of them send?",
         ),
         slips.one_direction(2),
         scaled(
             "tokens of a chip",
             1 / 16,
-            "So many tokens each chip multiplies. B counts those of all chips.",
+            "That is the number of tokens that each chip multiplies. B counts the "
+            "tokens of all the chips.",
         ),
         scaled(
             "Y forgotten",
             4,
-            "Along Y the weights stay split: a chip gathers its own columns only.",
+            "The columns of W stay split over Y, so a chip gathers only its own "
+            "columns.",
         ),
         scaled(
             "columns of all chips",
             1 / 4,
-            "Along Y the product is split, too: a chip computes its own columns only.",
+            "The product is split over Y, too, so a chip computes only its own "
+            "columns.",
         ),
         scaled(
             "own part sent too",
             16 / 15,
-            "A chip need not send anything to itself: one part of n stays.",
+            "A chip doesn't have to send anything to itself, so one part of n stays "
+            "where it is.",
         ),
         Slip(
             "latency too",
             lambda right: right + 4 * HOP / _A_TOKEN,
-            "That counts the latency of the hops as well, which is left out here.",
+            "Did you count the latency of the hops? It is left out here.",
         ),
     ),
-    hint="First ask what a chip lacks of its columns if it drops all but its part over "
-    "X and Z. Then over how many rings the rest arrives. D and F cancel.",
+    hint="Suppose a chip drops all but its part over X and Z. What does it then lack "
+    "of its columns, and over how many rings does that arrive? D and F cancel.",
     solution="""
-        Along $Z$ lie copies of $W[D_X, F_Y]$. Each drops all but its part,
-        $W[D_{XZ}, F_Y]$, which is free, and 16 chips gather over two rings, both ways:
+        The chips along $Z$ hold copies of $W[D_X, F_Y]$. Each chip drops all but its
+        part, $W[D_{XZ}, F_Y]$, without sending anything. Then 16 chips gather over two
+        rings, each in both directions:
 
         ```python
         from shardmath.hardware import chips
@@ -949,8 +1018,9 @@ HIDDEN_GATHER = Number(
         tokens = gather / math_of_a_token
         ```
 
-        Over $X$ alone it would take 1.6 times as many. Not one AllGather, but a
-        schedule that keeps the quarter a chip holds, could do with 0.8 times as many.
+        A gather over $X$ alone would take 1.6 times as many tokens. A schedule that is
+        not a single AllGather, and that keeps the quarter that a chip already holds,
+        would need only 0.8 times as many.
     """,
 )
 
@@ -973,10 +1043,10 @@ FEWEST = Function(
     points=2,
     task=r"""
         **Given** $A[B, D] \cdot W[D_X, F] \to C[B, F]$ in bf16 and $n = |X|$. Every
-        chip has all tokens, and shall have the whole result. Three plans compete. You
-        can gather the weights. You can multiply the parts that are there and finish the
-        sum. Or you can move the split of the weights to their columns, multiply, and
-        gather the columns of the result.
+        chip has all the tokens, and every chip needs the whole result. There are three
+        plans. You can gather the weights. You can multiply the parts that the chips
+        already have and finish the sum. Or you can move the split of the weights to
+        their columns, multiply, and gather the columns of the result.
 
         **Wanted** a function that returns the bytes that each chip sends in the plan
         that sends the fewest.
@@ -995,32 +1065,35 @@ FEWEST = Function(
         Slip(
             "the third plan left out, or its AllToAll as a gather",
             _without_columns,
-            "Is there a case in which the product needs nothing, once the weights are "
-            "split along another dimension? An AllToAll moves that split for 1/n of "
-            "the bytes of a gather.",
+            "Does any case need no collective for the product, once the weights are "
+            "split along another dimension? An AllToAll moves that split and sends "
+            "only 1/n of the bytes of a gather.",
         ),
         Slip(
             "one of two rounds",
             lambda B, D, F, n: min(2 * D * F, 2 * B * F) * (n - 1) / n,
-            "So much a ReduceScatter sends. Every chip wants the whole result.",
+            "That is what a ReduceScatter sends. But every chip needs the whole "
+            "result.",
         ),
         Slip(
             "own part sent too",
             lambda B, D, F, n: min(2 * D * F, 4 * B * F, 2 * D * F / n + 2 * B * F),
-            "One part of n stays where it is.",
+            "A chip doesn't have to send anything to itself, so one part of n stays "
+            "where it is.",
         ),
         Slip(
             "one byte a value",
             lambda B, D, F, n: _fewest(B, D, F, n) / 2,
-            "A value in bf16 has two bytes.",
+            "A value in bf16 takes two bytes.",
         ),
     ),
-    hint="Write each plan as a row of collectives and add up the bytes. The third has "
-    "an AllToAll of the weights and an AllGather of the result.",
+    hint="Write each plan as a series of collectives and add up the bytes. The third "
+    "plan has an AllToAll of the weights and an AllGather of the result.",
     solution="""
-        An AllGather of the weights; an AllReduce of $C[B, F]$; or an AllToAll of the
-        weights to $W[D, F_X]$, a product that needs nothing (case 1), and an AllGather
-        of $C[B, F_X]$. The third wins in between.
+        The first plan is an AllGather of the weights, and the second is an AllReduce of
+        $C[B, F]$. The third is an AllToAll of the weights to $W[D, F_X]$, a product
+        that needs no collective (case 1), and an AllGather of $C[B, F_X]$. The third
+        plan wins where $B$ is neither small nor large.
 
         ```python
         def fewest(B, D, F, n):
@@ -1053,9 +1126,9 @@ TWO_STEPS = Sharded(
         **Given** each device's part of $A[B_X, D_Y]$ and $W[D_{YX}, F]$ on a mesh with
         $|X| = 4$, $|Y| = 2$.
 
-        **Wanted** the function that every device runs, returning its part of
-        $C[B_X, F_Y]$: exactly one AllGather over $X$, which leaves $W[D_Y, F]$, and one
-        ReduceScatter over $Y$, of $4\,(B/4)\,F$ bytes.
+        **Wanted** the function that every device runs. It returns the device's part of
+        $C[B_X, F_Y]$ and compiles to exactly one AllGather over $X$, which leaves
+        $W[D_Y, F]$, and one ReduceScatter over $Y$, of $4\,(B/4)\,F$ bytes.
     """,
     stub="def step(a, w): ...",
     mesh=GRID,
@@ -1074,7 +1147,8 @@ TWO_STEPS = Sharded(
                 _gathered_weights(a, w),
                 Collective("all_reduce", ("Y",), a[0] * w[1], 2),
             ],
-            "Both devices of a pair get the whole sum, and each throws half away.",
+            "Both devices of a pair get the whole sum, and each throws half of it "
+            "away.",
         ),
         Slip(
             "weights gathered over both axes",
@@ -1082,7 +1156,7 @@ TWO_STEPS = Sharded(
                 Collective("all_gather", ("X", "Y"), 4 * math.prod(w), 8),
                 Collective("all_gather", ("Y",), math.prod(a), 2),
             ],
-            "Along Y both operands are split on the contraction: which case is that?",
+            "Y splits the contraction in both operands. Which case is that?",
         ),
         Slip(
             "everything gathered, axis by axis",
@@ -1091,17 +1165,18 @@ TWO_STEPS = Sharded(
                 Collective("all_gather", ("Y",), 4 * math.prod(w), 2),
                 Collective("all_gather", ("Y",), math.prod(a), 2),
             ],
-            "Nothing is left to add up, but only because everything was sent first. "
-            "What does Y split in both operands?",
+            "Your program has nothing left to add up, but only because it sends "
+            "everything first. What does Y split in both operands?",
         ),
     ),
-    hint="Ask each axis for its case. D_YX is cut over Y first and each part over X: "
-    "which of the two can be gathered alone?",
+    hint="Which case is it on each axis? D_YX is cut over Y first, and then each part "
+    "is cut over X. Which of the two can be gathered alone?",
     solution="""
-        $X$ splits $A$ outside the contraction and $W$ on it: case 2, a gather of the
-        weights. $X$ is the minor axis of $D_{YX}$, so the parts along it are neighbours
-        in $D$, and the gather leaves $W[D_Y, F]$. $Y$ is case 3, scattered. With
-        $D_{XY}$ the same gather would put together rows that do not belong to the
+        $X$ splits the contraction in $W$ but not in $A$. This is case 2, and the
+        weights are gathered. $X$ is the minor axis of $D_{YX}$, so the parts along it
+        are neighbours in $D$, and the gather leaves $W[D_Y, F]$. $Y$ splits the
+        contraction in both operands. This is case 3, and the sum is scattered. With
+        $D_{XY}$, the same gather would put together rows that don't belong to the
         columns of $A$ on that device.
 
         ```python

@@ -40,8 +40,8 @@ CHAPTER = Chapter(
         from seven sizes of a model to the days that its training takes. Answers are in
         base units: params, FLOPs, bytes, seconds, tokens.
 
-        07.15 to 07.18 are programs, graded on their result and on what XLA compiles
-        them to; two of them run on eight virtual devices.
+        07.15 to 07.18 are programs. They are graded on their result and on what XLA
+        compiles them to, and two of them run on eight virtual devices.
     """,
     setup="""
         import jax
@@ -57,16 +57,16 @@ CHAPTER = Chapter(
 DENSE = Model("ours", 48, 6144, 16_384, 48, 8, 128, 64_000)
 SIZES = (
     "$L = 48$, $D = 6144$, $F = 16{,}384$, $N = 48$, $K = 8$, $H = 128$, a vocabulary "
-    "of 64,000, a gated MLP, and separate embedding and head"
+    "of 64,000, a gated MLP, and a head that is separate from the embedding"
 )
 
 PARAMS = Number(
     id="07.1",
-    title="From seven sizes",
+    title="Parameters from seven sizes",
     task=f"""
         **Given** a dense model with {SIZES}.
 
-        **Wanted** its parameters. Norms may be left out.
+        **Wanted** the number of its parameters. You may leave out the norms.
     """,
     stub="params = ...",
     unit="params",
@@ -86,22 +86,28 @@ PARAMS = Number(
         Slip(
             "keys alone",
             lambda right: right - DENSE.L * DENSE.D * DENSE.K * DENSE.H,
-            "Keys and values have a matrix each.",
+            "Keys and values each have a matrix of their own.",
         ),
         Slip(
             "one table",
             lambda right: replace(DENSE, tied=True).params,
-            "Embedding and head are two tables here.",
+            "The embedding and the head are two separate tables here.",
         ),
         Slip(
             "no vocabulary",
             lambda right: right - DENSE.embedding_params,
-            "The layers are not all: tokens have to come in and go out.",
+            "The layers aren't the whole model. Tokens also have to come in and go "
+            "out.",
         ),
-        scaled("one layer", 1 / 48, "The layer is there L times."),
+        scaled(
+            "one layer",
+            1 / 48,
+            "Did you count only one layer? The model has L of them.",
+        ),
     ),
-    hint="q and o have D·N·H values, k and v D·K·H, each of three matrices D·F. Then "
-    "the layers, and two tables.",
+    hint="q and o have D·N·H values each, k and v have D·K·H each, and each of the "
+    "three matrices of the MLP has D·F. How many layers are there, and how many "
+    "tables?",
     solution="""
         ```python
         L, D, F, N, K, H, vocab = 48, 6144, 16_384, 48, 8, 128, 64_000
@@ -119,10 +125,10 @@ TOKEN = Number(
     id="07.2",
     title="What a token costs in training",
     task=f"""
-        **Given** the same model: {SIZES}. Sequences of 4,096 tokens, causal attention,
-        of which a query sees $(S + 1)/2$ keys in the mean.
+        **Given** the model of 07.1: {SIZES}. It is trained on sequences of 4,096 tokens
+        with causal attention, in which a query sees $(S + 1)/2$ keys on average.
 
-        **Wanted** the FLOPs of one token in training, matmuls alone.
+        **Wanted** the FLOPs that one token takes in training. Count only the matmuls.
     """,
     stub="flops = ...",
     unit="FLOPs",
@@ -134,32 +140,34 @@ TOKEN = Number(
         Slip(
             "full attention",
             lambda right: _token("full"),
-            "A query does not see what comes after it.",
+            "A query doesn't see the keys that come after it.",
         ),
         Slip(
             "no attention",
             lambda right: right - 3 * flops(DENSE, 4096, "causal").attention,
-            "Q · K and P · V have no weights, but FLOPs.",
+            "Q · K and P · V have no weights, but they do take FLOPs.",
         ),
         Slip(
             "the embedding multiplied",
             lambda right: right + 6 * DENSE.vocab * DENSE.D,
-            "The embedding is looked up. Only the head is a matmul.",
+            "The embedding is only looked up. Of the two tables, only the head is "
+            "used in a matmul.",
         ),
         Slip(
             "no head",
             lambda right: right - 3 * flops(DENSE, 4096, "causal").head,
-            "The scores of the vocabulary are a matmul, too.",
+            "The scores of the vocabulary take a matmul, too.",
         ),
         Slip(
             "6 · params",
             lambda right: conventions(DENSE, 4096)["6 · params"],
-            "That leaves out attention, and counts the embedding, which is only looked "
+            "That leaves out attention and counts the embedding, which is only looked "
             "up.",
         ),
     ),
-    hint="Six FLOPs for each weight that multiplies; twelve for each layer, head, head "
-    "value and key.",
+    hint="Count six FLOPs for each weight in a matmul, and twelve for each "
+    "combination of layer, head, value of a head, and key. How many keys does a "
+    "query see?",
     solution="""
         ```python
         L, D, F, N, K, H, vocab = 48, 6144, 16_384, 48, 8, 128, 64_000
@@ -181,11 +189,11 @@ BALANCE = Number(
     id="07.3",
     title="When attention takes over",
     task="""
-        **Given** layers with $D = 2048$, $F = 5632$ and a gate, $N = 16$, $K = 4$,
-        $H = 128$. Count $S/2$ keys for causal attention.
+        **Given** layers with $D = 2048$, a gated MLP of $F = 5632$, $N = 16$, $K = 4$
+        and $H = 128$. Attention is causal; count $S/2$ keys for a query.
 
-        **Wanted** the length $S$ at which the attention of a layer takes as many FLOPs
-        as its weights.
+        **Wanted** the sequence length $S$ at which the attention of a layer takes as
+        many FLOPs as the matmuls with its weights.
     """,
     stub="tokens = ...",
     unit="tokens",
@@ -194,30 +202,34 @@ BALANCE = Number(
         scaled(
             "full attention",
             1 / 2,
-            "So many keys it takes. A query sees half of the sequence.",
+            "That is the number of keys that it takes. But a query sees only half of "
+            "the sequence.",
         ),
         Slip(
             "the rule of 8D",
             lambda right: 8 * 2048,
-            "8D is for full attention, F = 4D and as many KV heads as query heads.",
+            "The rule of 8D holds for full attention, F = 4D, and as many KV heads as "
+            "query heads.",
         ),
         Slip(
             "twice the rule of 8D",
             lambda right: 16 * 2048,
-            "The rule is for F = 4D and as many KV heads as query heads.",
+            "The rule of 8D holds for F = 4D and as many KV heads as query heads. "
+            "Both are different here.",
         ),
         Slip(
             "the MLP alone",
             lambda right: 2 * 3 * 2048 * 5632 / (2 * 16 * 128),
-            "q, k, v and o are weights, too.",
+            "Did you count only the MLP? The matrices q, k, v and o are weights, too.",
         ),
         Slip(
             "K as large as N",
             lambda right: 2 * (4 * 2048**2 + 3 * 2048 * 5632) / (2 * 16 * 128),
-            "Keys and values have four heads here.",
+            "Keys and values have only four heads here.",
         ),
     ),
-    hint="Two FLOPs for each weight on one side, 4·N·H for each key on the other.",
+    hint="There are two FLOPs for each weight on one side, and 4·N·H for each key on "
+    "the other. For how many keys are the two sides equal?",
     solution="""
         ```python
         D, F, N, K, H = 2048, 5632, 16, 4, 128
@@ -238,7 +250,8 @@ KEYS = Function(
     title="Keys in a window",
     task="""
         **Given** a sequence of `S` tokens and causal attention in which a query sees
-        itself and the tokens before it, at most `window` keys. `window` is at most `S`.
+        itself and the tokens before it, but at most `window` keys in all. `window` is
+        at most `S`.
 
         **Wanted** a function that returns the mean number of keys that a query sees.
     """,
@@ -251,12 +264,13 @@ KEYS = Function(
         Slip(
             "half of the window",
             lambda S, window: window / 2,
-            "Behind the first queries every window is full.",
+            "After the first queries, every window is full.",
         ),
         Slip(
             "the whole window",
             lambda S, window: window,
-            "The first queries see fewer: there is nothing before them yet.",
+            "The first queries see fewer keys, because there are not enough tokens "
+            "before them yet.",
         ),
         Slip(
             "without itself",
@@ -266,13 +280,16 @@ KEYS = Function(
         Slip(
             "half a key less",
             lambda S, window: window - window**2 / (2 * S),
-            "Near, and what many use. Add up the keys of a window of 1.",
+            "That is close, and many texts use this formula. But add up the keys for "
+            "a window of 1.",
         ),
     ),
-    hint="The queries from `window` on see `window` keys. How many do the first lack, "
-    "together?",
+    hint="From number `window` on, each query sees `window` keys. How many keys do "
+    "all the queries before it lack together?",
     solution="""
-        The first `window` queries lack `window - 1`, …, 1, 0 keys.
+        If every query saw `window` keys, the mean would be `window`. But the first
+        `window` queries lack `window - 1`, …, 1, 0 keys, which is
+        `window * (window - 1) / 2` in all.
 
         ```python
         def keys(S, window):
@@ -300,8 +317,9 @@ WINDOWS = Number(
         have a window of 8,192 keys. It is trained on sequences of 32,768 tokens with
         causal attention.
 
-        **Wanted** the FLOPs of its attention, over those that it would have if all
-        layers were global. Half a key more or less does not count.
+        **Wanted** the FLOPs of its attention, divided by the FLOPs that the attention
+        would take if all the layers were global. Half a key more or less doesn't
+        matter.
     """,
     stub="share = ...",
     unit="",
@@ -310,8 +328,8 @@ WINDOWS = Number(
         Slip(
             "half of each window",
             lambda right: (1 + 5 * 8192 / 32_768) / 6,
-            "Most queries fill their window. Only a window that holds the whole "
-            "sequence is halved.",
+            "Most queries fill their window. A query sees half of it on average only "
+            "if the window holds the whole sequence.",
         ),
         Slip(
             "every window full",
@@ -321,16 +339,17 @@ WINDOWS = Number(
         Slip(
             "local layers free",
             lambda right: 1 / 6,
-            "They see fewer keys, but not none.",
+            "The local layers see fewer keys, but they do see some.",
         ),
         Slip(
             "one layer of five",
             lambda right: (16_384 + 4 * 7168) / (5 * 16_384),
-            "Every sixth layer is global: five local ones stand beside it.",
+            "Every sixth layer is global, so there are five local layers for each "
+            "global one.",
         ),
     ),
-    hint="Keys of a query in the mean, in each kind of layer; then one of the first "
-    "and five of the second.",
+    hint="How many keys does a query see on average in each kind of layer? Take one "
+    "global layer together with five local ones.",
     solution="""
         ```python
         S, window = 32_768, 8192
@@ -347,13 +366,13 @@ ACTIVE = Number(
     id="07.6",
     title="Active parameters",
     task="""
-        **Given** a model of 40 layers with experts: $D = 4096$, $N = 32$, $K = 8$, $H =
-        128$; in each layer 64 routed experts and one shared, each a gated MLP of $F =
-        1536$; a token goes to 4 of the routed ones. The vocabulary is 100,000, and
-        embedding and head are separate.
+        **Given** a model of 40 layers with experts, with $D = 4096$, $N = 32$, $K = 8$
+        and $H = 128$. Each layer has 64 routed experts and one shared expert, and each
+        of them is a gated MLP of $F = 1536$. A token goes to 4 of the routed experts.
+        The vocabulary is 100,000, and the head is separate from the embedding.
 
-        **Wanted** its active parameters without the input embedding. Norms may be left
-        out.
+        **Wanted** the number of its active parameters without the input embedding. You
+        may leave out the norms.
     """,
     stub="params = ...",
     unit="params",
@@ -363,36 +382,37 @@ ACTIVE = Number(
         Slip(
             "all experts",
             lambda right: SPARSE.params - 4096 * 100_000,
-            "A token meets four of the 64.",
+            "A token goes to only four of the 64 routed experts.",
         ),
         Slip(
             "no shared expert",
             lambda right: right - 40 * _EXPERT,
-            "The shared expert is met by every token.",
+            "Every token goes to the shared expert as well.",
         ),
         Slip(
             "both tables",
             lambda right: SPARSE.active("all"),
-            "The input embedding is to be left out.",
+            "Did you count the input embedding? It should be left out.",
         ),
         Slip(
             "no table",
             lambda right: SPARSE.active("without embeddings"),
-            "The head stays: every token is multiplied with it.",
+            "The head counts, because every token is multiplied by it.",
         ),
         Slip(
             "one routed expert",
             lambda right: right - 40 * 3 * _EXPERT,
-            "A token goes to four of them.",
+            "A token goes to four of the routed experts.",
         ),
         Slip(
             "no router",
             lambda right: right - 40 * 64 * 4096,
-            "Every token is multiplied with the router, which has a column for each of "
+            "Every token is multiplied by the router, which has a column for each of "
             "the 64 experts.",
         ),
     ),
-    hint="A token meets attention, the router, five experts, and the head.",
+    hint="A token meets attention, the router, five experts, and the head. How many "
+    "weights does each of them have?",
     solution="""
         ```python
         L, D, F, N, K, H = 40, 4096, 1536, 32, 8, 128
@@ -412,11 +432,12 @@ STATE = Number(
     id="07.7",
     title="Where the state fits",
     task="""
-        **Given** a model of $53 \\times 10^9$ parameters, trained with Adam: weights
-        and two moments in fp32, a copy of the weights and gradients in bf16. An H100
-        holds 80 GiB.
+        **Given** a model of $53 \\times 10^9$ parameters that is trained with Adam.
+        Training holds the weights and two moments in fp32, and a copy of the weights
+        and the gradients in bf16. An H100 holds 80 GiB.
 
-        **Wanted** the fewest H100s that hold this, each byte once, and nothing else.
+        **Wanted** the smallest number of H100s that can hold all of this, if each byte
+        is held once and nothing else is held.
     """,
     stub="gpus = ...",
     unit="GPUs",
@@ -426,18 +447,18 @@ STATE = Number(
         Slip(
             "not rounded",
             lambda right: 53e9 * 16 / (80 * 2**30),
-            "There is no part of a GPU: round up.",
+            "There is no such thing as part of a GPU, so round up.",
         ),
-        Slip("GB for GiB", lambda right: _chips(53e9, 16, 80e9), "80 GiB are 85.9 GB."),
+        Slip("GB for GiB", lambda right: _chips(53e9, 16, 80e9), "80 GiB is 85.9 GB."),
         Slip(
             "the state alone",
             lambda right: _chips(53e9, 12),
-            "The copy in bf16 and the gradients need a place, too.",
+            "The copy in bf16 and the gradients need room, too.",
         ),
         Slip(
             "gradients in fp32",
             lambda right: _chips(53e9, 18),
-            "Gradients have two bytes here.",
+            "A gradient takes two bytes here.",
         ),
         Slip(
             "parameters for bytes",
@@ -447,15 +468,17 @@ STATE = Number(
         Slip(
             "weights alone",
             lambda right: _chips(53e9, 2),
-            "That serves the model. Training holds eight times as much.",
+            "That is enough to serve the model. Training holds eight times as much.",
         ),
         Slip(
             "rounded down",
             lambda right: right - 1,
-            "So many are not enough: there is no part of a GPU.",
+            "That many GPUs aren't enough. If the last GPU is only partly filled, it "
+            "still counts.",
         ),
     ),
-    hint="Each parameter takes 4 + 4 + 4 + 2 + 2 bytes.",
+    hint="Each parameter takes 4 + 4 + 4 + 2 + 2 bytes. How many bytes can one GPU "
+    "hold?",
     solution="""
         ```python
         import math
@@ -478,10 +501,12 @@ KEPT = Function(
     title="What `dots` keeps",
     task="""
         **Given** a layer with a gated MLP, for `B` sequences of `S` tokens, in bf16.
-        Remat `dots` keeps its input and the results of its matmuls with weights, but
-        for the last, which is only added to the stream.
+        The remat policy `dots` keeps the input of the layer and the results of its
+        matmuls with weights, except for the result of the last one, which is only added
+        to the stream.
 
-        **Wanted** a function that returns the bytes that are kept of the layer.
+        **Wanted** a function that returns the number of bytes that are kept for this
+        layer.
     """,
     stub="def kept(B, S, D, F, N, K, H): ...",
     spec=_kept,
@@ -502,31 +527,32 @@ KEPT = Function(
         Slip(
             "the last one, too",
             lambda B, S, D, F, N, K, H: _kept(B, S, D, F, N, K, H) + 2 * B * S * D,
-            "The result of down is only added to the stream: no gradient needs it.",
+            "The result of down is only added to the stream, so no gradient needs it.",
         ),
         Slip(
             "the input forgotten",
             lambda B, S, D, F, N, K, H: _kept(B, S, D, F, N, K, H) - 2 * B * S * D,
-            "One array of B·S·D is missing: what does the recomputation start from, "
-            "and what does o give?",
+            "One array of B·S·D values is missing. What does the recomputation start "
+            "from, and what is the result of o?",
         ),
         Slip(
             "K as large as N",
             lambda B, S, D, F, N, K, H: _kept(B, S, D, F, N, N, H),
-            "Keys and values have K heads.",
+            "Keys and values have only K heads.",
         ),
         Slip(
             "one byte a value",
             lambda B, S, D, F, N, K, H: _kept(B, S, D, F, N, K, H) / 2,
-            "A value in bf16 has two bytes.",
+            "A value in bf16 takes two bytes.",
         ),
         Slip(
             "the gate forgotten",
             lambda B, S, D, F, N, K, H: _kept(B, S, D, F, N, K, H) - 2 * B * S * F,
-            "A gated MLP has two matmuls that give F values.",
+            "A gated MLP has two matmuls that give F values per token.",
         ),
     ),
-    hint="Seven arrays: the input, Q, K, V, what o gives, gate and up.",
+    hint="Seven arrays are kept: the input, Q, K, V, and the results of o, gate and "
+    "up. How large is each of them?",
     solution="""
         ```python
         def kept(B, S, D, F, N, K, H):
@@ -548,10 +574,12 @@ AGAIN = Number(
     id="07.9",
     title="The price of full remat",
     task=f"""
-        **Given** the model of 07.1: {SIZES}; full attention over 4,096 tokens. Under
-        full remat the backward pass does each layer again, but for its last matmul.
+        **Given** the model of 07.1: {SIZES}. Count full attention over 4,096 tokens.
+        Under full remat, the backward pass computes each layer again, except for its
+        last matmul.
 
-        **Wanted** the FLOPs of training with full remat, over those without.
+        **Wanted** the FLOPs of training with full remat, divided by those of training
+        without remat.
     """,
     stub="factor = ...",
     unit="",
@@ -561,41 +589,44 @@ AGAIN = Number(
         Slip(
             "one more forward pass",
             lambda right: 4 / 3,
-            "Head and last matmul are not done again.",
+            "The head and the last matmul of each layer aren't computed again.",
         ),
         Slip(
             "the last matmul, too",
             lambda right: (
                 1 + flops(DENSE, 4096, "full").recomputed("full") / _token("full")
             ),
-            "down gives what is only added to the stream. Who needs it again?",
+            "The result of down is only added to the stream. Does anything need it "
+            "again?",
         ),
         Slip(
             "the head, too",
             lambda right: right + _ONCE.head / _ONCE.training,
-            "The layers are done again. The head stands behind them all, and its "
-            "result is there when the backward pass starts.",
+            "Only the layers are computed again. The head comes after all of them, "
+            "and its result is still there when the backward pass starts.",
         ),
         Slip(
             "what is added",
             lambda right: right - 1,
-            "That comes on top. Wanted is all of it, over what it was.",
+            "That is only what remat adds. The task asks for all the FLOPs with "
+            "remat, divided by those without.",
         ),
         Slip(
             "the round number",
             lambda right: 5 / 4,
-            "A factor of 5/4 is the chapter's round number. What do this model's sizes "
-            "give, to four digits?",
+            "A factor of 5/4 is the chapter's round number. What factor do the sizes "
+            "of this model give, to four digits?",
         ),
         Slip(
             "causal attention",
             lambda right: _again("causal"),
-            "Full attention is counted here, and a query meets all 4,096 keys.",
+            "Full attention is counted here, so a query sees all 4,096 keys.",
         ),
         Slip(
             "over the forward pass",
             lambda right: 1 + 3 * (right - 1),
-            "The whole of training is three forward passes.",
+            "Did you divide by one forward pass? Training takes as many FLOPs as "
+            "three of them.",
         ),
         Slip(
             "no attention",
@@ -604,11 +635,11 @@ AGAIN = Number(
                 + (DENSE.L * (DENSE.layer_params - DENSE.met(DENSE.layer[-1])))
                 / (3 * DENSE.active_matmul_params)
             ),
-            "Attention is done again, too, and has FLOPs.",
+            "Attention takes FLOPs, and it is computed again, too.",
         ),
     ),
-    hint="Forward FLOPs of the layers, less those of down, over three times all "
-    "forward FLOPs.",
+    hint="What does remat add? It adds the forward FLOPs of the layers without those "
+    "of down. Training without remat takes three times all the forward FLOPs.",
     solution="""
         ```python
         L, D, F, N, K, H, vocab = 48, 6144, 16_384, 48, 8, 128, 64_000
@@ -623,10 +654,10 @@ CACHE = Number(
     id="07.10",
     title="The cache of a long text",
     task="""
-        **Given** a model with $L = 60$, $N = 64$, $K = 8$, $H = 128$ and its KV cache
-        in fp8, for a text of 65,536 tokens.
+        **Given** a model with $L = 60$, $N = 64$, $K = 8$ and $H = 128$, and its KV
+        cache in fp8 for a text of 65,536 tokens.
 
-        **Wanted** the bytes of the cache.
+        **Wanted** the number of bytes in the cache.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -634,13 +665,18 @@ CACHE = Number(
         Model("served", 60, 8192, 28_672, 64, 8, 128, 1), 65_536, "fp8"
     ),
     slips=(
-        scaled("keys alone, or half", 1 / 2, "Keys are kept, and values as well."),
-        scaled("bf16", 2, "A value in fp8 has one byte."),
-        scaled("query heads", 8, "Keys and values have K heads."),
-        scaled("one layer", 1 / 60, "Every layer has its own."),
+        scaled(
+            "keys alone, or half",
+            1 / 2,
+            "The cache keeps the keys, and it keeps the values as well.",
+        ),
+        scaled("bf16", 2, "A value in fp8 takes one byte."),
+        scaled("query heads", 8, "Keys and values have only K heads."),
+        scaled("one layer", 1 / 60, "Every layer has its own keys and values."),
         scaled("one token", 1 / 65_536, "That is the cache of one token."),
     ),
-    hint="A token has 2·L·K·H values.",
+    hint="A token adds 2·L·K·H values to the cache. How many bytes does each value "
+    "take?",
     solution="""
         ```python
         nbytes = 2 * 60 * 8 * 128 * 65_536
@@ -657,31 +693,32 @@ LATENT = Number(
     title="A latent, counted in heads",
     task="""
         **Given** latent attention with 128 heads, a latent of 512 values for keys and
-        values, and a rotary key of 64 values that all heads share.
+        values, and a rotary key of 64 values that all the heads share.
 
-        **Wanted** how many KV heads of $H = 128$ a model with grouped-query attention
-        could have for the same cache a token and layer.
+        **Wanted** how many KV heads with $H = 128$ a model with grouped-query attention
+        could have for the same cache per token and layer.
     """,
     stub="heads = ...",
     unit="heads",
     expected=lambda: kv_cache(MLA, 1) / MLA.L / 2 / (2 * 128),
     slips=(
-        scaled("keys alone", 2, "A KV head has a key and a value."),
+        scaled("keys alone", 2, "A KV head has both a key and a value."),
         Slip(
             "no rotary key", lambda right: 512 / 256, "The rotary key is cached, too."
         ),
         Slip(
             "a rotary key for each head",
             lambda right: (512 + 128 * 64) / 256,
-            "All heads share one.",
+            "All the heads share one rotary key.",
         ),
         Slip(
             "heads themselves",
             lambda right: 128,
-            "The latent is cached, not what the heads make of it.",
+            "The cache holds the latent, not what the heads make of it.",
         ),
     ),
-    hint="Divide the values of the latent and the rotary key by those of one KV head.",
+    hint="Divide the number of values in the latent and the rotary key by the number "
+    "of values in one KV head.",
     solution="""
         ```python
         heads = (512 + 64) / (2 * 128)
@@ -705,10 +742,10 @@ UTILISED = Number(
     title="MFU of a step",
     points=2,
     task=f"""
-        **Given** the model of 07.1: {SIZES}. 128 TPU v5p take 9.0 s for a step of 512
-        sequences of 4,096 tokens. A query sees $(S + 1)/2$ keys in the mean.
+        **Given** the model of 07.1: {SIZES}. On 128 TPU v5p chips, a step of 512
+        sequences of 4,096 tokens takes 9.0 s. A query sees $(S + 1)/2$ keys on average.
 
-        **Wanted** the MFU, with the FLOPs that causal attention needs.
+        **Wanted** the MFU, counting the FLOPs that causal attention needs.
     """,
     given=stated(chips.TPU_V5P, "flops.bf16"),
     stub="mfu = ...",
@@ -724,23 +761,33 @@ UTILISED = Number(
         Slip(
             "6 · params",
             lambda right: _share(conventions(DENSE, 4096)["6 · params"]),
-            "That leaves out attention, and counts the embedding.",
+            "That leaves out attention and counts the embedding.",
         ),
         Slip(
             "no head",
             lambda right: _share(_token() - 3 * flops(DENSE, 4096, "causal").head),
-            "The scores of the vocabulary are a matmul as well.",
+            "The scores of the vocabulary take a matmul, too.",
         ),
         Slip(
             "6 · params and attention",
             lambda right: _share(_token() + 6 * DENSE.vocab * DENSE.D),
-            "The embedding is looked up and has no FLOPs. Only the head is a matmul.",
+            "The embedding is only looked up and takes no FLOPs. Of the two tables, "
+            "only the head is used in a matmul.",
         ),
         slips.forward_only(),
-        scaled("all chips against one", 128, "The peak is that of one chip."),
-        scaled("sequences for tokens", 1 / 4096, "A sequence has 4,096 tokens."),
+        scaled(
+            "all chips against one",
+            128,
+            "Did you divide the rate of all the chips by the peak of one?",
+        ),
+        scaled(
+            "sequences for tokens",
+            1 / 4096,
+            "Did you count sequences? Each sequence has 4,096 tokens.",
+        ),
     ),
-    hint="Tokens a second of one chip, times FLOPs of a token, over the peak.",
+    hint="How many tokens does one chip process per second? Multiply that by the "
+    "FLOPs of a token, and divide by the peak.",
     solution="""
         ```python
         from shardmath.hardware import chips
@@ -770,15 +817,17 @@ def _causal_over_hardware(heads: int = 1) -> float:
 
 RESTATED = Number(
     id="07.13",
-    title="An HFU, restated",
+    title="An HFU, restated as MFU",
     points=2,
     task=f"""
-        **Given** a report: 52 % of the peak, for the model of 07.1 with a larger
-        vocabulary ({SIZES.replace("64,000", "256,000")}) on sequences of 16,384
-        tokens. It counts full attention, and all of the layers forward twice, as full
-        remat does them; the head once.
+        **Given** a report of 52 % of the peak for the model of 07.1 with a larger
+        vocabulary ({SIZES.replace("64,000", "256,000")}), on sequences of 16,384
+        tokens. The report counts full attention. It counts the forward pass of all the
+        layers twice, because full remat computes it twice. It counts the forward pass
+        of the head only once.
 
-        **Wanted** the MFU with causal attention, $(S + 1)/2$ keys a query.
+        **Wanted** the MFU with causal attention, in which a query sees $(S + 1)/2$
+        keys.
     """,
     stub="mfu = ...",
     unit="",
@@ -788,26 +837,28 @@ RESTATED = Number(
         Slip(
             "still full attention, or three quarters",
             lambda right: right * _wide("full") / _wide("causal"),
-            "That takes away the recomputation. What the mask hides is still in it.",
+            "That takes away the recomputation, but it still counts what the mask "
+            "hides.",
         ),
         Slip(
             "still recomputed",
             lambda right: 0.52 * _wide("causal") / _wide("full"),
-            "MFU does not count what is done a second time.",
+            "MFU doesn't count what is computed a second time.",
         ),
         Slip(
             "the head twice",
             lambda right: 0.52 * _causal_over_hardware(heads=2),
-            "The report counts the layers twice, and the head once.",
+            "The report counts the layers twice, but it counts the head only once.",
         ),
         Slip(
             "the wrong way",
             lambda right: 0.52 / _causal_over_hardware(),
-            "The run needs fewer FLOPs than it was credited with.",
+            "The run needs fewer FLOPs than the report counts. Should the MFU be "
+            "higher or lower than the reported share?",
         ),
     ),
-    hint="The time is the same: multiply by FLOPs that are needed, over FLOPs that "
-    "were counted.",
+    hint="The time stays the same. How many FLOPs does the run need, and how many did "
+    "the report count?",
     solution="""
         ```python
         L, D, F, N, K, H, vocab = 48, 6144, 16_384, 48, 8, 128, 256_000
@@ -832,13 +883,13 @@ DAYS = Number(
     title="How many days?",
     points=2,
     task="""
-        **Given** the model with experts of 07.6: $L = 40$, $D = 4096$, $N = 32$, $K =
-        8$, $H = 128$, 64 routed experts and one shared of $F = 1536$, four routed ones
-        per token, a vocabulary of 100,000, separate head and embedding. It is trained
-        on $2 \\times 10^{12}$ tokens, in sequences of 8,192 with causal attention, on
-        2,048 Trillium, at an MFU of 45 %.
+        **Given** the model with experts of 07.6: $L = 40$, $D = 4096$, $N = 32$,
+        $K = 8$, $H = 128$, 64 routed experts and one shared expert of $F = 1536$, four
+        routed experts per token, a vocabulary of 100,000, and a head that is separate
+        from the embedding. It is trained on $2 \\times 10^{12}$ tokens in sequences of
+        8,192 with causal attention, on 2,048 Trillium chips, at an MFU of 45 %.
 
-        **Wanted** the days that it takes.
+        **Wanted** the number of days that the training takes.
     """,
     given=stated(chips.TPU_V6E, "flops.bf16"),
     stub="days = ...",
@@ -848,26 +899,35 @@ DAYS = Number(
         Slip(
             "all experts",
             lambda right: _days(6 * SPARSE.params),
-            "A token is multiplied with the experts that it goes to.",
+            "A token is multiplied only by the experts that it goes to.",
         ),
         Slip(
             "no attention",
             lambda right: _days(6 * SPARSE.active_matmul_params),
-            "At this length attention is not small.",
+            "At this sequence length, attention takes too many FLOPs to be left out.",
         ),
         Slip(
             "full attention",
             lambda right: _days(flops(SPARSE, 8192, "full").training),
-            "Attention is causal.",
+            "Did you count full attention? Here attention is causal.",
         ),
-        scaled("forward only", 1 / 3, "Training takes three forward passes."),
-        scaled("the whole peak", 0.45, "Of the peak, 45 % is reached."),
+        scaled(
+            "forward only",
+            1 / 3,
+            "Did you count only the forward pass? Training takes as many FLOPs as "
+            "three forward passes.",
+        ),
+        scaled("the whole peak", 0.45, "The chips reach only 45 % of their peak."),
         scaled("hours", 24, "Those are hours; a day has 24."),
         scaled("seconds", 86_400, "Those are seconds; a day has 86,400."),
-        scaled("one chip", 2048, "2,048 chips share the work."),
+        scaled(
+            "one chip",
+            2048,
+            "That is the time of a single chip. Here 2,048 chips share the work.",
+        ),
     ),
-    hint="FLOPs of a token by its active weights and its keys; tokens a second from "
-    "the MFU; then the tokens.",
+    hint="How many FLOPs does a token take, with its active weights and its keys? How "
+    "many tokens per second does the MFU then allow?",
     solution="""
         ```python
         from shardmath.hardware import chips
@@ -910,12 +970,12 @@ def _attention_slips(of_heads: Callable) -> tuple[Slip, ...]:
         Slip(
             "no mask",
             of_heads(lambda *head: _attention(*head, masked=False)),
-            "Every query sees all keys here, the later ones too.",
+            "In your function every query sees all the keys, even the later ones.",
         ),
         Slip(
             "no scale",
             of_heads(lambda *head: _attention(*head, scaled=False)),
-            "Scores are divided by the root of H before the softmax.",
+            "The scores must be divided by the square root of H before the softmax.",
         ),
     )
 
@@ -936,12 +996,12 @@ SKIPPED = Compiled(
     title="Attention that skips what the mask hides",
     points=2,
     task=r"""
-        **Given** queries, keys and values of one head, $Q[S, H]$, $K[S, H]$,
-        $V[S, H]$; 64 divides $S$.
+        **Given** the queries, keys and values of one head, $Q[S, H]$, $K[S, H]$ and
+        $V[S, H]$, where $S$ is a multiple of 64.
 
         **Wanted** a function that returns $\text{softmax}(Q K^T / \sqrt H)\,V$, where
-        no query sees a later key, in at most 5/8 of the FLOPs of both full products,
-        and $10\,S^2$ for the rest.
+        no query sees a later key. It may take at most 5/8 of the FLOPs of the two full
+        products, and $10\,S^2$ FLOPs for the rest.
     """,
     stub="def attend(Q, K, V): ...",
     shapes=_head_shapes,
@@ -950,8 +1010,9 @@ SKIPPED = Compiled(
     values=_attention_slips(lambda attention: attention),
     hint="Cut the queries into four blocks. What is the last key that a block needs?",
     solution="""
-        Block $i$ of four needs the first $i + 1$ quarters of the keys: together
-        $(1 + 2 + 3 + 4)/16$ of all pairs.
+        Cut the queries into four blocks and count them from 0. Block $i$ needs only the
+        first $i + 1$ quarters of the keys, so all the blocks together compute
+        $(1 + 2 + 3 + 4)/16$ of all the pairs.
 
         ```python
         def attend(Q, K, V):
@@ -979,21 +1040,21 @@ ABSORBED = Compiled(
     id="07.16",
     title="A latent that is never unpacked",
     task="""
-        **Given** the cached latents of a text, $c[S, R]$, the weights that make keys
-        of them, $W[R, H]$, and one query $q[H]$.
+        **Given** the cached latents of a text, $c[S, R]$, the weights $W[R, H]$ that
+        turn them into keys, and one query $q[H]$.
 
-        **Wanted** a function that returns the query's scores against all keys,
+        **Wanted** a function that returns the query's scores against all the keys,
         $(c \\, W)\\, q$, in at most $2 S R + 2 R H$ FLOPs.
     """,
     stub="def scores(c, W, q): ...",
     shapes=_latent_shapes,
     spec=lambda c, W, q: c @ W @ q,
     at_most=lambda c, W, q: {"flops": 2 * c[0] * c[1] + 2 * c[1] * q[0]},
-    hint="To make all keys takes 2·S·R·H FLOPs. A product of three need not begin on "
-    "the left.",
+    hint="Making all the keys takes 2·S·R·H FLOPs. Do you have to begin a product of "
+    "three on the left?",
     solution="""
-        The weights are absorbed into the query, once, and the latents are read as they
-        are. This is how a model with MLA writes text.
+        If the weights are multiplied into the query first, no key has to be made, and
+        the latents are read as they are. This is how a model with MLA generates text.
 
         ```python
         def scores(c, W, q):
@@ -1030,10 +1091,10 @@ HEADS = Sharded(
         **Given** each device's part of $Q[S, N_X, H]$, $K[S, N_X, H]$,
         $V[S, N_X, H]$ and $o[N_X, H, D]$.
 
-        **Wanted** the function that every device runs: causal attention,
-        $\text{softmax}(Q K^T / \sqrt H)\,V$ head by head, then the product with $o$.
-        It returns its part of $y[S_X, D]$, with exactly one ReduceScatter of $4 S D$
-        bytes.
+        **Wanted** the function that every device runs. It computes causal attention,
+        $\text{softmax}(Q K^T / \sqrt H)\,V$, head by head, and then the product with
+        $o$. It returns the device's part of $y[S_X, D]$ and compiles to exactly one
+        ReduceScatter of $4 S D$ bytes.
     """,
     stub="def block(Q, K, V, o): ...",
     mesh=RING,
@@ -1056,7 +1117,8 @@ HEADS = Sharded(
                 Collective("all_gather", ("X",), 4 * math.prod(Q), 8),
                 Collective("all_gather", ("X",), 4 * math.prod(o), 8),
             ],
-            "Heads are independent, and o is split as they are: which case is it?",
+            "The heads are independent, and o is split in the same way as they are. "
+            "Which case is that?",
         ),
         Slip(
             "queries, keys and values gathered",
@@ -1064,12 +1126,12 @@ HEADS = Sharded(
                 Collective("all_gather", ("X",), 4 * math.prod(Q), 8, times=3),
                 Collective("all_gather", ("X",), 4 * math.prod(o), 8),
             ],
-            "No head needs another one. Only the last product sums over heads.",
+            "No head needs another one. Only the last product sums over the heads.",
         ),
     ),
     values=_attention_slips(_of_all_heads),
-    hint="Attention needs nothing from elsewhere. The contraction with o is over N and "
-    "H, and N is split in both.",
+    hint="Attention needs nothing from other devices. The product with o contracts N "
+    "and H, and N is split in both operands. Which case is that?",
     solution="""
         ```python
         def block(Q, K, V, o):
@@ -1110,14 +1172,15 @@ LOSS = Sharded(
     title="A loss without gathering the logits",
     points=2,
     task=r"""
-        **Given** on each device all of $x[B, D]$, its part of the head,
-        $w[D, V_X]$, $V$ being the vocabulary, and of `right` $[B, V_X]$, weights of
-        the tokens that are right (in practice a single 1 a row).
+        **Given** on each device all of $x[B, D]$, its part of the head $w[D, V_X]$,
+        where $V$ is the vocabulary, and its part of `right` $[B, V_X]$. Each row of
+        `right` holds the weights of the tokens that are right, in practice a single 1.
 
-        **Wanted** the function that every device runs, returning for each row the
-        logarithm of the sum of all exp(logits), less the sum of logits times `right`.
-        All devices return all of it, $[B]$, and each AllReduces at most $12 B$ bytes.
-        The logits are small enough for `exp`, so you needn't find the largest.
+        **Wanted** the function that every device runs. For each row, it returns the
+        logarithm of the sum of all exp(logits), minus the sum of the logits times
+        `right`. Every device returns all of the result, $[B]$, and its AllReduces have
+        at most $12 B$ bytes in all. The logits are small enough for `exp`, so you don't
+        have to find the largest.
     """,
     stub="def loss(x, w, right): ...",
     mesh=RING,
@@ -1137,7 +1200,8 @@ LOSS = Sharded(
                 Collective("all_gather", ("X",), 4 * x[0] * w[1], 8),
                 Collective("all_gather", ("X",), 4 * x[0] * w[1], 8),
             ],
-            "The vocabulary is far longer than the batch: no device needs all logits.",
+            "A row has a logit for every token of the vocabulary, and no device needs "
+            "all of them.",
         ),
         Slip(
             "the head gathered",
@@ -1145,24 +1209,25 @@ LOSS = Sharded(
                 Collective("all_gather", ("X",), 4 * math.prod(w), 8),
                 Collective("all_gather", ("X",), 4 * math.prod(right), 8),
             ],
-            "Multiply with the part that is there. Which sums are left to finish?",
+            "Multiply by the part of the head that a device has. Which sums are then "
+            "left to finish?",
         ),
     ),
     values=(
         Slip(
             "the logarithm of its own sum",
             _log_of_own_sum,
-            "Each device has taken the logarithm of its own sum of exponentials. The "
-            "logarithm is wanted of the sum over the whole vocabulary.",
+            "Each device has taken the logarithm of its own sum of exponentials. It "
+            "should take the logarithm of the sum over the whole vocabulary.",
         ),
         Slip(
             "the right tokens left out",
             lambda x, w, right: _loss(x, w, 0 * right),
-            "The logits of the right tokens are to be taken off.",
+            "Did you subtract the logits of the right tokens?",
         ),
     ),
-    hint="Both sums run over the vocabulary: add up your own part, then "
-    "`jax.lax.psum`. The logarithm comes last.",
+    hint="Both sums run over the vocabulary. Add up a device's own part of each "
+    "first, and then use `jax.lax.psum`. The logarithm comes last.",
     solution="""
         ```python
         def loss(x, w, right):

@@ -20,7 +20,7 @@ from shardmath.hardware.networks import Cluster, NVLinkDomain, Torus
 CHAPTER = Chapter(
     title="Data parallelism",
     topics=(
-        "data parallelism: bytes of a step, tokens a chip that hide them, memory, "
+        "data parallelism: bytes of a step, tokens per chip that hide them, memory, "
         "slices, stragglers and batches, and five programs graded on what they "
         "compile to"
     ),
@@ -54,8 +54,8 @@ SENT = Number(
     id="08.1",
     title="What a chip sends",
     task=r"""
-        **Given** a model of $3 \cdot 10^9$ parameters, trained with data parallelism
-        over 64 chips. Gradients are summed in bf16.
+        **Given** a model of $3 \cdot 10^9$ parameters that is trained with data
+        parallelism over 64 chips. Gradients are summed in bf16.
 
         **Wanted** the bytes that each chip sends in a step.
     """,
@@ -67,23 +67,27 @@ SENT = Number(
         scaled(
             "one of two rounds",
             1 / 2,
-            "So much a ReduceScatter sends. Every chip wants all of the sum.",
+            "That is what a ReduceScatter sends. But every chip needs the whole sum.",
         ),
         scaled(
             "own part sent too",
             64 / 63,
-            "A chip need not send anything to itself: one part of n stays.",
+            "A chip doesn't have to send anything to itself, so one part of n stays "
+            "where it is.",
         ),
-        scaled("four bytes a value", 2, "How many bytes has a value in bf16?"),
-        scaled("a chip's share", 1 / 64, "Every chip has gradients of all parameters."),
+        scaled("four bytes a value", 2, "How many bytes does a value take in bf16?"),
+        scaled(
+            "a chip's share", 1 / 64, "Every chip has gradients for all the parameters."
+        ),
         scaled(
             "parameters for bytes",
             1 / 4,
-            "That is about the number of parameters. What is sent of each, and how "
-            "often?",
+            "That is about the number of parameters. How many bytes does each "
+            "gradient take, and how often is it sent?",
         ),
     ),
-    hint="One AllReduce of an array as large as the weights.",
+    hint="A step has one AllReduce of an array as large as the weights. How many "
+    "bytes does a chip send for it?",
     solution="""
         ```python
         V = 2 * 3e9
@@ -104,13 +108,13 @@ THRESHOLD = Number(
     id="08.2",
     title="Tokens that hide an AllReduce",
     task=r"""
-        **Given** a slice of $16 \times 16$ TPU v5e, a closed torus, and data
-        parallelism over all 256 chips. Each of the four links of a chip sends
-        `chips.TPU_V5E.link_bandwidth` one-way. Gradients are summed in bf16; math runs
-        at the peak; latency is left aside.
+        **Given** a slice of $16 \times 16$ TPU v5e chips, a closed torus, with data
+        parallelism over all 256 chips. Each of the four links of a chip sends at
+        `chips.TPU_V5E.link_bandwidth` one-way. Gradients are summed in bf16, and the
+        math runs at the peak. Leave out the latency.
 
-        **Wanted** how many tokens a chip needs before the AllReduce of a step takes no
-        longer than the math of the whole step.
+        **Wanted** the smallest number of tokens per chip at which the AllReduce of a
+        step takes no longer than the math of the whole step.
     """,
     given=stated(chips.TPU_V5E, "flops.bf16", "link_bandwidth"),
     stub="tokens = ...",
@@ -121,29 +125,36 @@ THRESHOLD = Number(
         scaled(
             "half of the links",
             2,
-            "A chip of a torus has two rings through it, and each ring two directions. "
-            "Do all four links work?",
+            "Two rings run through each chip of a torus, and each ring has two "
+            "directions. Did you use all four links?",
         ),
         scaled(
             "backward alone",
             3 / 2,
-            "That lets the backward pass alone hide it. The task asks for the whole "
-            "step.",
+            "That hides the AllReduce behind the backward pass alone. The task asks "
+            "for the whole step.",
         ),
         scaled("one of two rounds", 1 / 2, "An AllReduce sends its array about twice."),
         scaled(
             "multiply-add",
             3,
-            "A token takes 2 FLOPs a parameter forward, and twice as many backward.",
+            "A token takes 2 FLOPs per parameter in the forward pass and twice as "
+            "many in the backward pass.",
         ),
-        scaled("all chips", 256, "That is the batch of all chips."),
+        scaled(
+            "all chips",
+            256,
+            "That is the batch of all the chips. How many tokens does one chip need?",
+        ),
         scaled(
             "own part sent too",
             256 / 255,
-            "A chip need not send anything to itself: one part of n stays.",
+            "A chip doesn't have to send anything to itself, so one part of n stays "
+            "where it is.",
         ),
     ),
-    hint="Set 6 · params · t / C equal to 4 · params · (n − 1)/n / W_X. What cancels?",
+    hint="For t tokens per chip, set 6 · params · t / C equal to 4 · params · (n − "
+    "1)/n / W_X. What cancels?",
     solution="""
         ```python
         from shardmath.hardware import chips
@@ -159,10 +170,10 @@ LARGEST = Number(
     title="The largest model",
     task="""
         **Given** the HBM of a B200, and training with data parallelism alone. Weights
-        and gradients are held in bf16, a copy of the weights and the two moments of
-        Adam in f32. Activations are left aside.
+        and gradients are held in bf16, and a copy of the weights and the two moments of
+        Adam are held in f32. Ignore the activations.
 
-        **Wanted** how many parameters the model can have at most.
+        **Wanted** the largest number of parameters that the model can have.
     """,
     given=stated(chips.B200, "hbm_bytes"),
     stub="params = ...",
@@ -173,10 +184,16 @@ LARGEST = Number(
         scaled(
             "the copy and the gradients left out",
             16 / 10,
-            "So much fits if neither a copy in f32 nor gradients are held.",
+            "That many parameters fit if neither the copy in f32 nor the gradients "
+            "are held.",
         ),
-        scaled("gradients left out", 16 / 14, "Gradients lie in memory, too."),
-        scaled("weights alone", 16 / 2, "That would be inference."),
+        scaled("gradients left out", 16 / 14, "The gradients are in memory, too."),
+        scaled(
+            "weights alone",
+            16 / 2,
+            "That would be the largest model for inference. What else does training "
+            "hold?",
+        ),
         scaled(
             "all in f32",
             16 / 20,
@@ -190,19 +207,20 @@ LARGEST = Number(
         Slip(
             "192 GB",
             lambda right: 192e9 / 16,
-            "192 GB are fitted to the package, but the task gives what a program can "
-            "use, and in GiB.",
+            "The package has 192 GB of memory, but the task gives what a program can "
+            "use, and gives it in GiB.",
         ),
         Slip(
             "192 GiB",
             lambda right: chips.B200.fact("hbm_bytes").said("book_gpu") / 16,
-            "Another text counts all of the memory that is fitted. The task gives what "
-            "a program can use.",
+            "Another text counts all of the memory in the package. The task gives "
+            "what a program can use.",
         ),
     ),
-    hint="Add up the bytes that a parameter takes, array by array: there are five.",
+    hint="How many bytes does a parameter take in each array? There are five arrays.",
     solution="""
-        $2 + 2 + 4 + 4 + 4 = 16$ bytes a parameter.
+        With data parallelism, every chip holds all five arrays in full. That is
+        $2 + 2 + 4 + 4 + 4 = 16$ bytes per parameter.
 
         ```python
         from shardmath.hardware import chips
@@ -216,11 +234,12 @@ STRAGGLER = Number(
     id="08.4",
     title="What one slow chip costs",
     task="""
-        **Given** 1,024 equal chips that train with data parallelism, compute-bound. One
-        of them slows down to 80 % of its speed; its batch stays.
+        **Given** 1,024 equal chips that train with data parallelism and are
+        compute-bound. One of them slows down to 80 % of its speed, and its part of the
+        batch stays the same.
 
-        **Wanted** how many chips' work is lost: by how many chips the machine seems to
-        have shrunk.
+        **Wanted** how many chips' worth of work is lost, that is, by how many chips the
+        machine seems to have shrunk.
     """,
     stub="lost = ...",
     unit="chips",
@@ -230,7 +249,8 @@ STRAGGLER = Number(
         Slip(
             "the slow one alone",
             lambda right: 0.2,
-            "So much the slow chip loses. What do the others do meanwhile?",
+            "That is what the slow chip loses. What do the other chips do in the "
+            "meantime?",
         ),
         Slip(
             "time for rate",
@@ -240,13 +260,20 @@ STRAGGLER = Number(
         Slip(
             "one chip",
             lambda right: 1.0,
-            "It still does most of its work. What do the others do meanwhile?",
+            "The slow chip still does most of its work. What do the other chips do "
+            "while they wait?",
         ),
-        scaled("what is left", 4, "So many chips' work is left. How much is lost?"),
+        scaled(
+            "what is left",
+            4,
+            "That is how many chips' worth of work is left. How much is lost?",
+        ),
     ),
-    hint="All wait for the slowest. What share of its rate is left to the machine?",
+    hint="All the chips wait for the slowest one. What share of its rate does the "
+    "machine keep?",
     solution="""
-        A step takes 1/0.8 as long, so the machine runs at 80 % of its rate.
+        All the chips wait for the slowest one, so a step takes 1/0.8 times as long, and
+        the machine runs at 80 % of its rate.
 
         ```python
         lost = 1024 * (1 - 0.8)
@@ -263,9 +290,10 @@ ACCUMULATED = Function(
     id="08.5",
     title="Bytes with microbatches",
     task=r"""
-        **Given** data parallelism over `n` chips, `params` parameters, gradients summed
-        in bf16, and a batch in `parts` microbatches. `early` says whether the sums are
-        finished in every microbatch (`True`) or once at the end (`False`).
+        **Given** data parallelism over `n` chips for a model of `params` parameters,
+        with gradients summed in bf16 and a batch that is cut into `parts` microbatches.
+        `early` says whether the sums over the chips are finished in every microbatch
+        (`True`) or once at the end (`False`).
 
         **Wanted** a function that returns the bytes that each chip sends in a step.
     """,
@@ -283,30 +311,34 @@ ACCUMULATED = Function(
         Slip(
             "the other way round",
             lambda params, n, parts, early: _of_step(params, n, parts, not early),
-            "When the sums are finished in every microbatch, how often is that?",
+            "If the sums are finished in every microbatch, how many AllReduces does a "
+            "step have?",
         ),
         Slip(
             "early or late alike",
             lambda params, n, parts, early: _of_step(params, n, parts, False),
-            "Is the gradient of a microbatch smaller than that of a batch?",
+            "Is the gradient of a microbatch a smaller array than the gradient of a "
+            "batch?",
         ),
         Slip(
             "one of two rounds",
             lambda params, n, parts, early: _of_step(params, n, parts, early) / 2,
-            "So much a ReduceScatter sends.",
+            "That is what a ReduceScatter sends. How much does an AllReduce send?",
         ),
         Slip(
             "own part sent too",
             lambda params, n, parts, early: 4 * params * (parts if early else 1),
-            "One part of n stays where it is. Try it with a single chip.",
+            "One part of n stays where it is. Try your function with a single chip.",
         ),
         Slip(
             "parts of the bytes",
             lambda params, n, parts, early: _sent(params, n) / (1 if early else parts),
-            "Gradients have the size of the weights, however many tokens they are of.",
+            "The gradients are as large as the weights, however many tokens they are "
+            "computed from.",
         ),
     ),
-    hint="One AllReduce of 2 · params bytes, or as many as there are microbatches.",
+    hint="A step has one AllReduce of 2 · params bytes, or as many of them as there "
+    "are microbatches. Which is it if `early` is `True`?",
     solution="""
         ```python
         def sent(params, n, parts, early):
@@ -325,11 +357,12 @@ BEHIND = Function(
     id="08.6",
     title="Behind the backward pass",
     task=r"""
-        **Given** `L` equal layers. Each takes `f` seconds forward, `d` backward and `r`
-        for the AllReduce of its gradients, which may start when its backward is done.
-        Only one AllReduce runs at a time.
+        **Given** `L` equal layers. Each takes `f` seconds in the forward pass, `d`
+        seconds in the backward pass, and `r` seconds for the AllReduce of its
+        gradients, which may start when the backward pass of this layer is done. Only
+        one AllReduce runs at a time.
 
-        **Wanted** a function that returns the seconds of the whole step.
+        **Wanted** a function that returns the seconds that the whole step takes.
     """,
     stub="def seconds(L, f, d, r): ...",
     spec=_in_time,
@@ -345,29 +378,31 @@ BEHIND = Function(
         Slip(
             "no overlap",
             lambda L, f, d, r: L * (f + d + r),
-            "While a layer's gradients travel, the backward of the next can run.",
+            "While the gradients of one layer travel, the backward pass of the next "
+            "layer can run.",
         ),
         Slip(
             "perfect overlap",
             lambda L, f, d, r: max(L * (f + d), L * r),
-            "What is on the network before the first gradients are there?",
+            "What does the network do until the first gradients are there?",
         ),
         Slip(
             "hidden by the backward pass alone",
             lambda L, f, d, r: L * f + max(L * d, L * r),
-            "The gradients that come last have no backward left to hide behind.",
+            "The gradients that come last have no backward pass left to hide behind.",
         ),
         Slip(
             "the last one forgotten",
             lambda L, f, d, r: L * f + d + (L - 1) * max(d, r),
-            "After the last backward one AllReduce is still to be done.",
+            "When the backward pass has ended, one AllReduce still has to run.",
         ),
     ),
-    hint="Draw two lanes for three layers. Which of the two is never idle once the "
-    "first gradients are there?",
+    hint="Draw two lanes for three layers, one for the math and one for the network. "
+    "Which of the two is never idle once the first gradients are there?",
     solution="""
-        Forward, then the backward of the last layer. From there on the slower of the
-        two sets the pace for the other L − 1, and one AllReduce comes out behind.
+        The forward pass comes first, and then the backward pass of the last layer. From
+        there on, the slower of math and network sets the pace for the other $L - 1$
+        layers. One AllReduce is left at the end.
 
         ```python
         def seconds(L, f, d, r):
@@ -386,12 +421,12 @@ BETWEEN = Number(
     id="08.7",
     title="Four slices",
     task=r"""
-        **Given** four slices of 256 TPU v5p. The model is sharded over the chips of a
-        slice, and data-parallel between the slices. A chip sends
+        **Given** four slices of 256 TPU v5p chips. The model is sharded over the chips
+        of a slice, and there is data parallelism between the slices. A chip sends at
         `chips.TPU_V5P.scale_out_bandwidth` one-way into the data-centre network.
-        Gradients are summed in bf16, math runs at the peak.
+        Gradients are summed in bf16, and the math runs at the peak.
 
-        **Wanted** how many tokens a **slice** needs, so that the exchange between the
+        **Wanted** how many tokens a **slice** needs so that the exchange between the
         slices takes no longer than the math of the whole step.
     """,
     given=stated(chips.TPU_V5P, "flops.bf16", "scale_out_bandwidth"),
@@ -399,26 +434,39 @@ BETWEEN = Number(
     unit="tokens",
     expected=_of_slice,
     slips=(
-        scaled("tokens of a chip", 1 / 256, "That is what a chip needs. And a slice?"),
+        scaled(
+            "tokens of a chip",
+            1 / 256,
+            "That is what one chip needs. How many tokens does a whole slice need?",
+        ),
         scaled("tokens of all slices", 4, "That is the batch of all four slices."),
         scaled(
             "own part sent too",
             4 / 3,
-            "Of four slices each keeps one part of the sum at home.",
+            "Each of the four slices keeps one part of the sum and doesn't have to "
+            "send it.",
         ),
-        scaled("backward alone", 3 / 2, "That lets the backward pass alone hide it."),
+        scaled(
+            "backward alone",
+            3 / 2,
+            "That hides the exchange behind the backward pass alone. The task asks "
+            "for the whole step.",
+        ),
         scaled("one of two rounds", 1 / 2, "An AllReduce sends its array about twice."),
         scaled(
             "all gradients on a chip",
             256,
-            "Each chip of a slice holds 1/256 of the gradients, and sends no more.",
+            "Each chip of a slice holds only 1/256 of the gradients, and it sends no "
+            "more than that.",
         ),
     ),
-    hint="A chip has 1/256 of the parameters' gradients and 1/256 of the slice's "
-    "tokens to work on.",
+    hint="A chip holds 1/256 of the gradients and works on 1/256 of the slice's "
+    "tokens. How long do its exchange and its math take?",
     solution="""
-        Math: $6\\,P\\,T / (256\\,C)$. Network:
-        $4\\,(P / 256)\\,(3/4) / W_\\text{out}$. Parameters and chips cancel.
+        For $T$ tokens in a slice, the math takes $6\\,P\\,T / (256\\,C)$ seconds. A
+        chip exchanges 1/256 of the gradients, which takes
+        $4\\,(P / 256)\\,(3/4) / W_\\text{out}$ seconds. If the two are equal, the
+        parameters $P$ and the number of chips cancel.
 
         ```python
         from shardmath.hardware import chips
@@ -455,8 +503,8 @@ BY_HAND = Sharded(
         $y[B_X, F]$, and all of the weight $w[D, F]$. The loss is the mean of
         $(x w - y)^2$ over all $B F$ values of the whole batch.
 
-        **Wanted** the function that every device runs, returning the gradient of $w$,
-        whole on every device: exactly one AllReduce of $4 D F$ bytes.
+        **Wanted** the function that every device runs. It returns the gradient of $w$,
+        whole on every device, and compiles to exactly one AllReduce of $4 D F$ bytes.
     """,
     stub="def gradient(x, y, w): ...",
     mesh=EIGHT,
@@ -472,20 +520,22 @@ BY_HAND = Sharded(
                 Collective("all_gather", ("X",), 4 * math.prod(one), 8)
                 for one in (x, y)
             ],
-            "Then every device computes everything. Which sum can be left to the end?",
+            "Your program gathers the batch, so every device computes everything. "
+            "Which sum can be left to the end instead?",
         ),
         Slip(
             "summed twice",
             lambda x, y, w: [_all_reduce(4 * math.prod(w))] * 2,
-            "One of the two sums JAX has made already: the gradient of a weight that "
-            "all devices share arrives summed.",
+            "JAX has already made one of the two sums: the gradient of a weight that "
+            "all the devices share arrives summed.",
         ),
     ),
-    hint="`jax.lax.pcast(w, 'X', to='varying')` gives each device its own copy; "
-    "`jax.lax.pmean` ends it. Are all parts of the batch equally large?",
+    hint="`jax.lax.pcast(w, 'X', to='varying')` gives each device its own copy of the "
+    "weight, and `jax.lax.pmean` takes the mean over the devices. Are all the "
+    "parts of the batch equally large?",
     solution="""
-        The parts are equal, so the mean of the parts' gradients is the gradient of the
-        mean.
+        The parts of the batch are equally large, so the mean of their gradients is the
+        gradient of the mean loss.
 
         ```python
         def gradient(x, y, w):
@@ -506,13 +556,16 @@ UNEQUAL = Sharded(
     id="08.9",
     title="Tokens that count differently",
     task=r"""
-        **Given** the same parts, and each device's part of $m[B_X]$. Token $i$ counts
-        $m_i^2$: the loss is $\sum_i m_i^2\,|x_i w - y_i|^2 / \sum_i m_i^2$, both sums
-        over the whole batch and $|\cdot|^2$ over the $F$ values of a token. The
-        devices' parts weigh differently, as batches with padding do.
+        **Given** each device's part of the tokens $x[B_X, D]$, of the targets
+        $y[B_X, F]$ and of $m[B_X]$, and all of the weight $w[D, F]$. Token $i$ has the
+        weight $m_i^2$ in the loss, which is $\sum_i m_i^2\,|x_i w - y_i|^2 / \sum_i
+        m_i^2$. Both sums run over the whole batch, and $|\cdot|^2$ is the sum of the
+        squares of a token's $F$ values. The devices' parts have different total
+        weights, as in batches with padding.
 
-        **Wanted** the function that every device runs, returning the gradient of $w$,
-        whole on every device: one AllReduce of $4 D F$ bytes and one of 4 bytes.
+        **Wanted** the function that every device runs. It returns the gradient of $w$,
+        whole on every device, and compiles to exactly one AllReduce of $4 D F$ bytes
+        and one of 4 bytes.
     """,
     stub="def gradient(x, y, w, m): ...",
     mesh=EIGHT,
@@ -528,13 +581,14 @@ UNEQUAL = Sharded(
                 _all_reduce(4 * math.prod(w)),
                 Collective("all_gather", ("X",), 4 * m[0], 8),
             ],
-            "Their sum is all that the others need to know.",
+            "The other devices need to know only the sum of the tokens' weights.",
         ),
     ),
-    hint="Sum the numerator's gradient over all devices, and the weights of the "
-    "tokens. Divide last.",
+    hint="Add up the gradient of the numerator over all the devices, and also the "
+    "weights of the tokens. When do you have to divide?",
     solution="""
-        A mean of the devices' means would be wrong: add up both sums, then divide.
+        The devices' parts have different total weights, so the mean of their means
+        would be wrong. Add up both sums first, and divide at the end.
 
         ```python
         def gradient(x, y, w, m):
@@ -573,11 +627,12 @@ LATE = Sharded(
         **Given** each device's part of four microbatches, $x[4, B_X, D]$, and all of
         the weight $w[D, F]$. The loss of a microbatch is the sum of $(x w)^2 / 2$.
 
-        **Wanted** the function that every device runs, returning the gradient of the
-        sum over all microbatches, whole on every device. It sends exactly one AllReduce
-        of $4 D F$ bytes. It also works on one microbatch at a time. Besides arguments
-        and result, the compiled program needs at most the bytes of two microbatches' $x
-        w$, of a copy of $x$ and of two gradients on a device, $B F + 2 B D + 8 D F$.
+        **Wanted** the function that every device runs. It returns the gradient of the
+        sum over all the microbatches, whole on every device, and compiles to exactly
+        one AllReduce of $4 D F$ bytes. It works on one microbatch at a time: besides
+        the arguments and the result, the compiled program needs on a device at most the
+        bytes of $x w$ for two microbatches, of a copy of $x$, and of two gradients,
+        which is $B F + 2 B D + 8 D F$ bytes in all.
     """,
     stub="def gradient(x, w): ...",
     mesh=EIGHT,
@@ -591,13 +646,15 @@ LATE = Sharded(
         Slip(
             "a sum in every turn",
             lambda x, w: [_all_reduce(4 * math.prod(w), times=PARTS)],
-            "Each microbatch's gradient is added up over the devices on its own. Make "
-            "the weight each device's own before the loop, and sum behind it.",
+            "Your program adds up each microbatch's gradient over the devices on its "
+            "own. Give each device its own copy of the weight before the loop, and "
+            "sum over the devices after it.",
         ),
     ),
-    hint="`jax.lax.scan` over the microbatches, with a total that differs from device "
-    "to device: `jnp.zeros_like` of the weight that is a device's own. A Python loop "
-    "is unrolled, and XLA may hold all turns at once.",
+    hint="Use `jax.lax.scan` over the microbatches, with a total that differs from "
+    "device to device. It can start as `jnp.zeros_like` of a device's own copy "
+    "of the weight. A Python loop is unrolled, and XLA may hold all of its turns "
+    "at once.",
     solution="""
         ```python
         def gradient(x, w):
@@ -614,8 +671,8 @@ AUTOMATIC = Sharded(
     id="08.11",
     title="Gradients by the compiler",
     task=r"""
-        **Given** the whole arrays $x[B_X, D]$, $y[B_X, F]$ and $w[D, F]$, the tokens
-        split, on axes that the compiler shards over. The loss is the mean of
+        **Given** the whole arrays $x[B_X, D]$, $y[B_X, F]$ and $w[D, F]$ on mesh axes
+        that the compiler shards over. The tokens are split. The loss is the mean of
         $(x w - y)^2$.
 
         **Wanted** a function of the whole arrays that returns the gradient of $w$,
@@ -636,11 +693,11 @@ AUTOMATIC = Sharded(
                 Collective("all_gather", ("X",), 4 * math.prod(one), 8)
                 for one in (x, y)
             ],
-            "A constraint made the tokens whole. Leave them split.",
+            "A constraint in your program makes the tokens whole. Leave them split.",
         ),
     ),
-    hint="Write the program of one device, and say nothing about shardings but that "
-    "of the result, if that.",
+    hint="Write the program as if for one device. Which shardings do you have to "
+    "mention? At most that of the result.",
     solution="""
         ```python
         def gradient(x, y, w):
@@ -664,18 +721,18 @@ def _in_levels(x, w) -> list[Collective]:
 
 LEVELS = Sharded(
     id="08.12",
-    title="An AllReduce of two levels",
+    title="An AllReduce in two levels",
     points=2,
     task=r"""
         **Given** two slices, $|Z| = 2$, of four devices each, $|X| = 4$. Each device
         has its part of the tokens $x[B_{ZX}, D]$ and all of the weight $w[D, F]$. The
         loss is the sum of $(x w)^2 / 2$ over the whole batch.
 
-        **Wanted** the function that every device runs, returning the gradient of $w$,
+        **Wanted** the function that every device runs. It returns the gradient of $w$,
         whole on every device. Between the slices, over $Z$, each device sends no more
-        than a quarter of the gradients: exactly a ReduceScatter over $X$ of $4 D F$
-        bytes, an AllReduce over $Z$ of $D F$ bytes, and an AllGather over $X$ of
-        $4 D F$ bytes.
+        than a quarter of the gradients. The function compiles to exactly one
+        ReduceScatter over $X$ of $4 D F$ bytes, one AllReduce over $Z$ of $D F$ bytes,
+        and one AllGather over $X$ of $4 D F$ bytes.
     """,
     stub="def gradient(x, w): ...",
     mesh=SLICES,
@@ -688,7 +745,8 @@ LEVELS = Sharded(
         Slip(
             "one AllReduce over both axes",
             lambda x, w: [_all_reduce(4 * math.prod(w), 8, ("Z", "X"))],
-            "In one collective nobody says what crosses between the slices.",
+            "A single collective over both axes doesn't say what crosses between the "
+            "slices.",
         ),
         Slip(
             "whole gradients between the slices",
@@ -697,11 +755,12 @@ LEVELS = Sharded(
                 _all_reduce(4 * math.prod(w), 2, ("Z",)),
             ],
             "All four devices of a slice send the same bytes to the other slice. Let "
-            "each of them finish a quarter.",
+            "each of them finish a quarter of the sum.",
         ),
     ),
-    hint="Scatter the sum inside the slice, finish it between the slices, put it "
-    "together inside the slice. The weight must be a device's own over both axes.",
+    hint="Scatter the sum inside a slice, finish it between the slices, and put it "
+    "together again inside the slice. Each device needs its own copy of the "
+    "weight over both axes.",
     solution="""
         ```python
         def gradient(x, w):
@@ -734,12 +793,13 @@ SOONEST = Number(
     points=2,
     task=r"""
         **Given** a model of $8 \cdot 10^9$ parameters, $15 \cdot 10^{12}$ tokens to
-        train on, and a batch of $2^{22}$ tokens that shall not grow. Data parallelism
-        over H100 in many nodes, where a GPU sends 406 GB/s one-way over the whole axis.
-        Gradients are summed in bf16; leave $(n-1)/n$ aside. The number of GPUs is
-        reckoned at the peak: as many as leave the AllReduce no longer than all math of
-        the step. In training, math then runs at half of the peak, and all of the
-        AllReduce is hidden.
+        train on, and a batch of $2^{22}$ tokens that must not grow. The training uses
+        data parallelism over H100s in many nodes, where a GPU sends 406 GB/s one-way
+        over the whole axis. Gradients are summed in bf16. Leave out the factor
+        $(n-1)/n$. The number of GPUs is chosen for math at the peak: it is the largest
+        number for which the AllReduce takes no longer than all the math of the step. In
+        training, the math then runs at half of the peak, and all of the AllReduce is
+        hidden.
 
         **Wanted** the seconds that training takes.
     """,
@@ -752,24 +812,29 @@ SOONEST = Number(
         scaled(
             "the peak in both places or in none, or one of two rounds",
             1 / 2,
-            "The peak gives the number of GPUs, half of it the time; and an AllReduce "
-            "sends its array about twice.",
+            "Use the peak for the number of GPUs, and half of it for the time. Also, "
+            "an AllReduce sends its array about twice.",
         ),
         scaled(
             "backward alone",
             3 / 2,
-            "That lets the backward pass alone hide the AllReduce. The task lets the "
-            "whole step.",
+            "That hides the AllReduce behind the backward pass alone. In the task, "
+            "the whole step hides it.",
         ),
         scaled(
             "forward alone",
             1 / 3,
-            "A token takes 2 FLOPs a parameter forward, and twice as many backward.",
+            "A token takes 2 FLOPs per parameter in the forward pass and twice as "
+            "many in the backward pass.",
         ),
-        scaled("one GPU's time", 2**22 / _TOKENS, "So long a single GPU would take."),
+        scaled(
+            "one GPU's time",
+            2**22 / _TOKENS,
+            "That is the time that a single GPU would take.",
+        ),
     ),
-    hint="Tokens a GPU needs, from C and W; GPUs that the batch feeds; FLOPs of all "
-    "tokens over the rate of these GPUs.",
+    hint="How many tokens does a GPU need, from C and W? How many GPUs does the batch "
+    "then feed? Divide the FLOPs of all the tokens by the rate of these GPUs.",
     solution="""
         ```python
         from shardmath.hardware import chips
@@ -780,13 +845,14 @@ SOONEST = Number(
         seconds = 6 * 8e9 * 15e12 / (gpus * C / 2)
         ```
 
-        It takes about 2,600 GPUs and six and a half days. At half of the peak, math
-        takes twice as long as the AllReduce, so up to twice the GPUs would still finish
-        earlier. Beyond that the AllReduce binds, and more GPUs save no time.
+        It takes about 2,600 GPUs and six and a half days. At half of the peak, the math
+        takes twice as long as the AllReduce, so up to twice as many GPUs would still
+        finish earlier. Beyond that, the AllReduce sets the pace, and more GPUs save no
+        time.
 
         Each GPU works on whole sequences, so this takes sequences of at most 1,600
-        tokens. With sequences of 4,096 tokens the batch has 1,024 of them, and feeds no
-        more GPUs than that.
+        tokens. With sequences of 4,096 tokens, the batch has only 1,024 sequences and
+        feeds no more GPUs than that.
     """,
 )
 
@@ -803,11 +869,11 @@ LOST = Number(
     title="An exchange that nothing hides",
     points=2,
     task=r"""
-        **Given** eight slices of 256 TPU v5e and a model of $70 \cdot 10^9$ parameters,
-        sharded inside a slice and data-parallel between them. Each slice works on
-        $2^{18}$ tokens per step, at half of its peak. Then, and only then, the
-        gradients are exchanged in bf16 at the rate of the cards,
-        `chips.TPU_V5E.scale_out_bandwidth` one-way for each chip.
+        **Given** eight slices of 256 TPU v5e chips and a model of $70 \cdot 10^9$
+        parameters. The model is sharded inside a slice, and there is data parallelism
+        between the slices. Each slice works on $2^{18}$ tokens per step, at half of its
+        peak. Only after that are the gradients exchanged, in bf16 and at the rate of
+        the network cards, `chips.TPU_V5E.scale_out_bandwidth` one-way for each chip.
 
         **Wanted** the share of the step that the exchange takes, between 0 and 1.
     """,
@@ -820,12 +886,12 @@ LOST = Number(
         Slip(
             "over the math alone",
             lambda right: right / (1 - right),
-            "That is the exchange over the math. The step holds both.",
+            "That is the exchange divided by the math. The step contains both.",
         ),
         Slip(
             "at the full peak",
             lambda right: 2 * right / (1 + right),
-            "A slice works at half of its peak.",
+            "A slice works at only half of its peak.",
         ),
         Slip(
             "one of two rounds",
@@ -835,17 +901,19 @@ LOST = Number(
         Slip(
             "own part sent too",
             lambda right: 8 * right / (7 + right),
-            "Of eight slices each keeps one part of the sum at home.",
+            "Each of the eight slices keeps one part of the sum and doesn't have to "
+            "send it.",
         ),
         Slip(
             "all gradients on a chip",
             lambda right: 256 * right / (1 + 255 * right),
-            "Each chip of a slice holds 1/256 of the gradients.",
+            "Each chip of a slice holds only 1/256 of the gradients.",
         ),
         slips.percent(),
     ),
-    hint="Bytes of gradients that a chip holds, and its two times (k − 1)/k of them; "
-    "FLOPs of a slice over its rate; one over the sum of both.",
+    hint="How long does a chip take to send 2(k − 1)/k of the gradients that it "
+    "holds, for k slices? How long does a slice take for its FLOPs? The step is "
+    "the sum of both.",
     solution="""
         ```python
         from shardmath.hardware import chips
@@ -863,12 +931,12 @@ CRITICAL = Number(
     id="08.15",
     title="A batch beyond the critical one",
     task=r"""
-        **Given** $S = S_\text{min}(1 + B_c / B)$ steps and $E = E_\text{min}(1 + B /
-        B_c)$ tokens to reach a loss. A run with $B = B_c$ is repeated with four times
-        the batch on four times the chips, each with the same tokens, so a step takes as
-        long as before.
+        **Given** a law by which reaching a loss takes $S = S_\text{min}(1 + B_c / B)$
+        steps and $E = E_\text{min}(1 + B / B_c)$ tokens. A run with $B = B_c$ is
+        repeated with four times the batch on four times as many chips. Each chip works
+        on the same number of tokens, so a step takes as long as before.
 
-        **Wanted** by what factor the second run reaches the loss faster.
+        **Wanted** how many times as fast the second run reaches the loss.
     """,
     stub="times = ...",
     unit="times",
@@ -878,29 +946,33 @@ CRITICAL = Number(
         Slip(
             "no limit",
             lambda right: 4.0,
-            "So it would be far below the critical batch. What does the law say at and "
-            "above it?",
+            "That would be right far below the critical batch. What does the law say "
+            "at the critical batch and above it?",
         ),
         Slip(
             "tokens for steps",
             lambda right: 5 / 2,
-            "That is how many times the tokens it takes. The time goes with the steps.",
+            "That is how many times as many tokens the second run takes. The time "
+            "depends on the number of steps.",
         ),
         slips.inverse(),
         Slip(
             "beside the fewest",
             lambda right: 1.25,
-            "That is its steps over the fewest there can be. Compare the two runs.",
+            "That is the number of steps of the second run, divided by the fewest "
+            "that are possible. Compare the two runs instead.",
         ),
     ),
-    hint="A step takes as long in both. How many steps do they take?",
+    hint="A step takes equally long in both runs. How many steps does each run take?",
     solution="""
-        $1 + 1 = 2$ times the fewest steps against $1 + 1/4$.
+        A step takes equally long in both runs, so only the number of steps counts. The
+        first run takes $1 + 1 = 2$ times the fewest possible steps, and the second
+        takes $1 + 1/4$ times as many as the fewest.
 
         ```python
         times = 2 / 1.25
         ```
 
-        It takes 2.5 times the tokens, and so as much more energy.
+        The second run takes 2.5 times as many tokens, and so 2.5 times as much energy.
     """,
 )

@@ -21,14 +21,14 @@ CHAPTER = Chapter(
     title="FSDP",
     topics=(
         "FSDP: bytes of each stage of ZeRO, gathers and scatters, prefetching, tokens "
-        "a chip that hide them, hybrid sharding, and five programs graded on what they "
-        "compile to"
+        "per chip that hide the traffic, hybrid sharding, and five programs graded on "
+        "what they compile to"
     ),
     intro="""
         from the stages of ZeRO to the batch that fits. Answers are in base units:
-        bytes, seconds, tokens. A parameter takes 2 bytes as weight and 2 as gradient,
-        both in bf16, and 12 of optimizer state, which are a copy and two moments in
-        f32.
+        bytes, seconds, tokens. Each parameter takes 2 bytes for its weight and 2 for
+        its gradient, both in bf16, and 12 for its optimizer state, which is a copy of
+        the weight and two moments in f32.
 
         09.10 to 09.14 are programs for eight virtual devices. They are graded on their
         result and on what XLA compiles them to, array by array.
@@ -66,7 +66,8 @@ HELD = Number(
         64 chips. A parameter has 12 bytes of optimizer state, 2 of gradient and 2 of
         weight.
 
-        **Wanted** the bytes of these three that each chip holds.
+        **Wanted** how many bytes of optimizer state, gradients and weights each chip
+        holds in all.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -76,12 +77,12 @@ HELD = Number(
         scaled(
             "stage 2",
             (2 + 14 / 64) / (4 + 12 / 64),
-            "At stage 1 gradients are still whole on every chip.",
+            "At stage 1, the gradients are still whole on every chip.",
         ),
         scaled(
             "stage 3",
             16 / 64 / (4 + 12 / 64),
-            "At stage 1 weights and gradients are still whole on every chip.",
+            "At stage 1, the weights and the gradients are still whole on every chip.",
         ),
         scaled(
             "nothing split",
@@ -91,31 +92,33 @@ HELD = Number(
         scaled(
             "the state alone",
             12 / 64 / (4 + 12 / 64),
-            "Weights and gradients lie on the chip, too.",
+            "Weights and gradients are on the chip, too.",
         ),
         scaled(
             "the split state forgotten",
             4 / (4 + 12 / 64),
-            "The optimizer state is split, and not gone: each chip holds its part.",
+            "The optimizer state is split, but it isn't gone. Each chip holds its "
+            "part.",
         ),
         scaled(
             "the copy left out",
             (4 + 8 / 64) / (4 + 12 / 64),
-            "Beside two moments the optimizer keeps a copy of the weights in f32.",
+            "Besides two moments, the optimizer keeps a copy of the weights in f32.",
         ),
         scaled(
             "the other parts split",
             (12 + 4 / 64) / (4 + 12 / 64),
-            "Stage 1 splits the largest part first.",
+            "Which part is the largest? Stage 1 splits that part.",
         ),
         scaled(
             "16 bytes of state",
             (4 + 16 / 64) / (4 + 12 / 64),
-            "Of a parameter's 16 bytes, 12 are the optimizer's. The gradient and the "
-            "weight are counted whole here, and must not be counted again.",
+            "Only 12 of the 16 bytes of a parameter are optimizer state. The gradient "
+            "and the weight are counted whole here and must not be counted again.",
         ),
     ),
-    hint="Stage 1 splits the optimizer state alone.",
+    hint="Stage 1 splits only the optimizer state. What does each chip still hold in "
+    "full?",
     solution="""
         ```python
         nbytes = (12 / 64 + 2 + 2) * 8_030_261_248
@@ -164,40 +167,41 @@ STAGES = Function(
         Slip(
             "one stage too many",
             lambda stage, params, n: _by_stage(stage + 1, params, n),
-            "Stage 0 splits nothing, and stage 1 the optimizer state.",
+            "Stage 0 splits nothing, and stage 1 splits the optimizer state.",
         ),
         Slip(
             "weights first",
             _weights_first,
-            "Which part is the largest? It is split first.",
+            "Which part is the largest? That part is split first.",
         ),
         Slip(
             "gradients before the state",
             _gradients_first,
-            "Stages 1 and 2 have changed places: stage 1 splits the optimizer state, "
-            "and stage 2 the gradients as well.",
+            "Did you swap stages 1 and 2? Stage 1 splits the optimizer state, and "
+            "stage 2 splits the gradients as well.",
         ),
         Slip(
             "all or nothing",
             lambda stage, params, n: 16 * params / (n if stage else 1),
-            "Each stage splits one part more than the last.",
+            "Each stage splits one more part than the stage before it.",
         ),
         Slip(
             "the copy left out",
             lambda stage, params, n: (
                 _by_stage(stage, params, n) - 4 * params / (n if stage else 1)
             ),
-            "Beside two moments the optimizer keeps a copy of the weights in f32.",
+            "Besides two moments, the optimizer keeps a copy of the weights in f32.",
         ),
         Slip(
             "gradients in f32",
             lambda stage, params, n: (
                 _by_stage(stage, params, n) + 2 * params / (n if stage > 1 else 1)
             ),
-            "Gradients have two bytes a parameter here.",
+            "The gradients take two bytes per parameter here.",
         ),
     ),
-    hint="State, gradients, weights: stage k splits the first k of them.",
+    hint="The parts are optimizer state, gradients and weights, in this order. How "
+    "many of them does each stage split? Stage k splits the first k.",
     solution="""
         ```python
         def held(stage, params, n):
@@ -217,13 +221,13 @@ def _fewest(nbytes: float, hbm: float) -> int:
 
 FEWEST = Number(
     id="09.3",
-    title="The fewest H100",
+    title="The fewest H100s",
     task="""
-        **Given** Llama 3.1 70B with 70,553,706,496 parameters, 16 bytes each, and the
-        HBM of an H100. Activations and gathered weights are left aside.
+        **Given** Llama 3.1 70B with 70,553,706,496 parameters of 16 bytes each, and the
+        HBM of an H100. Ignore activations and gathered weights.
 
-        **Wanted** the smallest number of H100 over which FSDP can split the training
-        state. It need not be a power of two.
+        **Wanted** the smallest number of H100s over which FSDP can split the training
+        state. It doesn't have to be a power of two.
     """,
     given=stated(chips.H100, "hbm_bytes"),
     stub="n = ...",
@@ -236,32 +240,38 @@ FEWEST = Number(
             lambda right: _fewest(16, 80e9),
             "Capacities are in GiB here: 1 GiB is 2³⁰ bytes.",
         ),
-        Slip("rounded down", lambda right: right - 1, "So many are not enough."),
+        Slip(
+            "rounded down",
+            lambda right: right - 1,
+            "That many H100s aren't enough. In which direction do you have to round?",
+        ),
         Slip(
             "gradients or weights left out",
             lambda right: _fewest(14, chips.H100.hbm_bytes),
-            "Weights in bf16 and gradients both lie in memory, beside the state.",
+            "Weights in bf16 and gradients are both in memory, besides the optimizer "
+            "state.",
         ),
         Slip(
             "optimizer state alone, or without its copy",
             lambda right: _fewest(12, chips.H100.hbm_bytes),
-            "12 of the 16 bytes are the optimizer's: a copy in f32 and two moments. "
-            "Weights and gradients have two bytes each beside them.",
+            "Only 12 of the 16 bytes are optimizer state: a copy in f32 and two "
+            "moments. Weights and gradients take two more bytes each.",
         ),
         Slip(
             "weights alone",
             lambda right: _fewest(2, chips.H100.hbm_bytes),
-            "That would be inference.",
+            "That would be enough for inference. What else does training hold?",
         ),
         Slip(
             "a power of two",
             lambda right: 16,
-            "16 is the next power of two, or two nodes: a good choice. But the task "
-            "asks for the smallest number, and FSDP can split the state over any.",
+            "16 is the next power of two and fills two nodes, so it is a good choice. "
+            "But the task asks for the smallest number, and FSDP can split the state "
+            "over any number of chips.",
         ),
     ),
-    hint="Bytes of the whole state over bytes of one HBM, in the same unit, rounded "
-    "up.",
+    hint="How many bytes does the whole state take, and how many does one HBM hold, "
+    "in the same unit? Round the result up.",
     solution="""
         ```python
         import math
@@ -271,7 +281,7 @@ FEWEST = Number(
         n = math.ceil(16 * 70_553_706_496 / chips.H100.hbm_bytes)
         ```
 
-        With 80 GB of $10^9$ bytes it would be one more.
+        If 80 GB meant $80 \\cdot 10^9$ bytes, it would take one more H100.
     """,
 )
 
@@ -297,7 +307,7 @@ COUNT = Number(
         whole gradient is kept from one layer to the next.
 
         **Wanted** how many collectives a step has for these matrices, if each matrix
-        travels in a separate one.
+        travels in a separate collective.
     """,
     stub="times = ...",
     unit="collectives",
@@ -307,27 +317,31 @@ COUNT = Number(
         scaled(
             "gathered for the recompute, too",
             4 / 3,
-            "Recompute and backward of a layer stand side by side and share a gather.",
+            "The recomputation of a layer is directly followed by its backward pass, "
+            "so the two share a gather.",
         ),
         scaled(
             "two of three",
             2 / 3,
-            "After the forward pass the weight is forgotten; and its gradient is "
-            "scattered.",
+            "The weight is forgotten after the forward pass. What does the backward "
+            "pass need then, and what happens to the gradient?",
         ),
-        scaled("one microbatch", 1 / 4, "Each microbatch runs through all layers."),
+        scaled("one microbatch", 1 / 4, "Each microbatch runs through all the layers."),
         scaled(
             "gradients scattered once",
             3 / 4,
-            "To scatter them at the end, whole gradients would have to be kept.",
+            "If the gradients were scattered only at the end, whole gradients would "
+            "have to be kept until then.",
         ),
         scaled("one matrix", 1 / 7, "A layer has seven matrices."),
         scaled("one layer", 1 / 126, "There are 126 layers."),
     ),
-    hint="How often is a weight gathered in one microbatch, and its gradient "
-    "scattered?",
+    hint="How often is a weight gathered in one microbatch, and how often is its "
+    "gradient scattered?",
     solution="""
-        Two gathers and a scatter, of each matrix and in each microbatch.
+        A weight is gathered for the forward pass and again for the backward pass, and
+        its gradient is scattered. So there are two gathers and a scatter of each matrix
+        in each microbatch.
 
         ```python
         times = 126 * 7 * 3 * 4
@@ -340,7 +354,7 @@ NAIVE = Number(
     title="ZeRO-1 that sends too much",
     task="""
         **Given** Llama 3.1 8B with 8,030,261,248 parameters and ZeRO-1 over 64 chips,
-        all in bf16. The program adds up the gradients with an AllReduce, each chip
+        all in bf16. The program adds up the gradients with an AllReduce. Then each chip
         updates its shard of the weights, and an AllGather makes the weights whole.
 
         **Wanted** the bytes that each chip sends in a step.
@@ -353,25 +367,31 @@ NAIVE = Number(
         scaled(
             "written well",
             2 / 3,
-            "So much it is with a ReduceScatter. This program has an AllReduce.",
+            "That would be right with a ReduceScatter, but this program has an "
+            "AllReduce.",
         ),
-        scaled("one of three rounds", 1 / 3, "So much one AllGather sends."),
+        scaled("one of three rounds", 1 / 3, "That is what the AllGather alone sends."),
         scaled(
             "own part sent too",
             64 / 63,
-            "A chip need not send anything to itself: one part of n stays.",
+            "A chip doesn't have to send anything to itself, so one part of n stays "
+            "where it is.",
         ),
         scaled(
             "weights in f32",
             4 / 3,
-            "The copy in f32 stays where it is. In which format are weights used?",
+            "The copy in f32 stays where it is. In which format are the weights used?",
         ),
-        scaled("a chip's share", 1 / 64, "Every chip has gradients of all parameters."),
+        scaled(
+            "a chip's share", 1 / 64, "Every chip has gradients for all the parameters."
+        ),
     ),
-    hint="An AllReduce sends what a ReduceScatter and an AllGather send together.",
+    hint="An AllReduce sends as much as a ReduceScatter and an AllGather together. "
+    "How many such rounds does this program have?",
     solution="""
-        Three rounds of $2\\,\\text{params}$ bytes: as much as FSDP sends, for three
-        quarters of what FSDP saves. A ReduceScatter instead of the AllReduce would be
+        The AllReduce has two rounds of $2\\,\\text{params}$ bytes, and the AllGather is
+        a third round. That is as much as FSDP sends, for only three quarters of the
+        memory that FSDP saves. A ReduceScatter instead of the AllReduce would be
         enough, because a chip updates only its own shard.
 
         ```python
@@ -395,9 +415,9 @@ GATHER = Number(
     title="Fetching one layer",
     task=r"""
         **Given** one layer of Llama 3.1 70B with 855,638,016 weights in bf16, split
-        over $8 \times 8 \times 8$ TPU v5p, a closed torus. Each of the six links of a
-        chip sends `chips.TPU_V5P.link_bandwidth` one-way, and all of them work. Latency
-        is left aside.
+        over $8 \times 8 \times 8$ TPU v5p chips, a closed torus. Each of the six links
+        of a chip sends at `chips.TPU_V5P.link_bandwidth` one-way, and all of them are
+        used. Leave out the latency.
 
         **Wanted** the seconds until the layer is whole on every chip.
     """,
@@ -409,22 +429,24 @@ GATHER = Number(
         scaled(
             "one axis alone, or all that a step moves",
             3,
-            "All three axes of the torus work at once, and one gather is wanted.",
+            "All three axes of the torus work at once, and the task asks for only one "
+            "gather.",
         ),
         slips.one_direction(2),
-        scaled("one link", 6, "A chip has six links, and all of them work."),
+        scaled("one link", 6, "A chip has six links, and all of them are used."),
         scaled(
             "the HBM's time",
             _LINKS / chips.TPU_V5P.hbm_bandwidth,
-            "That divides by the bandwidth of HBM. What do the weights travel on?",
+            "That divides by the bandwidth of HBM. What do the weights travel over?",
         ),
         scaled(
             "a chip's share",
             1 / 512,
-            "The layer has to be whole in the end. How many of its bytes arrive?",
+            "The layer has to be whole in the end. How many of its bytes must arrive "
+            "at each chip?",
         ),
     ),
-    hint="V(n − 1)/n bytes over six links.",
+    hint="V(n − 1)/n bytes arrive at each chip over six links. What is V?",
     solution="""
         ```python
         from shardmath.hardware import chips
@@ -447,14 +469,14 @@ THRESHOLD = Number(
     id="09.7",
     title="Tokens that hide FSDP",
     task=r"""
-        **Given** a slice of $16 \times 16$ Trillium (`chips.TPU_V6E`), a closed torus,
-        and FSDP over all 256 chips, in bf16, with full remat: the forward pass is
-        computed twice. Each of the four links of a chip sends
-        `chips.TPU_V6E.link_bandwidth` one-way. Math runs at the peak. Attention scores
-        and latency are left aside, and everything may overlap.
+        **Given** a slice of $16 \times 16$ Trillium chips (`chips.TPU_V6E`), a closed
+        torus, with FSDP over all 256 chips, in bf16 and with full remat: the forward
+        pass is computed twice. Each of the four links of a chip sends at
+        `chips.TPU_V6E.link_bandwidth` one-way. The math runs at the peak, and
+        everything may overlap. Ignore attention scores and latency.
 
-        **Wanted** how many tokens a chip needs before the traffic of FSDP takes no
-        longer than the math of the step.
+        **Wanted** the smallest number of tokens per chip at which the traffic of FSDP
+        takes no longer than the math of the step.
     """,
     given=stated(_V6E, "flops.bf16", "link_bandwidth"),
     stub="tokens = ...",
@@ -465,8 +487,8 @@ THRESHOLD = Number(
         scaled(
             "nothing computed again, or three gathers",
             4 / 3,
-            "Full remat adds FLOPs and no gather: recompute and backward of a layer "
-            "share one.",
+            "Full remat adds FLOPs but no gather, because the recomputation and the "
+            "backward pass of a layer share one.",
         ),
         scaled(
             "two rounds of three",
@@ -476,18 +498,26 @@ THRESHOLD = Number(
         scaled(
             "as data parallelism without remat",
             8 / 9,
-            "That hides an AllReduce behind 6 FLOPs a parameter and token.",
+            "That hides an AllReduce behind 6 FLOPs per parameter and token.",
         ),
         scaled(
             "half of the links",
             2,
-            "A chip of a torus has two rings through it, and each ring two directions.",
+            "Two rings run through each chip of a torus, and each ring has two "
+            "directions.",
         ),
-        scaled("all chips", 256, "That is the batch of all chips."),
+        scaled(
+            "all chips",
+            256,
+            "That is the batch of all the chips. How many tokens does one chip need?",
+        ),
     ),
-    hint="Set 8 · params · t / C equal to the seconds of two gathers and a scatter.",
+    hint="For t tokens per chip, the math takes 8 · params · t / C seconds. How long "
+    "do two gathers and a scatter take?",
     solution="""
-        $8\\,P\\,t / C = 3 \\cdot 2P\\,\\frac{n-1}{n} / W_X$.
+        With full remat, the math takes 8 FLOPs per parameter and token, and FSDP sends
+        two gathers and a scatter. The times are equal if $8\\,P\\,t / C = 3 \\cdot
+        2P\\,\\frac{n-1}{n} / W_X$.
 
         ```python
         from shardmath.hardware import chips
@@ -523,43 +553,48 @@ ACROSS = Number(
         scaled(
             "all gradients",
             8,
-            "When nodes exchange gradients, each GPU holds an eighth of the sum.",
+            "When the nodes exchange gradients, each GPU holds only an eighth of the "
+            "sum.",
         ),
         scaled(
             "one of two rounds",
             1 / 2,
-            "Every node wants the whole sum: it is scattered and then gathered.",
+            "Every node needs the whole sum, so the sum is scattered and then "
+            "gathered.",
         ),
         scaled(
             "weights fetched from other nodes",
             3 / 2,
-            "Gathers stay inside a node. What is left to exchange?",
+            "The gathers stay inside a node. What is left for the nodes to exchange?",
         ),
         scaled(
             "own part sent too",
             32 / 31,
-            "Of 32 nodes each keeps one part of the sum at home.",
+            "Each of the 32 nodes keeps one part of the sum and doesn't have to send "
+            "it.",
         ),
         scaled(
             "split over all GPUs",
             1 / 32,
-            "Each node holds a copy, so shards are of 8 GPUs.",
+            "Each node holds a copy, so everything is split over only 8 GPUs.",
         ),
         scaled(
             "what stays in the node",
             3 * 7 / 8 / (2 / 8 * 31 / 32),
-            "Those are gathers and the scatter inside a node.",
+            "Those are the bytes of the gathers and the scatter inside a node. Which "
+            "bytes leave it?",
         ),
     ),
-    hint="After the scatter inside its node a GPU has an eighth of the gradients.",
+    hint="After the scatter inside its node, a GPU has an eighth of the gradients. "
+    "How much of this does it send to other nodes?",
     solution="""
         ```python
         V = 2 * 8_030_261_248 / 8
         nbytes = 2 * V * 31 / 32
         ```
 
-        FSDP over all 256 GPUs would take weights from other nodes, three rounds of
-        them.
+        FSDP over all 256 GPUs would also gather weights from other nodes and scatter
+        gradients to them, in three rounds.
     """,
 )
 
@@ -581,11 +616,12 @@ ACCUMULATED = Function(
     id="09.9",
     title="Stages and microbatches",
     task="""
-        **Given** the `stage` of ZeRO, 1 to 3, `params` parameters in bf16, `n` chips,
-        and a batch in `parts` microbatches. A stage never keeps in full the part that
-        it splits. At stage 1 gradients are added up on the chip and scattered once, at
-        stages 2 and 3 after each microbatch. At stage 3 weights are forgotten after
-        each pass, at stages 1 and 2 they are gathered once, after the update.
+        **Given** the `stage` of ZeRO from 1 to 3, `params` parameters in bf16, `n`
+        chips, and a batch that is cut into `parts` microbatches. A stage never keeps in
+        full a part that it splits. At stage 1, gradients are added up on the chip and
+        scattered once. At stages 2 and 3, they are scattered after each microbatch. At
+        stages 1 and 2, weights are gathered once, after the update. At stage 3, they
+        are forgotten after each pass.
 
         **Wanted** a function that returns the bytes that each chip sends in a step.
     """,
@@ -603,8 +639,8 @@ ACCUMULATED = Function(
         Slip(
             "microbatches forgotten",
             lambda stage, params, n, parts: _sent(stage, params, n, 1),
-            "Is the gradient of a microbatch smaller than that of a batch? And are "
-            "weights still there for the next one?",
+            "Is the gradient of a microbatch a smaller array than the gradient of a "
+            "batch? And are the weights still there for the next microbatch?",
         ),
         Slip(
             "gathered for each microbatch at every stage",
@@ -612,21 +648,22 @@ ACCUMULATED = Function(
                 _sent(stage, params, n, parts)
                 + (2 * (parts - 1) * params * (n - 1) / n if stage < 3 else 0)
             ),
-            "Weights change in the update alone.",
+            "The weights change only in the update.",
         ),
         Slip(
             "gathered once a microbatch",
             lambda stage, params, n, parts: (
                 _sent(stage, params, n, parts) * (2 / 3 if stage == 3 else 1)
             ),
-            "At stage 3 a microbatch takes the weights for two passes.",
+            "At stage 3, a microbatch needs the weights for two passes.",
         ),
         Slip(
             "gradients scattered once",
             lambda stage, params, n, parts: (
                 2 * params * (n - 1) / n * (2 * parts + 1 if stage == 3 else 2)
             ),
-            "To scatter them at the end, whole gradients would have to be kept.",
+            "If the gradients were scattered only at the end, whole gradients would "
+            "have to be kept until then.",
         ),
         Slip(
             "stage 2 like stage 1",
@@ -637,11 +674,12 @@ ACCUMULATED = Function(
         Slip(
             "own part sent too",
             lambda stage, params, n, parts: _rounds(stage, parts) * 2 * params,
-            "One part of n stays where it is.",
+            "A chip doesn't have to send anything to itself, so one part of n stays "
+            "where it is.",
         ),
     ),
-    hint="Count scatters and gathers of the whole array: at stage 2 there are "
-    "`parts` scatters and one gather.",
+    hint="How many scatters and gathers of the whole array does each stage have? At "
+    "stage 2 there are `parts` scatters and one gather.",
     solution="""
         ```python
         def sent(stage, params, n, parts):
@@ -687,9 +725,9 @@ USED = Sharded(
         **Given** each device's part of the tokens $x[B_X, D]$ and of the weight
         $w[D_X, F]$. The loss is the sum of $\tanh(x w)$ over the whole batch.
 
-        **Wanted** the function that every device runs, returning its part of the
-        gradient $dw[D_X, F]$: exactly one AllGather and one ReduceScatter, of $4 D F$
-        bytes each.
+        **Wanted** the function that every device runs. It returns the device's part of
+        the gradient $dw[D_X, F]$ and compiles to exactly one AllGather and one
+        ReduceScatter, of $4 D F$ bytes each.
     """,
     stub="def gradient(x, w): ...",
     mesh=EIGHT,
@@ -707,10 +745,11 @@ USED = Sharded(
         Slip(
             "the batch gathered",
             lambda x, w: [_gathered(w), _gathered(x)],
-            "With tokens and weights whole, every device computes everything.",
+            "Your program makes tokens and weights whole, so every device computes "
+            "everything.",
         ),
     ),
-    hint="Differentiate a function of the shard that gathers it. What is the "
+    hint="Differentiate a function that takes the shard and gathers it. What is the "
     "transpose of an AllGather?",
     solution="""
         ```python
@@ -748,18 +787,19 @@ def _stack_gradient(x, w):
 
 FORGOTTEN = Sharded(
     id="09.11",
-    title="And forget",
+    title="Gather, use, forget",
     points=2,
     task=r"""
         **Given** each device's part of the tokens $x[B_X, D]$ and of three layers'
-        weights $w[L, D_X, D]$, $L = 3$. A layer is $x \to \tanh(x w_l)$. The loss is
-        the sum of the last layer's results over the whole batch.
+        weights $w[L, D_X, D]$, with $L = 3$. A layer is $x \to \tanh(x w_l)$. The loss
+        is the sum of the last layer's results over the whole batch.
 
-        **Wanted** the function that every device runs, returning its part of the
-        gradient $dw[L, D_X, D]$. No layer's whole weight is kept for the backward pass:
-        at most six AllGathers and three ReduceScatters, of $4 D^2$ bytes each. Besides
-        arguments and result, a device may hold two and a half whole weights and four
-        times its tokens at once, $2.5 \cdot 4 D^2 + 4 \cdot 4 B D / 8$ bytes.
+        **Wanted** the function that every device runs. It returns the device's part of
+        the gradient $dw[L, D_X, D]$. No layer's whole weight is kept for the backward
+        pass: the function compiles to at most six AllGathers and three ReduceScatters,
+        of $4 D^2$ bytes each. Besides the arguments and the result, a device may hold
+        two and a half whole weights and four times its tokens at once, which is
+        $2.5 \cdot 4 D^2 + 4 \cdot 4 B D / 8$ bytes.
     """,
     stub="def gradient(x, w): ...",
     mesh=EIGHT,
@@ -780,19 +820,19 @@ FORGOTTEN = Sharded(
                 _gathered(w[1:], times=LAYERS),
                 _scattered(w[1:], times=LAYERS),
             ],
-            "Each weight is gathered once, so that every device holds all of them when "
-            "the backward pass begins. `jax.checkpoint` around a layer that gathers "
-            "inside forgets its weight and gathers it again.",
+            "Your program gathers each weight once, so every device holds all of them "
+            "when the backward pass begins. If a layer gathers inside "
+            "`jax.checkpoint`, its weight is forgotten and gathered again.",
         ),
         Slip(
             "all layers at once",
             lambda x, w: [_gathered(w), _scattered(w)],
-            "That gathers the whole stack before the first layer runs: gather inside "
-            "the layer.",
+            "Your program gathers the whole stack before the first layer runs. Gather "
+            "inside the layer.",
         ),
     ),
-    hint="`jax.lax.scan` over the layers. Gather inside the layer, and put "
-    "`jax.checkpoint` around it.",
+    hint="Use `jax.lax.scan` over the layers. Gather the weight inside the layer, and "
+    "put `jax.checkpoint` around the layer.",
     solution="""
         ```python
         def gradient(x, w):
@@ -804,8 +844,9 @@ FORGOTTEN = Sharded(
             return jax.grad(lambda w: jnp.sum(jax.lax.scan(layer, x, w)[0]))(w)
         ```
 
-        Without the scan, as a Python loop over the layers, it takes five AllGathers:
-        the backward pass begins with the last layer, whose weight is not needed before.
+        With a Python loop over the layers instead of the scan, there are only five
+        AllGathers. The backward pass begins with the last layer, and the weight of this
+        layer isn't needed before.
     """,
 )
 
@@ -824,11 +865,11 @@ UPDATE = Sharded(
     task=r"""
         **Given** each device's part of the tokens $x[B_X, D]$ and of the momentum
         $m[D_X, F]$, and all of the weight $w[D, F]$. The loss is the sum of
-        $\tanh(x w)$ over the whole batch, $g$ its gradient.
+        $\tanh(x w)$ over the whole batch, and $g$ is its gradient.
 
-        **Wanted** the function that every device runs, returning the new weight
-        $w - 0.1\,(0.9\,m + g)$, whole on every device: exactly one ReduceScatter and
-        one AllGather, of $4 D F$ bytes each.
+        **Wanted** the function that every device runs. It returns the new weight
+        $w - 0.1\,(0.9\,m + g)$, whole on every device, and compiles to exactly one
+        ReduceScatter and one AllGather, of $4 D F$ bytes each.
     """,
     stub="def update(x, m, w): ...",
     mesh=EIGHT,
@@ -841,34 +882,37 @@ UPDATE = Sharded(
         Slip(
             "an AllReduce",
             lambda x, m, w: [_summed(w), _gathered(w)],
-            "That is the naive ZeRO-1, with half as much again. Which rows of the "
-            "gradient does a device need?",
+            "That is the naive ZeRO-1, which sends half as much again. Which rows of "
+            "the gradient does a device need?",
         ),
         Slip(
             "gathered twice",
             lambda x, m, w: [_scattered(w), _gathered(w, times=2)],
-            "Update a device's own rows first; the new weight alone has to travel.",
+            "Update a device's own rows first. After that, only the new weight has to "
+            "travel.",
         ),
     ),
     values=(
         Slip(
             "the momentum left out",
             lambda x, m, w: w - 0.1 * _tanh_gradient(x, w),
-            "The new momentum is the gradient and 0.9 of the old momentum.",
+            "The new momentum is the gradient plus 0.9 times the old momentum.",
         ),
         Slip(
             "the momentum not decayed",
             lambda x, m, w: w - 0.1 * (m + _tanh_gradient(x, w)),
-            "Of the old momentum 0.9 is left.",
+            "The old momentum has to be multiplied by 0.9.",
         ),
         Slip(
             "the first rows on every device",
             _update_of_first_rows,
-            "Every device has updated the same rows of the weight. Which are its own?",
+            "Every device has updated the same rows of the weight. Which rows are its "
+            "own?",
         ),
     ),
-    hint="A device needs its own rows of w: `jax.lax.axis_index` says which they are. "
-    "`jax.lax.pcast(w, 'X', to='varying')` leaves the sum to you.",
+    hint="Which rows of w are a device's own? You can find out with "
+    "`jax.lax.axis_index`. `jax.lax.pcast(w, 'X', to='varying')` leaves the sum "
+    "of the gradients to you.",
     solution="""
         ```python
         def update(x, m, w):
@@ -895,9 +939,10 @@ HYBRID = Sharded(
         each node holds a copy. The loss is the sum of $\tanh(x w)$ over the whole
         batch.
 
-        **Wanted** the function that every device runs, returning its part of the
-        gradient $dw[D_X, F]$: an AllGather and a ReduceScatter over $X$ of $4 D F$
-        bytes, and over $Z$ exactly one AllReduce, of $D F$ bytes.
+        **Wanted** the function that every device runs. It returns the device's part of
+        the gradient $dw[D_X, F]$ and compiles to one AllGather and one ReduceScatter
+        over $X$ of $4 D F$ bytes each, and to exactly one AllReduce over $Z$ of $D F$
+        bytes.
     """,
     stub="def gradient(x, w): ...",
     mesh=NODES,
@@ -914,8 +959,9 @@ HYBRID = Sharded(
         Slip(
             "whole gradients between the nodes",
             lambda x, w: [_gathered(w, n=4), _scattered(w, n=4), _summed(w, ("Z",), 2)],
-            "JAX adds up over Z where the weight meets tokens that differ along Z: "
-            "behind the gather. Make the shard a device's own before it is gathered.",
+            "JAX adds up over Z where the weight meets tokens that differ along Z, "
+            "which is after the gather. Make the shard a device's own before it is "
+            "gathered.",
         ),
         Slip(
             "one AllReduce over both axes",
@@ -923,8 +969,8 @@ HYBRID = Sharded(
             "Every device gets the whole sum and throws most of it away.",
         ),
     ),
-    hint="`jax.lax.pcast(w, 'Z', to='varying')` before the gather, `jax.lax.psum` "
-    "over Z after the gradient.",
+    hint="Use `jax.lax.pcast(w, 'Z', to='varying')` before the gather and "
+    "`jax.lax.psum` over Z after the gradient.",
     solution="""
         ```python
         def gradient(x, w):
@@ -948,15 +994,15 @@ def _mlp(rng):
 
 PINNED = Sharded(
     id="09.14",
-    title="By annotation",
+    title="FSDP by annotation",
     task=r"""
         **Given** the whole arrays $x[B_X, D]$, $\text{up}[D, F_X]$ and
-        $\text{down}[F_X, D]$, on an axis that the compiler shards over. Left alone, it
-        makes tensor parallelism of them where tokens are few.
+        $\text{down}[F_X, D]$, on an axis that the compiler shards over. Left alone, the
+        compiler uses tensor parallelism here if there are few tokens.
 
         **Wanted** a function of the whole arrays that returns
-        $\max(x\,\text{up}, 0)\,\text{down}$, its tokens split over $X$, and compiles to
-        exactly two AllGathers of $4 D F$ bytes.
+        $\max(x\,\text{up}, 0)\,\text{down}$ with its tokens split over $X$, and
+        compiles to exactly two AllGathers of $4 D F$ bytes each.
     """,
     stub="def mlp(x, up, down): ...",
     mesh=EIGHT,
@@ -970,11 +1016,13 @@ PINNED = Sharded(
         Slip(
             "left to the compiler",
             lambda x, up, down: [_gathered(x), _summed(x)],
-            "The compiler gathers tokens and adds up results: weights stay where they "
-            "rest. Say where they are used.",
+            "The compiler gathers the tokens and adds up the results, and the weights "
+            "stay where they rest. Say how the weights are sharded where they are "
+            "used.",
         ),
     ),
-    hint="`jax.lax.with_sharding_constraint(up, jax.P())` says where a weight is used.",
+    hint="How do you say that a weight is whole where it is used? Write "
+    "`jax.lax.with_sharding_constraint(up, jax.P())`.",
     solution="""
         ```python
         def mlp(x, up, down):
@@ -1000,14 +1048,16 @@ PREFETCH = Function(
     title="One layer ahead",
     points=2,
     task="""
-        **Given** the forward pass of `L` equal layers, at least two. To gather one
-        takes `g` seconds and `v` bytes, to use it `f` seconds. With `ahead = 0` the
-        gather of a layer starts when the use of the layer before has ended; with
-        `ahead = 1` it starts when that use starts, or when the network is free. One
-        gather at a time; a layer is forgotten when its use has ended.
+        **Given** the forward pass of `L` equal layers, at least two. Gathering a layer
+        takes `g` seconds, the gathered layer takes `v` bytes, and using it takes `f`
+        seconds. With `ahead = 0`, the gather of a layer starts when the use of the
+        layer before it has ended. With `ahead = 1`, it starts when that use starts, or
+        when the network becomes free. Only one gather runs at a time, and a layer is
+        forgotten when its use has ended.
 
-        **Wanted** a function that returns a pair: the seconds of the forward pass, and
-        the most bytes of gathered layers that a chip must have room for.
+        **Wanted** a function that returns a pair: the seconds that the forward pass
+        takes, and the largest number of bytes of gathered layers for which a chip must
+        have room.
     """,
     stub="def forward(L, g, f, v, ahead): ...",
     spec=_ahead,
@@ -1032,7 +1082,7 @@ PREFETCH = Function(
                 L * max(g, f) if ahead else L * (g + f),
                 (1 + ahead) * v,
             ],
-            "What does math do until the first layer is there?",
+            "What does the math do until the first layer is there?",
         ),
         Slip(
             "the last use forgotten",
@@ -1040,7 +1090,7 @@ PREFETCH = Function(
                 g + (L - 1) * max(g, f) if ahead else L * (g + f),
                 (1 + ahead) * v,
             ],
-            "When the last gather is done, a layer is still to be used.",
+            "When the last gather is done, one layer still has to be used.",
         ),
         Slip(
             "room for one",
@@ -1050,7 +1100,8 @@ PREFETCH = Function(
         Slip(
             "never ahead",
             lambda L, g, f, v, ahead: [L * (g + f), (1 + ahead) * v],
-            "With `ahead = 1` a gather runs beside a use.",
+            "With `ahead = 1`, the gather of one layer runs while the layer before it "
+            "is used.",
         ),
         Slip(
             "room for all",
@@ -1058,10 +1109,11 @@ PREFETCH = Function(
             "A layer is forgotten when its use has ended.",
         ),
     ),
-    hint="Draw two lanes for three layers: the network in one, math in the other.",
+    hint="Draw two lanes for three layers, one for the network and one for the math. "
+    "When do both of them work at once?",
     solution="""
-        One gather comes first and one use last. Between them the slower of the two sets
-        the pace.
+        One gather comes first, and one use comes last. Between them, the slower of
+        network and math sets the pace.
 
         ```python
         def forward(L, g, f, v, ahead):
@@ -1095,10 +1147,10 @@ SMALLEST = Function(
     task="""
         **Given** `params` parameters, the `hbm` of a chip in bytes, and the `stage` of
         ZeRO, from 0 for data parallelism to 3 for FSDP. A parameter has 12 bytes of
-        optimizer state, 2 of gradient and 2 of weight. Everything else is left aside.
+        optimizer state, 2 of gradient and 2 of weight. Ignore everything else.
 
-        **Wanted** a function that returns the smallest number of chips with which each
-        has room for its part; 0 where no number is enough.
+        **Wanted** a function that returns the smallest number of chips at which each
+        chip has room for its part, or 0 if no number is enough.
     """,
     stub="def chips_needed(params, hbm, stage): ...",
     spec=_smallest,
@@ -1123,7 +1175,8 @@ SMALLEST = Function(
             lambda params, hbm, stage: (
                 _smallest(params, hbm, 3) if stage else _smallest(params, hbm, 0)
             ),
-            "What a stage leaves whole lies on every chip, however many there are.",
+            "What a stage leaves whole is on every chip, no matter how many chips "
+            "there are.",
         ),
         Slip(
             "the whole parts forgotten",
@@ -1139,27 +1192,28 @@ SMALLEST = Function(
                 if (whole := (16, 4, 2, 0)[stage]) * params < hbm
                 else 0
             ),
-            "A part of a chip is a chip.",
+            "If the division leaves a remainder, you need one more chip.",
         ),
         Slip(
             "no 0 where nothing fits",
             _never_too_large,
-            "Where the parts that stay whole fill the HBM alone, no number of chips is "
-            "enough, and 0 is wanted.",
+            "If the parts that stay whole already fill the HBM, no number of chips is "
+            "enough. Return 0 in this case.",
         ),
         Slip(
             "a negative number of chips",
             lambda *case: _never_too_large(*case, least=None),
-            "Where the parts that stay whole fill the HBM alone, what is left of it is "
-            "negative: no number of chips is enough, and 0 is wanted.",
+            "If the parts that stay whole already fill the HBM, the room that is left "
+            "comes out negative. No number of chips is enough then, and 0 is wanted.",
         ),
         Slip(
             "one stage too many",
             lambda params, hbm, stage: _smallest(params, hbm, min(stage + 1, 3)),
-            "Stage 0 splits nothing, and stage 1 the optimizer state.",
+            "Stage 0 splits nothing, and stage 1 splits the optimizer state.",
         ),
     ),
-    hint="Take what the stage leaves whole from the HBM. The rest is divided.",
+    hint="Subtract what the stage leaves whole from the HBM. Over how many chips must "
+    "the other parts be split to fit into the room that is left?",
     solution="""
         ```python
         def chips_needed(params, hbm, stage):
@@ -1184,13 +1238,13 @@ ROOM = Number(
     title="Tokens that a chip has room for",
     points=2,
     task="""
-        **Given** Llama 3.1 70B, $L = 80$, $D = 8192$, with 70,553,706,496 parameters of
-        16 bytes and 855,638,016 weights in a layer, split by FSDP over 32 H100. Besides
-        its part, a GPU holds two gathered layers in bf16, one in use and one fetched
-        ahead. Full remat keeps the input of each layer, in bf16. Everything else is
-        left aside.
+        **Given** Llama 3.1 70B with $L = 80$, $D = 8192$, 70,553,706,496 parameters of
+        16 bytes each, and 855,638,016 weights in a layer, split by FSDP over 32 H100s.
+        Besides its part, a GPU holds two gathered layers in bf16, one in use and one
+        fetched ahead. Full remat keeps the input of each layer in bf16. Ignore
+        everything else.
 
-        **Wanted** how many tokens a GPU can hold at most.
+        **Wanted** the largest number of tokens that a GPU can hold.
     """,
     given=stated(chips.H100, "hbm_bytes"),
     stub="tokens = ...",
@@ -1201,13 +1255,13 @@ ROOM = Number(
         Slip(
             "one gathered layer, or one byte a weight",
             lambda right: _room(gathered=1),
-            "While one layer is used, the next one arrives; and a weight in bf16 has "
-            "two bytes.",
+            "While one layer is used, the next one arrives. And how many bytes does a "
+            "weight take in bf16?",
         ),
         Slip(
             "no gathered layer",
             lambda right: _room(gathered=0),
-            "A layer is whole while it is used.",
+            "A layer is whole while it is used, and then it takes room, too.",
         ),
         Slip(
             "GB for GiB",
@@ -1215,11 +1269,15 @@ ROOM = Number(
             "Capacities are in GiB here: 1 GiB is 2³⁰ bytes.",
         ),
         scaled("one layer's input", 80, "Every layer keeps its input."),
-        scaled("all GPUs", 32, "That is the batch of all GPUs."),
-        scaled("inputs in f32", 1 / 2, "A value in bf16 has two bytes."),
+        scaled(
+            "all GPUs",
+            32,
+            "That is the batch of all the GPUs. How many tokens can one GPU hold?",
+        ),
+        scaled("inputs in f32", 1 / 2, "A value in bf16 takes two bytes."),
     ),
-    hint="HBM, less 1/32 of the state, less two layers' weights; a token keeps D "
-    "values in each layer.",
+    hint="How much HBM is left after 1/32 of the state and the weights of two layers? "
+    "A token keeps D values in each layer.",
     solution="""
         ```python
         from shardmath.hardware import chips
@@ -1253,18 +1311,20 @@ def _of_passes(combine):
 
 PASSES = Number(
     id="09.18",
-    title="One pass hides, the other does not",
+    title="One pass hides its traffic, the other doesn't",
     points=2,
     task=r"""
-        **Given** the 80 layers of Llama 3.1 70B, 855,638,016 weights each, in bf16
-        under FSDP with full remat, on $8 \times 8 \times 8$ TPU v5p, a closed torus.
-        The forward pass is computed twice, with every matmul of a layer. Each of the
-        six links of a chip sends `chips.TPU_V5P.link_bandwidth` one-way, and all of
-        them work. A chip has 640 tokens per step. Math runs at the peak; within a pass
-        math and network overlap fully. Attention scores and latency are left aside.
+        **Given** the 80 layers of Llama 3.1 70B with 855,638,016 weights each, in bf16
+        under FSDP with full remat, on $8 \times 8 \times 8$ TPU v5p chips, a closed
+        torus. The forward pass is computed twice, with every matmul of a layer. Each of
+        the six links of a chip sends at `chips.TPU_V5P.link_bandwidth` one-way, and all
+        of them are used. A chip has 640 tokens per step. The math runs at the peak, and
+        within a pass, math and network overlap fully. Ignore attention scores and
+        latency.
 
-        **Wanted** the seconds of the forward pass and the backward pass together, where
-        each takes as long as the slower of its two.
+        **Wanted** the seconds that the forward pass and the backward pass take
+        together, where each pass takes as long as the slower of its math and its
+        network.
     """,
     given=stated(chips.TPU_V5P, "flops.bf16", "link_bandwidth"),
     stub="seconds = ...",
@@ -1275,44 +1335,52 @@ PASSES = Number(
         Slip(
             "both passes as one",
             _of_passes(lambda net, math_: max(3 * net, 4 * math_)),
-            "Gathers of the forward pass cannot wait for the math of the backward.",
+            "The gathers of the forward pass can't wait for the math of the backward "
+            "pass.",
         ),
         Slip(
             "no overlap",
             _of_passes(lambda net, math_: 3 * net + 4 * math_),
-            "Within a pass math and network overlap.",
+            "Within a pass, math and network overlap.",
         ),
         Slip(
             "nothing computed again",
             _of_passes(lambda net, math_: max(net, math_) + max(2 * net, 2 * math_)),
-            "Full remat runs the forward pass again before the backward.",
+            "Full remat computes the forward pass again before the backward pass.",
         ),
         Slip(
             "the last matmul not again",
             _of_passes(lambda net, math_: net + (3 - _LAST) * math_),
-            "JAX leaves out a layer's last matmul when it computes it again. Here the "
-            "forward pass is computed twice, with every matmul.",
+            "JAX leaves out a layer's last matmul when it computes the layer again. "
+            "Here the forward pass is computed twice, with every matmul.",
         ),
         Slip(
             "the math alone, one pass less",
             _of_passes(lambda net, math_: 3 * math_),
-            "The forward pass takes its time, too. Is it math or network?",
+            "The forward pass takes time, too. Is it limited by its math or by its "
+            "network?",
         ),
         Slip(
             "the forward pass alone",
             _of_passes(lambda net, math_: net),
-            "The backward pass comes behind.",
+            "That is the forward pass alone. The backward pass comes after it.",
         ),
         Slip(
             "half of the links",
             _of_passes(lambda net, math_: 2 * net + max(4 * net, 3 * math_)),
-            "A torus of three axes has six links at each chip, and all of them work.",
+            "In a torus of three axes, each chip has six links, and all of them are "
+            "used.",
         ),
-        scaled("one layer", 1 / 80, "All 80 layers do it."),
+        scaled(
+            "one layer",
+            1 / 80,
+            "That is the time of one layer. How many layers are there?",
+        ),
     ),
     hint=(
-        "The forward pass has one gather and 2 FLOPs per weight and token. "
-        "Backward: a gather, a scatter and 6 FLOPs."
+        "The forward pass has one gather and 2 FLOPs per weight and token. The "
+        "backward pass has a gather, a scatter and 6 FLOPs. Which is slower in each "
+        "pass, the network or the math?"
     ),
     solution="""
         ```python
@@ -1324,6 +1392,7 @@ PASSES = Number(
         seconds = 80 * (max(network, math) + max(2 * network, 3 * math))
         ```
 
-        Forward the network sets the pace, backward the math.
+        In the forward pass the network sets the pace, and in the backward pass the math
+        does.
     """,
 )

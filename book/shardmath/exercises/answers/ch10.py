@@ -65,9 +65,9 @@ LAYER_BYTES = Number(
     id="10.1",
     title="What a layer moves",
     task="""
-        **Given** one layer of Llama 3.1 70B, $D = 8192$, in bf16 over $|Y| = 8$ chips,
-        without sequence parallelism, and a batch of 4,096 tokens. Nothing is computed
-        again.
+        **Given** one layer of Llama 3.1 70B with $D = 8192$, in bf16 over $|Y| = 8$
+        chips, without sequence parallelism, and a batch of 4,096 tokens. Nothing is
+        computed again.
 
         **Wanted** the bytes that each chip sends in both passes together.
     """,
@@ -78,37 +78,40 @@ LAYER_BYTES = Number(
         scaled(
             "the forward pass alone, or one round of each AllReduce",
             1 / 2,
-            "The backward pass owes sums as well, and an AllReduce sends its array "
-            "twice.",
+            "The backward pass has sums as well, and an AllReduce sends its array "
+            "about twice.",
         ),
         scaled(
             "half of that again",
             1 / 4,
-            "Two blocks, two passes, and twice the array for each AllReduce.",
+            "There are two blocks and two passes, and each AllReduce sends its array "
+            "about twice. Did you count all of these?",
         ),
         scaled(
             "own part sent too",
             8 / 7,
-            "A chip need not send anything to itself: one part of n stays.",
+            "A chip doesn't have to send anything to itself, so one part of n stays "
+            "where it is.",
         ),
         scaled(
             "the hidden layer",
             28_672 / 8192,
-            "What is added up is as wide as the stream, not as the hidden layer.",
+            "The array that is added up is as wide as the stream, not as wide as the "
+            "hidden layer.",
         ),
         scaled(
             "a sum for each projection",
             7 / 4,
-            "The gradients for queries, keys and values belong to one array. Add them "
-            "up on the chip first.",
+            "The gradients that come from queries, keys and values belong to one "
+            "array. Add them up on the chip first.",
         ),
     ),
-    hint="How many AllReduces has a layer, forward and backward? How large is the "
-    "array of each?",
+    hint="How many AllReduces does a layer have in the forward and in the backward "
+    "pass? How large is the array of each?",
     solution="""
-        There are two sums in the forward pass, after attention and after the MLP, and
-        two in the backward pass, the gradients of the inputs of the two blocks. Each is
-        an AllReduce of $2BD$ bytes.
+        There are two sums in the forward pass, after attention and after the MLP. There
+        are two more in the backward pass, for the gradients of the inputs of the two
+        blocks. Each sum is an AllReduce of $2BD$ bytes.
 
         ```python
         V = 2 * 4096 * 8192
@@ -119,10 +122,10 @@ LAYER_BYTES = Number(
 
 REMAT_BYTES = Number(
     id="10.2",
-    title="The same under full remat",
+    title="What a layer moves under full remat",
     task="""
-        **Given** one layer of Llama 3.1 8B, $D = 4096$, in bf16 over $|Y| = 8$ chips,
-        with sequence parallelism and full remat, and a batch of 8,192 tokens.
+        **Given** one layer of Llama 3.1 8B with $D = 4096$, in bf16 over $|Y| = 8$
+        chips, with sequence parallelism and full remat, and a batch of 8,192 tokens.
 
         **Wanted** the bytes that each chip sends in both passes together.
     """,
@@ -130,12 +133,16 @@ REMAT_BYTES = Number(
     unit="bytes",
     expected=lambda: _moved(LLAMA_3_8B, 1, 8192, "full", sequence=True),
     slips=(
-        scaled("nothing computed again", 8 / 11, "That is without remat."),
+        scaled(
+            "nothing computed again",
+            8 / 11,
+            "That is the traffic without remat. What does full remat send again?",
+        ),
         scaled(
             "matmul results kept",
             10 / 11,
-            "So it is if the results of matmuls are kept. Under full remat one of the "
-            "sums is needed again, too.",
+            "That would be right if the results of matmuls were kept. Under full "
+            "remat, one of the sums is needed again, too.",
         ),
         scaled(
             "all sums again",
@@ -146,19 +153,22 @@ REMAT_BYTES = Number(
         scaled(
             "AllReduces",
             20 / 11,
-            "With sequence parallelism each half of an AllReduce counts for itself.",
+            "Did you count AllReduces? With sequence parallelism, there are gathers "
+            "and scatters, and each of them is only half of an AllReduce.",
         ),
         scaled(
             "own part sent too",
             8 / 7,
-            "A chip need not send anything to itself: one part of n stays.",
+            "A chip doesn't have to send anything to itself, so one part of n stays "
+            "where it is.",
         ),
     ),
-    hint="Without remat there are 4 gathers and 4 scatters. What is needed to have the "
-    "hidden layer once more?",
+    hint="Without remat there are 4 gathers and 4 scatters. Which of them are needed "
+    "to compute the hidden layer once more?",
     solution="""
-        To compute the layer again takes the gathers of both blocks' inputs and the sum
-        after attention: 6 gathers and 5 scatters.
+        Without remat there are 4 gathers and 4 scatters. Computing the layer again
+        takes the gathers of both blocks' inputs and the sum after attention. That makes
+        6 gathers and 5 scatters.
 
         ```python
         V = 2 * 8192 * 4096
@@ -177,14 +187,14 @@ _B200_405B = _farthest(LLAMA_3_405B, chips.B200, chips.B200.scale_up_bandwidth)
 
 FARTHEST = Number(
     id="10.3",
-    title="How far it goes",
+    title="How far tensor parallelism goes",
     task=r"""
-        **Given** Llama 3.1 405B, whose layer has matmul weights of $P/D = 194{,}560$,
-        in bf16 on B200. Nothing is computed again, attention scores are left out. A GPU
-        sends `chips.B200.scale_up_bandwidth` into its NVLink domain.
+        **Given** Llama 3.1 405B in bf16 on B200s. A layer has $P$ matmul weights, with
+        $P/D = 194{,}560$. Nothing is computed again, and attention scores are left out.
+        A GPU sends at `chips.B200.scale_up_bandwidth` into its NVLink domain.
 
-        **Wanted** the $|Y|$ at which the network takes as long as the math, over both
-        passes, at peak rates. It need not be a whole number.
+        **Wanted** the $|Y|$ at which the network takes as long as the math over both
+        passes, at peak rates. It doesn't have to be a whole number.
     """,
     given=stated(chips.B200, "flops.bf16", "scale_up_bandwidth"),
     stub="ways = ...",
@@ -194,7 +204,7 @@ FARTHEST = Number(
         Slip(
             "one block of the two",
             lambda right: 1 + 2 * (right - 1),
-            "Attention and MLP each gather and scatter once, in each pass.",
+            "Attention and the MLP each gather and scatter once in each pass.",
         ),
         Slip(
             "the forward pass alone",
@@ -204,12 +214,14 @@ FARTHEST = Number(
         Slip(
             "own part sent too",
             lambda right: right - 1,
-            "A chip need not send anything to itself: one part of n stays.",
+            "A chip doesn't have to send anything to itself, so one part of n stays "
+            "where it is.",
         ),
         Slip(
             "sparse peak",
             lambda right: 1 + (right - 1) / 2,
-            "Ordinary matrices run at the dense rate.",
+            "Did you use the peak for sparse matrices? Ordinary matrices run at the "
+            "dense rate.",
         ),
         Slip(
             "HBM for NVLink",
@@ -217,13 +229,15 @@ FARTHEST = Number(
                 1
                 + (right - 1) * chips.B200.hbm_bandwidth / chips.B200.scale_up_bandwidth
             ),
-            "That divides by the bandwidth of HBM. What do the sums travel on?",
+            "Did you use the bandwidth of HBM? What do the sums travel over?",
         ),
     ),
-    hint="6PB/n FLOPs on a chip; 8 gathers and scatters of 2BD bytes. B cancels.",
+    hint="For B tokens, a chip computes 6PB/n FLOPs and takes part in 8 gathers and "
+    "scatters of 2BD bytes. What cancels if both take equally long?",
     solution="""
-        $6PB/(nC) = 8\\cdot2BD\\,\\frac{n-1}{n}/W_Y$, so $n = 1 + \\frac38\\frac
-        PD\\frac{W_Y}C$.
+        A chip computes $6PB/n$ FLOPs and takes part in 8 gathers and scatters of $2BD$
+        bytes. Both take equally long if $6PB/(nC) = 8\\cdot2BD\\,\\frac{n-1}{n}/W_Y$,
+        so $n = 1 + \\frac38\\frac PD\\frac{W_Y}C$.
 
         ```python
         from shardmath.hardware import chips
@@ -232,7 +246,7 @@ FARTHEST = Number(
         ways = 1 + 3 / 8 * 194_560 * rate
         ```
 
-        That is beyond the 8 GPUs of a B200's domain: the domain decides.
+        That is more than the 8 GPUs of a B200's domain, so the domain sets the limit.
     """,
 )
 
@@ -253,9 +267,10 @@ ORDERS = Function(
     task=r"""
         **Given** an MLP of two matrices, $\text{up}[D, F]$ and $\text{down}[F, D]$,
         each cut over $n$ chips into `"columns"` or `"rows"`, and $B$ tokens in bf16.
-        The input is whole on every chip, and so must the result be. The activation in
-        between works value by value. Weights do not move, and each product is followed
-        by the collective that sends the fewest bytes.
+        The input is whole on every chip, and the result must be whole on every chip,
+        too. The activation function in between works value by value. The weights don't
+        move, and each product is followed by the collective that sends the fewest
+        bytes.
 
         **Wanted** a function that returns the bytes that each chip sends.
     """,
@@ -283,7 +298,8 @@ ORDERS = Function(
                 _orders(first, second, B, D, F, n)
                 + (first == second == "rows") * 2 * B * F * (n - 1) / n
             ),
-            "Rows after rows: which part of the hidden layer does a chip need?",
+            "If both matrices are cut into rows, which part of the hidden layer does "
+            "a chip need?",
         ),
         Slip(
             "one round of an AllReduce",
@@ -292,23 +308,26 @@ ORDERS = Function(
                 * (n - 1)
                 / n
             ),
-            "Every chip wants the whole sum: it is scattered and then gathered.",
+            "Every chip needs the whole sum, so the sum is scattered and then "
+            "gathered.",
         ),
         Slip(
             "own part sent too",
             lambda first, second, B, D, F, n: (
                 _orders(first, second, B, D, F, n) * n / (n - 1)
             ),
-            "A chip need not send anything to itself: one part of n stays.",
+            "A chip doesn't have to send anything to itself, so one part of n stays "
+            "where it is.",
         ),
         Slip(
             "one byte a value",
             lambda first, second, B, D, F, n: _orders(first, second, B, D, F, n) / 2,
-            "A value in bf16 has two bytes.",
+            "A value in bf16 takes two bytes.",
         ),
     ),
-    hint="After columns a chip has columns of the result, after rows a term of all of "
-    "it. What does the second matrix want to read?",
+    hint="If a matrix is cut into columns, a chip gets columns of the result. If it "
+    "is cut into rows, a chip gets a term of the whole result. What does the "
+    "second matrix need as its input?",
     solution="""
         ```python
         def sent(first, second, B, D, F, n):
@@ -332,11 +351,12 @@ HEADS = Function(
     id="10.5",
     title="Heads on a chip",
     task="""
-        **Given** $N$ query heads and $K$ KV heads, all powers of two, over $n \\le N$
-        chips. Beyond $K$ chips KV heads are copied.
+        **Given** $N$ query heads and $K$ KV heads on $n \\le N$ chips, where $N$, $K$
+        and $n$ are powers of two. If there are more than $K$ chips, KV heads are
+        copied.
 
-        **Wanted** a function that returns a pair: the query heads and the KV heads that
-        one chip holds.
+        **Wanted** a function that returns a pair: the number of query heads and the
+        number of KV heads that one chip holds.
     """,
     stub="def heads(N, K, n): ...",
     spec=_heads,
@@ -351,13 +371,13 @@ HEADS = Function(
         Slip(
             "parts of heads",
             lambda N, K, n: [N // n, K / n],
-            "A chip cannot hold a part of a head.",
+            "A chip can't hold a part of a head.",
         ),
         Slip(
             "no KV head",
             lambda N, K, n: [N // n, K // n],
-            "Beyond K chips K // n is 0, and the query heads of a chip read at least "
-            "one KV head: it is copied.",
+            "With more than K chips, K // n is 0. But the query heads of a chip read "
+            "at least one KV head, so it is copied.",
         ),
         Slip(
             "all KV heads copied",
@@ -370,8 +390,8 @@ HEADS = Function(
             "Several query heads share a KV head.",
         ),
     ),
-    hint="Neighbouring query heads share a KV head. How many KV heads do N/n of them "
-    "read?",
+    hint="Neighbouring query heads share a KV head. How many KV heads do N/n query "
+    "heads read?",
     solution="""
         ```python
         def heads(N, K, n):
@@ -401,34 +421,49 @@ SAVED = Number(
     id="10.6",
     title="What sequence parallelism saves",
     task=r"""
-        **Given** Llama 3.1 405B, $L = 126$, $D = 16{,}384$, under full remat over
-        $|Y| = 8$ chips, with two sequences of 8,192 tokens in bf16.
+        **Given** Llama 3.1 405B with $L = 126$ and $D = 16{,}384$, under full remat
+        over $|Y| = 8$ chips, with two sequences of 8,192 tokens in bf16.
 
-        **Wanted** how many of the bytes that wait for the backward pass sequence
-        parallelism saves on each chip.
+        **Wanted** how many bytes sequence parallelism saves on each chip, out of those
+        that are kept for the backward pass.
     """,
     stub="nbytes = ...",
     unit="bytes",
     expected=_stream,
     slips=(
-        scaled("what is left", 1 / 7, "That much is still there."),
-        scaled("what there was", 8 / 7, "That much there was before."),
-        scaled("one sequence", 1 / 2, "There are two sequences of two-byte values."),
+        scaled(
+            "what is left",
+            1 / 7,
+            "That is what a chip still keeps. How much has it saved?",
+        ),
+        scaled(
+            "what there was",
+            8 / 7,
+            "That is what a chip kept without sequence parallelism. How much of it is "
+            "saved?",
+        ),
+        scaled(
+            "one sequence",
+            1 / 2,
+            "There are two sequences, and each value takes two bytes.",
+        ),
         scaled(
             "both blocks",
             2,
-            "Under full remat the input of a layer is kept, and nothing inside it.",
+            "Under full remat, the input of a layer is kept, and nothing inside the "
+            "layer.",
         ),
         scaled(
             "one layer",
             1 / 126,
-            "Every layer keeps its input until the backward pass comes to it.",
+            "Every layer keeps its input until the backward pass reaches it.",
         ),
     ),
-    hint="Full remat keeps one array of the stream for each layer.",
+    hint="Full remat keeps one array of the stream for each layer. Which part of it "
+    "does a chip keep with sequence parallelism?",
     solution="""
-        Each layer keeps its input, $B \\times D$ values. Split over the sequence, a
-        chip has an eighth of them.
+        Each layer keeps its input of $B \\times D$ values. If the input is split over
+        the sequence, a chip keeps only an eighth of it.
 
         ```python
         nbytes = 126 * 2 * 8192 * 16_384 * 2 * 7 / 8
@@ -442,11 +477,12 @@ LOSS = Number(
     id="10.7",
     title="A loss without its logits",
     task="""
-        **Given** 8,192 tokens, the vocabulary of 128,256 cut over $|Y| = 8$ chips, and
-        a loss that finds the largest logit, the sum of the exponentials and the logit
-        of the right token, each by an AllReduce in f32. Rows are whole on every chip.
+        **Given** 8,192 tokens, a vocabulary of 128,256 that is cut over $|Y| = 8$
+        chips, and a loss that finds the largest logit, the sum of the exponentials and
+        the logit of the right token, each with an AllReduce in f32. The rows that enter
+        the head are whole on every chip.
 
-        **Wanted** the bytes that each chip sends forward.
+        **Wanted** the bytes that each chip sends in the forward pass.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -455,22 +491,34 @@ LOSS = Number(
         Slip(
             "logits gathered",
             lambda right: 4 * 8192 * 128_256 * 7 / 8,
-            "That gathers every logit. Only three values a token have to cross.",
+            "That gathers every logit. Only three values per token have to travel.",
         ),
-        scaled("one of the three", 1 / 3, "Three values of each token are needed."),
-        scaled("two of the three", 2 / 3, "Largest, sum, one logit: three."),
+        scaled(
+            "one of the three",
+            1 / 3,
+            "That is a single AllReduce. Three values of each token are needed.",
+        ),
+        scaled(
+            "two of the three",
+            2 / 3,
+            "Did you leave one out? The loss needs the largest logit, the sum, and "
+            "the logit of the right token.",
+        ),
         scaled(
             "one of two rounds, or two bytes a value",
             1 / 2,
-            "An AllReduce sends its array twice, and a value in f32 has four bytes.",
+            "An AllReduce sends its array about twice, and a value in f32 takes four "
+            "bytes.",
         ),
         scaled(
             "own part sent too",
             8 / 7,
-            "A chip need not send anything to itself: one part of n stays.",
+            "A chip doesn't have to send anything to itself, so one part of n stays "
+            "where it is.",
         ),
     ),
-    hint="There are three AllReduces of one value per token.",
+    hint="There are three AllReduces of one value per token. How many bytes does a "
+    "chip send for each of them?",
     solution="""
         ```python
         V = 4 * 8192
@@ -493,8 +541,8 @@ NO_ACTIVATION = (
     Slip(
         "no activation",
         lambda z, up, down: z @ up @ down,
-        "That is the product of all three. Between the matmuls negative values become "
-        "zero.",
+        "That is the product of all three matrices. Between the two matmuls, "
+        "negative values must become zero.",
     ),
 )
 
@@ -505,8 +553,9 @@ PAIR = Sharded(
         **Given** all of $z[B, D]$ and each device's part of $\text{up}[D, F_Y]$ and
         $\text{down}[F_Y, D]$.
 
-        **Wanted** the function that every device runs, returning all of
-        $\max(z\,\text{up}, 0)\,\text{down}$: exactly one AllReduce, of $4 B D$ bytes.
+        **Wanted** the function that every device runs. It returns all of
+        $\max(z\,\text{up}, 0)\,\text{down}$ and compiles to exactly one AllReduce, of
+        $4 B D$ bytes.
     """,
     stub="def mlp(z, up, down): ...",
     mesh=EIGHT,
@@ -524,7 +573,8 @@ PAIR = Sharded(
                 Collective("all_gather", ("Y",), 4 * z[0] * up[1], 8),
                 Collective("all_gather", ("Y",), 4 * math.prod(down), 8),
             ],
-            "The hidden layer is cut as the second matrix's rows are. Can it stay?",
+            "The hidden layer is cut in the same way as the rows of the second "
+            "matrix. Can it stay where it is?",
         ),
         Slip(
             "weights gathered",
@@ -532,11 +582,13 @@ PAIR = Sharded(
                 Collective("all_gather", ("Y",), 4 * math.prod(up), 8),
                 Collective("all_gather", ("Y",), 4 * math.prod(down), 8),
             ],
-            "Weights shall stay where they are: that is FSDP.",
+            "The weights must stay where they are. A program that gathers them is "
+            "FSDP.",
         ),
     ),
     values=NO_ACTIVATION,
-    hint="Nothing moves until the terms of the result are there.",
+    hint="Nothing has to move until each device has its term of the result. What "
+    "finishes the sum?",
     solution="""
         ```python
         def mlp(z, up, down):
@@ -552,9 +604,9 @@ SEQUENCE = Sharded(
         **Given** each device's part of the tokens $z[B_Y, D]$, of
         $\text{up}[D, F_Y]$ and of $\text{down}[F_Y, D]$.
 
-        **Wanted** the function that every device runs, returning its tokens of
-        $\max(z\,\text{up}, 0)\,\text{down}$: exactly one AllGather and one
-        ReduceScatter, of $4 B D$ bytes each.
+        **Wanted** the function that every device runs. It returns the device's tokens
+        of $\max(z\,\text{up}, 0)\,\text{down}$ and compiles to exactly one AllGather
+        and one ReduceScatter, of $4 B D$ bytes each.
     """,
     stub="def mlp(z, up, down): ...",
     mesh=EIGHT,
@@ -581,12 +633,13 @@ SEQUENCE = Sharded(
                 Collective("all_gather", ("Y",), 4 * math.prod(up), 8),
                 Collective("all_gather", ("Y",), 4 * math.prod(down), 8),
             ],
-            "Weights shall stay where they are: that is FSDP.",
+            "The weights must stay where they are. A program that gathers them is "
+            "FSDP.",
         ),
     ),
     values=NO_ACTIVATION,
-    hint="Tokens lie along the first dimension: gather them there, and scatter the "
-    "sums there.",
+    hint="The tokens are split along the first dimension. Gather them along it, and "
+    "scatter the sums along it as well.",
     solution="""
         ```python
         def mlp(z, up, down):
@@ -611,9 +664,9 @@ INPUT_GRADIENT = Sharded(
         and of the weights $\text{gate}[D, F_Y]$ and $\text{up}[D, F_Y]$ that made $g$
         and $u$ from the same $z[B, D]$.
 
-        **Wanted** the function that every device runs, returning all of
-        $dz = dg\,\text{gate}^\top + du\,\text{up}^\top$: exactly one AllReduce, of
-        $4 B D$ bytes.
+        **Wanted** the function that every device runs. It returns all of $dz =
+        dg\,\text{gate}^\top + du\,\text{up}^\top$ and compiles to exactly one
+        AllReduce, of $4 B D$ bytes.
     """,
     stub="def gradient(dg, du, gate, up): ...",
     mesh=EIGHT,
@@ -630,10 +683,11 @@ INPUT_GRADIENT = Sharded(
             lambda dg, du, gate, up: [
                 Collective("all_reduce", ("Y",), 4 * dg[0] * gate[0], 8, times=2)
             ],
-            "Terms of one array can be added on the device before they are sent.",
+            "Terms of one array can be added up on the device before they are sent.",
         ),
     ),
-    hint="Both products are terms of one sum.",
+    hint="Both products are terms of one sum. Can you add them up before anything is "
+    "sent?",
     solution="""
         ```python
         def gradient(dg, du, gate, up):
@@ -677,15 +731,15 @@ def _own_largest(x, unembed) -> list:
 
 LOG_SUM = Sharded(
     id="10.11",
-    title="The logarithm of a sum that nobody has",
+    title="The logarithm of a sum that no device has",
     task=r"""
         **Given** all of $x[B, D]$ and each device's columns of
         $\text{unembed}[D, V_Y]$.
 
-        **Wanted** the function that every device runs, returning
-        $\log\sum_v e^{\ell_v}$ of each row of $\ell = x\,\text{unembed}$, whole on
-        every device. It may send two AllReduces of $4B$ bytes and no more, and the
-        largest logit of a row must be taken out before anything is exponentiated.
+        **Wanted** the function that every device runs. It returns
+        $\log\sum_v e^{\ell_v}$ for each row of $\ell = x\,\text{unembed}$, whole on
+        every device. It may send two AllReduces of $4B$ bytes each and no more. The
+        largest logit of a row must be subtracted before anything is exponentiated.
     """,
     stub="def log_sum(x, unembed): ...",
     mesh=EIGHT,
@@ -702,31 +756,32 @@ LOG_SUM = Sharded(
             lambda x, unembed: [
                 Collective("all_gather", ("Y",), 4 * x[0] * unembed[1], 8)
             ],
-            "That sends every logit. Which two values of a row are enough?",
+            "Your program sends every logit. Which two values of a row are enough?",
         ),
         Slip(
             "without the largest",
             lambda x, unembed: [Collective("all_reduce", ("Y",), 4 * x[0], 8)],
-            "Without the largest logit taken out, the exponentials of real logits "
-            "overflow.",
+            "If the largest logit isn't subtracted first, the exponentials of real "
+            "logits overflow.",
         ),
     ),
     values=(
         Slip(
             "a maximum of its own",
             _own_largest,
-            "Each device has taken out its own largest logit, so the exponentials of "
-            "two devices have different scales and cannot be added. Take out the "
+            "Each device has subtracted its own largest logit, so the exponentials of "
+            "two devices have different scales and can't be added. Subtract the "
             "largest of the whole row.",
         ),
         Slip(
             "the largest not put back",
             lambda x, unembed: _log_sum(x, unembed) - (x @ unembed).max(-1),
-            "The largest logit was taken out of the exponentials: it comes back as a "
-            "term behind the logarithm.",
+            "The largest logit was subtracted inside the exponentials, so it has to "
+            "be added again after the logarithm.",
         ),
     ),
-    hint="`jax.lax.pmax` finds the largest over the devices.",
+    hint="How do you find the largest logit over all the devices? `jax.lax.pmax` does "
+    "that.",
     solution="""
         ```python
         def log_sum(x, unembed):
@@ -754,25 +809,29 @@ BEST_SPLIT = Number(
     title="The best split",
     points=2,
     task=r"""
-        **Given** Llama 3.1 405B, whose layer has matmul weights of $P/D = 194{,}560$,
-        on a slice of TPU v5p with 256 tokens per chip: FSDP over two axes of the torus,
-        tensor parallelism with sequence parallelism over the third, full remat, all in
-        bf16. Each axis is a closed ring, and a chip sends
-        `chips.TPU_V5P.link_bandwidth` in each direction.
+        **Given** Llama 3.1 405B on a slice of TPU v5p chips with 256 tokens per chip. A
+        layer has $P$ matmul weights, with $P/D = 194{,}560$. FSDP runs over two axes of
+        the torus, and tensor parallelism with sequence parallelism runs over the third.
+        The run uses full remat, and everything is in bf16. Each axis is a closed ring,
+        and a chip sends at `chips.TPU_V5P.link_bandwidth` in each direction.
 
-        **Wanted** the $|Y|$ at which weights and activations take equally long, without
-        the factors $(n-1)/n$. It need not be a whole number.
+        **Wanted** the $|Y|$ at which the weights and the activations take equally long,
+        without the factors $(n-1)/n$. $|Y|$ doesn't have to be a whole number.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="ways = ...",
     unit="chips",
     expected=lambda: _best_split(2 * _AXIS, _AXIS, 256),
     slips=(
-        scaled("no remat", math.sqrt(11 / 8), "That is without remat."),
+        scaled(
+            "no remat",
+            math.sqrt(11 / 8),
+            "That would be right without remat. What does full remat send again?",
+        ),
         scaled(
             "equal axes",
             math.sqrt(2),
-            "FSDP has two axes of the torus, tensor parallelism one.",
+            "FSDP has two axes of the torus, and tensor parallelism has one.",
         ),
         scaled(
             "axes the other way round",
@@ -782,19 +841,23 @@ BEST_SPLIT = Number(
         Slip(
             "square root forgotten",
             lambda right: right**2,
-            "One time falls with |Y|, the other grows with it: what is equal is their "
-            "product with |Y| squared.",
+            "Did you forget the square root? One time falls with |Y| and the other "
+            "grows with it, so the equation contains |Y| squared.",
         ),
         scaled(
             "one gather",
             math.sqrt(1 / 3),
-            "Weights are gathered for both passes, and their gradients scattered.",
+            "The weights are gathered for both passes, and their gradients are "
+            "scattered.",
         ),
     ),
-    hint="Seconds of three collectives of the weights, which are |Y| times smaller; "
-    "seconds of eleven of the activations, whose tokens are those of |Y| chips.",
+    hint="How long do three collectives of the weights take, if tensor parallelism "
+    "makes the weights |Y| times smaller? How long do eleven collectives of the "
+    "activations take for the tokens of |Y| chips?",
     solution="""
-        $3 \\cdot 2P / (|Y| W_X) = 11 \\cdot 2 D t |Y| / W_Y$.
+        With full remat, each layer has three collectives of the weights and eleven of
+        the activations. The times are equal if $3 \\cdot 2P / (|Y| W_X) = 11 \\cdot 2 D
+        t |Y| / W_Y$, and $W_X$ is twice as large as $W_Y$.
 
         ```python
         ways = (3 / 11 * 194_560 * 1 / 2 / 256) ** 0.5
@@ -820,12 +883,12 @@ IN_TURN = Number(
     title="A forward pass that waits",
     points=2,
     task=r"""
-        **Given** one layer of Llama 3.1 70B, $D = 8192$, with 855,638,016 weights in
-        its matmuls, in bf16 over the 8 H100 of a node, with sequence parallelism and
-        8,192 tokens. A GPU sends `chips.H100.scale_up_bandwidth` over NVLink.
+        **Given** one layer of Llama 3.1 70B with $D = 8192$ and 855,638,016 weights in
+        its matmuls, in bf16 over the 8 H100s of a node, with sequence parallelism and
+        8,192 tokens. A GPU sends at `chips.H100.scale_up_bandwidth` over NVLink.
 
-        **Wanted** the seconds of the forward pass if nothing overlaps, at peak rates.
-        Attention scores and latency are left out.
+        **Wanted** the seconds that the forward pass takes at peak rates if nothing
+        overlaps. Ignore attention scores and latency.
     """,
     given=stated(chips.H100, "flops.bf16", "scale_up_bandwidth"),
     stub="seconds = ...",
@@ -835,28 +898,30 @@ IN_TURN = Number(
         Slip(
             "all overlapped",
             lambda right: max(_MATH_SECONDS, _NETWORK_SECONDS),
-            "Each matmul waits for its gather, and each sum for its matmul.",
+            "Each matmul waits for its gather, and each sum waits for its matmul.",
         ),
         Slip(
             "one block, or both directions of NVLink",
             lambda right: _MATH_SECONDS + _NETWORK_SECONDS / 2,
-            "Attention and MLP each gather and scatter; and a GPU sends at the one-way "
-            "rate, half of what is printed.",
+            "Attention and the MLP each gather and scatter. Also, a GPU sends at the "
+            "one-way rate, which is half of what is printed.",
         ),
         Slip(
             "both passes",
             lambda right: 3 * _MATH_SECONDS + 2 * _NETWORK_SECONDS,
-            "The forward pass alone is wanted.",
+            "That is the time of both passes. The task asks for the forward pass "
+            "alone.",
         ),
         Slip(
             "own part sent too",
             lambda right: _MATH_SECONDS + _NETWORK_SECONDS * 8 / 7,
-            "A chip need not send anything to itself: one part of n stays.",
+            "A chip doesn't have to send anything to itself, so one part of n stays "
+            "where it is.",
         ),
         Slip(
             "math of all chips",
             lambda right: 8 * _MATH_SECONDS + _NETWORK_SECONDS,
-            "Each chip multiplies by an eighth of the weights.",
+            "Each chip multiplies by only an eighth of the weights.",
         ),
         Slip(
             "one FLOP a weight, or the sparse peak",
@@ -867,11 +932,11 @@ IN_TURN = Number(
         Slip(
             "bits for bytes",
             lambda right: _MATH_SECONDS + 8 * _NETWORK_SECONDS,
-            "Networks are sold in bits; this rate is in bytes.",
+            "Networks are sold in bits, but this rate is in bytes.",
         ),
     ),
-    hint="2 FLOPs a weight and token, an eighth of them on each chip; two gathers and "
-    "two scatters.",
+    hint="Each weight takes 2 FLOPs per token, and each chip does an eighth of them. "
+    "How long do these take, and how long do two gathers and two scatters take?",
     solution="""
         ```python
         from shardmath.hardware import chips
@@ -882,7 +947,7 @@ IN_TURN = Number(
         seconds = math + network
         ```
 
-        The network takes six tenths as long as the math: without overlap more than a
+        The network takes six tenths as long as the math, so without overlap more than a
         third of the time is lost.
     """,
 )
@@ -894,12 +959,13 @@ ONE_PIN = Number(
     title="What a forgotten pin costs",
     points=2,
     task=r"""
-        **Given** all 80 layers of Llama 3.1 70B, $D = 8192$, in bf16 over the 8 H100 of
-        a node, with sequence parallelism and 8,192 tokens, nothing computed again. The
-        normed tokens are pinned only where they arrive, so in the forward pass they are
-        gathered in f32 for both blocks. A GPU sends `chips.H100.scale_up_bandwidth`.
+        **Given** all 80 layers of Llama 3.1 70B with $D = 8192$, in bf16 over the 8
+        H100s of a node, with sequence parallelism and 8,192 tokens. Nothing is computed
+        again. The normed tokens are pinned only where they arrive, so in the forward
+        pass they are gathered in f32 for both blocks. A GPU sends at
+        `chips.H100.scale_up_bandwidth`.
 
-        **Wanted** the seconds that this adds to a step.
+        **Wanted** the seconds that the gathers in f32 add to a step.
     """,
     given=stated(chips.H100, "scale_up_bandwidth"),
     stub="seconds = ...",
@@ -909,14 +975,20 @@ ONE_PIN = Number(
         scaled(
             "all of the gathers",
             2,
-            "The same tokens would have been gathered in bf16: only the rest is added.",
+            "The same tokens would have been gathered in bf16 anyway, so only the "
+            "difference is added.",
         ),
         scaled("one block", 1 / 2, "Both blocks gather their tokens."),
-        scaled("one layer", 1 / 80, "All 80 layers do it."),
+        scaled(
+            "one layer",
+            1 / 80,
+            "That is the time of one layer. How many layers gather in f32?",
+        ),
         scaled(
             "own part sent too",
             8 / 7,
-            "A chip need not send anything to itself: one part of n stays.",
+            "A chip doesn't have to send anything to itself, so one part of n stays "
+            "where it is.",
         ),
         scaled(
             "all collectives",
@@ -924,9 +996,11 @@ ONE_PIN = Number(
             "The scatters and the gradients still travel in bf16.",
         ),
     ),
-    hint="How many bytes more has the array, and how often is it gathered forward?",
+    hint="How many more bytes does the array have in f32, and how often is it "
+    "gathered in the forward pass?",
     solution="""
-        Each layer has two gathers, each with two more bytes per value.
+        A value takes two more bytes in f32 than in bf16, and each layer has two gathers
+        in the forward pass.
 
         ```python
         from shardmath.hardware import chips
@@ -967,14 +1041,14 @@ SEARCH = Function(
     title="Search for the split",
     points=2,
     task=r"""
-        **Given** a layer with $P$ matmul weights of width $D$ in bf16, $t$ tokens per
+        **Given** a layer of width $D$ with $P$ matmul weights in bf16, $t$ tokens per
         chip, and the bandwidths $W_X$ and $W_Y$ that a chip has along the two axes.
-        FSDP over $X$ gathers weights twice and scatters gradients once; tensor
+        FSDP over $X$ gathers the weights twice and scatters the gradients once. Tensor
         parallelism over $Y$ gathers and scatters activations eight times in all. Each
-        axis has its own links. Factors $(n-1)/n$ are left out.
+        axis has its own links. Leave out the factors $(n-1)/n$.
 
         **Wanted** a function that returns the $|Y|$ among 1, 2, 4, 8, 16, 32 and 64 for
-        which the slower of the two axes is done first.
+        which the slower of the two axes finishes soonest.
     """,
     stub="def split(P, D, t, w_x, w_y): ...",
     spec=_search,
@@ -996,29 +1070,31 @@ SEARCH = Function(
         Slip(
             "weights gathered once",
             _search_with(8, 1),
-            "Weights are gathered for both passes, and their gradients scattered.",
+            "The weights are gathered for both passes, and their gradients are "
+            "scattered.",
         ),
         Slip(
             "activations once",
             _search_with(1, 3),
-            "Eight gathers and scatters of activations, all in all.",
+            "There are eight gathers and scatters of activations in all.",
         ),
         Slip(
             "both times added",
             _search_with(8, 3, combine=sum),
-            "The axes have links of their own and send at the same time: the slower "
-            "one counts.",
+            "The axes have links of their own and send at the same time, so only the "
+            "slower one counts.",
         ),
         Slip(
             "eleven rounds of activations",
             _search_with(11, 3),
-            "Gathers and scatters of activations are eight in all. The three others "
-            "are of the weights.",
+            "There are only eight gathers and scatters of activations. The other "
+            "three collectives move the weights and their gradients.",
         ),
         Slip(
             "both as large as they can be",
             lambda P, D, t, w_x, w_y: 64,
-            "Weights shrink with |Y|, but each chip moves the tokens of |Y| chips.",
+            "The weights shrink as |Y| grows, but each chip moves the tokens of |Y| "
+            "chips.",
         ),
         Slip(
             "always alone",
@@ -1026,7 +1102,8 @@ SEARCH = Function(
             "Without tensor parallelism the weights take longest.",
         ),
     ),
-    hint="Write both times as functions of |Y| and try all seven.",
+    hint="Write both times as functions of |Y|. For which of the seven values is the "
+    "longer of the two times the shortest?",
     solution="""
         ```python
         def split(P, D, t, w_x, w_y):
@@ -1038,8 +1115,8 @@ SEARCH = Function(
             return min((1, 2, 4, 8, 16, 32, 64), key=slower)
         ```
 
-        At $|Y| = 1$ no activations move at all. Counting them there changes no answer:
-        where they would be the slower of the two, every larger $|Y|$ takes twice as
-        long or more.
+        At $|Y| = 1$ no activations move at all. If you count them there, no answer
+        changes: where they would be the slower of the two, every larger $|Y|$ takes at
+        least twice as long.
     """,
 )

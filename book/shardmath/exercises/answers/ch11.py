@@ -30,8 +30,8 @@ CHAPTER = Chapter(
         from partial results to the time of a ring. Answers are in base units: bytes,
         seconds, tokens.
 
-        11.9 to 11.12 are programs for eight virtual devices. They are graded on their
-        result and on what XLA compiles them to.
+        In 11.9 to 11.12 you write programs for eight virtual devices. They are graded
+        on their result and on what XLA compiles them to.
     """,
     setup="""
         import jax
@@ -95,8 +95,8 @@ MERGE = Function(
                 math.exp(m2 - max(m1, m2)) * l1 + math.exp(m1 - max(m1, m2)) * l2,
                 math.exp(m2 - max(m1, m2)) * u1 + math.exp(m1 - max(m1, m2)) * u2,
             ],
-            "Did you swap the two factors? Each sum has to be multiplied by e to its "
-            "own largest score minus the common one.",
+            "Did you swap the two factors? Each sum has to be multiplied by e to the "
+            "power of its own largest score minus the common one.",
         ),
         Slip(
             "nothing taken out",
@@ -127,9 +127,13 @@ MERGE = Function(
             "U is divided by ℓ only after all parts are merged. Return the sum itself.",
         ),
     ),
-    hint="Bring both sums to the larger m. To do so, multiply each of them by "
-    "e to the power of its own m minus the larger one.",
+    hint="The two sets have different scales. How do you bring the sums of both to "
+    "the scale of the larger m? Multiply those of each set by e to the power of its "
+    "own m minus the larger one.",
     solution="""
+        Each set has subtracted its own largest score, so we first bring the sums of
+        both sets to the scale of the larger one.
+
         ```python
         import math
 
@@ -147,19 +151,20 @@ BUSIEST = Number(
     id="11.2",
     title="The busiest chip",
     task="""
-        **Given** a causal sequence of 65,536 tokens that is split over 16 chips in
-        contiguous order. Each query sees the keys at its own position and before it.
+        **Given** causal attention over a sequence of 65,536 tokens that is split over
+        16 chips in contiguous order. Each query sees the keys at its own position and
+        before it.
 
-        **Wanted** the number of pairs of query and key that the busiest chip computes.
-        It skips all pairs in which the query doesn't see the key.
+        **Wanted** the number of pairs of a query and a key that the busiest chip
+        computes. It skips all pairs in which the query doesn't see the key.
     """,
     stub="pairs = ...",
     unit="pairs",
     expected=lambda: max(_BUSY.work),
     slips=(
         Slip("the mean", lambda right: float(_BUSY.mean), "That is the average. In "
-             "zig-zag order all chips would have it, but here the last chip sees "
-             "nearly all keys."),
+             "zig-zag order every chip would have that many pairs, but here the "
+             "queries of the last chip see nearly all keys."),
         Slip("nothing left out", lambda right: 4096 * 65_536,
              "Did you count the pairs that the mask hides? The chip computes only "
              "about half of the block with its own keys."),
@@ -167,11 +172,16 @@ BUSIEST = Number(
              "Did you forget the chip's own keys? Each query also sees those up to "
              "its own position."),
         Slip("the first chip", lambda right: min(_BUSY.work),
-             "That is the first chip, which sees only its own keys. Which chip "
-             "sees the most?"),
+             "That is the number for the first chip, which sees only its own keys. "
+             "Which chip sees the most keys?"),
     ),
-    hint="The last chip computes fifteen full blocks and one triangle.",
+    hint="Which chip sees the most keys? It computes fifteen full blocks and one "
+    "triangle.",
     solution="""
+        The last chip is the busiest, because its queries see all keys of the fifteen
+        chips before it. In its own block, each query sees the keys up to its own
+        position, and these pairs form a triangle.
+
         ```python
         t = 65_536 // 16
         pairs = 15 * t**2 + t * (t + 1) // 2
@@ -217,8 +227,11 @@ ZIGZAG = Function(
             "The chunks are numbered from 0 to 2n - 1. Did you count from 1?",
         ),
     ),
-    hint="For every chip, the two numbers have the same sum.",
+    hint="For every chip, the two numbers have the same sum. What is that sum?",
     solution="""
+        A later chunk has more work. To even this out, each chip gets a chunk from the
+        front and the chunk that is just as far from the end.
+
         ```python
         def chunks(chip, n):
             return chip, 2 * n - 1 - chip
@@ -297,9 +310,13 @@ RING_BYTES = Number(
             "Did you divide by the number of chips twice?",
         ),
     ),
-    hint="A chip sends its keys and values in seven hops, and their gradients in "
-    "another seven.",
+    hint="A chip sends keys and values in seven hops, and their gradients in another "
+    "seven. How many bytes does one hop carry?",
     solution="""
+        A chip starts with its own keys and values, so it needs seven hops to get those
+        of the other seven chips. The gradients of keys and values make seven hops as
+        well.
+
         ```python
         t = 65_536 / 8
         a_hop = 2 * 2 * 8 * 128 * t
@@ -367,9 +384,13 @@ ULYSSES_BYTES = Number(
             "tokens.",
         ),
     ),
-    hint="Four arrays are exchanged in each of three passes, and a chip sends seven "
-    "eighths of its part of each.",
+    hint="Four arrays are exchanged in each of three passes. Of its part of each "
+    "array, a chip sends seven eighths.",
     solution="""
+        Queries, keys, values and the result are exchanged in the forward pass, again
+        when full remat repeats it, and as gradients in the backward pass. A chip keeps
+        one eighth of its part, because it works on these heads itself.
+
         ```python
         t = 65_536 / 8
         heads = 2 * 32 + 2 * 8
@@ -449,7 +470,8 @@ TWO_WAYS = Function(
                 2 * K * H * t * (n - 1),
                 2 * (2 * N + max(K, n)) * H * t * (n - 1) / n,
             ],
-            "Did you count the values? They travel with the keys and are as large.",
+            "Did you count the values? They travel with the keys and are just as "
+            "large.",
         ),
         Slip(
             "own part sent too",
@@ -466,6 +488,10 @@ TWO_WAYS = Function(
         "and A to each of the other chips."
     ),
     solution="""
+        In a ring, keys and values make $n-1$ hops, and each chip works on all heads.
+        Ulysses splits the heads, so it needs at least $n$ KV heads, and it exchanges
+        all four arrays.
+
         ```python
         def sent(N, K, H, t, n):
             ring = 2 * 2 * K * H * t * (n - 1)
@@ -509,7 +535,8 @@ HIDES = Function(
             "full attention",
             lambda N, K, peak, bandwidth: _hides(N, K, peak, bandwidth) / 2,
             "Did you count all scores of a step, or only half of the bytes? A chip "
-            "computes half of the scores, and it sends keys and values the same way.",
+            "computes half of the scores, and it sends keys and values in the same "
+            "direction.",
         ),
         Slip(
             "one FLOP for a multiply and its add",
@@ -520,7 +547,7 @@ HIDES = Function(
         Slip(
             "as many KV heads",
             lambda N, K, peak, bandwidth: 2 * peak / bandwidth,
-            "Did you take one KV head per query head? Only the K KV heads are sent.",
+            "Did you assume one KV head per query head? Only the K KV heads are sent.",
         ),
         Slip(
             "heads the wrong way round",
@@ -530,11 +557,12 @@ HIDES = Function(
         ),
     ),
     hint=(
-        "A step takes 4 N H t²/2 FLOPs. A hop carries the keys and values of t "
-        "tokens, with 2 bytes per value."
+        "A step takes 4 N H t²/2 FLOPs. A hop carries the keys and values of t tokens, "
+        "with 2 bytes per value. When do the two take equally long?"
     ),
     solution="""
-        We set the two times equal, $2NHt^2/C = 4KHt/W_\\text{link}$, and solve for $t$.
+        The math of a step grows with $t^2$ and the hop only with $t$. We set the two
+        times equal, $2NHt^2/C = 4KHt/W_\\text{link}$, and solve for $t$.
 
         ```python
         def tokens(N, K, peak, bandwidth):
@@ -578,12 +606,16 @@ KEPT = Number(
         scaled(
             "keys and values instead",
             1 / 4,
-            "With full remat each layer keeps its input and computes its keys and "
+            "With full remat, each layer keeps its input and computes its keys and "
             "values from it again.",
         ),
     ),
-    hint="Each layer keeps one array of tokens times D.",
+    hint="Each layer keeps one array of tokens times D. How many of the tokens does "
+    "one chip have?",
     solution="""
+        With full remat, each of the 80 layers keeps only its input, and each chip keeps
+        it only for its own tokens.
+
         ```python
         nbytes = 80 * 2 * 524_288 * 8192 / 32
         ```
@@ -613,10 +645,11 @@ ROTATE = Sharded(
     id="11.9",
     title="Keys go round",
     task=r"""
-        **Given** each device's tokens of $q[S_Z, D]$, $k[S_Z, D]$ and $v[S_Z, E]$.
+        **Given** each device's rows of $q[S_Z, D]$, $k[S_Z, D]$ and $v[S_Z, E]$, one
+        row for each of its tokens.
 
         **Wanted** the function that every device runs. It returns the device's rows of
-        $\max(q\,k^\top, 0)\,v$, which is an attention without softmax. Send keys and
+        $\max(q\,k^\top, 0)\,v$, which is attention without a softmax. Send keys and
         values around the ring with `jax.lax.ppermute`, only from neighbour to
         neighbour, and send no more than a ring needs.
     """,
@@ -634,7 +667,7 @@ ROTATE = Sharded(
             "negative scores kept",
             lambda q, k, v: q @ k.T @ v,
             "Did you forget the maximum? Negative scores become zero before they are "
-            "multiplied with the values.",
+            "multiplied by the values.",
         ),
     ),
     slips=(
@@ -650,12 +683,15 @@ ROTATE = Sharded(
                 Collective("all_gather", ("Z",), 4 * math.prod(k), 8),
                 Collective("all_gather", ("Z",), 4 * math.prod(v), 8),
             ],
-            "An AllGather sends the same bytes at once. Here the keys and values "
+            "An AllGather sends the same bytes all at once. Here the keys and values "
             "should travel around the ring.",
         ),
     ),
     hint="Compute with the keys that you have, then make one hop, and repeat.",
     solution="""
+        A device starts with its own keys and values, so it computes with these first.
+        Seven hops bring it the others.
+
         ```python
         def attention(q, k, v):
             to_the_next = [(i, (i + 1) % 8) for i in range(8)]
@@ -700,13 +736,13 @@ GATHERED = Sharded(
     id="11.10",
     title="Keys gathered",
     task=r"""
-        **Given** each device's tokens of $q[S_Z, H]$, $k[S_Z, H]$ and $v[S_Z, E]$ of
-        one head, in contiguous order.
+        **Given** each device's rows of $q[S_Z, H]$, $k[S_Z, H]$ and $v[S_Z, E]$ of one
+        head, one row for each of its tokens, in contiguous order.
 
         **Wanted** the function that every device runs. It returns the device's rows of
         causal attention, $\text{softmax}(q\,k^\top)\,v$, in which each query sees the
         keys at its own position and before it. Scores are not scaled. Use exactly two
-        AllGathers, of $4SH$ and $4SE$ bytes, or a single one with the same bytes.
+        AllGathers, of $4SH$ and $4SE$ bytes, or a single one with as many bytes in all.
     """,
     stub="def attention(q, k, v): ...",
     mesh=EIGHT,
@@ -742,8 +778,13 @@ GATHERED = Sharded(
             "positions do the queries of each device have?",
         ),
     ),
-    hint="Use `jax.lax.axis_index` to find the positions of a device's queries.",
+    hint="Which positions do a device's queries have? Use `jax.lax.axis_index` to "
+    "find them.",
     solution="""
+        Each device needs all keys and values, so it gathers them. On every device but
+        the first, the queries start at a later position than zero, so the mask needs
+        their true positions.
+
         ```python
         def attention(q, k, v):
             k = jax.lax.all_gather(k, "Z", axis=0, tiled=True)
@@ -771,8 +812,8 @@ ULYSSES = Sharded(
     id="11.11",
     title="From tokens to heads and back",
     task=r"""
-        **Given** each device's tokens of $x[S_Z, N, H]$, so each device has all heads
-        of some tokens.
+        **Given** each device's part of $x[S_Z, N, H]$, so each device has all heads of
+        some tokens.
 
         **Wanted** the function that every device runs. It returns the device's part of
         $x$ after the values of each head have been sorted over all tokens. Like
@@ -806,9 +847,14 @@ ULYSSES = Sharded(
         ),
     ),
     hint=(
-        "Use `jax.lax.all_to_all(x, axis, split_axis, concat_axis, tiled=True)` twice."
+        "Use `jax.lax.all_to_all(x, axis, split_axis, concat_axis, tiled=True)` twice. "
+        "Which dimension does each of them split, and along which does it join the "
+        "parts?"
     ),
     solution="""
+        The first AllToAll gives each device all tokens of some heads, so it can sort
+        these heads alone. The second one takes the heads back to their tokens.
+
         ```python
         def sort_tokens(x):
             whole = jax.lax.all_to_all(x, "Z", 1, 0, tiled=True)
@@ -835,15 +881,15 @@ MERGED = Sharded(
     id="11.12",
     title="Partial results of eight chips",
     task=r"""
-        **Given** one row each of $m[8_Z, S]$, $r[8_Z, S]$, and $U[8_Z, S, H]$ on every
-        device. Together they are the partial result of $S$ queries over the keys of
-        this device. Scores are large: the largest one is $100\,m$. The sum of the
-        exponentials is $\ell = 1 + r^2$.
+        **Given** one row of $m[8_Z, S]$, one of $r[8_Z, S]$, and one of $U[8_Z, S, H]$
+        on every device. Together they are the partial result of $S$ queries over the
+        keys of this device. Scores are large: the largest score of a query is $100\,m$.
+        The sum of the exponentials is $\ell = 1 + r^2$.
 
         **Wanted** the function that every device runs. It returns the complete
         $A[S, H]$ over the keys of all devices. Use AllReduces of $4S$, $4S$, and $4SH$
-        bytes, or fewer AllReduces with the same bytes. In this way, a query can attend
-        to keys that are spread over many chips.
+        bytes, or fewer AllReduces with as many bytes in all. In this way, a query can
+        attend to keys that are spread over many chips.
     """,
     stub="def merged(m, r, U): ...",
     mesh=EIGHT,
@@ -863,8 +909,8 @@ MERGED = Sharded(
                 Collective("all_gather", ("Z",), 4 * 8 * m[1], 8, times=2),
                 Collective("all_gather", ("Z",), 4 * math.prod(U), 8),
             ],
-            "Did you gather the partial results? An AllReduce adds them up on the way "
-            "and sends less.",
+            "Did you gather the partial results? An AllReduce adds them up along the "
+            "way and sends less.",
         ),
     ),
     values=(
@@ -881,10 +927,15 @@ MERGED = Sharded(
         ),
     ),
     hint=(
-        "Find the largest score of all devices with `jax.lax.pmax`, and bring both "
-        "sums to that scale before you add them."
+        "Which scale can all devices share? Find the largest score of each query over "
+        "all devices with `jax.lax.pmax`, and bring both sums to that scale before you "
+        "add them."
     ),
     solution="""
+        Each device has subtracted its own largest score. So the devices first agree on
+        the largest score of all, then bring their sums to that scale, add them up, and
+        divide at the very end.
+
         ```python
         def merged(m, r, U):
             m, total, U = 100 * m[0], 1 + r[0] ** 2, U[0]
@@ -904,14 +955,15 @@ _MATH = 4 * 64 * 128 * _TOKENS**2 / 2 / chips.TPU_7X.flops["bf16"]
 
 RING_TIME = Number(
     id="11.13",
-    title="A ring that the hops bind",
+    title="A ring that is limited by its hops",
     points=2,
     task=r"""
-        **Given** the attention of one layer of Llama 3.1 70B, forward in bf16, with 64
-        query heads and 8 KV heads of 128 values each. A sequence of 16,384 tokens is
-        split in zig-zag order over a ring of 8 TPU 7x (Ironwood). Each chip sends
-        `chips.TPU_7X.link_bandwidth` bytes/s to the next one, one way. In each step it
-        computes half of the scores while the keys for the next step travel.
+        **Given** the attention of one layer of Llama 3.1 70B in the forward pass, in
+        bf16, with 64 query heads and 8 KV heads of 128 values each. A sequence of
+        16,384 tokens is split in zig-zag order over a ring of 8 TPU 7x chips
+        (Ironwood). Each chip sends `chips.TPU_7X.link_bandwidth` bytes/s to the next
+        one, one way. In each step it computes half of the scores while the keys and
+        values for the next step travel.
 
         **Wanted** the seconds that all steps take together at peak rates.
     """,
@@ -929,24 +981,24 @@ RING_TIME = Number(
         Slip(
             "n hops",
             lambda right: _RING * _HOP,
-            "Did you count a hop in the last step? Nothing is sent there any more.",
+            "Did you count a hop in the last step? Nothing is sent in that step.",
         ),
         Slip(
             "the last step left out",
             lambda right: (_RING - 1) * max(_HOP, _MATH),
             "Did you forget the last step? The chip still has to compute with the "
-            "keys that the last hop brings.",
+            "keys and values that the last hop brings.",
         ),
         Slip(
             "nothing overlaps",
             lambda right: (_RING - 1) * _HOP + _RING * _MATH,
-            "Did you add hops and math? The keys for the next step travel during the "
-            "math of this one.",
+            "Did you add hops and math? The keys and values for the next step travel "
+            "during the math of this one.",
         ),
         Slip(
             "both directions",
             lambda right: (_RING - 1) * max(_HOP / 2, _MATH) + _MATH,
-            "Did you use both directions of the links? Here keys and values all "
+            "Did you use both directions of the links? Here all keys and values "
             "travel the same way.",
         ),
         Slip(
@@ -961,10 +1013,14 @@ RING_TIME = Number(
         ),
     ),
     hint=(
-        "Each of the first seven steps takes as long as the slower of math and hop. "
-        "The last step takes only its math."
+        "Which takes longer in a step, the math or the hop? Each of the first seven "
+        "steps takes as long as the slower of the two. The last step takes only its "
+        "math."
     ),
     solution="""
+        A hop runs at the same time as the math, so each of the first seven steps takes
+        as long as the slower of the two. The last step has no hop.
+
         ```python
         from shardmath.hardware import chips
 
@@ -995,9 +1051,9 @@ ORDER_GAIN = Number(
         **Given** Llama 3.1 70B on sequences of 131,072 tokens, each split over a ring
         of 8 chips. In the forward pass, a token takes $1.39\cdot10^{11}$ FLOPs in all
         matmuls with weights, including the output head, and on average
-        $1.72\cdot10^{11}$ FLOPs in causal attention. The backward pass has the same
-        shares. All math runs at the same rate, the network is hidden, and each layer
-        waits for its slowest chip.
+        $1.72\cdot10^{11}$ FLOPs in causal attention. In the backward pass, the two have
+        the same shares. All math runs at the same rate, the network is hidden, and each
+        layer waits for its slowest chip.
 
         **Wanted** the factor by which a step becomes faster if you replace contiguous
         order with zig-zag order. Use the limit for long sequences.
@@ -1015,7 +1071,8 @@ ORDER_GAIN = Number(
         Slip(
             "twice",
             lambda right: 1 + _SHARE,
-            "The busiest of 8 chips has 15/8 times the average work, not twice.",
+            "The busiest of 8 chips has 15/8 times the average work, not twice the "
+            "average.",
         ),
         Slip(
             "twice, and attention alone",
@@ -1040,10 +1097,15 @@ ORDER_GAIN = Number(
         ),
     ),
     hint=(
-        "The time of a step is the math of the weights plus the attention of the "
-        "busiest chip."
+        "The time of a step is that of the matmuls with weights plus that of the "
+        "attention on the busiest chip. How many times the average attention does this "
+        "chip compute in either order?"
     ),
     solution="""
+        Each layer waits for its busiest chip. In contiguous order, this chip has 15/8
+        of the average attention, and in zig-zag order it has the average. The matmuls
+        with weights are even in either order.
+
         ```python
         weights, attention = 1.39e11, 1.72e11
         times = (weights + attention * 15 / 8) / (weights + attention)
@@ -1067,12 +1129,12 @@ EXCHANGE = Number(
     points=2,
     task=r"""
         **Given** one layer in bf16 with 32 query heads and 32 KV heads of 128 values
-        each, and 4,096 tokens on each of 16 TPU v5p in a closed ring. Each chip sends
-        `chips.TPU_V5P.link_bandwidth` bytes/s in each direction, and every byte takes
-        the shorter way around the ring.
+        each, and 4,096 tokens on each of 16 TPU v5p chips in a closed ring. Each chip
+        sends `chips.TPU_V5P.link_bandwidth` bytes/s in each direction, and every byte
+        takes the shorter way around the ring.
 
         **Wanted** the seconds that the AllToAlls of Ulysses take in the forward pass,
-        if they run one after another and have no latency.
+        if they run one after another and without latency.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -1096,7 +1158,8 @@ EXCHANGE = Number(
         scaled(
             "one array",
             1 / 4,
-            "That is one array. Did you count queries, keys, values, and the result?",
+            "That is the time of one array. Did you count queries, keys, values, and "
+            "the result?",
         ),
         scaled(
             "the result left out",
@@ -1123,11 +1186,14 @@ EXCHANGE = Number(
         ),
     ),
     hint=(
-        "On a closed ring, an AllToAll of an array of V bytes takes V / 8W_link, "
-        "where W_link is the bandwidth of a link one way."
+        "On a closed ring, an AllToAll of an array of V bytes takes V / 8W_link, where "
+        "W_link is the bandwidth of a link one way. How large is V for the arrays of "
+        "all 16 chips together?"
     ),
     solution="""
-        There are four arrays, each as large as the queries of all 16 chips.
+        Ulysses exchanges queries, keys, values and the result. With as many KV heads as
+        query heads, each of these four arrays is as large as the queries of all 16
+        chips.
 
         ```python
         from shardmath.hardware import chips

@@ -24,10 +24,10 @@ CHAPTER = Chapter(
     ),
     intro="""
         from the bubble of one schedule to a published step. Answers are in base units:
-        bytes, seconds, microbatches. A bubble is idle over busy time.
+        bytes, seconds, microbatches. A bubble is idle time over busy time.
 
-        12.9 to 12.11 are programs for eight virtual devices. They are graded on their
-        result and on what XLA compiles them to, array by array.
+        In 12.9 to 12.11 you write programs for eight virtual devices. They are graded
+        on their result and on what XLA compiles them to, array by array.
     """,
     setup="""
         import jax
@@ -46,29 +46,36 @@ BUBBLE = Number(
     id="12.1",
     title="A bubble",
     task="""
-        **Given** 12 equal stages, 40 microbatches, and 1F1B.
+        **Given** 12 equal stages and 40 microbatches under 1F1B.
 
-        **Wanted** the bubble: idle over busy time.
+        **Wanted** the bubble, which is idle time divided by busy time.
     """,
     stub="bubble = ...",
     unit="",
     expected=lambda: schedule("1f1b", 12, 40).bubble,
     slips=(
-        scaled("all stages", 12 / 11, "A stage does not wait for itself."),
+        scaled(
+            "all stages",
+            12 / 11,
+            "Did you count every stage? A stage waits for the others, but not for "
+            "itself.",
+        ),
         scaled(
             "share of the step",
             40 / 51,
-            "That is idle time over the whole step. Idle over busy is wanted.",
+            "That is idle time over the time of the whole step. The question asks for "
+            "idle time over busy time.",
         ),
         scaled(
             "forward pass alone",
             2,
-            "Both passes wait, and both work.",
+            "Did you count only the work of the forward pass? A stage works in both "
+            "passes, just as it waits in both.",
         ),
         scaled(
             "upside down",
             (40 / 11) ** 2,
-            "That is busy over idle time.",
+            "That is busy time over idle time. Did you divide the wrong way round?",
         ),
         scaled(
             "the busy share",
@@ -76,10 +83,11 @@ BUBBLE = Number(
             "That is the share of the step in which a stage works.",
         ),
     ),
-    hint="How long does the last stage wait for its first microbatch, and the first "
-    "one for its last gradient?",
+    hint="How long does the last stage wait for its first microbatch, and how long "
+    "does the first stage wait for its last gradient?",
     solution="""
-        $(p-1)(F+B)$ of waiting beside $M(F+B)$ of work.
+        Each stage waits for $(p-1)(F+B)$ in all and works for $M(F+B)$. The times
+        cancel.
 
         ```python
         bubble = (12 - 1) / 40
@@ -89,12 +97,14 @@ BUBBLE = Number(
 
 MICROBATCHES = Number(
     id="12.2",
-    title="Microbatches enough",
+    title="Enough microbatches",
     task="""
-        **Given** 24 equal stages with three chunks of layers each, interleaved, so the
-        number of microbatches must be a multiple of the stages.
+        **Given** 24 equal stages with three chunks of layers each, in an interleaved
+        schedule. The number of microbatches must therefore be a multiple of the number
+        of stages.
 
-        **Wanted** the fewest microbatches for a bubble of at most 4 %, idle over busy.
+        **Wanted** the smallest number of microbatches for which the bubble, idle time
+        over busy time, is at most 4 %.
     """,
     stub="microbatches = ...",
     unit="microbatches",
@@ -108,39 +118,43 @@ MICROBATCHES = Number(
         Slip(
             "without chunks",
             lambda right: 576,
-            "Each of three chunks fills in a third of the time.",
+            "Did you leave out the chunks? With three of them, the pipeline fills in "
+            "a third of the time.",
         ),
         Slip(
             "without chunks and rounds",
             lambda right: 575,
-            "Each of three chunks fills in a third of the time, and microbatches come "
-            "in multiples of the stages.",
+            "With three chunks, the pipeline fills in a third of the time. Besides, "
+            "the number of microbatches must be a multiple of the number of stages.",
         ),
         Slip(
             "one round of stages fewer",
             lambda right: 168,
-            "That is 4.6 %.",
+            "With so few microbatches, the bubble is still 4.6 %.",
         ),
         Slip(
             "chunks counted as stages",
             lambda right: 1776,
-            "Three chunks make the bubble smaller, not larger.",
+            "Did you count each chunk as a stage? Three chunks make the bubble "
+            "smaller, not larger.",
         ),
         Slip(
             "all stages wait",
             lambda right: 200,
-            "A stage does not wait for itself, and microbatches come in multiples of "
-            "the stages.",
+            "A stage doesn't wait for itself, and the number of microbatches must be "
+            "a multiple of the number of stages.",
         ),
         Slip(
             "one round of stages more",
             lambda right: 216,
-            "One round fewer keeps the bubble within 4 % as well.",
+            "With one round of microbatches fewer, the bubble is still within 4 %.",
         ),
     ),
-    hint="(p − 1)/(vM), and then the next multiple of 24.",
+    hint="The bubble is (p − 1)/(vM). For which M is it small enough, and what is the "
+    "next multiple of 24?",
     solution="""
-        $23/(3M) \\le 0.04$ from $M = 192$ on, the eighth multiple of 24.
+        Three chunks divide the waiting by three, so the bubble is $23/(3M)$. It is at
+        most 0.04 if $M$ is at least 192, and 192 is the eighth multiple of 24.
 
         ```python
         microbatches = next(
@@ -171,12 +185,14 @@ HELD = Number(
     id="12.3",
     title="What a stage holds",
     task=r"""
-        **Given** Llama 3.1 405B, $D = 16{,}384$, its 126 layers on 9 stages of 14,
-        counted from 0, each of 8 chips with tensor and sequence parallelism. 36
-        microbatches of one sequence of 8,192 tokens, 1F1B, bf16, full remat: the input
-        of each layer is kept.
+        **Given** Llama 3.1 405B with $D = 16{,}384$. Its 126 layers are on 9 stages of
+        14 layers each, and the stages are counted from 0. Each stage has 8 chips with
+        tensor and sequence parallelism. A step has 36 microbatches of one sequence of
+        8,192 tokens, in bf16, under 1F1B and with full remat, so the input of each
+        layer is kept.
 
-        **Wanted** the most bytes of these inputs that a chip of stage 3 holds.
+        **Wanted** the largest number of bytes of these inputs that a chip of stage 3
+        holds at one time.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -185,27 +201,46 @@ HELD = Number(
         scaled(
             "all microbatches",
             36 / 6,
-            "That is GPipe. 1F1B goes back as soon as it can.",
+            "That is what a stage holds under GPipe, which keeps all microbatches. "
+            "Under 1F1B, a stage starts a backward pass as soon as it can.",
         ),
         scaled(
             "as the first stage",
             9 / 6,
-            "Stage 0 holds nine. Stage 3 is nearer the end.",
+            "Stage 0 holds nine microbatches. Stage 3 is nearer to the end, so it "
+            "holds fewer.",
         ),
-        scaled("one fewer", 5 / 6, "The one that it works on is held, too."),
-        scaled("one more", 7 / 6, "Stages are counted from 0: p − s, without + 1."),
+        scaled(
+            "one fewer",
+            5 / 6,
+            "Did you leave one microbatch out? The one that the stage is working on "
+            "is held, too.",
+        ),
+        scaled(
+            "one more",
+            7 / 6,
+            "Did you count the stages from 1? They are counted from 0, so a stage "
+            "holds p − s microbatches, without adding 1.",
+        ),
         scaled(
             "the stream whole",
             8,
-            "Sequence parallelism splits the stream over 8 chips.",
+            "Did you count the whole residual stream? Sequence parallelism splits it "
+            "over 8 chips.",
         ),
         scaled("one layer", 1 / 14, "Each of the stage's 14 layers keeps its input."),
-        scaled("all layers", 9, "A stage has 14 of the 126 layers."),
+        scaled(
+            "all layers",
+            9,
+            "Did you count all 126 layers? A stage has only 14 of them.",
+        ),
     ),
-    hint="1F1B holds p − s microbatches on stage s.",
+    hint="Under 1F1B, stage s holds p − s microbatches. What does one chip hold of "
+    "each of them?",
     solution="""
-        Stage 3 of 9 holds $9-3=6$ microbatches, 14 layers each, an eighth of the
-        stream.
+        Under 1F1B, a stage holds a microbatch until its gradient comes back, so stage 3
+        of 9 holds $9-3=6$. For each of them it keeps the inputs of 14 layers, and
+        sequence parallelism leaves an eighth of these on each chip.
 
         ```python
         nbytes = (9 - 3) * 14 * 8192 * 16_384 * 2 / 8
@@ -225,8 +260,8 @@ UNEVEN = Function(
         **Given** a list with the time that each stage takes for the forward pass of one
         microbatch, and $M$ microbatches that follow one another. Sends take no time.
 
-        **Wanted** a function that returns the time from the first start to the last
-        end, forward.
+        **Wanted** a function that returns the time from the start of the first forward
+        pass to the end of the last one.
     """,
     stub="def seconds(times, M): ...",
     spec=_forward,
@@ -240,28 +275,33 @@ UNEVEN = Function(
         Slip(
             "as if all were the slowest",
             lambda times, M: (len(times) + M - 1) * max(times),
-            "The first microbatch waits nowhere, and takes each stage's own time.",
+            "The first microbatch never waits, so it takes only each stage's own time.",
         ),
         Slip(
             "as if all were even",
             lambda times, M: (len(times) + M - 1) * sum(times) / len(times),
-            "Everyone follows the slowest stage, not the mean.",
+            "Did you use the mean time of the stages? The microbatches follow one "
+            "another at the pace of the slowest stage.",
         ),
         Slip(
             "one microbatch at a time",
             lambda times, M: M * sum(times),
-            "The next microbatch need not wait until the one before has left the last "
-            "stage: it enters as soon as the first stage is free.",
+            "The next microbatch doesn't have to wait until the one before has left "
+            "the last stage. It can enter as soon as the first stage is free.",
         ),
         Slip(
             "one microbatch too many",
             lambda times, M: sum(times) + M * max(times),
-            "The first microbatch is in the sum already.",
+            "Did you count the first microbatch twice? It is already in the sum of "
+            "the times.",
         ),
     ),
-    hint="When is the first microbatch done? And then one comes after the other: how "
-    "far apart?",
+    hint="When is the first microbatch done, and at what distance in time do the "
+    "others follow it?",
     solution="""
+        The first microbatch passes through all the stages without waiting. The others
+        follow it at the pace of the slowest stage.
+
         ```python
         def seconds(times, M):
             return sum(times) + (M - 1) * max(times)
@@ -288,33 +328,58 @@ BOUNDARY = Number(
     id="12.5",
     title="What a stage sends",
     task=r"""
-        **Given** Llama 3.1 70B, $D = 8192$, 80 layers on 8 chips, one stage each; 32
-        microbatches of one sequence of 4,096 tokens in bf16, 1F1B, where each chip runs
-        a separate program.
+        **Given** Llama 3.1 70B with $D = 8192$ and 80 layers on 8 chips, one stage on
+        each. A step has 32 microbatches of one sequence of 4,096 tokens in bf16. The
+        schedule is 1F1B, and each chip runs a separate program.
 
-        **Wanted** the bytes that a chip in the middle sends in a step.
+        **Wanted** the bytes that a chip in the middle of the pipeline sends in a step.
     """,
     stub="nbytes = ...",
     unit="bytes",
     expected=_boundary,
     slips=(
         scaled(
-            "one direction", 1 / 2, "The gradient goes back over the same boundary."
+            "one direction",
+            1 / 2,
+            "Did you count both passes? A gradient goes back for each microbatch that "
+            "goes forward.",
         ),
-        scaled("one microbatch", 1 / 32, "All 32 pass."),
         scaled(
-            "in every layer", 10, "Between the ten layers of a stage nothing is sent."
+            "one microbatch",
+            1 / 32,
+            "Did you count a single microbatch? All 32 of them pass through the stage.",
+        ),
+        scaled(
+            "in every layer",
+            10,
+            "Did you count a send after every layer? Nothing is sent between the ten "
+            "layers of a stage.",
         ),
         scaled(
             "as a loop",
             39 / 32,
-            "A loop over ticks sends in its bubbles. Here each runs its own program.",
+            "A loop over ticks also sends in its bubbles. Here each chip runs its own "
+            "program.",
         ),
-        scaled("an eighth of the stream", 1 / 8, "The stream is whole on a stage."),
-        scaled("all stages", 8, "One chip in the middle is asked for, not all eight."),
+        scaled(
+            "an eighth of the stream",
+            1 / 8,
+            "Did you divide the residual stream by the number of chips? Each stage "
+            "works on the whole stream.",
+        ),
+        scaled(
+            "all stages",
+            8,
+            "Did you add up all the stages? The question asks for one chip in the "
+            "middle, not for all eight.",
+        ),
     ),
-    hint="The stream of one microbatch forward, and its gradient backward.",
+    hint="What crosses a boundary between two stages? It is the residual stream of "
+    "one microbatch in the forward pass, and its gradient in the backward pass.",
     solution="""
+        Only the residual stream moves between stages. For each microbatch, the chip
+        sends it forward once and the gradient back once.
+
         ```python
         nbytes = 2 * 32 * 4096 * 8192 * 2
         ```
@@ -323,10 +388,11 @@ BOUNDARY = Number(
 
 LOOP = Number(
     id="12.6",
-    title="The same as a loop",
+    title="The same pipeline as a loop",
     task=r"""
-        **Given** the same stages, microbatches and tokens as in 12.5, but written as
-        one loop over ticks with a `ppermute` in each, and its gradient by JAX.
+        **Given** the same stages, microbatches and tokens as in 12.5. But now the
+        pipeline is written as one loop over ticks, with a `ppermute` in each tick, and
+        JAX derives the backward pass.
 
         **Wanted** the bytes that a chip sends in a step.
     """,
@@ -334,18 +400,36 @@ LOOP = Number(
     unit="bytes",
     expected=lambda: _boundary() * 39 / 32,
     slips=(
-        scaled("without bubbles", 32 / 39, "A loop does the same in every tick."),
-        scaled("one tick too many", 40 / 39, "The first tick counts as M's."),
-        scaled("one direction", 1 / 2, "The loop of the backward pass permutes, too."),
+        scaled(
+            "without bubbles",
+            32 / 39,
+            "Did you leave out the bubbles? A loop does the same in every tick, so it "
+            "sends even in a bubble.",
+        ),
+        scaled(
+            "one tick too many",
+            40 / 39,
+            "Did you count one tick too many? The first tick is already one of the M "
+            "ticks.",
+        ),
+        scaled(
+            "one direction",
+            1 / 2,
+            "Did you count both passes? The loop of the backward pass permutes in "
+            "every tick, too.",
+        ),
         scaled(
             "each microbatch past every stage",
             32 * 8 / 39,
-            "In a tick all stages send at once, each once.",
+            "Did you multiply by the number of stages? In each tick all stages send "
+            "at the same time, and each of them sends once.",
         ),
     ),
-    hint="How many ticks has the loop?",
+    hint="How many ticks does the loop have, and what does a chip send in each of "
+    "them?",
     solution="""
-        $M+n-1 = 39$ ticks, forward and backward.
+        A loop sends in every tick, even in the bubbles. It has $M+n-1 = 39$ ticks in
+        the forward pass and as many in the backward pass.
 
         ```python
         nbytes = 2 * (32 + 8 - 1) * 4096 * 8192 * 2
@@ -359,7 +443,7 @@ ZERO_BUBBLE = Number(
     id="12.7",
     title="A bubble filled with weights",
     task="""
-        **Given** 8 stages and 64 microbatches under ZB-H1. For one microbatch a stage
+        **Given** 8 stages and 64 microbatches under ZB-H1. For one microbatch, a stage
         takes 40 ms for the forward pass, 52 ms for the gradient of the input, and 38 ms
         for the gradients of the weights.
 
@@ -372,19 +456,23 @@ ZERO_BUBBLE = Number(
         Slip(
             "1F1B",
             lambda right: 7 * 0.130,
-            "That is without splitting the backward pass.",
+            "That is the wait under 1F1B, which doesn't split the backward pass.",
         ),
         Slip(
             "B of one paper in the formula of another",
             lambda right: 7 * (0.040 + 0.090 - 0.038),
-            "In (p − 1)(F + B − W) the letter B means the gradient of the input alone.",
+            "In (p − 1)(F + B − W), the letter B means only the gradient of the input.",
         ),
         Slip(
             "weights subtracted twice",
             lambda right: 7 * (0.040 + 0.052 - 2 * 0.038),
-            "With − 2W, B has to be the whole backward pass.",
+            "If you subtract 2W, then B has to be the whole backward pass.",
         ),
-        scaled("all stages", 8 / 7, "A stage does not wait for itself."),
+        scaled(
+            "all stages",
+            8 / 7,
+            "Did you count every stage? A stage doesn't wait for itself.",
+        ),
         scaled(
             "one stage",
             1 / 7,
@@ -394,11 +482,16 @@ ZERO_BUBBLE = Number(
         Slip(
             "the whole step",
             lambda right: right + 64 * 0.130,
-            "That is the time of the step. Only the wait is asked for.",
+            "That is the time of the whole step. The question asks only for the wait.",
         ),
     ),
-    hint="(p − 1)(F + I − W).",
+    hint="By (12.7), a stage waits for (p − 1)(F + I − W). Which letter stands for "
+    "which of the given times?",
     solution="""
+        The stage before needs only the gradient of the input, $I$. The gradients of the
+        weights, $W$, can be computed later, so they fill a part of the wait, and
+        $(p-1)(F+I-W)$ is left.
+
         ```python
         seconds = 7 * (0.040 + 0.052 - 0.038)
         ```
@@ -411,12 +504,12 @@ DUALPIPE = Number(
     id="12.8",
     title="From both ends",
     task="""
-        **Given** 16 stages and 120 microbatches under DualPipe. For one microbatch a
+        **Given** 16 stages and 120 microbatches under DualPipe. For one microbatch, a
         stage takes 50 ms for the forward pass, 50 ms for the gradient of the input, 40
         ms for the gradients of the weights, and 130 ms for a forward and a backward
         pass that run together.
 
-        **Wanted** the seconds that the stage waits that waits longest.
+        **Wanted** the longest time, in seconds, that any stage waits.
     """,
     stub="seconds = ...",
     unit="s",
@@ -425,32 +518,38 @@ DUALPIPE = Number(
         Slip(
             "pairs apart",
             lambda right: 7 * (0.140 + 0.090 - 0.120),
-            "Together they take 130 ms, not 140.",
+            "Did you add up the times of the two passes? Together they take 130 ms, "
+            "not 140.",
         ),
         Slip(
             "all stages in a row",
             lambda right: 15 * (0.130 + 0.090 - 0.120),
-            "From both ends it is half as far to the middle.",
+            "Did you count all the stages in a row? From both ends, it is only half "
+            "as far to the middle.",
         ),
         Slip(
             "1F1B",
             lambda right: 15 * 0.140,
-            "That is one direction, and an undivided backward pass.",
+            "That is the wait under 1F1B, with one direction and an undivided "
+            "backward pass.",
         ),
         Slip(
             "input's gradient for the whole backward pass",
             lambda right: 7 * (0.130 + 0.050 - 0.120),
-            "Here B is the whole backward pass: both gradients.",
+            "Did you take only the gradient of the input for B? Here B is the whole "
+            "backward pass, with both gradients.",
         ),
         Slip(
             "p/2 for p/2 − 1",
             lambda right: 8 * (0.130 + 0.090 - 0.120),
-            "From an end to the middle there is one step less than half of the stages.",
+            "From an end to the middle, there is one step less than half the number "
+            "of stages.",
         ),
         Slip(
             "the formula of ZB-H1",
             lambda right: 15 * (0.050 + 0.050 - 0.040),
-            "That is one direction only. DualPipe feeds microbatches from both ends.",
+            "That is the formula of ZB-H1, which has only one direction. DualPipe "
+            "feeds microbatches from both ends.",
         ),
         Slip(
             "one W for three",
@@ -463,8 +562,13 @@ DUALPIPE = Number(
             "Three gradients of weights fill the wait, not two.",
         ),
     ),
-    hint="(p/2 − 1)(F&B + B − 3W), with B the whole backward pass.",
+    hint="By (12.8), the wait is (p/2 − 1)(F&B + B − 3W), where B is the whole "
+    "backward pass. Which of the given times is F&B, and which two make up B?",
     solution="""
+        Microbatches enter from both ends, so it takes only $p/2-1$ steps to reach the
+        middle. In (12.8), $B$ is the whole backward pass, so it is the sum of both
+        gradients.
+
         ```python
         seconds = (16 / 2 - 1) * (0.130 + 0.090 - 3 * 0.040)
         ```
@@ -504,10 +608,12 @@ SHIFT = Sharded(
     id="12.9",
     title="To the next stage",
     task=r"""
-        **Given** each device's part of $x[B_P, D]$: what its stage has made.
+        **Given** each device's part of $x[B_P, D]$, which is what its stage has
+        computed.
 
-        **Wanted** the function that every device runs, returning what it gets from the
-        stage before; the first one gets zeros. It must be exactly one permute.
+        **Wanted** the function that every device runs. It returns what the device gets
+        from the stage before, and on the first stage it returns zeros. It uses exactly
+        one permute.
     """,
     stub="def hand_on(x): ...",
     mesh=EIGHT,
@@ -520,33 +626,43 @@ SHIFT = Sharded(
         Slip(
             "all gathered",
             lambda x: [Collective("all_gather", ("P",), 4 * x[0] * x[1], 8)],
-            "Each stage needs what one other stage has made, not what all have.",
+            "Did you gather everything? Each stage needs only what one other stage "
+            "has computed, not what all of them have.",
         ),
     ),
     values=(
         Slip(
             "the wrong way",
             _to_the_stage_before,
-            "Each stage gets what the stage behind it has made. It goes the other way.",
+            "In your result, each stage gets what the stage after it has computed. "
+            "Data should move the other way.",
         ),
         Slip(
             "round the ring",
             _around,
-            "The last stage hands on to the first, which gets zeros in a pipeline.",
+            "In your result, the last stage sends to the first one. In a pipeline, "
+            "the first stage gets zeros.",
         ),
         Slip(
             "the wrong way round the ring",
             lambda x: _around(x, -1),
-            "Each stage gets what the stage behind it has made, and the last one what "
-            "the first has.",
+            "In your result, each stage gets what the stage after it has computed, "
+            "and the last stage gets what the first one has.",
         ),
-        Slip("nothing handed on", lambda x: x, "Each stage keeps what it has made."),
+        Slip(
+            "nothing handed on",
+            lambda x: x,
+            "In your result, each stage keeps what it has computed.",
+        ),
     ),
     hint=(
-        "`jax.lax.ppermute` takes pairs (from, to). A device that is no target "
-        "gets zeros."
+        "`jax.lax.ppermute` takes pairs (from, to). Which pairs does a pipeline need? "
+        "A device that is not the target of any pair gets zeros."
     ),
     solution="""
+        Every stage but the last sends to the next one. The first stage isn't the target
+        of any pair, so it gets zeros.
+
         ```python
         def hand_on(x):
             return jax.lax.ppermute(x, "P", [(i, i + 1) for i in range(7)])
@@ -585,11 +701,12 @@ PIPE = Sharded(
     title="A pipeline",
     task=r"""
         **Given** all microbatches $x[M, B, D]$, and each device's layer of
-        $w[L_P, D, D]$, eight in all.
+        $w[L_P, D, D]$, which has eight layers in all.
 
-        **Wanted** the function that every device runs, returning all microbatches after
-        all eight layers, $x \to \max(x\,w_l, 0)$, whole on every device. It may send
-        $M+7$ permutes of $4BD$ bytes and one AllReduce of $4MBD$ bytes, and no more.
+        **Wanted** the function that every device runs. It passes all microbatches
+        through all eight layers, $x \to \max(x\,w_l, 0)$, and returns the results of
+        all microbatches, complete on every device. It may send no more than $M+7$
+        permutes of $4BD$ bytes and one AllReduce of $4MBD$ bytes.
     """,
     stub="def pipeline(x, w): ...",
     mesh=EIGHT,
@@ -606,7 +723,8 @@ PIPE = Sharded(
         Slip(
             "weights gathered",
             lambda x, w: [Collective("all_gather", ("P",), 4 * w[0] * w[1] * w[2], 8)],
-            "Weights shall stay where they are: that is FSDP.",
+            "You gathered the weights, as FSDP does. Here they should stay where they "
+            "are.",
         ),
         Slip(
             "one microbatch at a time",
@@ -614,7 +732,8 @@ PIPE = Sharded(
                 Collective("permute", ("P",), 4 * x[1] * x[2], 8, times=8 * x[0]),
                 Collective("all_reduce", ("P",), 4 * x[0] * x[1] * x[2], 8),
             ],
-            "The next microbatch can enter as soon as the first stage is free.",
+            "In your pipeline, only one microbatch is on its way at a time. The next "
+            "one can enter as soon as the first stage is free.",
         ),
         Slip(
             "one microbatch at a time, seven hops",
@@ -622,7 +741,8 @@ PIPE = Sharded(
                 Collective("permute", ("P",), 4 * x[1] * x[2], 8, times=7 * x[0]),
                 Collective("all_reduce", ("P",), 4 * x[0] * x[1] * x[2], 8),
             ],
-            "Each microbatch passes alone. The next can follow a tick behind it.",
+            "In your pipeline, each microbatch passes alone. The next one can follow "
+            "a tick behind it.",
         ),
         Slip(
             "no microbatches",
@@ -630,26 +750,32 @@ PIPE = Sharded(
                 Collective("permute", ("P",), 4 * x[0] * x[1] * x[2], 8, times=7),
                 Collective("all_reduce", ("P",), 4 * x[0] * x[1] * x[2], 8),
             ],
-            "All of the batch at once keeps one stage busy at a time.",
+            "You sent the whole batch at once. In this way only one stage is busy at "
+            "a time.",
         ),
     ),
     values=(
         Slip(
             "one tick early",
             _late,
-            "The first microbatch comes out as zeros, and the last is missing: in "
-            "which tick does the last stage finish the first one?",
+            "Your first microbatch comes out as zeros, and the last one is missing. "
+            "In which tick does the last stage finish the first microbatch?",
         ),
         Slip(
             "no activation",
             _linear,
-            "Behind each layer negative values become zero.",
+            "Did you forget the activation? After each layer, negative values become "
+            "zero.",
         ),
     ),
-    hint="A loop over M + 7 ticks: the first stage takes microbatch i, the others what "
-    "arrived. What the last stage has made from tick 7 on is the result; the others "
-    "give zeros to the sum.",
+    hint="Write a loop over M + 7 ticks. In tick i, the first stage takes microbatch "
+    "i, and the others take what has arrived. Which outputs of the last stage are the "
+    "result? The other stages add zeros to the sum.",
     solution="""
+        The first microbatch is finished in tick 7, counted from 0, so the last stage's
+        outputs from that tick onward are the result. All other stages add zeros to
+        them, and the AllReduce brings the sum to every device.
+
         ```python
         def pipeline(x, w):
             s, M = jax.lax.axis_index("P"), len(x)
@@ -682,12 +808,13 @@ ONCE = Sharded(
     title="Once, not in every tick",
     task=r"""
         **Given** each device's part of $M$ microbatches $x[M, B_R, D]$, and of the
-        gradients $dy[M, B_R, F]$ of what was made from them.
+        gradients $dy[M, B_R, F]$ of the outputs that were computed from them.
 
-        **Wanted** the function that every device runs, returning all of
-        $dw = \sum_m x_m^\top dy_m$, summed in a loop over the microbatches, as a
-        pipeline has to: exactly one AllReduce, of $4DF$ bytes, and no matmul over more
-        than one microbatch, $2 (B/8) D F$ FLOPs on a device.
+        **Wanted** the function that every device runs. It returns the whole of
+        $dw = \sum_m x_m^\top dy_m$ and computes the sum in a loop over the
+        microbatches, as a pipeline has to do. It uses exactly one AllReduce, of $4DF$
+        bytes, and no matmul covers more than one microbatch, so none takes more than
+        $2 (B/8) D F$ FLOPs on a device.
     """,
     stub="def gradient(x, dy): ...",
     mesh={"R": 8},
@@ -703,7 +830,8 @@ ONCE = Sharded(
             lambda x, dy: [
                 Collective("all_reduce", ("R",), 4 * x[2] * dy[2], 8, times=x[0])
             ],
-            "Add up on the device first, over the microbatches, and then over R.",
+            "Did you reduce in every tick? First add up the microbatches on each "
+            "device, and then add up these sums over R.",
         ),
         Slip(
             "activations gathered",
@@ -711,11 +839,16 @@ ONCE = Sharded(
                 Collective("all_gather", ("R",), 4 * x[0] * x[1] * x[2], 8),
                 Collective("all_gather", ("R",), 4 * dy[0] * dy[1] * dy[2], 8),
             ],
-            "Each device can make its own term of the sum.",
+            "Did you gather the activations? Each device can compute its own term of "
+            "the sum.",
         ),
     ),
-    hint="The loop carries a term of the sum, one for each device.",
+    hint="The loop carries a sum, and each device has its own. When do the sums of "
+    "the devices have to be added up?",
     solution="""
+        Each device first adds up its own terms in the loop. Only the finished sums have
+        to be added up over $R$, so one AllReduce after the loop is enough.
+
         ```python
         def gradient(x, dy):
             def tick(total, one):
@@ -741,13 +874,13 @@ STEP = Number(
     title="A step with its bubble",
     points=2,
     task=r"""
-        **Given** Llama 3.1 405B, 405,853,388,800 params, on 1,024 H100: 16 equal
-        stages, tensor parallelism over 8, and data parallelism over the rest. 512
-        sequences of 8,192 tokens, one to a microbatch, interleaved with two chunks,
-        nothing computed again.
+        **Given** Llama 3.1 405B with 405,853,388,800 parameters on 1,024 H100s, with 16
+        equal stages, tensor parallelism over 8, and data parallelism over the rest. A
+        step has 512 sequences of 8,192 tokens, one per microbatch. The schedule is
+        interleaved with two chunks per stage, and nothing is computed again.
 
-        **Wanted** the seconds of a step, if all but the bubble is math at the peak of
-        bf16. Attention scores are left out.
+        **Wanted** the seconds of a step if everything but the bubble is math at the
+        bf16 peak rate. Leave out the attention scores.
     """,
     given=stated(chips.H100, "flops.bf16"),
     stub="seconds = ...",
@@ -755,47 +888,54 @@ STEP = Number(
     rtol=0.002,
     expected=lambda: _WORK * (1 + idle("interleaved", 16, 64, 2) / (3 * 64)),
     slips=(
-        Slip("without the bubble", lambda right: _WORK, "The stages wait, too."),
+        Slip(
+            "without the bubble",
+            lambda right: _WORK,
+            "Did you leave out the bubble? The stages also wait.",
+        ),
         Slip(
             "all stages wait",
             lambda right: _WORK * (1 + 16 / (2 * 64)),
-            "A stage does not wait for itself.",
+            "Did you count every stage? A stage doesn't wait for itself.",
         ),
         Slip(
             "a share of the step",
             lambda right: _WORK / (1 - 15 / (2 * 64)),
-            "(p − 1)/(vM) is idle over busy time, not over the whole step.",
+            "(p − 1)/(vM) is idle time over busy time, not over the time of the whole "
+            "step.",
         ),
         Slip(
             "without chunks",
             lambda right: _WORK * (1 + 15 / 64),
-            "Two chunks halve the bubble.",
+            "Did you leave out the chunks? Two chunks halve the bubble.",
         ),
         Slip(
             "forward pass alone",
             lambda right: right / 3,
-            "A step has 6 FLOPs a param and token.",
+            "Did you count only the forward pass? Both passes together take 6 FLOPs "
+            "per parameter and token.",
         ),
         Slip(
             "computed again",
             lambda right: right * 4 / 3,
-            "Nothing is computed again: 6 FLOPs a param and token, not 8.",
+            "Nothing is computed again, so a step takes 6 FLOPs per parameter and "
+            "token, not 8.",
         ),
         Slip(
             "sparse peak",
             lambda right: right / 2,
-            "Ordinary matrices run at the dense rate.",
+            "Did you use the sparse peak? Ordinary matrices run at the dense rate.",
         ),
         Slip(
             "all sequences in one pipeline",
             lambda right: _WORK * (1 + 15 / (2 * 512)),
-            "The 512 sequences are shared out over several pipelines. How many "
-            "microbatches has each?",
+            "The 512 sequences are divided among several pipelines. How many "
+            "microbatches does each of them have?",
         ),
         Slip(
             "the bubble alone",
             lambda right: _WORK * 15 / (2 * 64),
-            "That is the wait. The step has the math as well.",
+            "That is only the wait. The step also has the math.",
         ),
         Slip(
             "chunks that lengthen the bubble",
@@ -803,9 +943,12 @@ STEP = Number(
             "Two chunks make the bubble shorter, not longer.",
         ),
     ),
-    hint="How many pipelines are there, and how many microbatches has each?",
+    hint="How many pipelines are there, and how many microbatches does each of them "
+    "have?",
     solution="""
-        $1024/(16\\cdot8) = 8$ pipelines with 64 microbatches each.
+        The batch is divided among $1024/(16\\cdot8) = 8$ pipelines, so each of them has
+        64 microbatches. The bubble comes on top of the math and is $15/(2\\cdot64)$ of
+        it.
 
         ```python
         from shardmath.hardware import chips
@@ -827,15 +970,15 @@ PUBLISHED = Number(
     title="A step taken apart",
     points=2,
     task=r"""
-        **Given** what DeepSeek published of a step on its other network: 1.13 s of
-        forward passes, 1.99 s of gradients of inputs, 0.48 s of gradients of weights,
-        14.00 s of pairs. The first of its 16 stages does 97 pairs. Outside of them it
-        does 23 forward passes, 8 whole backward passes, 15 gradients of inputs and 15
-        of weights. A whole backward pass counts once under the gradients of inputs, and
-        once under those of weights.
+        **Given** what DeepSeek published about a step on a network other than that of
+        the chapter: 1.13 s of forward passes, 1.99 s of gradients of inputs, 0.48 s of
+        gradients of weights, and 14.00 s of pairs. The first of 16 stages computes 97
+        pairs. Besides them, it computes 23 forward passes, 8 whole backward passes, 15
+        gradients of inputs and 15 of weights. A whole backward pass counts once under
+        the gradients of inputs and once under those of weights.
 
-        **Wanted** the bubble by the closed form of DualPipe, in seconds. They measured
-        2.03 s.
+        **Wanted** the bubble in seconds, by the closed form of DualPipe. The measured
+        bubble was 2.03 s.
     """,
     stub="seconds = ...",
     unit="s",
@@ -845,53 +988,62 @@ PUBLISHED = Number(
         Slip(
             "gradients of inputs for a backward pass",
             lambda right: 7 * (14.00 / 97 + 1.99 / 23 - 3 * 0.48 / 23),
-            "The B of the closed form is a whole backward pass, of inputs and weights.",
+            "In the closed form, B is a whole backward pass, with the gradients of "
+            "both inputs and weights.",
         ),
         Slip(
             "weights apart alone",
             lambda right: 7 * (14.00 / 97 + 1.99 / 23 - 2 * 0.48 / 15),
-            "The 8 whole backward passes have gradients of weights, too.",
+            "The 8 whole backward passes contain gradients of weights, too.",
         ),
         Slip(
             "both gradients apart alone",
             lambda right: 7 * (14.00 / 97 + 1.99 / 15 - 2 * 0.48 / 15),
-            "The 8 whole backward passes have both gradients, too.",
+            "The 8 whole backward passes contain both gradients, too.",
         ),
         Slip(
             "weights in the 1.99 s",
             lambda right: 7 * (14.00 / 97 + (1.99 - 8 * 0.032) / 23 - 2 * 0.032),
-            "The weights of whole backward passes stand under the 0.48 s here.",
+            "Did you subtract gradients of weights from the 1.99 s? Here those of the "
+            "whole backward passes are part of the 0.48 s.",
         ),
         Slip(
             "15 stages to pass",
             lambda right: right * 15 / 7,
-            "From both ends it is half as far to the middle.",
+            "Did you count the way through all the stages? From both ends, it is only "
+            "half as far to the middle.",
         ),
         Slip(
             "pairs as their parts",
             lambda right: 7 * ((1.13 + 2 * 1.99 + 2 * 0.48) / 23 - 3 * 0.48 / 23),
-            "A pair takes 14.00 s / 97, less than its parts.",
+            "Did you add up the parts of a pair? A pair takes 14.00 s / 97, which is "
+            "less than its parts.",
         ),
         Slip(
             "what was measured",
             lambda right: 2.03,
-            "That was measured. What does the formula say?",
+            "That is the measured bubble. What does the formula say?",
         ),
         scaled(
             "p/2 for p/2 − 1",
             8 / 7,
-            "From an end to the middle there is one step less than half of the stages.",
+            "From an end to the middle, there is one step less than half the number "
+            "of stages.",
         ),
     ),
-    hint="Each op's seconds by its count. Both gradients were made 8 + 15 times.",
+    hint="Divide the seconds of each operation by its count. Both kinds of gradients "
+    "were computed 8 + 15 times. What is B then?",
     solution="""
+        The closed form needs the time of one operation, which is the published seconds
+        divided by the count. The 8 whole backward passes count for both gradients.
+
         ```python
         pair, I, W = 14.00 / 97, 1.99 / (8 + 15), 0.48 / (8 + 15)
         seconds = (16 / 2 - 1) * (pair + (I + W) - 3 * W)
         ```
 
-        This is two thirds of the measured time. Sends and uneven stages may take the
-        rest.
+        This is two thirds of the measured time. Sends and uneven stages may account for
+        the rest.
     """,
 )
 
@@ -912,13 +1064,13 @@ def _quarrel() -> float:
 
 QUARREL = Number(
     id="12.14",
-    title="Why it quarrels with ZeRO-3",
+    title="Why a pipeline conflicts with ZeRO-3",
     points=2,
     task=r"""
-        **Given** Llama 3.1 70B, 80 layers of 855,638,016 weights, on 4 stages of 8
-        chips, FSDP within a stage, full remat, bf16, 32 microbatches. In each, weights
-        are gathered once forward and once more for the backward pass, and their
-        gradients scattered.
+        **Given** Llama 3.1 70B, with 80 layers of 855,638,016 weights each, on 4 stages
+        of 8 chips. There is FSDP within each stage, full remat, bf16, and 32
+        microbatches. For each microbatch, the weights are gathered once in the forward
+        pass and once more for the backward pass, and their gradients are scattered.
 
         **Wanted** the bytes that a chip of a middle stage sends within its stage in a
         step.
@@ -928,29 +1080,47 @@ QUARREL = Number(
     expected=_quarrel,
     slips=(
         scaled(
-            "once a step", 1 / 32, "A stage turns to the next microbatch in between."
+            "once a step",
+            1 / 32,
+            "Did you gather only once per step? A stage turns to the next microbatch "
+            "in between, so it has to gather its weights again.",
         ),
-        scaled("gathers alone", 2 / 3, "The gradients are scattered, too."),
-        scaled("all stages", 4, "A stage has a quarter of the layers."),
+        scaled(
+            "gathers alone",
+            2 / 3,
+            "Did you count only the gathers? The gradients are scattered, too.",
+        ),
+        scaled(
+            "all stages",
+            4,
+            "Did you count all 80 layers? A stage has only a quarter of them.",
+        ),
         scaled(
             "own part sent too",
             8 / 7,
-            "A chip need not send anything to itself: one part of n stays.",
+            "A chip doesn't send anything to itself, so one of its n parts stays "
+            "where it is.",
         ),
         scaled(
             "gathered for the recompute, too",
             4 / 3,
-            "The recomputation of a layer and its backward pass share one gather.",
+            "Did you add a gather for full remat? The recomputation of a layer and "
+            "its backward pass share one gather.",
         ),
-        scaled("one layer", 1 / 20, "A stage has 20 layers."),
+        scaled("one layer", 1 / 20, "That is one layer. A stage has 20 layers."),
     ),
-    hint="Three times the stage's weights for each microbatch.",
+    hint="For each microbatch, three arrays as large as the weights of the stage are "
+    "sent. What share of each does one chip send?",
     solution="""
+        A stage gathers the weights of its 20 layers twice and scatters their gradients
+        once, and it does so again for each of the 32 microbatches.
+
         ```python
         weights = 20 * 855_638_016 * 2
         nbytes = 32 * 3 * weights * 7 / 8
         ```
 
-        2.9 TB. With ZeRO-1 it would be gathered and scattered once: 60 GB.
+        This comes to 2.9 TB. With ZeRO-1, the gradients would be scattered and the
+        weights gathered only once per step, which takes 60 GB.
     """,
 )

@@ -54,10 +54,10 @@ LAYER_BYTES = Number(
     title="What a layer moves",
     task="""
         **Given** one layer of DeepSeek-V3 with $D = 7168$ and 8 experts per token. Its
-        experts are spread over 8 chips with 4,096 tokens each, and values are in bf16.
-        No choice is dropped, no slot is empty, the layer isn't computed again in the
-        backward pass, and experts are chosen evenly. A token sends one copy to each of
-        its experts.
+        experts are spread over 8 chips, each of which has 4,096 tokens, and values are
+        in bf16. No choice is dropped, no slot is empty, the layer isn't computed again
+        in the backward pass, and experts are chosen evenly. One copy of a token goes to
+        each of its experts.
 
         **Wanted** the bytes that each chip sends in both passes together.
     """,
@@ -78,7 +78,10 @@ LAYER_BYTES = Number(
             "backward pass the gradients travel both ways.",
         ),
         scaled(
-            "one copy", 1 / 8, "Each token sends a copy to each of its eight experts."
+            "one copy",
+            1 / 8,
+            "Did you send only one copy? Each token sends one to each of its eight "
+            "experts.",
         ),
         scaled("own part sent too", 8 / 7, OWN_PART),
         scaled(
@@ -94,6 +97,10 @@ LAYER_BYTES = Number(
     ),
     hint="Each pass has two AllToAlls. How many bytes does a chip send in each?",
     solution="""
+        Each pass has a dispatch and a combine, which makes four AllToAlls. In each of
+        them a chip sends seven eighths of its copies, because it holds one eighth of
+        the experts itself.
+
         ```python
         own = 4096 * 8 * 2 * 7168  # bytes of a chip's copies
         nbytes = 4 * own * 7 / 8
@@ -131,8 +138,8 @@ SLOTS = Function(
         Slip(
             "rounded down",
             lambda f, k, t, E: [int(f * k * t / E), int(f * k * t / E) * E / (k * t)],
-            "A slot can't be cut in half. If you round down, even an even choice "
-            "drops some tokens, so round up.",
+            "A slot can't be cut in half. If you round down, even a perfectly even "
+            "choice drops some tokens, so round up.",
         ),
         Slip(
             "one expert a token",
@@ -145,8 +152,12 @@ SLOTS = Function(
             "Because slots are rounded up, the ratio is a little larger than f.",
         ),
     ),
-    hint="The tokens make k · t choices, which are shared by E experts.",
+    hint="The tokens make k · t choices, which are shared by E experts. How many are "
+    "there for each expert?",
     solution="""
+        An expert gets $kt/E$ choices on average, and the factor $f$ leaves some room
+        above that. Slots are whole, so we round up.
+
         ```python
         def slots(f, k, t, E):
             each = math.ceil(f * k * t / E)
@@ -173,7 +184,7 @@ def _rounded_down(loads: list, f: float) -> float:
 
 DROPPED = Function(
     id="13.3",
-    title="Dropped",
+    title="Dropped choices",
     task="""
         **Given** a list `loads`, which says how many choices of one chip's tokens fall
         on each expert, and a capacity factor `f`.
@@ -200,12 +211,13 @@ DROPPED = Function(
         Slip(
             "no whole slots",
             _no_ceiling,
-            "The number of slots is a whole number, so round the capacity up.",
+            "An expert has a whole number of slots, so round the capacity up.",
         ),
         Slip(
             "rounded down",
             _rounded_down,
-            "Round the capacity up, because otherwise even an even choice drops some.",
+            "Round the capacity up, because otherwise even a perfectly even choice "
+            "drops some tokens.",
         ),
         Slip(
             "empty slots filled",
@@ -213,8 +225,11 @@ DROPPED = Function(
             "A free slot of one expert doesn't help a token that chose another expert.",
         ),
     ),
-    hint="For each expert, count the choices beyond its number of slots.",
+    hint="How many slots does each expert have? Count the choices beyond that number.",
     solution="""
+        A choice is dropped if its expert has no slot left. Free slots of other experts
+        don't help, so we count expert by expert.
+
         ```python
         def dropped(loads, f):
             slots = math.ceil(f * sum(loads) / len(loads))
@@ -237,8 +252,8 @@ CHOSEN = Function(
     id="13.4",
     title="Who is chosen",
     task="""
-        **Given** a list of rows with the scores of one token for each expert, the bias
-        of each expert, and $k$. No two sums of score and bias in a row are equal.
+        **Given** a list of rows, each with the scores of one token for all experts, the
+        bias of each expert, and $k$. No two sums of score and bias in a row are equal.
 
         **Wanted** a function that returns how many tokens choose each expert.
     """,
@@ -271,6 +286,9 @@ CHOSEN = Function(
     ),
     hint="Sort each row by the sum of score and bias, and count the k best experts.",
     solution="""
+        The biases take part in the choice, so each token chooses by the sum of score
+        and bias.
+
         ```python
         def loads(scores, biases, k):
             found = [0] * len(biases)
@@ -307,7 +325,7 @@ BIASES = Function(
         **Given** the biases of the experts, their loads in the step that has just
         ended, and the constant $\\gamma$, called `speed`.
 
-        **Wanted** a function that returns the biases for the next step, moved as in
+        **Wanted** a function that returns the biases for the next step, changed as in
         DeepSeek-V3.
     """,
     stub="def moved(biases, loads, speed): ...",
@@ -329,7 +347,8 @@ BIASES = Function(
         Slip(
             "in proportion",
             _in_proportion,
-            "DeepSeek-V3 moves every bias by the same amount. Only the sign matters.",
+            "DeepSeek-V3 moves every bias by the same amount. Only the sign of the "
+            "difference from the mean load matters.",
         ),
         Slip(
             "in proportion to the tokens",
@@ -354,8 +373,12 @@ BIASES = Function(
             "Did you start from the old biases? Each bias moves on from its old value.",
         ),
     ),
-    hint="Compare each load with the mean load, and move its bias the other way.",
+    hint="Compare each load with the mean load. In which direction should the "
+    "expert's bias move?",
     solution="""
+        An expert with more than the mean load should get fewer tokens, so its bias goes
+        down by $\\gamma$. If it has less, its bias goes up by as much.
+
         ```python
         def moved(biases, loads, speed):
             mean = sum(loads) / len(loads)
@@ -374,9 +397,9 @@ WIDTH = Number(
         **Given** experts with three matrices, gate, up and down, in bf16. They are
         spread over the 8 B200s of a node. No choice is dropped, and the layer isn't
         computed again in the backward pass. A GPU sends `chips.B200.scale_up_bandwidth`
-        over NVLink.
+        bytes/s over NVLink.
 
-        **Wanted** the width $F$ of an expert at which the exchange of both passes takes
+        **Wanted** the width $F$ of an expert at which the exchanges of both passes take
         as long as the math of the experts, at peak rates and without the factor
         $(n-1)/n$. It needn't be a whole number.
     """,
@@ -394,11 +417,14 @@ WIDTH = Number(
         scaled(
             "forward math alone",
             3,
-            "Count the math of both passes. Four exchanges go with six FLOPs per "
-            "weight and token.",
+            "Did you count the math of both passes? Four exchanges go with six FLOPs "
+            "per weight and token.",
         ),
         scaled(
-            "an n-th at home", 7 / 8, "The question leaves out the factor (n − 1)/n."
+            "an n-th at home",
+            7 / 8,
+            "Did you leave one part at home? The question leaves out the factor (n − "
+            "1)/n.",
         ),
         scaled(
             "the dispatch alone, or one byte a value",
@@ -424,9 +450,11 @@ WIDTH = Number(
         ),
     ),
     hint="A token takes 18 k D F FLOPs. It makes four trips, each with k copies of 2 "
-    "D bytes.",
+    "D bytes. At which F do the two take equally long?",
     solution="""
-        $18\\,kDF/C = 4\\,k\\cdot2D/W_\\text{AllToAll}$, so
+        Both the math and the traffic grow with the tokens, so it is enough to look at
+        one token. We set its two times equal,
+        $18\\,kDF/C = 4\\,k\\cdot2D/W_\\text{AllToAll}$, and get
         $F = \\frac49\\,C/W_\\text{AllToAll}$.
 
         ```python
@@ -443,10 +471,11 @@ CUBE = Number(
     id="13.7",
     title="A dispatch on a cube",
     task=r"""
-        **Given** 512 chips of TPU v5p in a torus of $8 \times 8 \times 8$, every side
-        of which is a closed ring. Each chip has 1,024 tokens of $D = 4096$ values in
-        bf16. Each token is sent to 8 experts, evenly over all chips. A chip sends
-        `chips.TPU_V5P.link_bandwidth` in each direction of each side.
+        **Given** 512 TPU v5p chips in a torus of $8 \times 8 \times 8$, every side of
+        which is a closed ring. Each chip has 1,024 tokens of $D = 4096$ values in bf16.
+        Each token is sent to 8 experts, and the copies are spread evenly over all
+        chips. A chip sends `chips.TPU_V5P.link_bandwidth` bytes/s in each direction of
+        each side.
 
         **Wanted** the seconds of one dispatch, as a lower bound without latency.
     """,
@@ -478,7 +507,7 @@ CUBE = Number(
             "one direction, or four hops",
             2,
             "Did you use both directions of the ring? Then the longest way has four "
-            "hops, and the average has two.",
+            "hops, and the average way has two.",
         ),
         scaled(
             "one way round",
@@ -504,9 +533,13 @@ CUBE = Number(
             "few hops along each side.",
         ),
     ),
-    hint="Along one side, a byte travels 8/4 hops on average, and a chip has two "
-    "links.",
+    hint="Along one side, how many hops does a byte travel on average? On a ring of 8 "
+    "it travels 8/4, and a chip has two links along the side.",
     solution="""
+        Every part travels along all three sides, which work at the same time, so the
+        time of one side is the time of the dispatch. Along a side, each byte uses 8/4
+        links on average, and a chip has two.
+
         ```python
         from shardmath.hardware import chips
 
@@ -536,8 +569,9 @@ THERE_AND_BACK = Sharded(
         of its own experts, $w[E_X, D, F]$.
 
         **Wanted** the function that every device runs. It returns the device's own
-        slots of $m[E, S_X, F]$, each multiplied by the weights of its expert. It uses
-        exactly two AllToAlls, of $4ESD$ and $4ESF$ bytes.
+        slots of $m[E, S_X, F]$, which are the slots of $t$, each multiplied by the
+        weights of its expert. It uses exactly two AllToAlls, of $4ESD$ and $4ESF$
+        bytes.
     """,
     stub="def experts(t, w): ...",
     mesh=EIGHT,
@@ -553,8 +587,8 @@ THERE_AND_BACK = Sharded(
         Slip(
             "weights gathered",
             lambda t, w: [Collective("all_gather", ("X",), 4 * math.prod(w), 8)],
-            "You gathered the weights, as FSDP does. Here the experts stay and tokens "
-            "travel.",
+            "You gathered the weights, as FSDP does. Here the experts stay and the "
+            "tokens travel.",
         ),
         Slip(
             "slots gathered",
@@ -569,6 +603,10 @@ THERE_AND_BACK = Sharded(
     hint="Use `jax.lax.all_to_all(t, 'X', split_axis, concat_axis, tiled=True)`. Which "
     "dimension is split, and along which dimension are the parts joined?",
     solution="""
+        The first AllToAll splits the slots by experts and joins the parts of all
+        devices. After the matmul, the second one reverses this, so every device gets
+        its own slots back.
+
         ```python
         def experts(t, w):
             t = jax.lax.all_to_all(t, "X", 0, 1, tiled=True)
@@ -596,13 +634,13 @@ ALL_OF_THEM = Sharded(
     title="Every token to every device",
     task=r"""
         **Given** each device's tokens $z[B_X, D]$, their gates for all experts,
-        $g[B_X, E]$, and the weights of its own experts, $w[E_X, D, F]$. A token goes
-        to nearly all experts, so it is simplest to send it to every device.
+        $g[B_X, E]$, and the weights of its own experts, $w[E_X, D, F]$. A token goes to
+        nearly all experts, so it is simplest to send it to every device.
 
         **Wanted** the function that every device runs. It returns the device's tokens
         of $y_b = \sum_e g_{be}\,z_b w_e$. It uses exactly one AllGather of $4BD$ bytes,
-        one AllToAll of $4BE$ bytes, because a device needs only the gates of its own
-        experts, and one ReduceScatter of $4BF$ bytes.
+        one AllToAll of $4BE$ bytes, and one ReduceScatter of $4BF$ bytes. An AllToAll
+        is enough for the gates, because a device needs only those of its own experts.
     """,
     stub="def weighted(z, gates, w): ...",
     mesh=EIGHT,
@@ -619,8 +657,8 @@ ALL_OF_THEM = Sharded(
         Slip(
             "weights gathered",
             lambda z, gates, w: [Collective("all_gather", ("X",), 4 * math.prod(w), 8)],
-            "You gathered the weights, as FSDP does. Here the experts stay and tokens "
-            "travel.",
+            "You gathered the weights, as FSDP does. Here the experts stay and the "
+            "tokens travel.",
         ),
         Slip(
             "gates gathered",
@@ -640,7 +678,7 @@ ALL_OF_THEM = Sharded(
                 Collective("all_reduce", ("X",), 4 * z[0] * w[2], 8),
             ],
             "Every device gets the whole sum and discards most of it. Which "
-            "collective leaves it only its own tokens?",
+            "collective leaves each device only its own tokens?",
         ),
     ),
     values=(
@@ -650,9 +688,14 @@ ALL_OF_THEM = Sharded(
             "Did you use the gates? Your result gives every expert the same weight.",
         ),
     ),
-    hint="Gather the tokens. Split the gates by experts and join them by tokens. Then "
-    "scatter the sum over the tokens.",
+    hint="Gather the tokens. Split the gates by experts and join them by tokens. What "
+    "does each device then have of the sum, and how does it get only its own tokens?",
     solution="""
+        Each device computes with its own experts for all tokens, so it gathers the
+        tokens and exchanges the gates. Its result is one term of the sum over the
+        experts, and the ReduceScatter completes the sum and returns each token to its
+        device.
+
         ```python
         def weighted(z, gates, w):
             z = jax.lax.all_gather(z, "X", axis=0, tiled=True)
@@ -703,7 +746,7 @@ COUNTED = Sharded(
             "choices gathered",
             lambda scores: [Collective("all_gather", ("X",), 4 * scores[0], 8)],
             "You gathered the choices. That is less than all scores, but it grows "
-            "with the batch, whereas counts do not.",
+            "with the batch, whereas the counts don't.",
         ),
     ),
     values=(
@@ -719,8 +762,12 @@ COUNTED = Sharded(
             "You added up the best scores. Count each token as 1.",
         ),
     ),
-    hint="Let each device count its own tokens, and then add up the counts.",
+    hint="What can each device count without the others? Add up the counts of all "
+    "devices.",
     solution="""
+        The counts of different devices simply add up, and there are only $E$ of them.
+        So each device counts its own tokens first.
+
         ```python
         def loads(scores):
             best = jax.nn.one_hot(scores.argmax(1), scores.shape[1])
@@ -778,8 +825,8 @@ NODES = Function(
                 m * (1 - (1 - 1 / m) ** k),
                 (m - 1) * (1 - (1 - 1 / m) ** k),
             ],
-            "The k experts are all different, so it happens less often that a node is "
-            "missed.",
+            "The k experts are all different, so a node is missed less often than "
+            "that.",
         ),
         Slip(
             "own node over the cards",
@@ -793,9 +840,13 @@ NODES = Function(
             "there?",
         ),
     ),
-    hint="A node is missed if all k experts are among the E − E/m experts of other "
-    "nodes.",
+    hint="When is a node missed? All k experts are then among the E − E/m experts of "
+    "other nodes.",
     solution="""
+        It is easier to count the nodes that a token misses, because then all of its
+        experts are in other nodes. Each of the $m$ nodes is missed with the same
+        probability, and one of the $m$ is the token's own, which needs no card.
+
         ```python
         def nodes(m, E, k):
             missed = math.comb(E - E // m, k) / math.comb(E, k)
@@ -815,8 +866,9 @@ CARD = Number(
         **Given** one layer of DeepSeek-V3 with $D = 7168$ on 64 H800s in 8 nodes, with
         4,096 tokens per GPU. Each token goes to exactly 4 nodes, and its own node is
         one of them as often as any other. One copy crosses the card for each other
-        node. In both passes, values travel there in fp8 with one byte each, and back in
-        bf16. Each GPU has a card that sends `chips.H800.scale_out_bandwidth`.
+        node. In both passes, values travel to the experts in fp8 with one byte each,
+        and back in bf16. Each GPU has a card that sends
+        `chips.H800.scale_out_bandwidth` bytes/s.
 
         **Wanted** the seconds that the card is busy in both passes, as a lower bound.
     """,
@@ -832,7 +884,8 @@ CARD = Number(
         scaled(
             "the forward pass alone",
             1 / 2,
-            "Did you count the backward pass? Its gradients take the same ways.",
+            "Did you count the backward pass? Its gradients travel there and back as "
+            "well.",
         ),
         scaled(
             "own node over the card",
@@ -848,8 +901,8 @@ CARD = Number(
         scaled(
             "always one at home",
             6 / 7,
-            "You assumed that one copy always stays at home. The token's own node is "
-            "among the four in only half of the cases.",
+            "You assumed that one copy always stays in its own node. The token's own "
+            "node is among the four in only half of the cases.",
         ),
         Slip(
             "over NVLink",
@@ -861,13 +914,17 @@ CARD = Number(
         scaled(
             "one card for a node",
             8,
-            "Did you share one card in a node? Each GPU has its own card, which sends "
-            "the copies of its own tokens.",
+            "Did you let the GPUs of a node share one card? Each GPU has its own "
+            "card, which sends the copies of its own tokens.",
         ),
     ),
-    hint="Each token sends 4 · 7/8 copies, with one byte per value there and two "
-    "back, in each of two passes.",
+    hint="Each token sends 4 · 7/8 copies over the card. How many bytes does a value "
+    "of a copy take there and back, and in how many passes?",
     solution="""
+        Each of a token's four copies goes to the token's own node in one of eight
+        cases, and then it doesn't cross the card. The other copies carry one byte per
+        value there and two bytes back, in each of two passes.
+
         ```python
         from shardmath.hardware import chips
 
@@ -888,12 +945,13 @@ FSDP_TOKENS = Number(
     title="FSDP with idle experts",
     points=2,
     task=r"""
-        **Given** Qwen3 235B-A22B, whose layer has 2,487,746,560 matmul weights. Each of
-        its 128 experts has $3\cdot4096\cdot1536$ of them. A token uses 8 experts and
-        all other weights. FSDP gathers all weights twice in bf16 and scatters their
-        gradients once. It uses three sides of a torus of v5p, each of which is a closed
-        ring with `chips.TPU_V5P.link_bandwidth` in each direction. The layer isn't
-        computed again. Leave out the scores of attention and the factor $(n-1)/n$.
+        **Given** Qwen3 235B-A22B, in which each layer has 2,487,746,560 matmul weights.
+        Each of its 128 experts has $3\cdot4096\cdot1536$ of them. A token uses 8
+        experts and all other weights. FSDP gathers all weights twice in bf16 and
+        scatters their gradients once. It uses three sides of a torus of v5p chips. Each
+        side is a closed ring with `chips.TPU_V5P.link_bandwidth` bytes/s in each
+        direction. The layer isn't computed again. Leave out the scores of attention and
+        the factor $(n-1)/n$.
 
         **Wanted** the tokens per chip at which the network takes as long as the math.
     """,
@@ -921,13 +979,14 @@ FSDP_TOKENS = Number(
         scaled(
             "one of three",
             1 / 3,
-            "Did you count all three? FSDP gathers the weights twice and scatters "
-            "their gradients once.",
+            "Did you count all three collectives? FSDP gathers the weights twice and "
+            "scatters their gradients once.",
         ),
         scaled(
             "one direction of each link",
             2,
-            "Did you use both directions of each ring?",
+            "Did you use only one direction of each ring? Both directions work at the "
+            "same time.",
         ),
         scaled(
             "one side, or forward math alone",
@@ -946,10 +1005,12 @@ FSDP_TOKENS = Number(
             "The layer isn't computed again, so count six FLOPs instead of eight.",
         ),
     ),
-    hint="Every weight moves three times with two bytes. Every active weight takes six "
-    "FLOPs per token.",
+    hint="Every weight moves three times with two bytes. Every active weight takes "
+    "six FLOPs per token. For how many tokens do the two take equally long?",
     solution="""
-        $3\\cdot2P/W_X = 6P_\\text{active}\\,t/C$.
+        FSDP moves all the weights $P$, but the math uses only the active ones. We set
+        the two times equal, $3\\cdot2P/W_X = 6P_\\text{active}\\,t/C$, and solve for
+        $t$.
 
         ```python
         from shardmath.hardware import chips
@@ -990,10 +1051,10 @@ CARGO = Function(
         many chips. `remat` says whether the backward pass computes the layer again,
         including dispatch and combine.
 
-        **Wanted** a function that says which of two takes fewer bytes in both passes
-        together: `"tokens"`, which travel to the experts and back, or `"weights"`,
-        which FSDP gathers twice and whose gradients it scatters once. Leave out the
-        factors $(n-1)/n$. If both are equal, return `"weights"`.
+        **Wanted** a function that says which of the two takes fewer bytes in both
+        passes together: `"tokens"`, which travel to the experts and back, or
+        `"weights"`, which FSDP gathers twice and whose gradients it scatters once.
+        Leave out the factors $(n-1)/n$. If both take the same, return `"weights"`.
     """,
     stub="def cargo(E, k, D, F, t, remat): ...",
     spec=_cargo,
@@ -1024,8 +1085,8 @@ CARGO = Function(
         Slip(
             "weights gathered once",
             _cargo_with(4, 1),
-            "Did you count all three? FSDP gathers the weights for each pass and "
-            "scatters their gradients.",
+            "Did you count all three collectives? FSDP gathers the weights for each "
+            "pass and scatters their gradients.",
         ),
         Slip(
             "nothing computed again",
@@ -1047,8 +1108,12 @@ CARGO = Function(
         ),
     ),
     hint="The k copies of a token make four trips, or six if the layer is computed "
-    "again. The weights of all experts move three times.",
+    "again. How often do the weights of all experts move?",
     solution="""
+        The traffic of the tokens grows with their number, and that of the weights
+        doesn't. FSDP moves the weights of all experts, because it doesn't know which
+        ones will be chosen.
+
         ```python
         def cargo(E, k, D, F, t, remat):
             tokens = (6 if remat else 4) * k * 2 * t * D

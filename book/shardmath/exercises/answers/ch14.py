@@ -21,15 +21,16 @@ from shardmath.transformer import DEEPSEEK_V3, KIMI_K2, LLAMA_3_70B, LLAMA_3_405
 CHAPTER = Chapter(
     title="Combining them",
     topics=(
-        "meshes of several axes: memory and traffic of each, the best mesh by hand, "
-        "the wires that decide, and three programs graded on what they compile to"
+        "meshes of several axes: their memory and traffic, the best mesh by hand, the "
+        "links that set the limit, and three programs graded on what they compile to"
     ),
     intro="""
-        from the budget of a mesh to the best one by hand. Answers are in base units:
+        from the budget of a mesh to the best mesh by hand. Answers are in base units:
         bytes, seconds, tokens.
 
-        14.8 to 14.10 are programs for eight virtual devices with two mesh axes. They
-        are graded on their result and on what XLA compiles them to, array by array.
+        In 14.8 to 14.10 you write programs for eight virtual devices with two mesh
+        axes. They are graded on their result and on what XLA compiles them to, array by
+        array.
     """,
     setup="""
         import jax
@@ -60,9 +61,9 @@ HELD = Number(
     id="14.1",
     title="What stays on a chip",
     task=r"""
-        **Given** Llama 3.1 70B, 70,553,706,496 params, in bf16 with Adam in f32, on 256
-        chips: ZeRO-1 over $|X| = 8$, a pipeline of $|P| = 4$ even stages, tensor
-        parallelism over $|Y| = 8$.
+        **Given** Llama 3.1 70B with 70,553,706,496 parameters, in bf16 with Adam in
+        f32. It runs on 256 chips with ZeRO-1 over $|X| = 8$, a pipeline of $|P| = 4$
+        even stages, and tensor parallelism over $|Y| = 8$.
 
         **Wanted** the bytes of weights, gradients and optimizer state on one chip.
     """,
@@ -73,45 +74,58 @@ HELD = Number(
         Slip(
             "all of it over all chips",
             lambda right: 16 * _P70 / 256,
-            "ZeRO-1 shares the optimizer state alone. Who else has these weights?",
+            "ZeRO-1 divides only the optimizer state over the data axis. Which other "
+            "chips hold the same weights?",
         ),
         Slip(
             "nothing over the data axis",
             lambda right: 16 * _P70 / 32,
-            "ZeRO-1 divides 12 of the 16 bytes by the data axis, too.",
+            "Did you leave out ZeRO-1? It divides 12 of the 16 bytes over the data "
+            "axis.",
         ),
         Slip(
             "gradients split too",
             lambda right: 2 * _P70 / 32 + 14 * _P70 / 256,
-            "That is ZeRO-2.",
+            "That is ZeRO-2, which splits the gradients as well.",
         ),
         Slip(
             "two moments for the state",
             lambda right: 4 * _P70 / 32 + 8 * _P70 / 256,
-            "Beside its two moments, Adam keeps the weights in f32.",
+            "Besides its two moments, Adam keeps the weights in f32.",
         ),
         Slip(
             "state alone",
             lambda right: 12 * _P70 / 256,
-            "Weights and gradients in bf16 are there as well.",
+            "That is only the optimizer state. Weights and gradients in bf16 are "
+            "there as well.",
         ),
         Slip(
             "gradients in fp32",
             lambda right: 6 * _P70 / 32 + 12 * _P70 / 256,
-            "Six bytes a parameter are right where gradients are added up in fp32, as "
-            "some systems do. Here they are in bf16.",
+            "Six bytes per parameter for weights and gradients are right where "
+            "gradients are added up in fp32, as in some systems. Here they are in "
+            "bf16.",
         ),
         scaled(
-            "the pipeline left out", 4, "Each chip has the layers of one stage only."
+            "the pipeline left out",
+            4,
+            "Did you leave out the pipeline? Each chip has the layers of only one "
+            "stage.",
         ),
         scaled(
             "tensor parallelism left out",
             8,
-            "Eight chips share the weights of a layer between them.",
+            "Did you leave out tensor parallelism? Eight chips share the weights of "
+            "each layer.",
         ),
     ),
-    hint="4 bytes a parameter are divided by tensor and pipeline, 12 by all axes.",
+    hint="Tensor and pipeline parallelism divide all 16 bytes of a parameter. Which "
+    "12 of them does the data axis divide as well?",
     solution="""
+        Tensor and pipeline parallelism divide everything. ZeRO-1 divides only the 12
+        bytes of optimizer state over the data axis, so all chips along that axis hold
+        the same 4 bytes of weight and gradient.
+
         ```python
         params = 70_553_706_496
         nbytes = 4 * params / (8 * 4) + 12 * params / (8 * 8 * 4)
@@ -124,9 +138,9 @@ MEMORY = Function(
     id="14.2",
     title="The memory of any mesh",
     task=r"""
-        **Given** a model of $P$ params in bf16 with Adam in f32, on a mesh of $x$
-        chips of data, $p$ even stages and $y$ of tensor parallelism; `shards` is
-        `"zero-1"` or `"fsdp"`.
+        **Given** a model of $P$ parameters in bf16 with Adam in f32. Its mesh has $x$
+        chips along the data axis, $p$ even pipeline stages, and $y$ chips along the
+        axis of tensor parallelism. The argument `shards` is `"zero-1"` or `"fsdp"`.
 
         **Wanted** a function that returns the bytes of weights, gradients and optimizer
         state that one chip holds between two steps.
@@ -148,21 +162,23 @@ MEMORY = Function(
             lambda P, x, p, y, shards: (
                 _held(P, x, p, y) if shards == "fsdp" else 16 * P / (x * p * y)
             ),
-            "FSDP divides all of it, ZeRO-1 the state alone.",
+            "Did you swap the two? FSDP divides everything over the data axis, and "
+            "ZeRO-1 divides only the optimizer state.",
         ),
         Slip(
             "ZeRO-1 as if nothing were split",
             lambda P, x, p, y, shards: (
                 16 * P / (p * y * (x if shards == "fsdp" else 1))
             ),
-            "ZeRO-1 splits the optimizer state over the data axis: 12 of the 16 bytes.",
+            "Did you split anything for ZeRO-1? It splits the optimizer state over "
+            "the data axis, which is 12 of the 16 bytes.",
         ),
         Slip(
             "pipeline forgotten",
             lambda P, x, p, y, shards: (
                 p * (16 * P / (x * p * y) if shards == "fsdp" else _held(P, x, p, y))
             ),
-            "A stage has its own layers alone.",
+            "Did you leave out the pipeline? A stage has only its own layers.",
         ),
         Slip(
             "gradients split too",
@@ -171,7 +187,7 @@ MEMORY = Function(
                 if shards == "fsdp"
                 else 2 * P / (y * p) + 14 * P / (x * y * p)
             ),
-            "That is ZeRO-2.",
+            "Did you split the gradients under ZeRO-1? That is ZeRO-2.",
         ),
         Slip(
             "gradients forgotten",
@@ -180,11 +196,15 @@ MEMORY = Function(
                 if shards == "fsdp"
                 else 2 * P / (y * p) + 12 * P / (x * y * p)
             ),
-            "Gradients in bf16 take two bytes more.",
+            "Did you forget the gradients? In bf16 they take two more bytes per "
+            "parameter.",
         ),
     ),
     hint="Each parameter takes 16 bytes. Which of them does each axis divide?",
     solution="""
+        FSDP divides all 16 bytes of a parameter by all three axes. ZeRO-1 leaves the 4
+        bytes of weight and gradient out of the division by the data axis.
+
         ```python
         def held(P, x, p, y, shards):
             if shards == "fsdp":
@@ -200,13 +220,14 @@ TURNED = Number(
     id="14.3",
     title="Outside the node",
     task=r"""
-        **Given** Llama 3.1 405B, $L = 126$ and $D = 16{,}384$, in bf16, nothing
-        computed again, with 1,024 tokens per chip and tensor parallelism with sequence
-        parallelism over $|Y| = 8$. The eight GPUs of a group are in eight different
-        nodes, so everything that they send crosses their network cards,
-        `chips.H100.scale_out_bandwidth` each.
+        **Given** Llama 3.1 405B with $L = 126$ and $D = 16{,}384$, in bf16. Nothing is
+        computed again. There are 1,024 tokens per chip, and tensor parallelism with
+        sequence parallelism runs over $|Y| = 8$. The eight GPUs of a group are in eight
+        different nodes, so everything that they send crosses their network cards. Each
+        card sends `chips.H100.scale_out_bandwidth` bytes/s.
 
-        **Wanted** the seconds of these collectives in a step.
+        **Wanted** the seconds that the collectives of tensor parallelism take in a
+        step.
     """,
     given=stated(chips.H100, "scale_out_bandwidth", "scale_up_bandwidth"),
     stub="seconds = ...",
@@ -216,21 +237,51 @@ TURNED = Number(
         Slip(
             "over NVLink",
             lambda right: _SUMS / chips.H100.scale_up_bandwidth,
-            "That would be inside a node.",
+            "That would be the time inside a node. Which link connects two nodes?",
         ),
         scaled(
             "tokens of one chip",
             1 / 8,
-            "A group passes the tokens of all its eight chips through every layer.",
+            "Did you count the tokens of one chip? A group passes the tokens of all "
+            "its eight chips through every layer.",
         ),
-        scaled("one pass", 1 / 2, "Forward and backward move as much."),
-        scaled("one block", 1 / 2 / 2, "Two blocks a layer, and two passes."),
-        scaled("own part sent too", 8 / 7, "A chip need not send anything to itself."),
-        scaled("under full remat", 11 / 8, "Nothing is computed again here."),
-        scaled("gathered again", 10 / 8, "What was gathered is kept here."),
+        scaled(
+            "one pass",
+            1 / 2,
+            "Did you count only one pass? The backward pass moves as much as the "
+            "forward pass.",
+        ),
+        scaled(
+            "one block",
+            1 / 2 / 2,
+            "Did you count only one block in one pass? Each layer has two blocks, and "
+            "there are two passes.",
+        ),
+        scaled(
+            "own part sent too",
+            8 / 7,
+            "A chip doesn't send anything to itself, so one of its n parts stays "
+            "where it is.",
+        ),
+        scaled(
+            "under full remat",
+            11 / 8,
+            "That would be right under full remat. Here nothing is computed again.",
+        ),
+        scaled(
+            "gathered again",
+            10 / 8,
+            "Did you gather again in the backward pass? Here the gathered arrays are "
+            "kept.",
+        ),
     ),
-    hint="Each layer has 8 gathers and scatters, each of the group's tokens times D.",
+    hint="Each layer has 8 gathers and scatters, and each of them moves an array of "
+    "the group's tokens times D. What share of the array does a chip send?",
     solution="""
+        Every chip of a group works on the tokens of all eight chips. Each of the 126
+        layers has 8 gathers and scatters, and in each of them a chip sends seven
+        eighths of the array.
+
         ```python
         from shardmath.hardware import chips
 
@@ -245,13 +296,13 @@ _BUBBLE = 15 / (2048 / (16_384 / (8 * 16 * 16)))
 
 MICROBATCHES = Number(
     id="14.4",
-    title="What context does for a bubble",
+    title="What context parallelism does to the bubble",
     task=r"""
-        **Given** 16,384 chips: tensor parallelism over 8, a pipeline of 16 stages,
-        context parallelism over 16, data over the rest; a batch of 2,048 sequences,
-        one to a microbatch, under 1F1B with even stages.
+        **Given** 16,384 chips with tensor parallelism over 8, a pipeline of 16 stages,
+        context parallelism over 16, and data parallelism over the rest. A batch has
+        2,048 sequences, one per microbatch, and runs under 1F1B with even stages.
 
-        **Wanted** the bubble, idle over busy time.
+        **Wanted** the bubble, which is idle time over busy time.
     """,
     stub="bubble = ...",
     unit="",
@@ -260,29 +311,38 @@ MICROBATCHES = Number(
         scaled(
             "context left out",
             16,
-            "Chips that share a sequence are no groups of their own: how many "
-            "sequences does a pipeline get?",
+            "Did you leave out context parallelism? Chips that share a sequence don't "
+            "form pipelines of their own. How many sequences does a pipeline get?",
         ),
         Slip(
             "share of the step",
             lambda right: right / (1 + right),
-            "Idle over busy time is wanted, not over the whole step.",
+            "That is idle time over the time of the whole step. The question asks for "
+            "idle time over busy time.",
         ),
-        scaled("all stages wait", 16 / 15, "The pipeline fills in one stage less."),
+        scaled(
+            "all stages wait",
+            16 / 15,
+            "Did you count every stage? A stage doesn't wait for itself.",
+        ),
         Slip(
             "all sequences in one pipeline",
             lambda right: 15 / 2048,
-            "The 2,048 sequences are shared out over several pipelines. How many "
-            "microbatches has each?",
+            "The 2,048 sequences are divided among several pipelines. How many "
+            "microbatches does each of them have?",
         ),
         scaled(
             "tensor parallelism left out",
             8,
-            "Eight chips work on the same sequence, so there are fewer pipelines.",
+            "Did you leave out tensor parallelism? Eight chips work on the same "
+            "sequence, so there are fewer pipelines.",
         ),
     ),
-    hint="Into how many pipelines go the 2,048 sequences?",
+    hint="Among how many pipelines are the 2,048 sequences divided?",
     solution="""
+        Chips that share a sequence belong to the same pipeline, so a pipeline has
+        $8\\cdot16\\cdot16$ chips. The sequences are divided among all pipelines.
+
         ```python
         pipelines = 16_384 // (8 * 16 * 16)
         bubble = (16 - 1) / (2048 // pipelines)
@@ -302,12 +362,12 @@ WHOLE = Function(
     id="14.5",
     title="Whole sequences",
     task=r"""
-        **Given** $n$ chips, a batch of `seqs` sequences, and nodes of `node` chips, all
-        powers of two. FSDP goes over the groups of $|Y|$ chips that tensor parallelism
-        makes, and each group needs a whole sequence.
+        **Given** $n$ chips, a batch of `seqs` sequences, and nodes of `node` chips,
+        where all three numbers are powers of two. Tensor parallelism makes groups of
+        $|Y|$ chips, FSDP runs over these groups, and each group needs a whole sequence.
 
         **Wanted** a function that returns the smallest $|Y| = 1, 2, 4 \dots$ within a
-        node with which every group has one; 0 if none has.
+        node for which every group has a whole sequence. If there is none, it returns 0.
     """,
     stub="def groups_of(n, seqs, node): ...",
     spec=_smallest,
@@ -322,21 +382,26 @@ WHOLE = Function(
         Slip(
             "always the whole node",
             lambda n, seqs, node: node if n // node <= seqs else 0,
-            "The smallest is wanted: tensor parallelism has its price.",
+            "Did you always take the whole node? The question asks for the smallest "
+            "|Y|, because tensor parallelism has a cost.",
         ),
         Slip(
             "beyond the node",
             lambda n, seqs, node: max(1, n // seqs),
-            "Tensor parallelism shall not leave the node.",
+            "Did you check the size of the node? Tensor parallelism must not leave it.",
         ),
         Slip(
             "never none",
             lambda n, seqs, node: min(node, max(1, n // seqs)),
-            "Where the node is too small, there is no such mesh.",
+            "If the node is too small, there is no such mesh. What should your "
+            "function return then?",
         ),
     ),
-    hint="There are n / |Y| groups, at most as many as sequences.",
+    hint="There are n / |Y| groups. At most how many groups can the sequences fill?",
     solution="""
+        There must not be more groups than sequences, so $|Y|$ has to be at least $n$
+        over the number of sequences. It must also fit in a node.
+
         ```python
         def groups_of(n, seqs, node):
             y = max(1, n // seqs)
@@ -356,15 +421,17 @@ _KIMI = _needed(
 
 TOKENS = Number(
     id="14.6",
-    title="FSDP alone, total and active",
+    title="FSDP alone, with total and active parameters",
     task=f"""
-        **Given** Kimi K2, {KIMI_K2.params:,} params, of which a token meets
-        {KIMI_K2.active("all"):,}, in bf16 on TPU v5p under FSDP alone, nothing computed
-        again. Into every chip of the torus come `chips.TPU_V5P.scale_up_bandwidth`.
-        Weights are gathered for both passes, gradients scattered once; attention
-        scores and the factor (n − 1)/n are left out.
+        **Given** Kimi K2 with {KIMI_K2.params:,} parameters, of which a token uses
+        {KIMI_K2.active("all"):,}. It trains in bf16 on TPU v5p under FSDP alone, and
+        nothing is computed again. Each chip of the torus takes in
+        `chips.TPU_V5P.scale_up_bandwidth` bytes/s. The weights are gathered for both
+        passes, and their gradients are scattered once. Leave out the attention scores
+        and the factor (n − 1)/n.
 
-        **Wanted** the tokens per chip at which network and math take equally long.
+        **Wanted** the tokens per chip at which the network and the math take equally
+        long.
     """,
     given=stated(chips.TPU_V5P, "flops.bf16", "scale_up_bandwidth"),
     stub="tokens = ...",
@@ -374,27 +441,46 @@ TOKENS = Number(
         scaled(
             "as if it were dense",
             KIMI_K2.active("all") / KIMI_K2.params,
-            "FSDP gathers all of the parameters, and computes with the active ones.",
+            "That would be right for a dense model. FSDP gathers all parameters, but "
+            "a token uses only the active ones.",
         ),
         scaled(
             "one gather",
             1 / 3,
-            "Weights are gathered for both passes, and their gradients scattered.",
+            "Did you count only one gather? Weights are gathered for both passes, and "
+            "their gradients are scattered.",
         ),
-        scaled("8 FLOPs", 6 / 8, "Nothing is computed again here."),
-        scaled("one axis of the torus", 3, "FSDP alone uses all three axes."),
-        scaled("one byte a value", 1 / 2, "A value in bf16 has two bytes."),
+        scaled(
+            "8 FLOPs",
+            6 / 8,
+            "Did you count eight FLOPs? Nothing is computed again here.",
+        ),
+        scaled(
+            "one axis of the torus",
+            3,
+            "Did you use only one axis of the torus? FSDP alone uses all three axes.",
+        ),
+        scaled(
+            "one byte a value",
+            1 / 2,
+            "Did you take one byte per value? A value in bf16 has two.",
+        ),
         scaled(
             "two of three rounds",
             2 / 3,
-            "Weights are gathered twice, and their gradients are scattered as well.",
+            "Did you count only two of the three collectives? Weights are gathered "
+            "twice, and their gradients are scattered once.",
         ),
     ),
     hint=(
-        "Every parameter costs 3 · 2 bytes, and every active parameter 6 FLOPs "
-        "per token."
+        "FSDP moves 3 · 2 bytes for every parameter, and every active parameter takes "
+        "6 FLOPs per token. When do the two take equally long?"
     ),
     solution=f"""
+        FSDP moves all parameters, however many tokens there are. The math grows with
+        the tokens and uses only the active parameters, so we divide the time of the
+        network by the time of the math for one token.
+
         ```python
         from shardmath.hardware import chips
 
@@ -411,17 +497,18 @@ _NODE = min(8 * chips.GB200.scale_out_bandwidth, chips.GB200.scale_up_bandwidth)
 
 DOMAIN = Number(
     id="14.7",
-    title="What a large domain brings",
+    title="What a larger NVLink domain brings",
     points=2,
     task="""
-        **Given** GB200 in NVLink domains of 8 and of 64 GPUs. Each GPU has a card of
-        `chips.GB200.scale_out_bandwidth` and takes in
-        `chips.GB200.scale_up_bandwidth` over NVLink. FSDP alone gathers weights over
-        many domains; the GPUs of a domain share out what comes in by their cards, and
-        hand it on by NVLink at the same time. Factors (n − 1)/n are left out.
+        **Given** GB200s in NVLink domains of 8 GPUs and of 64 GPUs. Each GPU has a
+        network card with `chips.GB200.scale_out_bandwidth` bytes/s and takes in
+        `chips.GB200.scale_up_bandwidth` bytes/s over NVLink. FSDP alone gathers the
+        weights over many domains. The cards of a domain share the traffic that comes
+        in, and at the same time the GPUs pass it on over NVLink. Leave out the factors
+        (n − 1)/n.
 
-        **Wanted** by what factor a fixed batch can feed more GPUs in the larger domains
-        than in the smaller ones.
+        **Wanted** how many times as many GPUs a fixed batch can feed in the larger
+        domains as in the smaller ones.
     """,
     given=stated(chips.GB200, "scale_out_bandwidth", "scale_up_bandwidth"),
     stub="times = ...",
@@ -431,25 +518,29 @@ DOMAIN = Number(
         Slip(
             "cards alone",
             lambda right: 8.0,
-            "Each GPU has to take in all of the weights. By which wires?",
+            "Did you compare only the cards? Each GPU has to take in all of the "
+            "weights. Over which links?",
         ),
         Slip(
             "NVLink over one card",
             lambda right: (
                 chips.GB200.scale_up_bandwidth / chips.GB200.scale_out_bandwidth
             ),
-            "In the small domain, too, eight cards work together.",
+            "Did you count one card? In the small domain, eight cards work together, "
+            "too.",
         ),
         Slip(
             "nothing",
             lambda right: 1.0,
-            "In the small domain the eight cards bring less than NVLink carries.",
+            "Did you take NVLink as the limit in both? In the small domain, the eight "
+            "cards bring in less than NVLink can carry.",
         ),
     ),
-    hint="The rate into each GPU is the smaller of two rates.",
+    hint="The rate into each GPU is the smaller of two rates. Which two are they?",
     solution="""
-        Eight cards bring 400 GB/s into a domain, and so into each GPU. Sixty-four would
-        bring 3,200, but NVLink carries 900 into each.
+        Every GPU has to take in all of the weights, so the slower of two rates limits
+        it. Eight cards bring 400 GB/s into a domain, and so into each GPU. Sixty-four
+        cards would bring 3,200 GB/s, but NVLink carries only 900 GB/s into each GPU.
 
         ```python
         from shardmath.hardware import chips
@@ -475,10 +566,11 @@ COLUMNS = Sharded(
     title="A weight over two axes",
     task=r"""
         **Given** each device's part of the tokens $z[B_X, D]$ and of
-        $\text{up}[D_X, F_Y]$: FSDP over $X$, tensor parallelism over $Y$.
+        $\text{up}[D_X, F_Y]$, with FSDP over $X$ and tensor parallelism over $Y$.
 
-        **Wanted** the function that every device runs, returning its part of
-        $u[B_X, F_Y] = z\,\text{up}$: exactly one AllGather over $X$, of $4DF/2$ bytes.
+        **Wanted** the function that every device runs. It returns the device's part of
+        $u[B_X, F_Y] = z\,\text{up}$. It uses exactly one AllGather over $X$, of $4DF/2$
+        bytes.
     """,
     stub="def columns(z, up): ...",
     mesh=GRID,
@@ -493,7 +585,8 @@ COLUMNS = Sharded(
         Slip(
             "over both axes",
             lambda z, up: [Collective("all_gather", ("X", "Y"), 4 * math.prod(up), 8)],
-            "The columns of the other half are not needed here.",
+            "Did you gather over both axes? A device doesn't need the columns of the "
+            "other half.",
         ),
         Slip(
             "tokens gathered too",
@@ -501,11 +594,16 @@ COLUMNS = Sharded(
                 Collective("all_gather", ("X",), 4 * math.prod(up) / 2, 4),
                 Collective("all_gather", ("X",), 4 * math.prod(z), 4),
             ],
-            "A device computes for its own tokens alone.",
+            "Did you gather the tokens as well? A device computes only for its own "
+            "tokens.",
         ),
     ),
-    hint="Gather the rows of your columns.",
+    hint="A device has only some of the rows of its columns of `up`. Over which axis "
+    "does it gather the others?",
     solution="""
+        FSDP splits the rows over $X$, so a device gathers them there. The columns stay
+        split over $Y$, because the device computes only these columns of $u$.
+
         ```python
         def columns(z, up):
             return z @ jax.lax.all_gather(up, "X", axis=0, tiled=True)
@@ -520,9 +618,9 @@ BOTH = Sharded(
         **Given** each device's part of $z[B_X, D]$, $\text{up}[D_X, F_Y]$ and
         $\text{down}[F_Y, D_X]$.
 
-        **Wanted** the function that every device runs, returning
-        $m[B_X, D] = \max(z\,\text{up}, 0)\,\text{down}$: two AllGathers over $X$, of
-        $4DF/2$ bytes each, and one AllReduce over $Y$, of $4BD/4$ bytes.
+        **Wanted** the function that every device runs. It returns the device's part of
+        $m[B_X, D] = \max(z\,\text{up}, 0)\,\text{down}$. It uses two AllGathers over
+        $X$, of $4DF/2$ bytes each, and one AllReduce over $Y$, of $4BD/4$ bytes.
     """,
     stub="def mlp(z, up, down): ...",
     mesh=GRID,
@@ -540,7 +638,7 @@ BOTH = Sharded(
             lambda z, up, down: [
                 Collective("all_gather", ("X", "Y"), 4 * math.prod(up), 8, times=2)
             ],
-            "Weights shall stay split over Y.",
+            "Did you gather the weights over both axes? They should stay split over Y.",
         ),
         Slip(
             "hidden layer gathered",
@@ -549,19 +647,25 @@ BOTH = Sharded(
                 Collective("all_gather", ("X", "Y"), 4 * math.prod(down), 8),
                 Collective("all_gather", ("Y",), 4 * z[0] * up[1] / 4, 2),
             ],
-            "Rows of the second matrix take columns of the hidden layer as they are.",
+            "Did you gather the hidden layer? A device's rows of the second matrix "
+            "match its own columns of the hidden layer.",
         ),
     ),
     values=(
         Slip(
             "no activation",
             lambda z, up, down: z @ up @ down,
-            "That is the product of all three. Between the matmuls negative values "
-            "become zero.",
+            "That is the product of all three. Between the two matmuls, negative "
+            "values become zero.",
         ),
     ),
-    hint="Gather both weights over X. The result is a term of a sum over Y.",
+    hint="Gather both weights over X. Each device's result is then one term of a sum "
+    "over Y. Which collective adds up the terms?",
     solution="""
+        Each device computes its own columns of the hidden layer and multiplies them by
+        the matching rows of $\\text{down}$. That gives one term of a sum, which is
+        completed over $Y$.
+
         ```python
         def mlp(z, up, down):
             up = jax.lax.all_gather(up, "X", axis=0, tiled=True)
@@ -589,12 +693,13 @@ HEADS = Sharded(
     id="14.10",
     title="Heads over one axis, tokens over the other",
     task=r"""
-        **Given** each device's part of $Q$, $K$ and $V[N_Y, S_X, H]$: heads over $Y$,
-        tokens over $X$.
+        **Given** each device's part of $Q$, $K$ and $V[N_Y, S_X, H]$, with heads split
+        over $Y$ and tokens over $X$.
 
-        **Wanted** the function that every device runs, returning its part of
-        $A[N_Y, S_X, H] = (QK^\top)V$ for each head, without a softmax: keys and values
-        gathered over $X$, two AllGathers of $4NSH/2$ bytes, or as many bytes at once.
+        **Wanted** the function that every device runs. It returns the device's part of
+        $A[N_Y, S_X, H] = (QK^\top)V$ for each head, without a softmax. Gather keys and
+        values over $X$ with two AllGathers of $4NSH/2$ bytes each, or with one that has
+        as many bytes in all.
     """,
     stub="def attend(Q, K, V): ...",
     mesh=GRID,
@@ -612,33 +717,39 @@ HEADS = Sharded(
             lambda Q, K, V: [
                 Collective("all_gather", ("X",), 4 * math.prod(K) / 2, 4, times=3)
             ],
-            "A device answers for its own queries alone.",
+            "Did you gather the queries as well? A device computes the results of "
+            "only its own queries.",
         ),
         Slip(
             "a sum of products of keys and values",
             lambda Q, K, V: [
                 Collective("all_reduce", ("X",), 4 * K[0] / 2 * K[2] ** 2, 4)
             ],
-            "Right without a softmax, which stands between Q K and V elsewhere: gather "
-            "keys and values.",
+            "Without a softmax this gives the right result. But normally there is a "
+            "softmax between the scores and V, so gather keys and values here.",
         ),
         Slip(
             "all heads gathered",
             lambda Q, K, V: [
                 Collective("all_gather", ("X", "Y"), 4 * math.prod(K), 8, times=2)
             ],
-            "A head needs its own keys alone.",
+            "Did you gather all heads? A head needs only its own keys and values.",
         ),
     ),
     values=(
         Slip(
             "a softmax",
             _with_a_softmax,
-            "Scores are the weights themselves here: the task leaves out the softmax.",
+            "Did you use a softmax? The task leaves it out, so the scores themselves "
+            "are the weights.",
         ),
     ),
-    hint="Queries stay; the keys of all tokens are needed.",
+    hint="The queries stay where they are. What do they need from the devices that "
+    "hold the other tokens?",
     solution="""
+        A query needs the keys and values of all tokens in its own head. So both are
+        gathered over $X$, and nothing is sent over $Y$.
+
         ```python
         def attend(Q, K, V):
             K = jax.lax.all_gather(K, "X", axis=1, tiled=True)
@@ -683,15 +794,16 @@ BY_HAND = Number(
     title="The best mesh by hand",
     points=2,
     task="""
-        **Given** Llama 3.1 405B, 405,853,388,800 params, on 1,024 H100 in nodes of 8,
-        with 128 sequences of 8,192 tokens per step, full remat, everything in bf16 and
-        Adam in f32. A GPU has 80 GiB, of which what is saved, gathered and computed
-        with takes 9. A step needs 3.3 s of math. FSDP gathers weights over the cards,
-        50 GB/s each.
+        **Given** Llama 3.1 405B with 405,853,388,800 parameters on 1,024 H100s in nodes
+        of 8. A step has 128 sequences of 8,192 tokens, with full remat, everything in
+        bf16 and Adam in f32. A GPU has 80 GiB, of which 9 GiB are taken by what is
+        saved, gathered and computed with. A step needs 3.3 s of math. FSDP gathers
+        weights over the network cards, at 50 GB/s each.
 
-        **Wanted** the stages |P| that the rule of the chapter comes to, as a power of
-        two: 1 for FSDP and tensor parallelism alone, else the fewest that fit with
-        ZeRO-1 and tensor parallelism over a node.
+        **Wanted** the number of stages |P| that the five questions of the chapter lead
+        to, as a power of two. It is 1 if FSDP and tensor parallelism alone are enough.
+        Otherwise it is the smallest number that fits with ZeRO-1 and tensor parallelism
+        over a node.
     """,
     given=stated(chips.H100, "flops.bf16", "hbm_bytes", "scale_out_bandwidth"),
     stub="stages = ...",
@@ -701,28 +813,37 @@ BY_HAND = Number(
         Slip(
             "FSDP and tensor parallelism",
             lambda right: 1,
-            "128 sequences make |Y| = 8. How long do three times an eighth of the "
-            "weights take over a card, beside 3.3 s?",
+            "With 128 sequences, |Y| has to be 8. FSDP then sends three times an "
+            "eighth of the weights over each card. How long does that take, compared "
+            "with 3.3 s of math?",
         ),
         Slip(
             "gradients forgotten",
             lambda right: 2,
-            "Weights and gradients of a stage stay on its chips, besides the state.",
+            "Did you forget the gradients? A stage's weights and gradients both stay "
+            "on its chips, besides the optimizer state.",
         ),
-        Slip("more than it takes", lambda right: 8, "Fewer stages fit, and wait less."),
+        Slip(
+            "more than it takes",
+            lambda right: 8,
+            "Fewer stages also fit, and they wait less.",
+        ),
         Slip(
             "as published",
             lambda right: 16,
-            "That was for 16,384 GPUs and no recomputation; here fewer fit.",
+            "That number was published for 16,384 GPUs without recomputation. Here "
+            "fewer stages fit.",
         ),
     ),
-    hint="First the sequences, then seconds over a card against math, then weights and "
-    "gradients of a stage.",
+    hint="First, how many groups can the sequences fill? Second, does FSDP's traffic "
+    "over a card take longer than the math? Third, how much memory do the weights and "
+    "gradients of a stage take?",
     solution="""
         With 128 sequences for 1,024 chips, |Y| must be 8. FSDP then sends 3 times 2
-        bytes of an eighth of the params over each card, which takes 6.1 s next to 3.3 s
-        of math. So a pipeline: with 2 stages weights and gradients take 94 GiB, with 4
-        it is 47, and the state 4 more.
+        bytes for an eighth of the parameters over each card, which takes 6.1 s,
+        compared with 3.3 s of math. So we need a pipeline. With 2 stages, the weights
+        and gradients take 94 GiB, which is too much. With 4 stages they take 47 GiB,
+        and the optimizer state takes 4 GiB more.
 
         ```python
         params = 405_853_388_800
@@ -746,14 +867,15 @@ FED = Number(
     title="What FSDP alone can feed",
     points=2,
     task=f"""
-        **Given** DeepSeek-V3, {DEEPSEEK_V3.params:,} params, of which a token meets
-        {DEEPSEEK_V3.active("all"):,}, in bf16, nothing computed again, at its batch of
-        15,360 sequences of 4,096 tokens, on nodes of eight H800. A GPU has a card of
-        `chips.H800.scale_out_bandwidth` and takes in `chips.H800.scale_up_bandwidth`
-        over NVLink, at the same time. Factors (n − 1)/n and attention are left out.
+        **Given** DeepSeek-V3 with {DEEPSEEK_V3.params:,} parameters, of which a token
+        uses {DEEPSEEK_V3.active("all"):,}, in bf16. Its batch has 15,360 sequences of
+        4,096 tokens, and nothing is computed again. The nodes have eight H800s each. A
+        GPU has a network card with `chips.H800.scale_out_bandwidth` bytes/s, and at the
+        same time it takes in `chips.H800.scale_up_bandwidth` bytes/s over NVLink. Leave
+        out the factors (n − 1)/n and attention.
 
-        **Wanted** the GPUs that FSDP alone can use before the network takes longer than
-        the math.
+        **Wanted** the number of GPUs that FSDP alone can use before the network takes
+        longer than the math.
     """,
     given=stated(chips.H800, "flops.bf16", "scale_out_bandwidth", "scale_up_bandwidth"),
     stub="gpus = ...",
@@ -763,39 +885,56 @@ FED = Number(
         scaled(
             "by the cards",
             8 * chips.H800.scale_out_bandwidth / chips.H800.scale_up_bandwidth,
-            "Eight cards bring 400 GB/s into a node. What carries it into each GPU?",
+            "Eight cards bring 400 GB/s into a node. Which link carries these bytes "
+            "into each GPU?",
         ),
         scaled(
             "by one card",
             chips.H800.scale_out_bandwidth / chips.H800.scale_up_bandwidth,
-            "The eight cards of a node share out what comes in.",
+            "Did you count one card? The eight cards of a node share what comes in.",
         ),
         scaled(
             "as if it were dense",
             DEEPSEEK_V3.params / DEEPSEEK_V3.active("all"),
-            "FSDP gathers all of the parameters, and computes with the active ones.",
+            "That would be right for a dense model. FSDP gathers all parameters, but "
+            "a token uses only the active ones.",
         ),
-        scaled("one gather", 3, "Weights are gathered twice, gradients scattered."),
-        scaled("8 FLOPs", 8 / 6, "Nothing is computed again here."),
+        scaled(
+            "one gather",
+            3,
+            "Did you count only one gather? Weights are gathered twice, and their "
+            "gradients are scattered.",
+        ),
+        scaled(
+            "8 FLOPs",
+            8 / 6,
+            "Did you count eight FLOPs? Nothing is computed again here.",
+        ),
         scaled(
             "in fp8",
             1 / 2,
-            "The peak in bf16 is asked for.",
+            "Did you use the peak in fp8? The question asks for bf16.",
         ),
         scaled(
             "two of three rounds",
             3 / 2,
-            "Weights are gathered twice, and their gradients are scattered as well.",
+            "Did you count only two of the three collectives? Weights are gathered "
+            "twice, and their gradients are scattered once.",
         ),
         Slip(
             "tokens of a GPU",
             lambda right: _BATCH / right,
-            "So many tokens each GPU needs. How many GPUs does the batch feed?",
+            "That is the number of tokens that each GPU needs. How many GPUs does the "
+            "batch feed?",
         ),
     ),
-    hint="Network seconds do not depend on the GPUs; math seconds of a step are the "
-    "batch's over all of them.",
+    hint="The time of the network doesn't depend on the number of GPUs, but the math "
+    "of the batch is divided among them. At which number do both take equally long?",
     solution=f"""
+        FSDP moves all the weights into every GPU, however many GPUs there are. The math
+        of the batch is divided among them, so the number of GPUs is the time of the
+        math on a single GPU divided by the time of the network.
+
         ```python
         from shardmath.hardware import chips
 
@@ -806,7 +945,7 @@ FED = Number(
         gpus = math / network
         ```
 
-        It was trained on 2,048.
+        DeepSeek-V3 was trained on 2,048 GPUs.
     """,
 )
 
@@ -824,16 +963,18 @@ BUDGET = Number(
     title="A step with nothing hidden",
     points=2,
     task=r"""
-        **Given** Llama 3.1 70B, 70,553,706,496 params, $L = 80$, $D = 8192$, in bf16 on
-        256 H100 in nodes of 8: ZeRO-1 over $|X| = 4$, eight even stages, tensor
-        parallelism with sequence parallelism over the 8 GPUs of a node. A step has 256
-        sequences of 4,096 tokens, one to a microbatch, under 1F1B; nothing is computed
-        again. The math takes 6 FLOPs per parameter and token at the peak,
-        `chips.H100.flops["bf16"]`; gradients and weights cross the cards once a step,
-        each GPU's by its own; sends between stages are left out.
+        **Given** Llama 3.1 70B with 70,553,706,496 parameters, $L = 80$ and $D = 8192$,
+        in bf16 on 256 H100s in nodes of 8. The mesh combines ZeRO-1 over $|X| = 4$,
+        eight even stages, and tensor parallelism with sequence parallelism over the 8
+        GPUs of a node. A step has 256 sequences of 4,096 tokens, one per microbatch,
+        under 1F1B, and nothing is computed again. The math takes 6 FLOPs per parameter
+        and token at the peak, `chips.H100.flops["bf16"]`. Gradients and weights cross
+        the network cards once per step, and each GPU uses its own card. Leave out the
+        sends between stages.
 
-        **Wanted** the seconds of a step if nothing is hidden: math, bubble, sums over
-        NVLink, and the data axis.
+        **Wanted** the seconds of a step if nothing is hidden. Add up the math, the
+        bubble, the tensor-parallel collectives over NVLink, and the collectives of the
+        data axis.
     """,
     given=stated(chips.H100, "flops.bf16", "scale_up_bandwidth", "scale_out_bandwidth"),
     stub="seconds = ...",
@@ -844,57 +985,71 @@ BUDGET = Number(
         Slip(
             "no bubble",
             lambda right: _budget(bubble=0),
-            "Seven microbatches pass before the last stage starts.",
+            "Did you leave out the bubble? Seven microbatches pass before the last "
+            "stage starts.",
         ),
         Slip(
             "the bubble as a share of the step",
             lambda right: _budget(bubble=7 / (64 - 7)),
-            "(p − 1)/M is idle over busy time, not over the whole step.",
+            "(p − 1)/M is idle time over busy time, not over the time of the whole "
+            "step.",
         ),
         Slip(
             "gathered again",
             lambda right: _budget(tensor_share=10 / 8),
-            "Nothing is computed again, and what was gathered is kept.",
+            "Did you gather again in the backward pass? Nothing is computed again, "
+            "and the gathered arrays are kept.",
         ),
         Slip(
             "no data axis",
             lambda right: _budget(data_share=0),
-            "Gradients are scattered and weights gathered, over the cards.",
+            "Did you leave out the data axis? Gradients are scattered and weights are "
+            "gathered over the cards.",
         ),
         Slip(
             "one pass of the data axis",
             lambda right: _budget(data_share=1 / 2),
-            "Gradients are scattered, and then the new weights gathered.",
+            "Did you count only half of the data axis? The gradients are scattered, "
+            "and then the new weights are gathered.",
         ),
         Slip(
             "no sums",
             lambda right: _budget(tensor_share=0),
-            "Tensor parallelism gathers and scatters in every layer.",
+            "Did you leave out tensor parallelism? It gathers and scatters in every "
+            "layer.",
         ),
         Slip(
             "all of it hidden",
             lambda right: _budget(tensor_share=0, data_share=0),
-            "That is the longest part alone. Here nothing is hidden: parts add up.",
+            "That is only the longest part. Here nothing is hidden, so the parts add "
+            "up.",
         ),
         Slip(
             "sums of one chip's tokens",
             lambda right: _budget(tensor_share=1 / 8),
-            "A group of 8 passes all of its tokens through every layer.",
+            "Did you count the tokens of one chip? A group of 8 chips passes all of "
+            "its tokens through every layer.",
         ),
         Slip(
             "all layers on every stage",
             lambda right: _budget(tensor_share=8),
-            "A stage has 10 layers, and eight times the tokens pass.",
+            "Did you count all 80 layers for all the tokens of a pipeline? A stage "
+            "has only 10 layers, and eight times the tokens pass through them.",
         ),
         Slip(
             "all sequences in one pipeline",
             lambda right: _budget(bubble=7 / 256),
-            "The 256 sequences are shared out over four pipelines. How many "
-            "microbatches has each?",
+            "The 256 sequences are divided among four pipelines. How many "
+            "microbatches does each of them have?",
         ),
     ),
-    hint="A chip has t = 4,096 tokens of a step. Use (14.1), and (12.1).",
+    hint="A chip has t = 4,096 tokens of a step. What do (14.1) and (12.1) say about "
+    "its traffic and its bubble?",
     solution="""
+        Nothing is hidden, so the parts of the step add up: the math with its bubble,
+        the tensor-parallel collectives over NVLink, and the collectives of the data
+        axis over the cards.
+
         ```python
         from shardmath.hardware import chips
 

@@ -13,7 +13,7 @@ CHAPTER = Chapter(
     intro="""
         from the parts of a prediction to a model that you fit yourself. Answers are in
         base units: seconds, tokens, shares. In 17.4 you fit two numbers and predict
-        runs that were not in the fit; in 17.5 you measure how wrong such a model is on
+        runs that were not in the fit. In 17.5 you measure how wrong such a model is on
         sources that it has not seen.
     """,
     setup="""
@@ -27,10 +27,10 @@ STEP = Number(
     id="17.1",
     title="A step from its parts",
     task=r"""
-        **Given** a pipeline of $p = 4$ even stages, interleaved with $v = 2$ chunks
-        each, and $M = 8$ microbatches. One microbatch takes a stage 0.11 s forward and
-        0.24 s backward. The exposed part of the exchange of gradients takes 0.3 s, and
-        the optimizer takes 0.05 s.
+        **Given** a pipeline of $p = 4$ even stages, interleaved with $v = 2$ chunks per
+        stage, and $M = 8$ microbatches. One microbatch takes a stage 0.11 s in the
+        forward pass and 0.24 s in the backward pass. The exposed part of the gradient
+        exchange takes 0.3 s, and the optimizer takes 0.05 s.
 
         **Wanted** the predicted seconds of a step.
     """,
@@ -41,31 +41,40 @@ STEP = Number(
         Slip(
             "no chunks",
             lambda right: (_M + _P - 1) * (_F + _B) + 0.35,
-            "Interleaving divides the bubble by the number of chunks.",
+            "Did you leave out the chunks? Interleaving divides the bubble by the "
+            "number of chunks per stage.",
         ),
         Slip(
             "no bubble",
             lambda right: _M * (_F + _B) + 0.35,
-            "A stage waits while the pipeline fills and drains.",
+            "Did you leave out the bubble? A stage waits while the pipeline fills and "
+            "drains.",
         ),
         Slip(
             "the bubble for all stages",
             lambda right: (_M + _P / _V) * (_F + _B) + 0.35,
-            "The first stage waits for p − 1 others.",
+            "Did you count every stage? The first stage waits for only p − 1 others.",
         ),
         Slip(
             "only what repeats",
             lambda right: (_M + (_P - 1) / _V) * (_F + _B),
-            "The exchange of gradients and the optimizer come once in a step.",
+            "Did you leave out what happens once per step? The gradient exchange and "
+            "the optimizer take time, too.",
         ),
         Slip(
             "once a microbatch",
             lambda right: (_M + (_P - 1) / _V) * (_F + _B + 0.35),
-            "Gradients are exchanged once a step, and not for every microbatch.",
+            "Did you count the gradient exchange and the optimizer for every "
+            "microbatch? They come only once per step.",
         ),
     ),
-    hint="(17.1): microbatches, then (p − 1)/v more for the bubble, then what is once.",
+    hint="In (17.1), the bubble takes as long as (p − 1)/v more microbatches. What do "
+    "you add only once per step?",
     solution="""
+        A stage waits for the $p-1$ others, and the chunks divide that time by $v$, so
+        the bubble takes as long as $(p-1)/v$ more microbatches. The gradient exchange
+        and the optimizer come once per step.
+
         ```python
         seconds = (8 + (4 - 1) / 2) * (0.11 + 0.24) + 0.3 + 0.05
         ```
@@ -78,8 +87,8 @@ GATHER = Number(
     task=r"""
         **Given** FSDP, where the gathers of the forward pass keep the links busy for
         1.5 s at their full rate. Large collectives reach 75 % of that rate. The work
-        that may hide the gathers takes 1.8 s, and the share $x = 0.75$ of a gather
-        stays exposed even where there is enough work.
+        that may hide the gathers takes 1.8 s, and the share $x = 0.75$ of each gather
+        stays exposed even if there is enough work.
 
         **Wanted** the exposed seconds, $\max(0, g - F) + x\,g$, where $g$ is the time
         of the gathers and $F$ that of the work.
@@ -91,31 +100,38 @@ GATHER = Number(
         Slip(
             "links at their full rate",
             lambda right: 0.75 * 1.5,
-            "The links reach 75 % of their rate, so the gathers take 2 s.",
+            "The links reach only 75 % of their rate, so the gathers take 2 s.",
         ),
         Slip(
             "only what exceeds the work",
             lambda right: 2.0 - 1.8,
-            "The share x of the whole gather stays exposed as well.",
+            "Did you leave out the share x? It stays exposed as well, and it is a "
+            "share of the whole gather.",
         ),
         Slip(
             "only the share",
             lambda right: 0.75 * 2.0,
-            "The gathers take longer than the work, so the excess is exposed, too.",
+            "The gathers take longer than the work, so the excess is exposed as well.",
         ),
         Slip(
             "the hidden share",
             lambda right: 2.0 - 1.8 + 0.25 * 2.0,
-            "x is the share that stays exposed, and not the one that is hidden.",
+            "Did you take x for the share that is hidden? It is the share that stays "
+            "exposed.",
         ),
         Slip(
             "all of it",
             lambda right: 2.0,
-            "Some of a gather hides: 0.25 of it, as far as there is work.",
+            "Did you hide no part of the gathers? As far as there is work, 0.25 of a "
+            "gather hides behind it.",
         ),
     ),
-    hint="First g: 1.5 s at the full rate, and the links reach 75 % of it.",
+    hint="What is g? The gathers take 1.5 s at the full rate, and the links reach 75 "
+    "% of it.",
     solution="""
+        The links are slower than their full rate, so the gathers take longer than the
+        work. What exceeds the work is exposed, and so is the share $x$ of the gathers.
+
         ```python
         g = 1.5 / 0.75
         seconds = max(0, g - 1.8) + 0.75 * g
@@ -127,11 +143,11 @@ ROWS = Number(
     id="17.3",
     title="When a matmul waits for its weights",
     task=r"""
-        **Given** an H100 whose large matmuls sustain 795 TFLOPs/s in bf16, of which the
-        matmuls of a layer reach $e_g = 0.77$, and whose HBM has 3.35 TB/s, of which
-        passes reach $e_h = 0.47$. A matmul of $m$ tokens with a weight of $16{,}384
-        \times 16{,}384$ reads the weight from HBM. Leave out what it reads and writes
-        of the tokens.
+        **Given** an H100 whose large matmuls sustain 795 TFLOPs/s in bf16. The matmuls
+        of a layer reach the fraction $e_g = 0.77$ of that rate. Its HBM has a bandwidth
+        of 3.35 TB/s, of which passes over memory reach the fraction $e_h = 0.47$. A
+        matmul of $m$ tokens with a weight of $16{,}384 \times 16{,}384$ reads the
+        weight from HBM. Leave out the bytes that it reads and writes for the tokens.
 
         **Wanted** the number of tokens $m$ at which reading the weight takes as long as
         the math.
@@ -143,31 +159,39 @@ ROWS = Number(
         Slip(
             "at the peaks",
             lambda right: 795e12 / 3.35e12,
-            "Both run at a share of what they can do: e_g and e_h.",
+            "Did you use the full rates? The math and the memory reach only the "
+            "fractions e_g and e_h of them.",
         ),
         Slip(
             "one FLOP a value",
             lambda right: 2 * 0.77 * 795e12 / (0.47 * 3.35e12),
-            "A matmul of m tokens takes 2·m FLOPs for every value of the weight.",
+            "Did you count one FLOP per value? A matmul of m tokens takes 2·m FLOPs "
+            "for every value of the weight.",
         ),
         Slip(
             "one byte a value",
             lambda right: 0.5 * 0.77 * 795e12 / (0.47 * 3.35e12),
-            "A value in bf16 has two bytes.",
+            "Did you count one byte per value? A value in bf16 has two bytes.",
         ),
         Slip(
             "memory at its peak",
             lambda right: 0.77 * 795e12 / 3.35e12,
-            "The memory reaches the share e_h of its bandwidth.",
+            "Did you use the full bandwidth? The memory reaches only the fraction e_h "
+            "of it.",
         ),
         Slip(
             "upside down",
             lambda right: 0.47 * 3.35e12 / (0.77 * 795e12),
-            "That is bytes per FLOP.",
+            "That is a number of bytes per FLOP. Did you divide the wrong way round?",
         ),
     ),
-    hint="2·m·k·n FLOPs against 2·k·n bytes: k and n cancel.",
+    hint="The math takes 2·m·k·n FLOPs, and the weight has 2·k·n bytes. What cancels "
+    "if you set the two times equal?",
     solution="""
+        For every value of the weight, the matmul takes $2m$ FLOPs and reads 2 bytes. So
+        the two times are equal if $m$ is the rate that the math reaches over the
+        bandwidth that the memory reaches.
+
         ```python
         tokens = 0.77 * 795e12 / (0.47 * 3.35e12)
         ```
@@ -221,16 +245,17 @@ FIT = Function(
     id="17.4",
     title="Fit it yourself",
     task=r"""
-        **Given** `rows` of published runs: for each the seconds of its math at the
-        sustained rate, the seconds of its passes over memory at the full bandwidth, and
-        the measured seconds of a step. The model is $T = a\cdot\text{math} +
-        b\cdot\text{memory}$, so that $1/a$ and $1/b$ are the shares that matmuls and
-        passes reach.
+        **Given** `rows` of published runs. Each row has the seconds of the run's math
+        at the sustained rate, the seconds of its passes over memory at the full
+        bandwidth, and the measured seconds of a step. The model is
+        $T = a\cdot\text{math} + b\cdot\text{memory}$, so $1/a$ and $1/b$ are the
+        fractions that matmuls and passes reach.
 
         **Wanted** a function that finds $a$ and $b$ from `rows` and returns the
-        predicted seconds of each of the `new` runs, which were not in the fit and are
-        given by math and memory alone. Take the $a$ and $b$ that minimise the sum of
-        squares of the *relative* errors, predicted over measured minus one.
+        predicted seconds of each of the `new` runs, which were not in the fit and of
+        which only math and memory are given. Take the $a$ and $b$ that minimise the sum
+        of the squares of the *relative* errors, that is, predicted over measured time,
+        minus one.
     """,
     stub="def predict(rows, new): ...",
     spec=_fitted,
@@ -242,12 +267,14 @@ FIT = Function(
         Slip(
             "absolute errors",
             _absolute,
-            "The largest runs decide then. Divide each row by its measured time first.",
+            "Did you minimise the absolute errors? Then the longest runs dominate the "
+            "fit. Divide each row by its measured time first.",
         ),
         Slip(
             "one number for both",
             _one_number,
-            "Math and memory have a number each.",
+            "Did you fit a single number? Math and memory each have a number of their "
+            "own.",
         ),
         Slip(
             "nothing fitted",
@@ -256,11 +283,15 @@ FIT = Function(
         ),
     ),
     hint="""
-        Divide math and memory of each row by its measured time. Then you look for the
-        two numbers whose combination comes nearest to one in every row: two equations
-        with two unknowns, or `numpy.linalg.lstsq`.
+        Divide the math and the memory of each row by its measured time. Which two
+        numbers then bring a · math + b · memory nearest to one in all rows? You can
+        solve two equations with two unknowns, or use `numpy.linalg.lstsq`.
     """,
     solution="""
+        If you divide a row by its measured time, its relative error is the distance of
+        the model from one. At the minimum of the sum of squares, both derivatives are
+        zero, which gives two equations for $a$ and $b$.
+
         ```python
         def predict(rows, new):
             aa = ab = bb = at = bt = 0.0
@@ -323,9 +354,9 @@ LEFT_OUT = Function(
     title="The error on sources that were not seen",
     task=r"""
         **Given** `rows` of runs, each with the name of its source, the bound of its
-        step and the measured seconds. The model has one number, an efficiency: it
-        predicts the bound over the efficiency. The efficiency of a row is its bound
-        over its measured time.
+        step and the measured seconds. The model has one number, an efficiency, and it
+        predicts the bound divided by the efficiency. The efficiency of a row is its
+        bound divided by its measured time.
 
         **Wanted** a function that returns the mean over all rows of
         $|\text{predicted}/\text{measured} - 1|$, where each row is predicted with the
@@ -341,7 +372,8 @@ LEFT_OUT = Function(
         Slip(
             "its own source in the fit",
             _in_the_fit,
-            "The model has then seen the very source that it predicts.",
+            "Did you take the median of all rows? Then the model has already seen the "
+            "source that it predicts.",
         ),
         Slip(
             "only the row left out",
@@ -352,11 +384,16 @@ LEFT_OUT = Function(
         Slip(
             "times the efficiency",
             _upside_down,
-            "An efficiency below one makes a step longer than its bound: divide by it.",
+            "Did you multiply by the efficiency? An efficiency below one makes a step "
+            "longer than its bound, so divide by it.",
         ),
     ),
-    hint="For each row, collect the efficiencies of the rows whose source differs.",
+    hint="Which rows may the model see when it predicts a row? Collect the "
+    "efficiencies of those whose source differs.",
     solution="""
+        Rows of the same source resemble each other, so the model may see none of them.
+        The efficiency comes from the other sources alone.
+
         ```python
         from statistics import fmean, median
 
@@ -375,12 +412,12 @@ BET = Number(
     id="17.6",
     title="How late may it be?",
     task=r"""
-        **Given** a prediction of 5.0 s for a step. In 8 of 10 runs of this kind,
-        measured over predicted time lies between 0.85 and 1.15, and one run in ten is
-        above. You train for 1,000,000 steps.
+        **Given** a prediction of 5.0 s for a step. In 8 of 10 runs of this kind, the
+        measured time over the predicted time lies in the band between 0.85 and 1.15,
+        and in one run out of ten it lies above the band. You train for 1,000,000 steps.
 
         **Wanted** the number of days that the training takes if you plan for the
-        slowest of these 8 in 10 runs.
+        slowest of the runs within the band.
     """,
     stub="days = ...",
     unit="days",
@@ -389,21 +426,28 @@ BET = Number(
         Slip(
             "the prediction itself",
             lambda right: 5.0 * 1e6 / 86_400,
-            "About every second run takes longer than its prediction.",
+            "That is the prediction itself. About half of all runs take longer than "
+            "predicted.",
         ),
         Slip(
             "the fastest",
             lambda right: 5.0 * 0.85 * 1e6 / 86_400,
-            "That is the other end of the band.",
+            "That is the fastest of the runs within the band. Which end of the band "
+            "do you need?",
         ),
         Slip(
             "divided by the band",
             lambda right: 5.0 / 0.85 * 1e6 / 86_400,
-            "The band is measured over predicted, so multiply by its upper end.",
+            "Did you divide by an end of the band? The band is measured over "
+            "predicted time, so multiply by its upper end.",
         ),
     ),
-    hint="86,400 seconds a day; the upper end of the band times the prediction.",
+    hint="A day has 86,400 seconds. By which end of the band do you multiply the "
+    "prediction?",
     solution="""
+        The band is measured over predicted time. So the slowest run within it takes the
+        prediction times the upper end.
+
         ```python
         days = 5.0 * 1.15 * 1_000_000 / 86_400
         ```
