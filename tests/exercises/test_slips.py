@@ -340,10 +340,14 @@ def test_a_factor_of_8_is_bits_or_what_comes_in_eights(question, factor, bits, e
 @pytest.mark.parametrize(
     ("question", "answer", "twos"),
     [
-        ("01.1", None, "Look for what comes in twos: the multiply and the add."),
-        ("06.2", 32, "Look for what comes in twos."),
-        ("10.3", None, "Look for what comes in twos."),
-        ("04.2", None, "twos: the two directions of a link, the bytes of a 16-bit"),
+        (
+            "01.1",
+            None,
+            "What comes in twos here? For example, the multiply and the add.",
+        ),
+        ("06.2", 32, "What comes in twos here?"),
+        ("10.3", None, "What comes in twos here?"),
+        ("04.2", None, "the two directions of a link or the bytes of a 16-bit"),
     ],
 )
 def test_what_comes_in_twos_is_what_the_unit_counts(question, answer, twos):

@@ -25,7 +25,7 @@ CHAPTER = Chapter(
         "compile to"
     ),
     intro="""
-        from one AllReduce to one of three levels. Answers are in base units: bytes,
+        from one AllReduce to one over two levels. Answers are in base units: bytes,
         seconds, tokens. FLOPs are 6 · params per token, without attention and without
         recompute, unless a task says otherwise.
 

@@ -48,7 +48,7 @@ def multiply_add(factor: float = 1 / 2) -> Slip:
     return scaled(
         "multiply-add",
         factor,
-        "A multiply and the add that follows are two FLOPs, once.",
+        "Count a multiply and the add that follows it as two FLOPs, but only once.",
     )
 
 
@@ -56,7 +56,7 @@ def bits_for_bytes(factor: float = 8) -> Slip:
     return scaled(
         "bits for bytes",
         factor,
-        "Networks are sold in bits and memories in bytes; a byte has 8 bits.",
+        "Networks are sold in bits and memories in bytes, and a byte has 8 bits.",
     )
 
 
@@ -98,7 +98,7 @@ def binary_prefix(factor: float = 2**30 / 1e9) -> Slip:
     return scaled(
         "GiB for GB",
         factor,
-        "GB counts in thousands, GiB in 1024s. Which one does the source print?",
+        "GB counts in thousands and GiB in 1024s. Which of them does the source print?",
     )
 
 
@@ -120,14 +120,15 @@ def precision_bytes(factor: float = 2) -> Slip:
 
 
 def percent(factor: float = 100) -> Slip:
-    return scaled("percent", factor, "A fraction is wanted: 0.4 and 40% are the same.")
+    says = "The question asks for a fraction, where 0.4 means 40%."
+    return scaled("percent", factor, says)
 
 
 def inverse() -> Slip:
     return Slip(
         "upside down",
         lambda right: 1 / right,
-        "Numerator and denominator have changed places: look at the unit.",
+        "Have numerator and denominator changed places? Look at the unit.",
     )
 
 
@@ -150,21 +151,28 @@ def half_of_other_link(link: Fact, power: int) -> Slip:
     return scaled(
         "half the link of another text",
         (link.said("book") / link.value / 2) ** power,
-        "What another text prints for this link is lower than the rate of the task, "
-        "and it is of one direction already.",
+        "Another text prints a lower rate for this link than the task does, and that "
+        "rate is for one direction already.",
     )
 
 
-_PREFIX = "The digits fit, and the prefix does not. Answers are in base units."
+_PREFIX = "The digits are right, but the prefix is not. Answers are in base units."
 _POWERS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
 _EIGHT, _BINARY_POWER = "a factor of 8", "a power of 1024"
 _BITS = "Networks are sold in bits, and a byte has 8 of them."
-_EIGHTS = "Something comes in eights here: was it left out, or counted twice?"
+_EIGHTS = "Something comes in eights here. Did you leave it out, or count it twice?"
 GENERIC = (
     *(scaled("a power of 1000", 1000.0**k, _PREFIX) for k in _POWERS),
     *(scaled(_BINARY_POWER, 1024.0**k, _PREFIX) for k in _POWERS),
     *(scaled(_EIGHT, f, _BITS) for f in (8, 1 / 8)),
-    *(scaled("a factor of 2", f, "Look for what comes in twos.") for f in (2, 1 / 2)),
+    *(
+        scaled(
+            "a factor of 2",
+            f,
+            "You are off by a factor of two. What comes in twos here?",
+        )
+        for f in (2, 1 / 2)
+    ),
 )
 _IN_BYTES = ("bytes", "bytes/s", "s", "FLOPs/byte")  # units that count bytes
 _BALANCES = ("tokens", "columns")  # at which FLOPs take as long as bytes
@@ -214,7 +222,7 @@ def generic(
         says = " ".join([_BITS] * bits + [_EIGHTS] * eights)
         nearest = replace(nearest, says=says)
     if nearest.name == "a factor of 2" and (twos := _twos(unit)):
-        nearest = replace(nearest, says=f"{nearest.says[:-1]}: {twos}.")
+        nearest = replace(nearest, says=f"{nearest.says} For example, {twos}.")
     return (inverse(), *shares, *binary, nearest)
 
 
@@ -239,4 +247,4 @@ def _twos(unit: str) -> str:
     found = ["the multiply and the add"] if unit in _IN_FLOPS else []
     if unit in (*_IN_BYTES, *_BALANCES):
         found += ["the two directions of a link", "the bytes of a 16-bit value"]
-    return ", ".join(found)
+    return " or ".join(found)
