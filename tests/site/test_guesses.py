@@ -3,6 +3,7 @@
 import functools
 import http.server
 import json
+import re
 import threading
 from types import SimpleNamespace
 
@@ -533,8 +534,18 @@ def test_the_truth_stands_next_to_the_verdict(site, new_page, site_url, width):
         assert max(gaps) <= 120
 
 
+TOLD_BEFORE = """() => [...document.querySelectorAll(".sm-guess")].map((form) => {
+    const said = document.getElementById(`${form.dataset.anchor}-answer`).textContent;
+    const above = document.createRange();
+    above.setStart(form.closest("section"), 0);
+    above.setEndBefore(form);
+    return [said, above.toString()];
+})"""
+
+
 def test_no_chapter_shows_an_answer_that_waits(site, new_page, site_url):
-    """With no guess made, what a guess opens is out of sight in every chapter."""
+    """With no guess made, what a guess opens is out of sight in every chapter, and what
+    stands above it in its section does not tell a number that it asks for."""
     for path in sorted((site / "chapters").glob("*.html")):
         page = new_page()
         page.goto(f"{site_url}chapters/{path.name}")
@@ -544,3 +555,14 @@ def test_no_chapter_shows_an_answer_that_waits(site, new_page, site_url):
         )
         assert waiting.count() >= 1, path.name
         assert shown == 0, path.name
+        for said, above in page.evaluate(TOLD_BEFORE):
+            answer = " ".join(said.split()).partition(":")[2].strip(" .")
+            if number := re.fullmatch(r"([\d.,]+)\s?(\D+)", answer):  # with its unit
+                wanted = r"\s?".join(map(re.escape, number.groups()))
+                told = re.search(rf"(?<![\d.,]){wanted}(?!\w)", spaced(above))
+                assert not told, f"{path.name}: {answer} stands above its guess"
+
+
+def spaced(text):
+    """The text with plain single spaces."""
+    return " ".join(text.split())
