@@ -257,7 +257,8 @@ def test_ties_are_lanes_closer_than_predictions_err():
     assert "Your bet, FSDP, is so close that predictions cannot tell them apart" in (
         summary
     )
-    lost = FIGURE.draw(bet="pipeline", moment=SHOWN).summary
+    larger = {"model": "Llama 3.1 70B", "machine": "512 H100"}
+    lost = FIGURE.draw(bet="pipeline", moment=SHOWN, **larger).summary
     assert re.search(r"Your bet, pipeline, is predicted to take 2\.\d\d times as", lost)
     none = FIGURE.draw(bet="data parallelism", moment=SHOWN).summary
     assert "Your bet, data parallelism, does not fit: 127 GiB of 85.5 GiB." in none

@@ -40,6 +40,21 @@ def test_megatron_gets_the_mesh_and_the_batch():
     assert sequences(found.job, one) == int(said["--micro-batch-size"])
 
 
+def test_megatron_accepts_what_it_is_told():
+    """126 layers on 16 stages of 8 chunks count embedding and head as layers; several
+    groups that share an optimizer's state are said; only its own names of modules."""
+    uneven = plan("llama 3 405b", "h100:16384", "16M")
+    assert (126 + 2) % (16 * uneven.best.chunks) == 0
+    said = flags(uneven.flags())
+    assert said["--account-for-embedding-in-pipeline-split"] is True
+    assert said["--account-for-loss-in-pipeline-split"] is True
+    assert said["--recompute-modules"] == "layernorm"
+    even = flags(plan("llama 3 70b", "h100:64", "1M", fixed={"pipeline": 2}).flags())
+    assert "--account-for-loss-in-pipeline-split" not in even
+    shared = plan("llama 3 8b", "h100:8", "1M", fixed={"data": 2, "fsdp": 4})
+    assert flags(shared.flags())["--num-distributed-optimizer-instances"] == "2"
+
+
 def test_megatron_is_told_what_to_compute_again():
     options = {"fixed": {"tensor": 8}, "top": 1}
     whole = plan("llama 3 70b", "h100:64", "1M", remat="full", **options)

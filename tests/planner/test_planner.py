@@ -418,6 +418,17 @@ def test_a_dot_opens_its_own_mesh():
     assert few.used["mesh"] == few.data["fitting"] < 24
 
 
+def test_the_best_of_untried_meshes_is_found():
+    """Not only the first that fits: more stages than needed wait for each other."""
+    sizes = {"tensor": 1, "fsdp": 1, "zero": 1, "context": 1}
+    deep, best = (
+        plan(LLAMA_3_8B, "v5p:4x4x4", "4M", fixed=sizes | more).best
+        for more in ({"pipeline": 32}, {})
+    )
+    assert best.sizes["pipeline"] > 1
+    assert best.seconds < deep.seconds
+
+
 def test_every_chip_of_the_page_has_a_machine_of_every_size():
     figure = figures.find("planner")
     for name in figure.control("chip").options:

@@ -12,6 +12,10 @@ from .candidates import Candidate
 
 KEYS = {"ring": "p2p", "gather": "allgather", "ulysses": "a2a"}
 COPIES = ("data", "zero", "fsdp")
+ENDS = (
+    "--account-for-embedding-in-pipeline-split",
+    "--account-for-loss-in-pipeline-split",
+)
 # Of the policies, those of MaxText that keep as much.
 MAXTEXT_REMAT = {
     "none": "minimal_with_context",
@@ -30,7 +34,7 @@ def megatron(job: Job, one: Candidate) -> str:
         one: how.
 
     Source:
-        megatron/training/arguments.py of NVIDIA/Megatron-LM, read 2026-11-23.
+        megatron/training/arguments.py of NVIDIA/Megatron-LM, read 2026-11-24.
     """
     return " ".join(_megatron(job, one))
 
@@ -43,6 +47,9 @@ def _megatron(job: Job, one: Candidate) -> Iterator[str]:
         yield f"--pipeline-model-parallel-size {stages}"
     if one.chunks > 1:
         yield f"--num-virtual-stages-per-pipeline-rank {one.chunks}"
+    pieces = stages * one.chunks
+    if job.model.layers % pieces and (job.model.layers + len(ENDS)) % pieces == 0:
+        yield from ENDS  # the first and the last piece have a layer less each
     if (context := sizes["context"]) > 1:
         yield f"--context-parallel-size {context} --cp-comm-type {KEYS[one.keys]}"
     experts = sizes["expert"] * prod(one.sizes[axis] for axis in one.folded)
@@ -54,6 +61,8 @@ def _megatron(job: Job, one: Candidate) -> Iterator[str]:
         yield "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather"
     else:
         yield "--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params"
+    if (copies := sizes["data"]) > 1 and sizes["zero"] * sizes["fsdp"] > 1:
+        yield f"--num-distributed-optimizer-instances {copies}"
     yield from _recomputed(job, one)
     yield f"--micro-batch-size {sequences(job, one)} --global-batch-size {job.seqs}"
     yield f"--seq-length {job.seq}"
@@ -69,8 +78,8 @@ def _recomputed(job: Job, one: Candidate) -> Iterator[str]:
         yield "--recompute-granularity full --recompute-method block"
         yield f"--recompute-num-layers {ceil(round(layers * again.share, 9))}"
     elif again.remat == "elementwise":
-        inner = "moe_act" if job.model.experts else "mlp_act"
-        yield f"--recompute-granularity selective --recompute-modules layernorm {inner}"
+        inner = " moe_act" if job.model.experts else ""  # no name for a dense MLP's
+        yield f"--recompute-granularity selective --recompute-modules layernorm{inner}"
     elif again.remat == "selective":
         yield "--recompute-granularity selective --recompute-modules core_attn"
 

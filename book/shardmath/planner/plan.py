@@ -217,7 +217,7 @@ class Plan:
         return (
             f"The fastest by prediction is {_mesh(fastest)} ({fastest.settings}) with "
             f"{show(fastest.seconds, 's')}. The recommended mesh is {slower:.1%} "
-            f"slower, which is less than predictions err, and {reason}."
+            f"slower, which is inside the band of its prediction, and {reason}."
         )
 
     def why_not(self, **sizes: int) -> str:
@@ -425,8 +425,8 @@ def plan(
         hbm: bytes of memory that may be used; nine tenths of what a program can have
             if not given.
         fixed: sizes of axes that are given, such as ``{"tensor": 8}``.
-        sequences: of a microbatch on one data-parallel rank; any number up to 16, or 64
-            on a TPU, if not given.
+        sequences: of a microbatch on one data-parallel rank; if not given, powers of
+            two up to 16, or 64 on a TPU, and all that a rank has, if they are as few.
         overlap: exchanges that the framework overlaps, see `training.Software`.
         top: how many of the best to keep.
         every: look at meshes that are far from the fastest too, which takes up to twice

@@ -91,8 +91,8 @@ class Space:
         recomputes: what may be computed again, least first.
         keys: what context parallelism may do with keys.
         chunks: of layers on a stage; None for any number up to 8.
-        sequences: of a microbatch on one rank; None for any number up to 16, or 64 on
-            a TPU.
+        sequences: of a microbatch on one rank; None for powers of two up to 16, or 64
+            on a TPU, and for all that a rank has, if they are as few.
         software: what the framework overlaps.
         every: also what is far slower than the fastest, which is left out otherwise.
     """
@@ -298,13 +298,16 @@ class Search:
         so most of the others need not be looked at closely.
         """
         fits: set[tuple] = set()
+        known = False  # whether a mesh fits whose kinds of axes published runs use
         fastest = inf
         worst = inf if self.space.every else PRUNED * self.ties
         for layout, sizes in self.admitted():
-            if fits and self.is_untried(sizes):
+            untried = self.is_untried(sizes)
+            if known and untried:
                 break
             try:
                 for one in self._on_sizes(layout, sizes, worst * fastest):
+                    known = known or not untried
                     fits.add((layout, *sizes.values()))
                     fastest = min(fastest, one.seconds)
                     yield one
