@@ -123,8 +123,9 @@ def in_page(panels: Iterable[str]) -> str:
 
 def _boxed(svg: str) -> str:
     svg = svg.replace("\n", "")
-    width, height = (round(SCALE * side) for side in size(svg))
-    shape = f"width: {width}px; aspect-ratio: {width} / {height}"
+    width, height = size(svg)
+    # Its own sides: a rounded height would move what follows when it is drawn.
+    shape = f"width: {SCALE * width:.0f}px; aspect-ratio: {width:g} / {height:g}"
     return f'<div class="sm-panel" style="{shape}">{svg}</div>'
 
 

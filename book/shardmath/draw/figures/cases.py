@@ -45,7 +45,7 @@ def draw(a: str, b: str, c: str, tokens: int) -> Drawing:
     sent = f"{show(op.sent, 'bytes')} sent by each chip" if op.sent else "nothing sent"
     summary = f"Case {op.case}: {CASES[op.case]}. Moved: {moves}, {sent}."
     if op.best.moves != moves:
-        summary += f" Here it would be quicker to move something else: {op.best.moves}."
+        summary += f" At full rates, other moves would be quicker: {op.best.moves}."
     data = {
         "case": op.case,
         "moves": moves,
@@ -79,7 +79,7 @@ def _readout(op: Contraction) -> tuple[tuple[str, ...], ...]:
     rows += [("moved", op.plan.moves), ("each chip sends", show(op.sent, "bytes"))]
     rows += [("multiplied on each chip", op.plan.product)]
     rows += [(name, show(time, "s")) for name, time in op.estimate.seconds.items()]
-    rows += [("quickest by what we expect", op.best.moves)]
+    rows += [("quickest at full rates", op.best.moves)]
     return tuple(rows)
 
 

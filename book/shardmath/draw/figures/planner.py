@@ -38,7 +38,7 @@ TIMES = {  # parts of a prediction by colour
     "waiting": ("bubble",),
 }
 HUES = {name: "ink" if name == "waiting" else name for name in TIMES}
-NAMED = {"recommended": "math", "fastest": "network", "chosen": "ink"}
+NAMED = {"recommended": "hue1", "fastest": "hue5", "chosen": "ink"}
 PURPOSE = {
     "data": "data, copies of the weights",
     "pipeline": "pipeline, stages of layers",
@@ -254,7 +254,7 @@ def _drawn(title: str, every: Found, trial: Trial) -> Iterator[str]:
 
 def _dots(every: Found, trial: Trial) -> Iterator[str]:
     """A dot for every mesh that fits, by time and memory; the dark ones can be chosen.
-    In the stripe on the left, times are as good as equal."""
+    In the stripe on the left, times differ by less than predictions err."""
     left, top, right, bottom = PLOT
     found = every.plan
     fastest, room = found.fastest.seconds, found.search.capacity
@@ -270,7 +270,7 @@ def _dots(every: Found, trial: Trial) -> Iterator[str]:
 
     yield box(left, top, right, bottom, fill=0, edge=0.35, round=0)
     tied = left + (right - left) * across.share(found.search.ties * fastest)
-    yield box(left, top, tied, bottom, "math", fill=0.08, edge=0, round=0, key="ties")
+    yield box(left, top, tied, bottom, fill=0.08, edge=0, round=0, key="ties")
     yield written(left - 6, top + 10, show(room, "capacity"), anchor="end")
     yield written(left - 6, bottom, "0", anchor="end")
     yield written(left - 6, (top + bottom) / 2 + 5, "held", anchor="end")
