@@ -200,6 +200,14 @@ def test_sequences_are_not_split_where_there_are_enough():
     assert "context" not in found.best.axes
     alone = plan(LLAMA_3_8B, "h100:8", 2**18, 2**18)
     assert alone.best.axes == {"context": 8}
+    large = plan("llama 3 405b", "h100:1024", 2048 * 8192)
+    assert large.best.axes == {"pipeline": 16, "zero": 8, "tensor": 8}
+
+
+def test_a_microbatch_has_any_number_of_sequences_that_divides():
+    """Of 24 sequences it takes 12 at a time, the most up to 16 that divide."""
+    found = plan(SMALL, "h100:8", 24 * 1024, 1024, fixed={"tensor": 8})
+    assert found.fastest.microbatches == 2
 
 
 def test_pipelines_on_tpus_come_last():

@@ -91,8 +91,8 @@ class Space:
         recomputes: what may be computed again, least first.
         keys: what context parallelism may do with keys.
         chunks: of layers on a stage; None for any number up to 8.
-        sequences: of a microbatch on one rank; None for powers of two up to 16, or 64
-            on a TPU, and for all that a rank has, if they are as few.
+        sequences: of a microbatch on one rank; None for every number up to 16, or 64
+            on a TPU, that divides what a rank has.
         software: what the framework overlaps.
         every: also what is far slower than the fastest, which is left out otherwise.
     """
@@ -412,8 +412,7 @@ class Search:
         if given:
             return [seqs // given] if seqs % given == 0 else []
         sizes = [n for n in divisors(seqs) if n <= self.most_sequences]
-        powers = [n for n in sizes if n & (n - 1) == 0 or n == seqs]
-        return [seqs // size for size in reversed(powers)]
+        return [seqs // size for size in reversed(sizes)]
 
     def _chunks(self, mesh: OnMesh, many: int) -> list[int]:
         """Numbers of chunks on a stage that the schedule admits, most first."""
@@ -455,9 +454,10 @@ def _preferred(tied: list[Candidate], seqs: int) -> list[Candidate]:
 def simplicity(sizes: Sizes, seqs: int) -> int:
     """How many axes there are to get right.
 
-    All axes of data parallelism are one. Context parallelism counts twice if there are
-    sequences enough to do without it: one for each rank and stage, if the chips that
-    share a sequence had others instead.
+    All axes of data parallelism are one. Context parallelism counts three times if
+    there are sequences enough to do without it: one for each rank and stage, if the
+    chips that share a sequence had others instead. It would then only take the place
+    of data parallelism, which is simpler.
 
     Args:
         sizes: of the mesh axes.
@@ -465,13 +465,14 @@ def simplicity(sizes: Sizes, seqs: int) -> int:
 
     >>> eight = {"fsdp": 8, "context": 2}
     >>> simplicity(eight, 256), simplicity(eight, 8)
-    (3, 2)
+    (4, 2)
     """
     axes = {axis for axis, size in merged(sizes).items() if size > 1}
     copies = axes & set(COPIES)
     ways = ("context", "pipeline", "expert", *COPIES)
     spare = seqs >= prod(sizes.get(axis, 1) for axis in ways)
-    return len(axes - copies) + bool(copies) + ("context" in axes and spare)
+    needless = 2 * ("context" in axes and spare)
+    return len(axes - copies) + bool(copies) + needless
 
 
 WORDS = {
