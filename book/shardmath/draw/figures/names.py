@@ -26,6 +26,8 @@ NAMES = (
     "block",
     "links",
     "front",
+    "calendar",
+    "goodput",
 )
 
 

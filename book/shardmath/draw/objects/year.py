@@ -1,0 +1,36 @@
+"""A year as squares, one for each day, a week in each column."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from ..shapes import number
+from ..theme import paint
+
+DAYS, WEEK = 364, 7
+LEFT, SIZE, GAP = 6, 7.7, 1.2  # of a square with the paper beside it
+HIGH = WEEK * SIZE
+EMPTY = 0.07  # how dark a day is that is not reached
+LEVELS = 8  # of darkness; a path for each level is a tenth of a box for each day
+
+
+def squares(days: Sequence[tuple[str, float]], top: float) -> Iterator[str]:
+    """The days from the first on; those of the year that are left are empty.
+
+    Args:
+        days: the colour of each and how dark it is, from 0 to 1.
+        top: where the squares begin.
+    """
+    levels: dict[tuple[str, float], list[str]] = defaultdict(list)
+    for day in range(DAYS):
+        colour, dark = days[day] if day < len(days) else ("ink", EMPTY)
+        level = dark if colour == "ink" else round(dark * LEVELS) / LEVELS
+        levels[colour, level].append(_square(day, top))
+    for (colour, level), some in levels.items():
+        path, fill = "".join(some), paint(colour)
+        yield f'<path d="{path}" fill="{fill}" fill-opacity="{level:g}"/>'
+
+
+def _square(day: int, top: float) -> str:
+    week, weekday = divmod(day, WEEK)
+    x, y, side = LEFT + week * SIZE, top + weekday * SIZE, number(SIZE - GAP)
+    return f"M{number(x)} {number(y)}h{side}v{side}h-{side}z"

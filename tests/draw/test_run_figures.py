@@ -1,0 +1,74 @@
+"""The live figures of whole runs: the year with failures, and the calendar."""
+
+import drawn
+import pytest
+
+from shardmath.draw import figures
+from shardmath.draw.figures.goodput import CHIP, PARTS, played
+from shardmath.draw.picture import Picture
+from shardmath.hardware import chips
+from shardmath.transformer import LLAMA_3_405B
+
+GOODPUT, CALENDAR = figures.find("goodput"), figures.find("calendar")
+DAY = 86_400
+
+
+@pytest.mark.parametrize("params", [{}, *GOODPUT.presets.values(), {"interval": 512}])
+def test_the_parts_of_a_year_are_the_whole_year(params):
+    drawing = GOODPUT.draw(**params)
+    drawn.check(Picture("year", drawing.summary, (drawing.svg,)))
+    assert sum(drawing.data["shares"].values()) == pytest.approx(1)
+    wide = [
+        float(drawn.keyed(drawing.svg, "")[part].get("width"))
+        for part, share in drawing.data["shares"].items()
+        if share > 0.01
+    ]
+    assert sum(wide) == pytest.approx(404, rel=0.03)
+
+
+@pytest.mark.parametrize("params", [{}, *GOODPUT.presets.values()])
+def test_a_year_comes_near_the_mean_of_all_years(params):
+    """Thousands of failures, so that one year is within two points of the formula."""
+    data = GOODPUT.draw(**params).data
+    assert data["shares"]["useful"] == pytest.approx(data["goodput"], abs=0.02)
+    assert data["goodput"] <= data["best_goodput"] + 1e-9
+
+
+def test_days_add_up_to_the_useful_time():
+    year = played(3600, 60, 11_000, 600)
+    assert sum(year.days) * DAY == pytest.approx(year.parts["useful"])
+    assert max(year.days) <= 1
+    assert list(year.parts) == list(PARTS)
+
+
+def test_twice_the_chips_fail_twice_as_often():
+    one, two = (GOODPUT.draw(chips=n).data for n in (8192, 16_384))
+    assert one["mtbf"] == pytest.approx(2 * two["mtbf"])
+    assert two["mtbf"] == pytest.approx(CHIP / 16_384)
+
+
+@pytest.mark.parametrize("params", [{}, *CALENDAR.presets.values(), {"count": 256}])
+def test_a_calendar_can_be_read(params):
+    drawing = CALENDAR.draw(**params)
+    drawn.check(Picture("calendar", drawing.summary, (drawing.svg,)))
+
+
+def test_the_calendar_is_one_division():
+    data = CALENDAR.draw(count=16_384, mfu=40, goodput=90, price=20).data
+    flops = 6 * LLAMA_3_405B.params * 15.6e12
+    seconds = flops / (16_384 * 989.4e12 * 0.4 * 0.9)
+    assert data["days"] == pytest.approx(seconds / DAY)
+    assert data["dollars"] == pytest.approx(seconds / 3600 * 16_384 * 2)
+    assert data["watt_hours"] == pytest.approx(seconds / 3600 * 16_384 * 700)
+
+
+def test_energy_needs_a_source():
+    assert "power" not in chips.TPU_V5P.facts
+    assert CALENDAR.draw(chip="TPU v5p").data["watt_hours"] is None
+    assert "no source" in dict(CALENDAR.draw(chip="TPU v5p").readout[1:]).values()
+
+
+def test_what_meta_needed_is_said_for_its_own_run_alone():
+    assert "78.4 days" in CALENDAR.draw().summary
+    assert "Meta" not in CALENDAR.draw(chip="B200").summary
+    assert "Meta" not in CALENDAR.draw(tokens=151).summary
