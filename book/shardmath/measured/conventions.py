@@ -1,0 +1,201 @@
+"""How training reports count FLOPs, and which way a printed MFU was counted.
+
+>>> from shardmath.transformer import model
+>>> print(which_convention(0.38, model("olmo 2 32b"), 4096, 1800, 989.4e12))
+full attention gives 38.1 %, the printed 38 %; 6N gives 35.2 %; \
+causal attention gives 36.7 %
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..base.units import positive, positive_int, short_repr
+from ..transformer import Model, flops, utilization
+from ..transformer.flops import one_of
+from .run import counted
+
+CONVENTIONS = ("6N", "causal", "full")  # FLOPs of the model, for an MFU
+HARDWARE = ("8N", "hardware")  # with the layers' second forward pass, for an HFU
+NAMES = {
+    "6N": "6N",
+    "causal": "causal attention",
+    "full": "full attention",
+    "8N": "8N",
+    "hardware": "the layers forward twice",
+}
+TWICE = "layers forward twice, full attention"
+
+
+def flops_per_token(
+    model: Model | float, seq: int, convention: str, params: str = "all"
+) -> float:
+    """FLOPs of one token in training, as one of the conventions counts them.
+
+        6N = 6 · params          causal, full = 6N + FLOPs of attention
+        8N = 8 · params          hardware = matmuls with full attention, and those of
+                                 the layers' forward pass again
+
+    Args:
+        model: a Model, or a number of parameters, which knows only 6N and 8N.
+        seq: tokens of a sequence, which attention depends on.
+        convention: of `CONVENTIONS` or `HARDWARE`. "causal" counts the keys that a
+            query sees, "full" all keys of the sequence.
+        params: which parameters a token meets, as for `Model.active`: "all", "without
+            input embedding", or "without embeddings". Of experts, those it is sent to.
+
+    Returns:
+        FLOPs per token.
+
+    Assumes:
+        6 and 8 FLOPs for each parameter, the input embedding too, although it is only a
+        lookup: for Llama 3.1 8B that is 7 % more than the matmuls have, for 405B 0.5 %.
+        "hardware" counts matmuls alone, and the head once.
+
+    Raises:
+        ValueError: another convention, or one that needs a Model where only a number
+            of parameters is given; sizes that are no numbers above 0.
+
+    Source:
+        6N and full attention: PaLM (arXiv:2204.02311), appendix B. The hardware's:
+        Megatron-LM (arXiv:2104.04473), section 3.
+
+    >>> from shardmath.transformer import model
+    >>> [f"{flops_per_token(model('llama 3 405b'), 131_072, way) / 1e12:.2f}"
+    ...  for way in CONVENTIONS]
+    ['2.44', '4.06', '5.68']
+    """
+    one_of((*CONVENTIONS, *HARDWARE), convention=convention)
+    times = 8.0 if convention == "8N" else 6.0
+    (seq,) = positive_int(seq=seq)
+    if not isinstance(model, Model):
+        (count,) = positive(model=model)
+        if convention not in ("6N", "8N"):
+            raise ValueError(
+                f"convention = {convention!r}: a number of parameters tells only 6N "
+                f"and 8N; attention needs a Model, not {short_repr(model)}"
+            )
+        return times * count
+    if convention == "hardware":
+        return counted(model, seq)[TWICE]
+    weights = times * model.active(params)
+    if convention in ("causal", "full"):
+        return weights + 3 * flops(model, seq, convention).attention
+    return weights
+
+
+def mfu(
+    model: Model | float,
+    seq: int,
+    tokens_per_second: float,
+    peak: float,
+    convention: str,
+    params: str = "all",
+) -> float:
+    """The share of the peak at a rate of tokens; with a way of `HARDWARE` it is HFU.
+
+        MFU = tokens/s · FLOPs per token / peak
+
+    Args:
+        model, seq, convention, params: as for `flops_per_token`.
+        tokens_per_second: of one chip.
+        peak: dense peak of one chip, FLOPs/s.
+
+    Raises:
+        ValueError: as `flops_per_token`; a rate or a peak that is no number above 0.
+
+    >>> from shardmath.transformer import model
+    >>> palm, rate = model("palm 540b"), 238_300 / 6144
+    >>> [f"{mfu(palm, 2048, rate, 275e12, way):.1%}" for way in ("6N", "full")]
+    ['45.7%', '46.2%']
+    """
+    token = flops_per_token(model, seq, convention, params)
+    return utilization.mfu(tokens_per_second, token, peak)
+
+
+@dataclass(frozen=True, repr=False)
+class Match:
+    """Which conventions a printed MFU can follow.
+
+    Args:
+        printed: the MFU as printed, a share.
+        shares: the MFU by each convention.
+        within: by how much the printed share may be off.
+    """
+
+    printed: float
+    shares: Mapping[str, float]
+    within: float
+
+    @property
+    def nearest(self) -> str:
+        """The convention whose share is nearest."""
+        return min(self.shares, key=lambda way: abs(self.distance[way]))
+
+    @property
+    def distance(self) -> dict[str, float]:
+        """Share by each convention, less the printed one."""
+        return {way: share - self.printed for way, share in self.shares.items()}
+
+    @property
+    def fits(self) -> tuple[str, ...]:
+        """Conventions within rounding, the nearest first; none if no count explains it.
+
+        >>> Match(0.38, {"6N": 0.352, "full": 0.381}, 0.005).fits
+        ('full',)
+        """
+        near = [way for way in self.shares if abs(self.distance[way]) <= self.within]
+        return tuple(sorted(near, key=lambda way: abs(self.distance[way])))
+
+    def __str__(self) -> str:
+        gives = {
+            way: f"{NAMES[way]} gives {100 * share:.1f} %"
+            for way, share in self.shares.items()
+        }
+        fits = [gives[way] for way in self.fits]
+        others = [said for way, said in gives.items() if way not in self.fits]
+        printed = f"the printed {100 * self.printed:.4g} %"
+        head = (
+            f"{' and '.join(fits)}, {printed}" if fits else f"nothing gives {printed}"
+        )
+        return "; ".join((head, *others))
+
+
+def which_convention(
+    printed: float,
+    model: Model | float,
+    seq: int,
+    tokens_per_second: float,
+    peak: float,
+    *,
+    within: float = 0.005,
+    params: str = "all",
+    among: Sequence[str] = CONVENTIONS,
+) -> Match:
+    """The convention that a printed MFU follows, told from the printed rate of tokens.
+
+    Args:
+        printed: the MFU as printed, a share.
+        model, seq, tokens_per_second, peak, params: as for `mfu`.
+        within: by how much the print may be off; half a percentage point if it has no
+            decimals.
+        among: the conventions to try.
+
+    Raises:
+        ValueError: as `mfu`; a printed share that is not above 0 and at most 1.
+
+    >>> from shardmath.transformer import model
+    >>> rate = 238_300 / 6144
+    >>> which_convention(
+    ...     0.457, model("palm 540b"), 2048, rate, 275e12, within=0.0005
+    ... ).fits
+    ('6N',)
+    """
+    share, within = positive(printed=printed, within=within)
+    if share > 1:
+        raise ValueError(
+            f"printed = {printed}: must be a share, at most 1; 0.4 is 40 %"
+        )
+    shares = {
+        way: mfu(model, seq, tokens_per_second, peak, way, params) for way in among
+    }
+    return Match(share, shares, within)
