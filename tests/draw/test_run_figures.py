@@ -34,6 +34,28 @@ def test_a_year_comes_near_the_mean_of_all_years(params):
     assert data["goodput"] <= data["best_goodput"] + 1e-9
 
 
+@pytest.mark.parametrize("write", [1, 32, 512])
+@pytest.mark.parametrize("chips", [256, 16_384, 131_072])
+def test_labels_of_the_hill_stay_apart(write, chips):
+    for interval in GOODPUT.control("interval").stops:
+        drawing = GOODPUT.draw(interval=interval, write=write, chips=chips, restart=128)
+        drawn.check(Picture("year", drawing.summary, (drawing.svg,)))
+
+
+def test_a_year_without_a_useful_day_still_shows_its_days():
+    drawing = GOODPUT.draw(chips=131_072, interval=512, write=512, restart=128)
+    assert drawing.data["shares"]["useful"] < 0.001
+    assert drawing.svg.count("h6.5v6.5") == 364
+    assert 'fill-opacity="0"' not in drawing.svg
+
+
+def test_a_run_of_minutes_has_a_useful_day_and_says_minutes():
+    drawing = CALENDAR.draw(**EXTREMES[-1])
+    assert "0.0 days" not in drawing.summary
+    assert "minutes" in drawing.summary
+    assert "--sm-hue8" not in drawing.svg
+
+
 def test_days_add_up_to_the_useful_time():
     year = played(3600, 60, 11_000, 600)
     assert sum(year.days) * DAY == pytest.approx(year.parts["useful"])
@@ -47,7 +69,14 @@ def test_twice_the_chips_fail_twice_as_often():
     assert two["mtbf"] == pytest.approx(CHIP / 16_384)
 
 
-@pytest.mark.parametrize("params", [{}, *CALENDAR.presets.values(), {"count": 256}])
+EXTREMES = [
+    {"count": 256, "chip": "TPU v5p", "mfu": 10, "goodput": 50, "tokens": 306},
+    {"count": 131_072},
+    {"count": 131_072, "model": "Llama 3.1 8B", "tokens": 6, "mfu": 70},
+]
+
+
+@pytest.mark.parametrize("params", [{}, *CALENDAR.presets.values(), *EXTREMES])
 def test_a_calendar_can_be_read(params):
     drawing = CALENDAR.draw(**params)
     drawn.check(Picture("calendar", drawing.summary, (drawing.svg,)))

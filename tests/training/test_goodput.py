@@ -80,6 +80,15 @@ def test_daly_is_as_near_to_the_best_as_its_docstring_says():
     assert daly(3 * M, M) == M
 
 
+@pytest.mark.parametrize(
+    ("mean", "minutes"), [(24 * HOUR, 117), (6 * HOUR, 57), (HOUR / 4, 9.1)]
+)
+def test_daly_prints_the_intervals_that_he_published(mean, minutes):
+    """Figures 3 to 5 of his paper: checkpoints of 5 minutes, restarts of 10."""
+    assert daly(300, mean) / 60 == pytest.approx(minutes, rel=0.006)
+    assert best_interval(300, mean) / 60 == pytest.approx(minutes, rel=0.01)
+
+
 def test_youngs_interval_loses_as_much_as_it_saves():
     tau = young(60, M)
     assert 60 / tau == pytest.approx(tau / (2 * M))

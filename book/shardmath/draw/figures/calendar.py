@@ -29,9 +29,10 @@ PRICE = Slider("price", "A chip-hour costs", "", 5, 100, 20, 5,
 META_HOURS, META_CHIPS = 30.84e6, 16_384  # H100 hours, model card of Llama 3.1 405B
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 WIDE, TALL, RIGHT = 416, 346, 410
-PLOT = (58, 192, 404, 302)  # left, top, right, bottom
+PLOT = (64, 192, 404, 302)  # left, top, right, bottom
 X = Axis("chips", COUNT.low, COUNT.high, stops=(256, 2048, 16_384, 131_072))
-Y = Axis("days", 1, 10_000)
+Y = Axis("days", 0.1, 100_000, stops=(0.1, 10, 1000, 100_000))
+USEFUL, LOST = "hue3", "hue8"  # a colour-blind reader can tell these two apart
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,9 @@ def draw(
     run = WholeRun(flops, CHIPS[chip], count, mfu / 100, goodput / 100)
     dollars = run.chip_hours * price / 10
     energy = run.watt_hours
-    watts = "" if energy is None else f", and the chips use {_energy(energy)}"
+    watts = ""
+    if energy is not None:
+        watts = f", and at their rated power the chips use {_energy(energy)}"
     meta = model == LLAMA_3_405B.name and chip == "H100" and tokens == 156
     summary = (
         f"{_power(flops)} FLOPs on {count:,} {chip} take {_days(run.days)}: "
@@ -101,7 +104,7 @@ def draw(
     rows = [
         ("", model),
         ("FLOPs, 6 a parameter and token", _power(flops)),
-        ("days", f"{run.days:,.1f}"),
+        ("it takes", _days(run.days)),
         ("chip-hours", _large(run.chip_hours)),
         ("dollars", _large(dollars)),
         ("energy of the chips", "no source" if energy is None else _energy(energy)),
@@ -114,6 +117,9 @@ def draw(
 
 
 def _days(days: float) -> str:
+    if days < 2:
+        hours = 24 * days
+        return f"{hours:.3g} hours" if hours >= 2 else f"{60 * hours:.3g} minutes"
     return f"{days:,.1f} days" if days < 2 * DAYS else f"{days / 365.25:,.1f} years"
 
 
@@ -144,10 +150,10 @@ def _grid(title: str, run: WholeRun, mfu: int, goodput: int) -> Iterator[str]:
     said = f"{_days(run.days)} at {mfu}% MFU and {goodput}% goodput"
     yield written(LEFT, 36, said, key="days")
     every = math.ceil(run.days)
-    useful = min(round(run.days * run.goodput), every)
-    days = [("hue1", 0.875)] * useful + [("hue8", 0.75)] * (every - useful)
+    useful = max(1, min(round(run.days * run.goodput), every))
+    days = [(USEFUL, 0.875)] * useful + [(LOST, 0.75)] * (every - useful)
     yield from squares(days[:DAYS], 46)
-    note = "Each square is a day. Those in red are lost to failures."
+    note = "A column is a week. The red days are lost."
     if run.days > DAYS:
         note = "The run takes longer than this year."
     yield written(LEFT, 46 + HIGH + 18, note, key="note")
@@ -167,22 +173,24 @@ def _curve(run: WholeRun, meta: bool) -> Iterator[str]:
     for tick in Y.ticks():
         _, y = place(X.low, tick)
         yield line((left, y), (right, y), width=1, opacity=0.18)
-        yield written(left - 6, y + 5, f"{tick:,.0f}", anchor="end")
+        yield written(left - 6, y + 5, f"{tick:,g}", anchor="end")
     for tick in X.stops:
         at = "end" if tick == X.high else "middle"
         yield written(place(tick, 1)[0], bottom + 18, f"{tick:,}", anchor=at)
     yield written(RIGHT, bottom + 36, "chips", anchor="end")
     ends = max(COUNT.low, work / Y.high), min(COUNT.high, work / Y.low)
     some = [place(n, work / n) for n in ends]
-    yield line(*some, colour="hue1", width=2.5, key="curve")
+    yield line(*some, colour=USEFUL, width=2.5, key="curve")
     if meta:
         x, y = place(META_CHIPS, META_HOURS / META_CHIPS / 24)
         yield circle(x, y, 6, "ink", fill=0, edge=1, key="Meta")
         yield written(x - 10, y + 18, "Meta", anchor="end", key="Meta's")
     x, y = place(run.chips, run.days)
-    yield circle(x, y, 5, "hue1", key="point")
-    said = f"{run.days:,.0f}" if run.days >= 10 else f"{run.days:.1f}"
-    yield written(x + 10, y - 10, said, "hue1", bold=True, key="point's")
+    beyond = not Y.low <= run.days <= Y.high  # a ring at the edge
+    yield circle(x, y, 5, USEFUL, fill=not beyond, edge=beyond, key="point")
+    said = f"{run.days:,.0f} days" if 10 <= run.days < 2 * DAYS else _days(run.days)
+    at, anchor = (x + 6, "end") if x > right - 80 else (x + 10, "start")
+    yield written(at, y - 10, said, USEFUL, anchor, bold=True, key="point's")
     stops = " ".join(number(place(n, 1)[0]) for n in COUNT.stops)
     yield (
         f'<circle cx="{number(x)}" cy="{number(y)}" r="18"{keyed("handle")} '

@@ -18,14 +18,15 @@ INTERVAL = Slider("interval", "Work between checkpoints", "minutes", 1, 512, 64)
 WRITE = Slider(
     "write", "A checkpoint stops the run for", "seconds", 1, 512, 32, parts=2
 )
-RESTART = Slider("restart", "A restart takes", "minutes", 1, 128, 16, parts=2)
-PARTS = {  # of the elapsed time, and the colour of each
-    "useful": "hue1",
+RESTART = Slider("restart", "A restart takes", "minutes", 1, 128, 8, parts=2)
+PARTS = {  # of the elapsed time, in colours that a colour-blind reader can tell apart
+    "useful": "hue3",
     "saving": "hue2",
     "lost": "hue8",
     "restarting": "hue5",
 }
 WIDE, HIGH, RIGHT = 416, 362, 410
+SEAM = 1.5  # of paper between two parts of the bar
 PLOT = (44, 232, 404, 322)  # left, top, right, bottom
 MINUTES = Axis("minutes", INTERVAL.low, INTERVAL.high, stops=(1, 4, 16, 64, 256))
 
@@ -137,12 +138,13 @@ def _year(title: str, year: Year, shares: dict[str, float]) -> Iterator[str]:
     yield written(
         LEFT, 36, "Each square is a day; the darker, the more of it is useful."
     )
-    yield from squares([("hue1", share) for share in year.days], 46)
+    yield from squares([(PARTS["useful"], share) for share in year.days], 46)
     x, top = float(LEFT), 122
     for name, share in shares.items():
         end = x + share * (RIGHT - LEFT)
+        shown = end - SEAM if end - x > 3 * SEAM else end
         yield box(
-            x, top, end, top + 18, PARTS[name], fill=0.8, edge=0, round=0, key=name
+            x, top, shown, top + 18, PARTS[name], fill=0.8, edge=0, round=0, key=name
         )
         x = end
     places = (LEFT, 120, 214, 300)
@@ -168,22 +170,35 @@ def _curve(now: int, best: float, at) -> Iterator[str]:
         yield written(place(tick)[0], bottom + 18, f"{tick:,}", anchor="middle")
     yield written(RIGHT, bottom + 36, "minutes", anchor="end")
     steps = [INTERVAL.low * 2 ** (n / 4) for n in range(4 * 9 + 1)]
-    yield line(*(place(minutes) for minutes in steps), colour="hue1", width=2.5,
-               key="curve")  # fmt: skip
+    yield line(*(place(minutes) for minutes in steps), colour=PARTS["useful"],
+               width=2.5, key="curve")  # fmt: skip
     x, y = place(best)
-    yield line((x, top - 6), (x, bottom), width=1, dashed=True, key="best")
+    yield line((x, top - 18), (x, bottom), width=1, dashed=True, key="best")
     anchor = "start" if x < (left + right) / 2 else "end"
     off = 6 if anchor == "start" else -6
-    yield written(x + off, bottom - 8, "best", anchor=anchor, key="best's")
+    yield written(x + off, top - 8, "best", anchor=anchor, key="best's")
     x, y = place(now)
-    yield circle(x, y, 6, "hue1", key="point")
-    anchor = "end" if x > (left + right) / 2 else "start"
-    yield written(x, y - 12, f"{at(now):.0%}", "hue1", anchor, bold=True, key="point's")
+    yield circle(x, y, 6, PARTS["useful"], key="point")
+    anchor, down = _beside(x, at(now))
+    said = f"{at(now):.0%}"
+    yield written(x, y + down, said, PARTS["useful"], anchor, bold=True, key="point's")
     stops = " ".join(number(place(stop)[0]) for stop in INTERVAL.stops)
     yield (
         f'<circle cx="{number(x)}" cy="{number(y)}" r="18"{keyed("handle")} '
         f'data-drag="{INTERVAL.name}" data-drag-at="{stops}" fill="transparent"/>'
     )
+
+
+def _beside(x: float, share: float) -> tuple[str, float]:
+    """The anchor of the point's label and how far below: on the free side of a hill."""
+    left, _, right, _ = PLOT
+    rising, high = x < (left + right) / 2, share > 0.5
+    anchor = "start" if rising == high else "end"
+    if x < left + 40:
+        anchor = "start"
+    if x > right - 40:
+        anchor = "end"
+    return anchor, 24 if high else -12
 
 
 FIGURE = Figure(
@@ -193,10 +208,10 @@ FIGURE = Figure(
     draw,
     first="interval",
     presets={
-        "Llama 3.1 405B": {"chips": 16_384, "write": 3, "interval": 4, "restart": 16},
-        "slow storage": {"chips": 16_384, "write": 64, "interval": 16, "restart": 16},
+        "Llama 3.1 405B": {"chips": 16_384, "write": 3, "interval": 4, "restart": 8},
+        "slow storage": {"chips": 16_384, "write": 64, "interval": 16, "restart": 8},
         "saved too rarely": {"chips": 16_384, "write": 3, "interval": 256},
-        "131,072 chips": {"chips": 131_072, "write": 3, "interval": 2, "restart": 16},
+        "131,072 chips": {"chips": 131_072, "write": 3, "interval": 2, "restart": 8},
     },
     row=("interval", "restart", "chips"),
 )

@@ -9,7 +9,7 @@ from ..theme import paint
 DAYS, WEEK = 364, 7
 LEFT, SIZE, GAP = 6, 7.7, 1.2  # of a square with the paper beside it
 HIGH = WEEK * SIZE
-EMPTY = 0.07  # how dark a day is that is not reached
+EMPTY = 0.07  # how dark a day is that is not reached, or of which nothing counts
 LEVELS = 8  # of darkness; a path for each level is a tenth of a box for each day
 
 
@@ -24,6 +24,8 @@ def squares(days: Sequence[tuple[str, float]], top: float) -> Iterator[str]:
     for day in range(DAYS):
         colour, dark = days[day] if day < len(days) else ("ink", EMPTY)
         level = dark if colour == "ink" else round(dark * LEVELS) / LEVELS
+        if not level:
+            colour, level = "ink", EMPTY
         levels[colour, level].append(_square(day, top))
     for (colour, level), some in levels.items():
         path, fill = "".join(some), paint(colour)
