@@ -116,7 +116,7 @@ class RunFigures:
 
     def __str__(self) -> str:
         said = [
-            f"{self.tokens_per_second:,.4g} tokens/s per {self.chip.name}, "
+            f"{rate_said(self.tokens_per_second)} per {self.chip.name}, "
             f"{show(self.flops_per_second, 'FLOPs/s')}, an MFU of {self.mfu:.1%} by "
             f"{NAMES[self.convention]}"
         ]
@@ -211,6 +211,15 @@ chip-hours; 78.4 days on 16,384 chips; training for 84.3% of the time
     return replace(start, tokens_per_second=rate, goodput=goodput)
 
 
+def rate_said(rate: float) -> str:
+    """Tokens per second in words, to four digits.
+
+    >>> rate_said(38.786), rate_said(10_168)
+    ('38.79 tokens/s', '10,170 tokens/s')
+    """
+    return f"{float(f'{rate:.4g}'):,g} tokens/s"
+
+
 def hours_said(hours: float) -> str:
     """Chip-hours in words, to four digits.
 
@@ -297,10 +306,14 @@ def _agree(
     for one, other in combinations(rates, 2):
         if abs(rates[other] / rates[one] - 1) <= within:
             continue
+        claims = " and ".join(
+            f"{_per_chip(rates[name])} are given"
+            if name == "tokens_per_second"
+            else f"{_said(name, given[name])} means {_per_chip(rates[name])}"
+            for name in (one, other)
+        )
         raise ValueError(
-            f"{_said(one, given[one])} means {_per_chip(rates[one])} and "
-            f"{_said(other, given[other])} means {_per_chip(rates[other])}, counting "
-            f"{NAMES[run.convention]}: they contradict each other"
+            f"counting {NAMES[run.convention]}, {claims}: they contradict each other"
             f"{_hint(one, other, given, run, within)}"
         )
 
@@ -347,7 +360,7 @@ def _below_peak(rate: float, run: RunFigures) -> None:
 
 
 def _per_chip(rate: float) -> str:
-    return f"{rate:,.4g} tokens/s per chip"
+    return f"{rate_said(rate)} per chip"
 
 
 def _said(name: str, value: float) -> str:

@@ -26,6 +26,7 @@ NAMES = (
     "block",
     "links",
     "front",
+    "report",
     "calendar",
     "goodput",
 )
