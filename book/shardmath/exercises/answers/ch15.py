@@ -392,7 +392,8 @@ GOODPUT = Function(
     task=r"""
         **Given** the `interval` of work between two checkpoints, the time `write` that
         a checkpoint takes, the mean time `mtbf` between failures while the machine
-        works, and the time `restart` after each failure.
+        works, and the time `restart` after each failure. No failure happens during a
+        restart.
 
         **Wanted** a function that returns the goodput, the share of the elapsed time
         that ends up in the model, by the exact formula.
@@ -408,8 +409,8 @@ GOODPUT = Function(
         Slip(
             "first order",
             _first_order,
-            "That is the first-order formula. It is too low where work is lost more "
-            "than once or a restart saves work from being lost; use (15.6).",
+            "That is the first-order formula, which is too low when a large part of "
+            "the time is lost. Use (15.6).",
         ),
         Slip(
             "nothing lost while saving",
@@ -684,7 +685,7 @@ CHIPS = Function(
     units={"write": "s", "chip": "s", "restart": "s"},
     cases=_sizes,
     examples=(
-        ([1024, 4096, 16_384, 65_536, 262_144], 60.0, 1.8e8, 900.0),
+        ([1024, 4096, 16_384, 65_536, 262_144, 1_048_576], 60.0, 1.8e8, 2400.0),
         ([1024, 4096, 16_384, 65_536, 262_144], 5.0, 1.8e8, 60.0),
     ),
     slips=(
