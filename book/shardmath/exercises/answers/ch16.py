@@ -106,8 +106,8 @@ ATTENTION = Number(
     task=r"""
         **Given** a model with 80 layers, 64 heads of size 128, and 70 billion
         parameters. It trains on sequences of 8,192 tokens. In the forward pass, full
-        attention takes $4\cdot S\cdot N\cdot H$ FLOPs per token and layer, where $S$ is
-        the length of the sequence, $N$ the number of heads and $H$ their size. The
+        attention takes $4\cdot S\cdot n\cdot H$ FLOPs per token and layer, where $S$ is
+        the length of the sequence, $n$ the number of heads and $H$ their size. The
         backward pass takes twice as many.
 
         **Wanted** the FLOPs per token counted in full, divided by those of 6N.
@@ -269,7 +269,7 @@ TWICE = Number(
     id="16.7",
     title="An HFU in disguise",
     task=r"""
-        **Given** a report that prints 165 TFLOPs/s per A100. A step of 2,048 sequences
+        **Given** a report that prints 160 TFLOPs/s per A100. A step of 2,048 sequences
         of 2,048 tokens takes 98 s on 384 A100s, whose peak is 312 TFLOPs/s. The model
         has 176 billion parameters. Its layers are computed a second time in the
         backward pass.
@@ -282,13 +282,13 @@ TWICE = Number(
     slips=(
         Slip(
             "the printed rate",
-            lambda right: 165 / 312,
+            lambda right: 160 / 312,
             "That is the printed rate over the peak, which counts recomputation.",
         ),
         Slip(
-            "eight FLOPs",
-            lambda right: right * 8 / 6,
-            "That is the HFU by 8N. The model needs six FLOPs per parameter.",
+            "eight FLOPs at the print",
+            lambda right: right * 8 / 6 * 8 / 6,
+            "Did you correct in the wrong direction? The model needs fewer FLOPs.",
         ),
         Slip(
             "one sequence",
@@ -411,7 +411,7 @@ NAME_IT = Function(
     spec=_named,
     units={"attention": "FLOPs", "rate": "tokens/s", "peak": "FLOPs/s"},
     cases=_a_print,
-    examples=((32e9, 34e9, 1800.0, 989e12, 0.38),),
+    examples=((13e9, 16e9, 3600.0, 989e12, 0.313), (70e9, 60e9, 800.0, 989e12, 0.34)),
     slips=(
         Slip(
             "always full",
@@ -552,7 +552,7 @@ def _three(rng) -> tuple:
     batch = 2.0 ** rng.randint(20, 24)
     seconds = batch / (chips * rate)
     wrong = rng.choice([0, 1, 2, 3])
-    factor = rng.choice([0.5, 0.8, 1.3, 2.0])
+    factor = rng.choice([0.5, 0.8, 0.93, 0.97, 1.03, 1.07, 1.3, 2.0])
     mfu *= factor if wrong == 0 else 1
     rate *= factor if wrong == 1 else 1
     seconds *= factor if wrong == 2 else 1
@@ -641,12 +641,23 @@ def _per_token(rows: list) -> int:
     return off.index(max(off))
 
 
+def _far_by_difference(rows: list) -> int:
+    shares = [params * tokens / hours for params, tokens, hours in rows]
+    middle = sorted(shares)[len(shares) // 2]
+    off = [abs(share - middle) for share in shares]
+    return off.index(max(off))
+
+
 def _family(rng) -> tuple:
-    rows, count = [], rng.choice([3, 5])
-    wrong, factor = rng.randrange(count), rng.choice([0.4, 0.6, 1.8, 2.5])
-    for at in range(count):
+    """One share far below the median, and one less far above it, as a ratio."""
+    count = rng.choice([3, 5])
+    shares = [rng.uniform(0.28, 0.3) for _ in range(count)]
+    low, high = rng.sample(range(count), 2)
+    shares[low] *= rng.uniform(0.4, 0.5)
+    shares[high] *= rng.choice([1.0, rng.uniform(1.6, 1.9), 3.0])
+    rows = []
+    for share in shares:
         params, tokens = rng.randint(1, 400) * 1e9, rng.randint(5, 150) * 1e11
-        share = rng.uniform(0.38, 0.42) * (factor if at == wrong else 1)
         hours = 6 * params * tokens / (3600 * 989e12 * share)
         rows.append([params, tokens, float(round(hours))])
     return (rows,)
@@ -675,6 +686,12 @@ OUTLIER = Function(
             "the largest share",
             _largest_share,
             "Did you take the largest share? The outlier may also be the smallest.",
+        ),
+        Slip(
+            "the largest difference",
+            _far_by_difference,
+            "Did you take the difference from the median? Half of the median is as far "
+            "from it as twice the median, so compare ratios.",
         ),
         Slip(
             "the most hours",
@@ -713,6 +730,7 @@ PEAK = Number(
     stub="share = ...",
     unit="",
     expected=lambda: 460 / 1979,
+    rtol=0.02,
     slips=(
         Slip(
             "of the bf16 peak",
