@@ -19,6 +19,8 @@ LAYERS = [
     "collectives",
     "sharding",
     "training",
+    "inference",
+    "serving",
     "planner",
     "measured",
     "referee",

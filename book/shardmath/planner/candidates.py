@@ -34,7 +34,7 @@ SHARING = ("fsdp", "zero", "expert", "context")  # axes over which weights may r
 WHOLE = {"": 1.0, "B": 1.0, "slots": 1.0}
 
 
-class Layout(NamedTuple):
+class Sharing(NamedTuple):
     """What mesh axes do, besides what their names say.
 
     Args:
@@ -160,7 +160,7 @@ class OnMesh:
 
     def __init__(
         self,
-        layout: "Layout",
+        layout: "Sharing",
         keys: str,
         derivation: Derivation,
         sizes: Mapping[str, int],

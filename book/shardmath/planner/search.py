@@ -27,9 +27,9 @@ from .candidates import (
     SHARING,
     Candidate,
     Common,
-    Layout,
     OnMesh,
     RematShare,
+    Sharing,
     least_passes,
     nbytes_of,
     predicted,
@@ -152,7 +152,7 @@ class Search:
     def least_work(self) -> float:
         """Seconds of a step if all chips shared its work evenly, in the largest
         microbatches, computed nothing again, and exchanged nothing."""
-        alone, layout = dict.fromkeys(LAID, 1), Layout("zero")
+        alone, layout = dict.fromkeys(LAID, 1), Sharing("zero")
         found = self.pattern(layout, alone, self.space.keys[0])
         if isinstance(found, str):
             return 0.0
@@ -162,7 +162,7 @@ class Search:
         many = max(1, self.job.seqs // self.most_sequences)
         return many * mesh.taken(stage, many, NOTHING_AGAIN).passes / self.network.chips
 
-    def meshes(self) -> Iterator[tuple[Layout, dict[str, int]]]:
+    def meshes(self) -> Iterator[tuple[Sharing, dict[str, int]]]:
         """Every factorisation of the chips over the axes there are, each once, and once
         more with experts over the chips of tensor or of context parallelism too."""
         experts, kv_heads = self.job.model.experts, self.job.model.kv_heads
@@ -190,9 +190,9 @@ class Search:
                 if key in seen and not sharing:  # nothing that could be shared or not
                     continue
                 seen.add(key)
-                yield Layout(shards), found
+                yield Sharing(shards), found
                 if folded := self._folded(found):
-                    yield Layout(shards, folded), found
+                    yield Sharing(shards, folded), found
 
     def _folded(self, sizes: Sizes) -> Names:
         """The axes of tensor parallelism, or that of context parallelism, which can
@@ -222,7 +222,7 @@ class Search:
         tied = [one for one in found if one.seconds <= self.ties * found[0].seconds]
         return [*_preferred(tied, self.job.seqs), *found[len(tied) :]][:top], found[0]
 
-    def pattern(self, layout: Layout, sizes: Sizes, keys: str) -> Derivation | str:
+    def pattern(self, layout: Sharing, sizes: Sizes, keys: str) -> Derivation | str:
         """What is common to all meshes with these axes, or what does not divide."""
         axes = tuple(a for a in LAID if sizes[a] > 1 and a != "pipeline")
         known = layout, axes, keys if sizes["context"] > 1 else ""
@@ -240,7 +240,7 @@ class Search:
                 return self.failed[key]
         return self.patterns[known]
 
-    def obstacle(self, layout: Layout, sizes: Sizes) -> str:
+    def obstacle(self, layout: Sharing, sizes: Sizes) -> str:
         """Why the model does not admit a mesh; "" where it does."""
         if sizes["expert"] > 1 and not self.job.model.experts:
             return f"expert {sizes['expert']}: {self.job.model.name} has no experts"
@@ -266,7 +266,7 @@ class Search:
                 return f"{_over(axes, sizes)} does not divide {_named(*what)}"
         return ""
 
-    def admitted(self) -> list[tuple[Layout, dict[str, int]]]:
+    def admitted(self) -> list[tuple[Sharing, dict[str, int]]]:
         """Meshes that the model and the network admit; those without context
         parallelism first, and of these the ones with few axes."""
         found = []
@@ -316,7 +316,7 @@ class Search:
         self.counts["fitting"] = len(fits)
 
     def _on_sizes(
-        self, layout: Layout, sizes: dict[str, int], worst: float
+        self, layout: Sharing, sizes: dict[str, int], worst: float
     ) -> Iterator[Candidate]:
         """Candidates on one mesh: in rows, and in blocks where they have more wires."""
         rows, blocks = self.links
@@ -326,7 +326,7 @@ class Search:
             yield from self._laid(layout, sizes, blocks, worst)
 
     def _laid(
-        self, layout: Layout, sizes: dict[str, int], links: Links, worst: float
+        self, layout: Sharing, sizes: dict[str, int], links: Links, worst: float
     ) -> Iterator[Candidate]:
         """Candidates on axes that are laid, for every use of keys that may be worth
         it."""

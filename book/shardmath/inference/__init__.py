@@ -1,0 +1,32 @@
+"""Inference: what an engine step of a server costs, as a bound and as a prediction.
+
+>>> from shardmath.transformer import model
+>>> server = Server(model("llama 3 70b"), "h100:8", Layout(tensor=8), Formats("fp8"))
+>>> 1e-3 < server.decode(1, 1000).bound < server.decode(1, 1000).seconds < 2e-2
+True
+"""
+
+from .capacity import Capacity, capacity, held, smallest_layout
+from .derivation import Amounts, Kernel, amounts
+from .efficiencies import Calibration, calibration
+from .server import Server, StepTime, keys_seen
+from .setting import BITS, Batch, Formats, Layout
+
+__all__ = [
+    "BITS",
+    "Amounts",
+    "Batch",
+    "Calibration",
+    "Capacity",
+    "Formats",
+    "Kernel",
+    "Layout",
+    "Server",
+    "StepTime",
+    "amounts",
+    "calibration",
+    "capacity",
+    "held",
+    "keys_seen",
+    "smallest_layout",
+]
