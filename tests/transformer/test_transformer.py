@@ -12,6 +12,7 @@ import pytest
 
 from shardmath import transformer
 from shardmath.sharding import contract
+from shardmath.training.job import Job
 from shardmath.transformer import (
     ATTENTION,
     DEEPSEEK_V3,
@@ -19,8 +20,10 @@ from shardmath.transformer import (
     LLAMA_3_70B,
     PALM_540B,
     Experts,
+    Indexer,
     Latent,
     Model,
+    Recurrent,
     conventions,
     flops,
     keys_per_query,
@@ -132,13 +135,13 @@ def test_backward_costs_twice_the_forward_pass():
 @each_model
 @pytest.mark.parametrize("attention", ATTENTION)
 def test_flops_of_a_token_are_those_of_its_lines(model, attention):
-    seqs, seq = 3, 128  # 384 tokens: every count of experts here shares them equally
+    seqs, seq = 3, 1280  # 3,840 tokens: every count of experts here shares them equally
     sizes = model.sizes(seqs, seq)
     found = flops(model, seq, attention)
     lines = sum(n * one.flops(sizes) for n, each in model.stack for one in each)
     assert found.weights == lines / (seqs * seq)
     assert found.head == model.head_line.flops(sizes) / (seqs * seq)
-    if not model.window:
+    if model.trains and not model.window:
         share = keys_per_query(seq, attention) / seq
         whole = model.layers * sum(one.flops(sizes) for one in model.attention)
         assert found.attention == pytest.approx(share * whole / (seqs * seq), rel=1e-12)
@@ -252,6 +255,43 @@ def test_half_a_window_is_missing_in_two_models_of_maxtext():
         if m.window
     }
     assert missing == {"gemma_3_12b": "1.25%", "gpt_oss_120b": "0.16%"}
+
+
+# ------------------------------------------------- recurrent layers and an indexer
+
+
+def test_a_recurrent_layer_costs_what_its_steps_do():
+    """A gated delta rule in plain loops, each multiply and add counted as done."""
+    r = Recurrent(every=2, key_heads=1, value_heads=2, key=3, value=5, taps=4)
+    done = 0
+    for _ in range(r.value_heads):
+        done += 2 * r.key * r.value  # what the faded state gives for the key
+        done += 2 * r.key * r.value  # the outer product that corrects it
+        done += 2 * r.key * r.value  # what the state gives for the query
+    m = Model("two layers", 2, 8, 16, 2, 1, 4, 100, recurrent=r)
+    plain = replace(m, recurrent=None)
+    for seq in (1, 64, 4096):  # as much for each token, however long the sequence
+        attention = flops(plain, seq, "causal").attention / 2
+        assert flops(m, seq, "causal").attention == attention + done
+
+
+def test_an_indexer_reads_every_key_and_attention_those_it_chose():
+    m = Model("one layer", 1, 8, 16, 2, 2, 6, 100, latent=Latent(4, 4, 4, 2, 3))
+    chosen = replace(m, indexer=Indexer(heads=3, head=5, chosen=4))
+    scores = 2 * 3 * 5
+    short, long = 4, 400  # where nothing is left out, and where most is
+    every = flops(m, short, "causal").attention + scores * 2.5
+    assert flops(chosen, short, "causal").attention == every
+    keys = (1 + 2 + 3 + 4 * 397) / 400
+    by_hand = scores * 200.5 + 2 * keys * 2 * (6 + 3)
+    found = flops(chosen, long, "causal").attention
+    assert found == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_training_of_what_it_cannot_derive_is_refused():
+    for name, what in (("qwen3.5 397b", "a recurrent state"), ("glm-5", "an indexer")):
+        with pytest.raises(ValueError, match=f"no step of training .* {what}"):
+            Job(transformer.model(name), 8, 4096)
 
 
 # --------------------------------------------------------------------- MFU and HFU

@@ -18,6 +18,8 @@ from shardmath.transformer import (
     korthikanti,
     kv_cache,
     logits_bytes,
+    model,
+    recurrent_state,
     saved,
     saved_bytes,
     saved_once,
@@ -120,10 +122,24 @@ def test_a_latent_cache_has_576_values_a_layer():
 
 @pytest.mark.parametrize("m", transformer.ALL, ids=lambda m: m.name)
 def test_the_cache_grows_by_a_token_until_the_windows_are_full(m):
-    width = kv_cache(m, 1) / m.layers
-    assert kv_cache(m, 100) == 100 * width * m.layers
+    width = kv_cache(m, 1) / m.attention_layers
+    assert kv_cache(m, 100) == 100 * width * m.attention_layers
     more = kv_cache(m, 40_001) - kv_cache(m, 40_000)
     assert more == width * m.global_layers
+
+
+def test_what_a_recurrent_model_keeps_does_not_grow():
+    """By hand: 45 layers, 64 matrices of 128 x 128 in fp32, 3 tokens of 12,288 bf16
+    channels; 15 layers with 2 keys and 2 values of 256."""
+    m = model("qwen3.5 397b")
+    assert recurrent_state(m) == 45 * (4 * 64 * 128 * 128 + 2 * 3 * 12_288)
+    assert kv_cache(m, 1000, "fp8") == 15 * 1000 * 4 * 256
+    assert recurrent_state(LLAMA_3_8B) == 0
+
+
+def test_an_indexer_has_its_own_keys():
+    latent, chosen = model("deepseek v3"), model("deepseek v3.2")
+    assert kv_cache(chosen, 1, "fp8") - kv_cache(latent, 1, "fp8") == 61 * 128
 
 
 def test_windows_keep_the_cache_small():

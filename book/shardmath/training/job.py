@@ -95,6 +95,7 @@ class Job:
             raise ValueError(
                 f"model = {short_repr(self.model)}: must be a `transformer.Model`"
             )
+        _has_a_step(self.model)
         checked_remat(self.model, self.remat)
         one_of(ATTENTION, attention=self.attention)
         one_of(tuple(PRECISION_BYTES), precision=self.precision)
@@ -198,3 +199,13 @@ def usual_formats(chip: Chip, precision: str) -> dict[str, str]:
         some = ("weights", "gradients", "activations", "dispatch", "combine")
         found = {role: found.get(role, "bf16") for role in some}
     return found
+
+
+def _has_a_step(model: Model) -> None:
+    """Raise unless training of layers such as this model's is derived here."""
+    if not model.trains:
+        what = "a recurrent state" if model.recurrent else "an indexer"
+        raise ValueError(
+            f"model = {model.name}: no step of training is derived for layers with "
+            f"{what}; their parameters, FLOPs and caches are in `transformer`"
+        )

@@ -6,10 +6,18 @@ x[B, S, D] · q[D, N, H] -> Q[B, S, N, H]
 51.5 GFLOPs a token in training: weights 41.9 G, attention 6.44 G, head 3.15 G
 """
 
-from .architecture import ACTIVE, Experts, Latent, Model
+from .architecture import ACTIVE, Experts, Indexer, Latent, Model, Recurrent
 from .flops import ATTENTION, Flops, flops, keys_per_query, recomputed
 from .lines import Array, Matmul, matmul
-from .memory import TRAINING, PerParam, korthikanti, kv_cache, logits_bytes, saved_bytes
+from .memory import (
+    TRAINING,
+    PerParam,
+    korthikanti,
+    kv_cache,
+    logits_bytes,
+    recurrent_state,
+    saved_bytes,
+)
 from .records import (
     ALL,
     DEEPSEEK_V3,
@@ -53,11 +61,13 @@ __all__ = [
     "Array",
     "Experts",
     "Flops",
+    "Indexer",
     "Latent",
     "Matmul",
     "Model",
     "PerParam",
     "Recompute",
+    "Recurrent",
     "Saved",
     "conventions",
     "flops",
@@ -70,6 +80,7 @@ __all__ = [
     "model",
     "recompute",
     "recomputed",
+    "recurrent_state",
     "saved",
     "saved_bytes",
     "saved_once",

@@ -13,9 +13,23 @@ SIZES = (
 COUNTS = ("positions", "window", "global_every", "predictors")
 FLAGS = (
     "gated", "tied", "parallel", "biases", "qkv_biases", "norm_scales", "norm_biases",
-    "norm_after", "embedding_norm", "relative", "sinks",
+    "norm_after", "embedding_norm", "relative", "sinks", "output_gate",
 )  # fmt: skip
 QK_NORMS = ("", "head", "width")
+RECURRENT_LINES = (
+    "x[B, S, D] · q[D, Nkey, Hkey] -> Q[B, S, Nkey, Hkey]",
+    "x[B, S, D] · k[D, Nkey, Hkey] -> K[B, S, Nkey, Hkey]",
+    "x[B, S, D] · v[D, Nvalue, Hvalue] -> V[B, S, Nvalue, Hvalue]",
+    "x[B, S, D] · outgate[D, Nvalue, Hvalue] -> Z[B, S, Nvalue, Hvalue]",
+    "x[B, S, D] · correct[D, Nvalue] -> b[B, S, Nvalue]",
+    "x[B, S, D] · decay[D, Nvalue] -> a[B, S, Nvalue]",
+    "A[B, S, Nvalue, Hvalue] · o[Nvalue, Hvalue, D] -> y[B, S, D]",
+)
+INDEX_LINES = (
+    "cq[B, S, qrank] · iq[qrank, Nindex, Hindex] -> IQ[B, S, Nindex, Hindex]",
+    "x[B, S, D] · ik[D, Hindex] -> IK[B, S, Hindex]",
+    "x[B, S, D] · iw[D, Nindex] -> IW[B, S, Nindex]",
+)
 ACTIVE = ("all", "without input embedding", "without embeddings")
 
 
@@ -32,6 +46,8 @@ class Experts:
         dense_d_ff: width of the MLP in layers without experts.
         router_bias: whether the router adds a value to each expert's score.
         ungated: whether experts have no gate, though the model's other MLPs have one.
+        shared_gate: whether a score of each token, of D weights, scales what the shared
+            experts answer.
     """
 
     count: int
@@ -42,11 +58,14 @@ class Experts:
     router_bias: bool = False
     every: int = 1
     ungated: bool = False
+    shared_gate: bool = False
 
     def __post_init__(self) -> None:
         _kept(self, positive_int, "count", "per_token", "every")
         _kept(self, non_negative_int, "shared", "dense_layers", "dense_d_ff")
-        _kept(self, flags, "router_bias", "ungated")
+        _kept(self, flags, "router_bias", "ungated", "shared_gate")
+        if self.shared_gate and not self.shared:
+            raise ValueError("shared_gate = True: must come with shared experts")
         if self.per_token > self.count:
             raise ValueError(
                 f"per_token = {self.per_token}: must be at most {self.count}"
@@ -85,6 +104,82 @@ class Latent:
         _kept(self, positive_int, *vars(self))
 
 
+@dataclass(frozen=True)
+class Recurrent:
+    """The sizes of layers that keep a state instead of keys and values.
+
+    Gated DeltaNet: each head of the values has a matrix S of `key` x `value` numbers.
+    A token fades it, corrects it by what its key should give, and reads it with its
+    query, so the state of a sequence is the same size however long it is.
+
+    Args:
+        every: every so many layers the last one has attention, the others a state.
+        key_heads, value_heads: heads of queries and keys, and of values.
+        key, value: sizes of a query and key head, and of a value head.
+        taps: tokens that a short causal convolution joins, before the state.
+
+    Source:
+        Gated Delta Networks (arXiv:2412.06464); the shapes are those of Qwen3-Next in
+        transformers (Hugging Face).
+
+    >>> Recurrent(4, 16, 64, 128, 128, 4).values  # of one layer and sequence
+    1085440
+    """
+
+    every: int
+    key_heads: int
+    value_heads: int
+    key: int
+    value: int
+    taps: int
+
+    def __post_init__(self) -> None:
+        _kept(self, positive_int, *vars(self))
+        if self.value_heads % self.key_heads:
+            raise ValueError(
+                f"key_heads = {self.key_heads}: must divide the {self.value_heads} "
+                "heads of values"
+            )
+
+    @property
+    def channels(self) -> int:
+        """Values of a token that the convolution joins: queries, keys and values."""
+        return 2 * self.key_heads * self.key + self.value_heads * self.value
+
+    @property
+    def state(self) -> int:
+        """Numbers in the matrices of all heads: value heads · key · value."""
+        return self.value_heads * self.key * self.value
+
+    @property
+    def values(self) -> int:
+        """Numbers that a sequence keeps in one layer: the matrices, and the channels
+        of the tokens that the convolution still needs."""
+        return self.state + (self.taps - 1) * self.channels
+
+
+@dataclass(frozen=True)
+class Indexer:
+    """The sizes of a sparse attention that chooses its keys (DeepSeek's DSA).
+
+    A small attention scores all keys, and the large one reads those that score best.
+
+    Args:
+        heads, head: of the queries that score; the keys have one head.
+        chosen: keys that the large attention reads, at most.
+
+    Source:
+        DeepSeek-V3.2 (arXiv:2512.02556), section 2.
+    """
+
+    heads: int
+    head: int
+    chosen: int
+
+    def __post_init__(self) -> None:
+        _kept(self, positive_int, *vars(self))
+
+
 @dataclass(frozen=True, repr=False)
 class Model:
     """A decoder-only Transformer.
@@ -113,12 +208,16 @@ class Model:
             of a batch, so that no FLOPs of it are counted for a token; nor are those of
             the queries with it.
         sinks: whether each head has a learned score that takes part in its softmax.
+        output_gate: whether a gate, as wide as the queries, scales what attention
+            gives.
         positions: learned positions; 0 where they are computed.
         window: keys that a query sees in a local layer; 0 if all layers are global.
         global_every: every so many layers the last one is global, the others local.
         predictors: modules that each predict one token more (multi-token prediction);
             no other count has them, see `predictor_params`.
         experts, latent: of MoE and of MLA.
+        recurrent: of layers that keep a state instead of keys and values.
+        indexer: of a sparse attention that chooses its keys; with `latent` alone.
         source: where the shape was read.
         published: counts that others publish of it, by name; see ``models.toml``.
 
@@ -154,12 +253,15 @@ class Model:
     embedding_norm: bool = False
     relative: bool = False
     sinks: bool = False
+    output_gate: bool = False
     positions: int = 0
     window: int = 0
     global_every: int = 0
     predictors: int = 0
     experts: Experts | None = None
     latent: Latent | None = None
+    recurrent: Recurrent | None = None
+    indexer: Indexer | None = None
     source: Source | None = field(default=None, compare=False)
     published: Mapping[str, Fact] = field(default_factory=dict, compare=False)
 
@@ -167,7 +269,7 @@ class Model:
         _kept(self, positive_int, *SIZES)
         _kept(self, non_negative_int, *COUNTS)
         _kept(self, flags, *FLAGS)
-        for name, kind in (("experts", Experts), ("latent", Latent)):
+        for name, kind in PARTS.items():
             if not isinstance(part := getattr(self, name), kind | None):
                 raise ValueError(
                     f"{name} = {short_repr(part)}: must be {kind.__name__}(…) or None"
@@ -176,6 +278,17 @@ class Model:
             raise ValueError(
                 f"K = {self.kv_heads} KV heads does not divide N = {self.heads} heads"
             )
+        if self.recurrent and self.recurrent.every > self.layers:
+            raise ValueError(
+                f"every = {self.recurrent.every}: must be at most the {self.layers} "
+                "layers, of which the last of so many has attention"
+            )
+        if self.recurrent and self.window:
+            raise ValueError(
+                f"window = {self.window}: must be 0 where layers are recurrent"
+            )
+        if self.indexer and not self.latent:
+            raise ValueError("indexer = Indexer(…): must come with latent=Latent(…)")
         if self.qk_norm not in QK_NORMS:
             raise ValueError(f"qk_norm = {self.qk_norm!r}: must be one of {QK_NORMS}")
         if self.global_every and not self.window:
@@ -261,6 +374,15 @@ class Model:
                 "rope": self.latent.rope,
                 "value": self.latent.value,
             }
+        if self.recurrent:
+            sizes |= {
+                "Nkey": self.recurrent.key_heads,
+                "Hkey": self.recurrent.key,
+                "Nvalue": self.recurrent.value_heads,
+                "Hvalue": self.recurrent.value,
+            }
+        if self.indexer:
+            sizes |= {"Nindex": self.indexer.heads, "Hindex": self.indexer.head}
         return {dim: size for dim, size in sizes.items() if size}
 
     def sizes(self, seqs: int, seq: int) -> dict[str, int]:
@@ -296,40 +418,51 @@ class Model:
         what attention gives, h the activated hidden layer; t are the tokens as they are
         dealt to experts, and their products go back the same way.
         """
-        if not self.experts:
-            return (*self._projections, *self._mlp())
-        return (
-            *self._projections,
-            matmul(f"{self._z}[B, S, D] · router[D, E] -> r[B, S, E]"),
-            *self._experts,
-            *(self._mlp("shared") if self.experts.shared else ()),
-        )
+        return (*self._projections, *self._inner)
 
     @property
     def dense_layer(self) -> tuple[Matmul, ...]:
         """The matmuls of a layer without experts where others have some; else of any
         layer."""
-        if not (self.experts and self.experts.dense_d_ff):
-            return self.layer
-        return (*self._projections, *self._mlp("dense"))
+        return (*self._projections, *self._dense_inner)
 
     @property
     def stack(self) -> tuple[tuple[int, tuple[Matmul, ...]], ...]:
         """How many layers there are of each kind, and the matmuls of one.
 
-        Layers without experts come first, wherever they stand in the model.
+        Layers without experts come first, and of each kind those with attention,
+        wherever they stand in the model.
 
         >>> sparse = Experts(4, 1, dense_layers=1, dense_d_ff=16)
         >>> tiny = Model("tiny", 7, 8, 16, 2, 1, 4, 100, experts=sparse)
         >>> [count for count, _ in tiny.stack]
         [1, 6]
         """
-        dense = 0
-        if self.experts:
-            behind = self.layers - self.experts.dense_layers
-            dense = self.layers - behind // self.experts.every
-        kinds = (dense, self.dense_layer), (self.layers - dense, self.layer)
-        return tuple((count, lines) for count, lines in kinds if count)
+        found: dict[tuple[Matmul, ...], int] = {}
+        for routed in (False, True):
+            inner = self._inner if routed else self._dense_inner
+            with_experts = [n for n in self._numbers if self._routed(n) == routed]
+            kept = sum(not self._recurs(n) for n in with_experts)
+            for lines, count in (
+                ((*self._projections, *inner), kept),
+                ((*self._recurrence, *inner), len(with_experts) - kept),
+            ):
+                if count:
+                    found[lines] = found.get(lines, 0) + count
+        return tuple((count, lines) for lines, count in found.items())
+
+    @property
+    def _numbers(self) -> range:
+        return range(1, self.layers + 1)
+
+    def _routed(self, number: int) -> bool:
+        """Whether the layer of that number, from 1, has experts."""
+        behind = number - self.experts.dense_layers if self.experts else 0
+        return behind > 0 and behind % self.experts.every == 0
+
+    def _recurs(self, number: int) -> bool:
+        """Whether the layer of that number, from 1, keeps a state."""
+        return bool(self.recurrent) and number % self.recurrent.every != 0
 
     @property
     def norms_behind(self) -> bool:
@@ -340,8 +473,28 @@ class Model:
     def global_layers(self) -> int:
         """Layers whose queries see every key before them."""
         if not self.window:
-            return self.layers
+            return self.attention_layers
         return self.layers // self.global_every if self.global_every else 0
+
+    @property
+    def trains(self) -> bool:
+        """Whether this book derives a step of training for layers such as these."""
+        return self.recurrent is None and self.indexer is None
+
+    @property
+    def local_layers(self) -> int:
+        """Layers whose queries see the keys of a window alone."""
+        return self.attention_layers - self.global_layers
+
+    @property
+    def attention_layers(self) -> int:
+        """Layers with attention: all, or the last of so many where others recur."""
+        return self.layers // (self.recurrent.every if self.recurrent else 1)
+
+    @property
+    def recurrent_layers(self) -> int:
+        """Layers that keep a state instead of keys and values."""
+        return self.layers - self.attention_layers
 
     @property
     def attention(self) -> tuple[Matmul, Matmul]:
@@ -370,6 +523,7 @@ class Model:
             "x[B, S, D] · q[D, N, H] -> Q[B, S, N, H]",
             "x[B, S, D] · k[D, K, H] -> K[B, S, K, H]",
             "x[B, S, D] · v[D, K, H] -> V[B, S, K, H]",
+            *(("x[B, S, D] · outgate[D, N, H] -> Z[B, S, N, H]",) * self.output_gate),
             "A[B, S, N, H] · o[N, H, D] -> y[B, S, D]",
         )
         if self.latent:
@@ -380,9 +534,32 @@ class Model:
                 "x[B, S, D] · krope[D, rope] -> R[B, S, rope]",
                 "ckv[B, S, kvrank] · kup[kvrank, N, nope] -> K[B, S, N, nope]",
                 "ckv[B, S, kvrank] · vup[kvrank, N, value] -> V[B, S, N, value]",
+                *(INDEX_LINES if self.indexer else ()),
                 "A[B, S, N, value] · o[N, value, D] -> y[B, S, D]",
             )
         return tuple(map(matmul, lines))
+
+    @property
+    def _recurrence(self) -> tuple[Matmul, ...]:
+        """The matmuls of a layer that keeps a state, before its MLP or experts."""
+        return tuple(map(matmul, RECURRENT_LINES)) if self.recurrent else ()
+
+    @property
+    def _inner(self) -> tuple[Matmul, ...]:
+        """The MLP of every layer, or of a layer with experts where some have them."""
+        if not self.experts:
+            return self._mlp()
+        return (
+            matmul(f"{self._z}[B, S, D] · router[D, E] -> r[B, S, E]"),
+            *self._experts,
+            *(self._mlp("shared") if self.experts.shared else ()),
+        )
+
+    @property
+    def _dense_inner(self) -> tuple[Matmul, ...]:
+        """The same of a layer without experts where others have some."""
+        sometimes = self.experts and self.experts.dense_d_ff
+        return self._mlp("dense") if sometimes else self._inner
 
     @property
     def _z(self) -> str:
@@ -510,7 +687,15 @@ class Model:
         return params * self.experts.per_token // self.experts.count
 
     def _layer_params(self, lines: tuple[Matmul, ...]) -> int:
-        return sum(map(self._with_bias, lines)) + self._norms
+        names = {line.weight.name for line in lines}
+        found = sum(map(self._with_bias, lines)) + self.norms * self._norm(self.d_model)
+        if "router" in names and self.experts.shared_gate:
+            found += self.d_model
+        if "decay" not in names:
+            return found + self._of_attention
+        sizes = self.recurrent
+        of_heads = 2 * sizes.value_heads + self._norm(sizes.value)
+        return found + sizes.taps * sizes.channels + of_heads
 
     def _with_bias(self, line: Matmul) -> int:
         """Parameters of a line: the weight and what is added to the result."""
@@ -524,17 +709,18 @@ class Model:
         return self.biases or (self.qkv_biases and name in ("q", "k", "v"))
 
     @property
-    def _norms(self) -> int:
-        """Values of all norms of a layer, of its sinks and of relative positions."""
-        count = self.norms * self._norm(self.d_model)
+    def _of_attention(self) -> int:
+        """Values of all norms of an attention, of sinks and of relative positions."""
+        count = self.heads * self.sinks
         if self.latent:
             count += self._norm(self.latent.q_rank) + self._norm(self.latent.kv_rank)
+        if self.indexer:
+            count += 2 * self.indexer.head  # of the keys: a scale and a shift
         if self.qk_norm == "head":
             count += 2 * self._norm(self.head)
         if self.qk_norm == "width":
             count += self._norm((self.heads + self.kv_heads) * self.head)
-        count += self.d_model * self.heads * self.head * self.relative
-        return count + self.heads * self.sinks
+        return count + self.d_model * self.heads * self.head * self.relative
 
     def _norm(self, width: int) -> int:
         return (self.norm_scales + self.norm_biases) * width
@@ -572,3 +758,11 @@ def checked(model: object) -> Model:
             f"model = {short_repr(model)}: must be a Model, such as model('llama 3 8b')"
         )
     return model
+
+
+PARTS = {  # of a model, that some have
+    "experts": Experts,
+    "latent": Latent,
+    "recurrent": Recurrent,
+    "indexer": Indexer,
+}

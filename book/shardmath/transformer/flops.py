@@ -109,6 +109,8 @@ def flops(model: Model, seq: int, attention: str) -> Flops:
 
         weights = 2 · active weights of the layers
         attention = 2 · keys · N · (H + H of the values), over the layers
+        an indexer: + 2 · all keys · its heads · their size, and keys ≤ those chosen
+        a recurrent layer: 6 · its state, instead of attention
         head = 2 · D · vocab
 
     Args:
@@ -130,13 +132,20 @@ def flops(model: Model, seq: int, attention: str) -> Flops:
     """
     head = checked(model).head_line.weight.count(model.dims)
     values = model.latent.value if model.latent else model.head
-    local = model.layers - model.global_layers
-    keys = model.global_layers * keys_per_query(seq, attention)
-    if local:
-        keys += local * keys_per_query(seq, attention, model.window)
+    every = model.global_layers * keys_per_query(seq, attention)
+    keys = every
+    if model.local_layers:
+        keys += model.local_layers * keys_per_query(seq, attention, model.window)
+    inside = 0.0
+    if model.indexer:
+        index = model.indexer
+        inside += 2.0 * every * index.heads * index.head
+        keys = model.global_layers * keys_per_query(seq, attention, index.chosen)
+    if model.recurrent:
+        inside += 6.0 * model.recurrent_layers * model.recurrent.state
     return Flops(
         weights=2.0 * (model.active_matmul_params - head),
-        attention=2.0 * keys * model.heads * (model.head + values),
+        attention=inside + 2.0 * keys * model.heads * (model.head + values),
         head=2.0 * head,
     )
 
@@ -185,7 +194,9 @@ def recomputed(
         for count, again in found
         for product in again.attention
     )
-    return Flops(2.0 * weights, once.attention * layers / model.layers, head=0.0)
+    return Flops(
+        2.0 * weights, once.attention * layers / model.attention_layers, head=0.0
+    )
 
 
 def _share_of_attention(model: Model, product: Matmul) -> float:

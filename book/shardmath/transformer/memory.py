@@ -98,9 +98,11 @@ def kv_cache(model: Model, seq: int, precision: str = "bf16") -> float:
     """Bytes of the keys and values of one sequence, in all layers.
 
         2 · K · H values a token and layer      latent: kv_rank + rope
+        an indexer: + one key head of its size
 
     Args:
-        model: any; a local layer keeps at most its window.
+        model: any; a local layer keeps at most its window, and a recurrent layer keeps
+            none: its state is `recurrent_state`.
         seq: tokens of the sequence.
         precision: format of the cache.
 
@@ -115,9 +117,37 @@ def kv_cache(model: Model, seq: int, precision: str = "bf16") -> float:
     values = 2 * checked(model).kv_heads * model.head
     if model.latent:
         values = model.latent.kv_rank + model.latent.rope
-    local = model.layers - model.global_layers
-    tokens = model.global_layers * seq + local * min(seq, model.window)
+    if model.indexer:
+        values += model.indexer.head
+    tokens = model.global_layers * seq + model.local_layers * min(seq, model.window)
     return bytes_per_value(precision) * values * tokens
+
+
+def recurrent_state(model: Model) -> float:
+    """Bytes of the states that one sequence keeps in all recurrent layers: 0 for most
+    models.
+
+        layers · (4 · value heads · key · value + 2 · (taps − 1) · channels)
+
+    Args:
+        model: any.
+
+    Assumes:
+        The matrices are kept in fp32, the inputs of the convolution in bf16, as vLLM
+        and SGLang do for Qwen3.5.
+
+    Raises:
+        ValueError: what is no Model.
+
+    >>> from shardmath.transformer import model
+    >>> f"{recurrent_state(model('Qwen3.5 397B')) / 1e6:.0f} MB"
+    '192 MB'
+    """
+    sizes = checked(model).recurrent
+    if sizes is None:
+        return 0.0
+    history = (sizes.taps - 1) * sizes.channels
+    return model.recurrent_layers * (4.0 * sizes.state + 2.0 * history)
 
 
 def logits_bytes(model: Model, seqs: int, seq: int, precision: str = "fp32") -> float:

@@ -9,7 +9,7 @@ from importlib.resources import files
 
 from ..base.facts import Fact, Source, recorded
 from ..base.records import named, plain
-from .architecture import Experts, Latent, Model
+from .architecture import PARTS, Model
 
 
 def model(name: str) -> Model:
@@ -48,7 +48,7 @@ def _read() -> tuple[dict[str, Source], dict[str, Model], dict[str, Model]]:
         aliases = row.pop("aliases", ())
         row["source"] = sources[row["source"]]
         row["published"] = facts(row.pop("published", {}))
-        for part, kind in (("experts", Experts), ("latent", Latent)):
+        for part, kind in PARTS.items():
             if part in row:
                 row[part] = kind(**row[part])
         models[key] = Model(**row)

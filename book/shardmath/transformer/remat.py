@@ -356,13 +356,18 @@ def _attention_block(
     if not model.norm_after:
         yield _norm("x", "stream", STREAM)
     output = next(line for line in matmuls if line.reads.name == "A")
-    for line in matmuls[: matmuls.index(output)]:
+    before = matmuls[: matmuls.index(output)]
+    recurs = any(line.weight.name == "decay" for line in before)
+    for line in before:
         name = line.result.name
         yield _product(line, {"x": "stream"} if model.norm_after else {})
-        if _is_normed(model, name):
+        if _is_normed(model, name) and not recurs:
             yield _norm(f"{name} normed", name, line.result.dims)
-    yield from _attention(model, kernel)
-    yield _product(output)
+    yield from _recurrence(output) if recurs else _attention(model, kernel)
+    gated = any(line.result.name == "Z" for line in before)
+    if gated:
+        yield Value(Array("A gated", output.reads.dims), ("A", "Z"), ("A", "Z"))
+    yield _product(output, {"A": "A gated"} if gated else {})
     if model.norms_behind:
         yield _norm("y normed", "y", STREAM)
 
@@ -385,6 +390,12 @@ def _attention(model: Model, kernel: str) -> Iterator[Value]:
     yield Value(Array("slopes", SUMS), ("sums",), format="fp32")  # of 1 / sum
     yield Value(Array("P", SCORES), ("exp", "sums"), ("exp", "sums", "slopes"))
     yield Value(A, ("P", "V"), ("P", "V"), line=weighted)
+
+
+def _recurrence(output: Matmul) -> Iterator[Value]:
+    """What a state gives, token by token; its kernel computes states a second time."""
+    given = ("Q", "K", "V", "b", "a")
+    yield Value(Array("A", output.reads.dims), given, given)
 
 
 def _mlp_block(

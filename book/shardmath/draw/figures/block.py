@@ -11,7 +11,7 @@ from ..picture import WIDEST
 from ..shapes import box, framed, written
 from .controls import Choice, Drawing, Figure, Slider
 
-MODELS = {one.name: one for one in ALL}
+MODELS = {one.name: one for one in ALL if one.trains}
 WIDTH = 2  # bytes of a value in bf16
 EDGE, ROW, THICK = 6, 23, 15
 BARS, LONGEST = 190, 116  # where the bars of the rows begin, and the longest of them

@@ -22,7 +22,7 @@ from .controls import Choice, Drawing, Figure, Slider
 
 OWN = "your own shape"
 VOCAB = 2**17  # of a shape of one's own
-MODELS = {one.name: one for one in ALL}
+MODELS = {one.name: one for one in ALL if one.trains}
 CHIPS = {
     chips.CHIPS[key].name: chips.CHIPS[key]
     for key in (

@@ -158,7 +158,7 @@ def _notes(model: Model) -> Iterator[str]:
     if model.experts and model.experts.every > 1:
         name = f"1 layer in {model.experts.every} has experts"
         yield f"{name}, the others an MLP of {model.experts.dense_d_ff}."
-    if local := model.layers - model.global_layers:
+    if local := model.local_layers:
         yield (
             f"Mean of {model.global_layers} global layers and {local} that see "
             f"{model.window:,} keys."
