@@ -27,8 +27,8 @@ def numbers(pattern, text):
 # ------------------------------------------------------------------- each value
 
 
-def test_there_are_thirty_chips_with_the_facts_a_roofline_needs():
-    assert len(chips.ALL) == 30
+def test_there_are_34_chips_with_the_facts_a_roofline_needs():
+    assert len(chips.ALL) == 34
     for chip in chips.ALL:
         assert chip.flops, chip
         assert chip.hbm_bytes > 0
@@ -440,6 +440,10 @@ def test_a_device_is_not_always_a_chip():
         ("AMD MI300X", "MI300X"),
         ("MI325", "MI325X"),
         ("MTT S4000", "MTT_S4000"),
+        ("H100-NVL", "H100_NVL"),
+        ("NVIDIA H200 NVL", "H200_NVL"),
+        ("GH200", "GH200"),
+        ("NVIDIA L40S", "L40S"),
     ],
 )
 def test_find_is_forgiving(name, constant):
@@ -469,7 +473,7 @@ def test_every_name_of_a_chip_finds_it(chip):
         ("gb", r"could be GB200, GB300: say which$"),
         ("r", r"^no chip is called 'r'; nearest: Rubin$"),
         ("s", r"^no chip is called 's'; nearest: MTT S4000$"),
-        ("H20", r"^no chip is called 'H20'; nearest: H200$"),
+        ("H20", r"^no chip is called 'H20'; nearest: H200, H200 NVL$"),
         ("V100 16GB", r"^no chip is called 'V100 16GB'; nearest: V100"),
         ("Trilium", r"^no chip is called 'Trilium'; nearest: TPU v6e \(Trillium\)"),
         ("h1000", r"^no chip is called 'h1000'; nearest: .*H100"),
@@ -479,7 +483,7 @@ def test_every_name_of_a_chip_finds_it(chip):
         (["h100"], r"^no chip is called \['h100'\], nor nearly so"),
         (b"h100", r"^no chip is called b'h100', nor nearly so"),
         ("h100" * 2500, r"^no chip is called '(h100){19}h1…, nor nearly so"),
-        ("rtx 4090", r"'rtx 4090', nor nearly so; chips.ALL has 30, such as TPU v5e, "),
+        ("rtx 4090", r"'rtx 4090', nor nearly so; chips.ALL has 34, such as TPU v5e, "),
     ],
 )
 def test_a_wrong_or_ambiguous_name_lists_the_candidates(name, message):
@@ -540,7 +544,7 @@ def test_smem_is_less_than_the_l1_that_it_is_a_part_of():
 
 def test_every_year_has_its_source_and_announcements_say_so():
     announced = {c.name for c in chips.ALL if "announce" in c.fact("year").note}
-    assert announced == {"TPU 8t", "TPU 8i", "Rubin"}
+    assert announced == {"TPU 8t", "TPU 8i", "Rubin", "H100 NVL", "L40S"}
     later = {"TPU v4": 2021, "H200": 2024, "GB200": 2025, "Trainium1": 2022}
     assert {name: chips.find(name).year for name in later} == later
 

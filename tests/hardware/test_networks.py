@@ -19,12 +19,14 @@ from shardmath.hardware.networks import (
     LATENCY,
     NVSWITCHES,
     Cluster,
+    DirectDomain,
     Network,
     NVLinkDomain,
     Ring,
     Slices,
     Switch,
     Torus,
+    network,
     nvswitch,
 )
 from shardmath.hardware.networks.records import GRIDS
@@ -524,12 +526,26 @@ def test_printed_bisections_and_reductions_follow_from_the_node(chip):
 def test_every_gpu_in_a_domain_has_its_nvswitch_and_those_since_hopper_add():
     """What the year of release says: SHARP came to NVLink with Hopper, in 2022."""
     nvidia = [c for c in chips.ALL if c.vendor == "NVIDIA" and "domain" in c.facts]
-    assert nvidia == JOINED
+    bridged = [chips.H100_NVL, chips.H200_NVL, chips.L40S]  # or on PCIe: no switch
+    assert [c for c in nvidia if c not in bridged] == JOINED
     for chip in JOINED:
         assert nvswitch(chip).adds == (chip.year >= 2022), chip.name
     assert NVLinkDomain(chips.H800).nvswitch is nvswitch("nvswitch-3")
     with pytest.raises(ValueError, match="H800: no source states 'switches'"):
         _ = NVLinkDomain(chips.H800).ports
+
+
+def test_cards_without_switches_are_joined_by_bridges_or_the_host():
+    """Four H200 NVL on one bridge, two H100 NVL, L40S over PCIe."""
+    for name, gpus, rate in (("h200nvl", 4, 450e9), ("h100nvl", 2, 300e9)):
+        node = network(f"{name}:{gpus}")
+        assert isinstance(node, DirectDomain)
+        assert node.dims[0].bandwidth == rate
+        with pytest.raises(ValueError, match=f"a node joins at most {gpus}"):
+            network(f"{name}:{gpus + 1}")
+    assert network("l40s:4").dims[0].bandwidth == chips.L40S.host_bandwidth
+    with pytest.raises(ValueError, match="no source states how GH200 are joined"):
+        network("gh200:2")
 
 
 @EACH_SWITCH

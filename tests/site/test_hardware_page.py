@@ -1,6 +1,7 @@
 """The hardware appendix holds every fact of every record, and nothing typed."""
 
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -185,7 +186,8 @@ def test_the_furthest_apart_come_first():
     """int8 of the chips where NVIDIA cut it leads the list."""
     ratios = [float(row("td")[-1].text) for row in rows(hardware.disagreements())]
     apart = [max(ratio, 1 / ratio) for ratio in ratios]
-    assert apart == sorted(apart, reverse=True)
+    printed = 1e-4  # a ratio is printed to four digits
+    assert all(a > b * (1 - printed) for a, b in pairwise(apart))
     assert apart[0] > 10
 
 

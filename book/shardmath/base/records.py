@@ -62,7 +62,8 @@ def named(
 ) -> Named:
     """The record that `name` means; the beginning of one alone will do.
 
-    A beginning that ends within a number means nothing: 7 is not short for 70. A single
+    A beginning that ends within a number means nothing: 7 is not short for 70, though
+    it may be short for 70 or 72, and then the message asks which. A single
     letter or digit is short for nothing either.
 
     Args:
@@ -85,7 +86,8 @@ def named(
     cut = len(asked) < 2 or all(_cuts_a_number(asked, key) for key in keys)
     if len(begun) == 1 and not cut:
         return next(iter(begun.values()))
-    if len(begun) > 1:
+    one_number = cut and len({key[: len(asked) + 1] for key in keys}) == 1
+    if len(begun) > 1 and not one_number:
         raise ValueError(f"{kind} {given} could be {', '.join(begun)}: say which")
     near = keys[:5] or difflib.get_close_matches(asked, by_key, n=5, cutoff=0.6)
     if near:

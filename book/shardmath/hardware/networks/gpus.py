@@ -88,17 +88,20 @@ class NVLinkDomain(Network):
 
 
 class DirectDomain(Network):
-    """GPUs of one node, each with a link to each other one: AMD's Infinity Fabric.
+    """GPUs of one node without switches: AMD's Infinity Fabric, bridges, PCIe.
 
     Args:
-        chip: a GPU of `chips` whose links are published, such as MI300X.
+        chip: a GPU of `chips` whose links are published: an MI300X, with a link to each
+            other one; an H200 NVL, whose bridge joins up to four cards; an L40S, whose
+            cards meet over PCIe.
         gpus: how many; as many as the chip's domain holds if not given.
         latency: seconds from GPU to GPU; if not given as NVLink's, see `LATENCY`.
 
     Assumes:
         One switch with the rate of all links together. Among all GPUs of the node every
         link works, and that is exact. A group of n of them has n − 1 links each, so its
-        bound is too low by (domain − 1) / (n − 1).
+        bound is too low by (domain − 1) / (n − 1). PCIe is taken as a link of each card
+        into a host that limits nothing.
 
     Raises:
         ValueError: no domain, no rate of its links, or not so many GPUs.

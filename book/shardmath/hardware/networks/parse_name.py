@@ -73,5 +73,5 @@ def _built(chip: Chip, shape: tuple[int, ...], slices: int) -> Network:
             f"a node joins at most {most} {chip.name}; nodes are written in front, as "
             f"in {max(1, each // most)}x{most}"
         )
-    node = (NVLinkDomain if chip.vendor == "NVIDIA" else DirectDomain)(chip, each)
+    node = (NVLinkDomain if "nvlink" in chip.facts else DirectDomain)(chip, each)
     return Cluster(node, nodes) if nodes > 1 else node
