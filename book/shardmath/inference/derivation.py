@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ..base.units import PRECISION_BYTES
 from ..collectives import price_of
 from ..hardware.chips import Chip
 from ..hardware.mesh import Mesh
@@ -237,9 +238,13 @@ KERNELS_OF_STEP = 6
 # A latent is normed twice, and decode joins what it split over keys. A token is given
 # its experts, tokens are sorted by expert, and what comes back is weighed and added up.
 OF_ATTENTION, OF_MLP, OF_LATENT, OF_ROUTING = 3, 2, 2, 3
+# Where attention's projections run in 8 bits or fewer, what they read is turned into
+# that format by a kernel each: the normed stream, and what attention gives. The MLP's
+# own is part of the activation, and of the sorting by expert.
+OF_NARROW = 2
 
 
-def kernels_of_layer(model: Model, products: Iterable[Kernel]) -> float:
+def kernels_of_layer(model: Model, products: tuple[Kernel, ...]) -> float:
     """Kernels of one layer in decode, without collectives.
 
     >>> from shardmath.hardware.chips import H100
@@ -253,6 +258,8 @@ def kernels_of_layer(model: Model, products: Iterable[Kernel]) -> float:
     count = len(kinds) + OF_ATTENTION + OF_MLP
     count += OF_LATENT if model.latent else 0
     count += 1 if model.qk_norm else 0
+    projected = next(one.precision for one in products if one.kind == "attention")
+    count += OF_NARROW if PRECISION_BYTES[projected] < 2 else 0
     if "experts" in kinds:
         count += OF_ROUTING + ("mlp" in kinds)  # experts and shared ones: added up
         count += "mlp" in kinds  # each has an activation

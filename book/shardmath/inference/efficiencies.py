@@ -7,17 +7,18 @@ from importlib.resources import files
 
 from ..base.units import positive
 
-FITTED = ("launch", "memory", "math")
+FITTED = ("launch", "sequence", "first")
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """What servers reach in practice.
+    """What servers take beyond the work of their chips.
 
     Args:
         launch: seconds that a kernel takes beyond its work.
-        memory: share of the HBM bandwidth that a step reaches.
-        math: share of the sustained matmul rate that it reaches.
+        sequence: seconds of the host for each sequence that a step gives a token.
+        first: seconds that a first token waits for each kernel of the model, besides
+            the steps that it waits for. They hold up nobody else.
 
     Raises:
         ValueError: a number that is not above zero.
@@ -27,8 +28,8 @@ class Calibration:
     """
 
     launch: float
-    memory: float
-    math: float
+    sequence: float
+    first: float
 
     def __post_init__(self) -> None:
         positive(**vars(self))
@@ -45,3 +46,6 @@ def table() -> dict[str, dict]:
 def calibration() -> Calibration:
     """The numbers that predictions use."""
     return Calibration(*(table()["fitted"][name]["value"] for name in FITTED))
+
+
+MEMORY: float = table()["constants"]["memory"]["value"]

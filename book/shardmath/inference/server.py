@@ -1,14 +1,17 @@
 """A server: what one engine step costs, as a bound and as a prediction.
 
     bound      = max(HBM, math, network), each leg at the full rate
-    prediction = kernels · t_k + hops + Σ max(bytes / (e_h · W), FLOPs / (e_m · P))
-                 + network / e_n
+    prediction = kernels · t_k + hops + sequences · t_s
+                 + Σ max(bytes / (e_h · W), FLOPs / (e · P)) + network / e_n
 
 The sum runs over what a step does one after the other: the layers' matmuls, those of
-the experts, the head, and attention over the cache and over prompts.
+the experts, the head, and attention over the cache and over prompts. A step that holds
+no prompt is replayed from a recorded graph; with prompts each kernel is launched by
+itself and takes t_k once more. W is the bandwidth of the HBM and P the sustained rate
+of matmuls; the shares e are those that `training` was fitted to.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,9 +22,11 @@ from ..training.efficiencies import efficiencies, sustained
 from ..transformer import Model
 from ..transformer.architecture import checked
 from .capacity import PAGE, RESERVE, Capacity, capacity, held
-from .derivation import Amounts, Wires, amounts, network_of, wires
-from .efficiencies import Calibration, calibration
+from .derivation import Amounts, Kernel, Wires, amounts, network_of, wires
+from .efficiencies import MEMORY, Calibration, calibration
 from .setting import WIDE, Batch, Formats, Layout
+
+NETWORK = efficiencies().network
 
 
 class StepTime(NamedTuple):
@@ -30,6 +35,7 @@ class StepTime(NamedTuple):
     Args:
         hbm, math, network: legs of the bound, each at the full rate of its resource.
         launches: predicted: kernels, collectives and their hops, beyond their work.
+        sequences: predicted: what the host does for each sequence that decodes.
         weights: predicted: matmuls with weights of the layers and of the head.
         experts: predicted: matmuls of routed experts.
         cache: predicted: attention of the sequences that decode.
@@ -41,6 +47,7 @@ class StepTime(NamedTuple):
     math: float
     network: float
     launches: float
+    sequences: float
     weights: float
     experts: float
     cache: float
@@ -76,6 +83,35 @@ def keys_seen(new: float, behind: float, window: int = 0) -> float:
         return new * behind + new * (new + 1) / 2
     free = max(0.0, window - behind)  # queries that see all keys
     return free * behind + free * (free + 1) / 2 + (new - free) * window
+
+
+class Linear(NamedTuple):
+    """Seconds of a step for one unit of what varies; see `Server.mixed`.
+
+    Args:
+        weights, flops, work: of the layers' matmuls besides experts: to read them at
+            the full rate, and for one token at the printed and at the likely rate.
+        experts, expert_flops, expert_work: the same of all experts of the chip, and for
+            one token of the server.
+        head, head_flops, head_work: the same of the head, and for one row.
+        per_flop, per_work: of one FLOP of attention, at both rates.
+        launch: of kernels and hops, in a step that is replayed.
+        network: of one token of a chip's group.
+    """
+
+    weights: float
+    flops: float
+    work: float
+    experts: float
+    expert_flops: float
+    expert_work: float
+    head: float
+    head_flops: float
+    head_work: float
+    per_flop: float
+    per_work: float
+    launch: float
+    network: float
 
 
 class Server:
@@ -124,34 +160,34 @@ class Server:
         self.wires: Wires = wires(model, self.network, layout, self.amounts)
         self.at, self.reserve = at or calibration(), reserve
 
-    # ------------------------------------------------------------------- coefficients
-
     @cached_property
-    def _linear(self) -> tuple[float, ...]:
+    def _linear(self) -> "Linear":
         """Everything of a step that does not depend on the batch."""
-        chip, one = self.chip, self.amounts
+        chip, one, reached = self.chip, self.amounts, efficiencies()
         inner = [p for p in one.products if p.kind not in ("experts", "head")]
         routed = [p for p in one.products if p.kind == "experts"]
-        (head,) = (p for p in one.products if p.kind == "head")
+        head = [p for p in one.products if p.kind == "head"]
 
-        def held(some: Iterable) -> float:
+        def read(some: Iterable[Kernel]) -> float:
             return sum(p.nbytes * p.layers for p in some) / chip.hbm_bandwidth
 
-        def math(some: Iterable, rate) -> float:
+        def math(some: Iterable[Kernel], rate: Callable[[str], float]) -> float:
             return sum(p.flops * p.layers / rate(p.precision) for p in some)
 
         def printed(precision: str) -> float:
             return chip.flops[precision]
 
-        def reached(precision: str) -> float:
-            return sustained(chip, precision)
+        def likely(precision: str) -> float:
+            return reached.matmul * sustained(chip, precision)
 
         wide = WIDE if WIDE in chip.flops else "fp16"
-        return (
-            held(inner), math(inner, printed), math(inner, reached),
-            held(routed), math(routed, printed), math(routed, reached),
-            held([head]), math([head], printed), math([head], reached),
-            1 / printed(wide), 1 / reached(wide),
+        return Linear(
+            *(f(some) for some in (inner, routed, head)
+              for f in (read, lambda x: math(x, printed), lambda x: math(x, likely))),
+            1 / printed(wide),
+            1 / (reached.attention * sustained(chip, wide)),
+            (one.kernels + self.wires.calls) * self.at.launch + self.wires.latency,
+            self.wires.summed + self.wires.dealt + self.wires.sent,
         )  # fmt: skip
 
     def touched(self, tokens: float) -> float:
@@ -175,55 +211,95 @@ class Server:
         Args:
             batch: what it works on.
         """
-        return self._step(batch.decode, batch.context, batch.prefill)
+        new = sum(new for new, _ in batch.prefill)
+        scored = self.scored(batch.prefill) if batch.prefill else 0.0
+        prompts = len(batch.prefill)
+        return self.mixed(batch.decode, batch.context, new, prompts, scored)
 
-    def _step(
-        self, decode: float, context: float, prefill: tuple[tuple[float, float], ...]
+    def mixed(
+        self,
+        decode: float,
+        context: float,
+        new: float = 0.0,
+        prompts: float = 0.0,
+        scored: float = 0.0,
     ) -> StepTime:
-        (W, f, g, We, fe, ge, Wh, fh, gh, per_flop, per_real) = self._linear
-        one, at, layout = self.amounts, self.at, self.layout
+        """A step by its totals: what `step` comes down to, and 5 µs to compute.
+
+        Args:
+            decode: sequences that get one token each.
+            context: tokens that the caches of all of them hold together.
+            new: tokens of prompts.
+            prompts: chunks of prompts that these tokens are of.
+            scored: FLOPs of attention of these chunks, see `scored`.
+        """
+        at, one, layout, x = self.at, self.amounts, self.layout, self._linear
         groups = layout.data * layout.pipeline
-        memory, math = 1 / at.memory, 1 / at.math
         # The busiest group of sequences: at least one whole sequence, if there is any.
         rank = max(decode / groups, min(decode, 1.0))
         seen = context * (rank / decode) if decode else 0.0
         window = self.model.window
         local = min(seen, window * rank) if window else 0.0
-        read = (one.cache[0] * seen + one.cache[1] * local) / self.chip.hbm_bandwidth
-        scored = one.scores[0] * seen + one.scores[1] * local
-        tokens, rows, pairs, behind_read = rank, rank, 0.0, 0.0
-        new_all = decode / layout.pipeline
-        if prefill:
-            tokens += sum(new for new, _ in prefill) / groups
-            new_all += sum(new for new, _ in prefill) / layout.pipeline
-            rows += len(prefill) / groups
-            pairs = self._pairs(prefill) / groups
-        share = self.touched(new_all)
-        hbm = W + We * share + Wh + read + behind_read
-        math_leg = tokens * f + new_all * fe + rows * fh + (scored + pairs) * per_flop
-        net = tokens * (self.wires.summed + self.wires.dealt + self.wires.sent)
-        launches = (one.kernels + self.wires.calls) * at.launch + self.wires.latency
+        read = (one.cache[0] * seen + one.cache[1] * local + 2 * one.state * rank) / (
+            self.chip.hbm_bandwidth
+        )
+        asked = one.scores[0] * seen + one.scores[1] * local
+        share, launch = self.touched(decode / layout.pipeline), x.launch
+        tokens, rows, math = rank, rank, rank * x.flops
+        experts = decode / layout.pipeline * x.expert_work
+        routed = decode / layout.pipeline * x.expert_flops
+        work = rank * x.work
+        if new:
+            prompt, all_new = new / groups, new / layout.pipeline
+            tokens += prompt
+            rows += prompts / groups
+            share = self.touched(decode / layout.pipeline + all_new)
+            math += prompt * x.flops
+            work += prompt * x.work
+            scored /= groups
+            routed += all_new * x.expert_flops
+            experts += all_new * x.expert_work / self._grouped(all_new)
+            launch += self._launched
+        weights = x.weights + x.experts * share + x.head
+        net = tokens * x.network
         return StepTime(
-            hbm,
-            math_leg,
+            weights + read,
+            math + routed + rows * x.head_flops + (asked + scored) * x.per_flop,
             net,
-            launches,
-            max(W * memory, tokens * g * math) + max(Wh * memory, rows * gh * math),
-            max(We * share * memory, new_all * ge * math),
-            max(read * memory, scored * per_real * math),
-            pairs * per_real * math,
-            net / efficiencies().network,
+            launch,
+            at.sequence * rank,
+            max(x.weights / MEMORY, work) + max(x.head / MEMORY, rows * x.head_work),
+            max(x.experts * share / MEMORY, experts),
+            max(read / MEMORY, asked * x.per_work),
+            scored * x.per_work,
+            net / NETWORK,
         )
 
-    def _pairs(self, prefill: tuple[tuple[float, float], ...]) -> float:
-        """FLOPs of attention of the chunks, in the cheaper of both forms."""
+    @cached_property
+    def _launched(self) -> float:
+        """What kernels take more in a step that is not replayed from a graph."""
+        return (self.amounts.kernels + self.wires.calls) * self.at.launch
+
+    def _grouped(self, tokens: float) -> float:
+        """The share of a large matmul's rate that experts reach with such a prompt."""
+        experts, reached = self.model.experts, efficiencies()
+        if not experts:
+            return 1.0
+        rows = tokens * experts.per_token / experts.count
+        return reached.grouped / (1 + reached.rows / rows)
+
+    def scored(self, prefill: Iterable[tuple[float, float]]) -> float:
+        """FLOPs of attention of some chunks on one chip, in the cheaper of both forms.
+
+        Args:
+            prefill: for every chunk its tokens, and those that stand before it.
+        """
         one, window = self.amounts, self.model.window
-        whole = [keys_seen(new, behind) for new, behind in prefill]
-        local = [keys_seen(new, behind, window) for new, behind in prefill]
         absorbed = expanded = 0.0
-        for n, (_, behind) in enumerate(prefill):
-            absorbed += one.scores[0] * whole[n] + one.scores[1] * local[n]
-            expanded += one.expanded[0] * whole[n] + one.expanded[1] * local[n]
+        for new, behind in prefill:
+            whole, local = keys_seen(new, behind), keys_seen(new, behind, window)
+            absorbed += one.scores[0] * whole + one.scores[1] * local
+            expanded += one.expanded[0] * whole + one.expanded[1] * local
             expanded += one.expanding * behind
         return min(absorbed, expanded)
 
@@ -245,11 +321,11 @@ class Server:
             seqs: how many.
             context: tokens in all their caches together.
         """
-        return self._step(seqs, context, ())
+        return self.mixed(seqs, context)
 
     def prefill(self, tokens: float, behind: float = 0) -> StepTime:
         """A step that reads a prompt, or a chunk of one behind so many tokens."""
-        return self._step(0.0, 0.0, ((tokens, behind),))
+        return self.step(Batch(prefill=((tokens, behind),)))
 
     def request_bound(
         self, prompt: float, output: float, concurrency: float = 1
