@@ -6,7 +6,8 @@ whose output has lines "✓ …", to these lines; one with metadata
 nothing but call ``live(…)``. Outputs stay. What a reader looks at comes first: the
 folded code of a picture or a table stands below it, and "Setup" below the opening of
 the page. Cells that show nothing but their checks stand together at the end of their
-section, behind one line that counts them.
+section, behind one line that counts them. A section called "Going deeper: …" is for
+some readers only, so its text folds below its heading.
 """
 
 from html import escape
@@ -17,6 +18,8 @@ from sphinx.transforms import SphinxTransform
 
 from shardmath.base.folds import HELD, SETUP, fold_words
 
+DEEPER = "Going deeper"
+
 
 class folded(nodes.General, nodes.Element):  # noqa: N801
     """Code behind a summary: attributes `held`, the ✓ lines, and `words`."""
@@ -24,6 +27,10 @@ class folded(nodes.General, nodes.Element):  # noqa: N801
 
 class checks(nodes.General, nodes.Element):  # noqa: N801
     """The checks of a section behind one line: attribute `count`."""
+
+
+class deeper(nodes.General, nodes.Element):  # noqa: N801
+    """The text of a section that only some readers need."""
 
 
 class FoldCells(SphinxTransform):
@@ -158,9 +165,25 @@ def _open_checks(self, node):
     self.body.append(f'<details class="sm-checks">{line}\n')
 
 
+def fold_deeper(app, doctree, docname):
+    """Fold the text of each section called "Going deeper: …" below its heading."""
+    for section in [*doctree.findall(nodes.section)]:
+        title, *text = section.children
+        if title.astext().startswith(DEEPER):
+            for one in text:
+                section.remove(one)
+            section += deeper("", *text)
+
+
+def _open_deeper(self, node):
+    self.body.append('<details class="sm-deeper"><summary>Show this section</summary>')
+
+
 def setup(app):
     """Fold in every notebook; builders other than HTML show the code."""
     app.add_node(folded, html=(visit, depart), override=True)
     app.add_node(checks, html=(_open_checks, depart), override=True)
+    app.add_node(deeper, html=(_open_deeper, depart), override=True)
+    app.connect("doctree-resolved", fold_deeper, priority=900)
     app.add_transform(FoldCells)
     app.add_transform(GatherChecks)

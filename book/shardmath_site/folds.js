@@ -15,7 +15,18 @@
   const observer = new MutationObserver(apply);
   if (shown) observer.observe(document, { childList: true, subtree: true });
 
+  // A link into a folded section opens it.
+  const reveal = () => {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const shut = target?.closest("details.sm-deeper:not([open])");
+    if (!shut) return;
+    shut.open = true;
+    target.scrollIntoView();
+  };
+  addEventListener("hashchange", reveal);
+
   addEventListener("DOMContentLoaded", () => {
+    reveal();
     observer.disconnect();
     if (shown) apply();
     const button = document.querySelector(".sm-code-switch");

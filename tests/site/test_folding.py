@@ -86,6 +86,25 @@ def test_the_checks_of_a_section_stand_behind_one_line(build_page):
     assert "four" in last
 
 
+def test_a_section_that_goes_deeper_folds_below_its_heading(build_page):
+    """Its heading stays, and its text is one click away."""
+    cells = [
+        new_markdown_cell("# A\n\n## B\n\nFor everybody."),
+        new_markdown_cell('## Going deeper: C\n\nFor some.\n\n<a id="far"></a>\nFar.'),
+        new_markdown_cell("## D\n\nThe end."),
+    ]
+    python = {"language_info": {"name": "python", "pygments_lexer": "python"}}
+    notebook = new_notebook(cells=cells, metadata=python)
+    html = build_page(nbformat.writes(notebook), "ipynb").html
+    before, inside = html.split('<details class="sm-deeper">')
+    inside, _, behind = inside.partition("</details>")
+    assert "For everybody." in before
+    assert "Going deeper: C" in before
+    assert "For some." in inside
+    assert "Far." in inside
+    assert "The end." in behind
+
+
 @pytest.mark.parametrize("words", ["", " ", True, ["Table"]])
 def test_words_that_say_nothing_are_refused(folds, words):
     """The error names the notebook, the cell and what was given."""

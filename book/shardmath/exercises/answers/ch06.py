@@ -181,6 +181,18 @@ ALL_REDUCE = Number(
             "Did you divide C among the chips? Each chip's partial sum has the full "
             "size of C.",
         ),
+        scaled(
+            "the array once",
+            4 / 7,
+            "That is the size of C. An AllReduce has two rounds, and in each of them "
+            "one part of n stays where it is.",
+        ),
+        scaled(
+            "whole terms to everybody",
+            4,
+            "That is what a chip sends if it sends its whole term to all the others. "
+            "An AllReduce finishes one part of the sum on each chip first.",
+        ),
     ),
     hint="Which case is it, which array travels, and how often does an AllReduce send "
     "it?",
@@ -242,6 +254,8 @@ GATHER_TIME = Number(
             "That is the time to gather A. Which operand is split along the "
             "contraction?",
         ),
+        slips.other_link(chips.TPU_V5P.fact("link_bandwidth"), -1),
+        slips.half_of_other_link(chips.TPU_V5P.fact("link_bandwidth"), -1),
         scaled(
             "all six links",
             1 / 3,
@@ -373,6 +387,11 @@ TWO_AXES = Number(
             "to send until all the other chips have everything?",
         ),
         Slip(
+            "the traffic over Y alone",
+            lambda right: 2 * 4096 * 8192 / 16 * 3 / 4,
+            "That is the gather of the activations over Y. The question asks for X.",
+        ),
+        Slip(
             "the traffic over Y, too",
             lambda right: right + 2 * 4096 * 8192 / 16 * 3 / 4,
             "Did you add the gather of the activations over Y? The question asks for "
@@ -426,8 +445,8 @@ HIDDEN = Number(
     "the block once. What cancels if both take equally long?",
     solution="""
         In each step, a chip computes $2 (B/n) D (F/n)$ FLOPs and sends $2 (B/n) D$
-        bytes. At the peak rate $C$, both take equally long if
-        $F / n = C / W_\\text{link}$.
+        bytes. At the peak rate $C_\\text{peak}$, both take equally long if
+        $F / n = C_\\text{peak} / W_\\text{link}$.
 
         ```python
         from shardmath.hardware import chips
