@@ -12,7 +12,7 @@ from shardmath.inference import (
     keys_seen,
     smallest_layout,
 )
-from shardmath.transformer import model
+from shardmath.transformer import kv_cache, model, recurrent_state
 
 FP8 = Formats("fp8")
 LLAMA, DEEPSEEK = model("llama 3 70b"), model("deepseek v3")
@@ -163,3 +163,34 @@ def test_v5e_by_the_published_formula():
 def test_bad_settings_are_quoted(make, said):
     with pytest.raises(ValueError, match=said):
         make()
+
+
+@pytest.mark.parametrize("length", [1, 100, 5000])
+@pytest.mark.parametrize(
+    "name", ["gpt oss 120b", "glm 5", "qwen3.5 397b", "deepseek v3", "llama 3 8b"]
+)
+def test_a_chip_alone_keeps_what_the_model_keeps(name, length):
+    one = Server(model(name), "gb300:1", formats=Formats("bf16")).memory
+    wanted = kv_cache(model(name), length) + recurrent_state(model(name))
+    assert one.sequence(length, page=1) == pytest.approx(wanted, abs=2 * 18 * 2048)
+
+
+def test_an_indexer_reads_its_own_keys_and_those_that_it_chooses():
+    one = Server(model("glm 5"), "gb300:1", formats=Formats("bf16"))
+    layers, index, latent = 78, 128, 576
+    read = (one.decode(1, 50_000).hbm - one.decode(1, 0).hbm) * one.chip.hbm_bandwidth
+    assert read == pytest.approx(2 * layers * (50_000 * index + 2048 * latent))
+
+
+def test_a_state_is_read_and_written_by_every_sequence():
+    one = Server(model("qwen3.5 397b"), "gb300:1", formats=Formats("bf16"))
+    more = one.decode(5, 0).hbm - one.decode(4, 0).hbm
+    experts = one.touched(5) - one.touched(4)
+    more -= (
+        experts
+        * sum(p.nbytes * p.layers for p in one.amounts.products if p.kind == "experts")
+        / one.chip.hbm_bandwidth
+    )
+    assert more * one.chip.hbm_bandwidth == pytest.approx(
+        2 * recurrent_state(model("qwen3.5 397b")), rel=1e-6
+    )

@@ -9,6 +9,15 @@ True
 from .capacity import Capacity, capacity, held, smallest_layout
 from .derivation import Amounts, Kernel, amounts
 from .efficiencies import Calibration, calibration
+from .load import (
+    Load,
+    Requests,
+    Scheduler,
+    closed_loop,
+    disaggregated,
+    open_loop,
+    slots,
+)
 from .server import Server, StepTime, keys_seen
 from .setting import BITS, Batch, Formats, Layout
 
@@ -21,12 +30,19 @@ __all__ = [
     "Formats",
     "Kernel",
     "Layout",
+    "Load",
+    "Requests",
+    "Scheduler",
     "Server",
     "StepTime",
     "amounts",
     "calibration",
     "capacity",
+    "closed_loop",
+    "disaggregated",
     "held",
     "keys_seen",
+    "open_loop",
+    "slots",
     "smallest_layout",
 ]

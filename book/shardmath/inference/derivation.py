@@ -15,10 +15,11 @@ from ..hardware.chips import Chip
 from ..hardware.mesh import Mesh
 from ..hardware.networks import Network, NVLinkDomain, network
 from ..training.experts import copies
-from ..transformer import Matmul, Model
+from ..transformer import Matmul, Model, cached_values, recurrent_state
 from .setting import WIDE, Formats, Layout
 
 HIDDEN = ("F", "Fdense", "Fshared")  # what tensor parallelism splits beside heads
+HEADS = ("N", "Nkey", "Nvalue", "Nindex")
 KV_HEADS = "K"
 DISPATCHED, COMBINED = 1.0, 2.0  # bytes of a value on its way to experts, and back
 
@@ -50,14 +51,17 @@ class Amounts:
     Args:
         products: matmuls with weights, of all layers.
         cache: bytes of the cache that a token of a sequence takes on its chip, in
-            layers that see all of it, and in those that see a window.
+            layers that keep all tokens, and in those that keep a window.
         state: bytes that a sequence takes on its chip, however long it is.
-        scores: FLOPs of attention on one chip for a query and a key, in both kinds of
-            layers, if keys and values are read from the cache as they lie there.
-        expanded: the same, if they are made from the latent first; without a latent it
-            is equal to `scores`.
+        read: bytes that a query reads of the cache for every token, and for each of the
+            tokens up to `limit`.
+        limit: tokens of a window, or those that an indexer chooses; 0 for all.
+        scores: FLOPs of attention on one chip for a query and a key, of all keys and of
+            those up to `limit`, if they are read from the cache as they lie there.
+        expanded: the same, if keys and values are made from the latent first; without
+            a latent it is equal to `scores`.
         expanding: FLOPs of making keys and values of one cached token again.
-        layers: of both kinds.
+        recurrence: FLOPs of the states for one token.
         sums: AllReduces of a step, each of the stream of all tokens of a chip.
         exchanges: pairs of AllToAlls with experts.
         kernels: of a step in decode, without collectives.
@@ -66,10 +70,12 @@ class Amounts:
     products: tuple[Kernel, ...]
     cache: tuple[float, float]
     state: float
+    read: tuple[float, float]
+    limit: int
     scores: tuple[float, float]
     expanded: tuple[float, float]
     expanding: float
-    layers: tuple[int, int]
+    recurrence: float
     sums: int
     exchanges: int
     kernels: float
@@ -107,6 +113,8 @@ def amounts(model: Model, chip: Chip, layout: Layout, formats: Formats) -> Amoun
         made = tuple(_products(model, lines, count, chip, layout, formats))
         found += made
         kernels += count * kernels_of_layer(model, made)
+        if any(line.weight.name == "decay" for line in lines):
+            kernels += count * OF_STATE
         routed = any(one.kind == "experts" for one in made)
         if layout.tensor > 1:  # of attention and MLP; in parallel they are one sum
             sums += count * (1 if model.parallel else 2)
@@ -119,20 +127,12 @@ def amounts(model: Model, chip: Chip, layout: Layout, formats: Formats) -> Amoun
     found.append(
         Kernel("head", split, 2.0 * split, 2.0 * split, _wide(chip), 1),
     )
-    cache = _cache(model, layout, formats)
-    scores, expanded, expanding = _attention(model, layout)
-    layers = model.global_layers, model.layers - model.global_layers
     return Amounts(
         tuple(found),
-        tuple(cache * n for n in layers),
-        0.0,
-        tuple(scores * n for n in layers),
-        tuple(expanded * n for n in layers),
-        expanding * model.layers,
-        layers,
-        sums,
-        exchanges,
-        kernels + KERNELS_OF_STEP,
+        **_attention(model, layout, formats),
+        sums=sums,
+        exchanges=exchanges,
+        kernels=kernels + KERNELS_OF_STEP,
     )
 
 
@@ -191,7 +191,7 @@ def ways(line: Matmul, layout: Layout, model: Model) -> int:
         return layout.stage
     if KV_HEADS in dims:
         return min(layout.tensor, model.kv_heads)
-    if "N" in dims or {*dims} & {*HIDDEN}:
+    if {*dims} & {*HEADS, *HIDDEN}:
         return layout.tensor
     return 1
 
@@ -203,30 +203,47 @@ def _wide(chip: Chip) -> str:
 # ------------------------------------------------------------ the cache, attention
 
 
-def _cache(model: Model, layout: Layout, formats: Formats) -> float:
-    """Bytes of a token's keys and values on one chip, in one layer.
+def _attention(model: Model, layout: Layout, formats: Formats) -> dict[str, object]:
+    """What a chip keeps, reads and computes of attention, all layers together.
 
-    KV heads are split up to their number. A latent has no heads: every chip of a
-    tensor group holds all of it.
+    KV heads are split up to their number. A latent has no heads: every chip of a tensor
+    group holds all of it, and so it does with the keys of an indexer.
     """
-    if model.latent:
-        values = model.latent.kv_rank + model.latent.rope
-        return formats.cache_bytes * values
-    each = model.kv_heads / min(layout.tensor, model.kv_heads)
-    return formats.cache_bytes * 2 * each * model.head
-
-
-def _attention(model: Model, layout: Layout) -> tuple[float, float, float]:
-    """FLOPs on one chip and layer for a query and a key, in both forms; and those of
-    making keys and values of a cached token from its latent."""
-    heads = model.heads / layout.tensor
+    many, few = model.global_layers, model.local_layers
+    width = formats.cache_bytes
+    values = float(cached_values(model))
     if not model.latent:
-        both = 4.0 * heads * model.head
-        return both, both, 0.0
-    rank, rope = model.latent.kv_rank, model.latent.rope
-    made = model.latent.nope + model.latent.value
-    absorbed = 2.0 * heads * (2 * rank + rope)
-    return absorbed, 2.0 * heads * (made + rope), 2.0 * heads * rank * made
+        values /= min(layout.tensor, model.kv_heads)
+    heads = model.heads / layout.tensor
+    absorbed = expanded = 4.0 * heads * model.head
+    expanding = 0.0
+    if latent := model.latent:
+        made = latent.nope + latent.value
+        absorbed = 2.0 * heads * (2 * latent.kv_rank + latent.rope)
+        expanded = 2.0 * heads * (made + latent.rope)
+        expanding = 2.0 * heads * latent.kv_rank * made * many
+    found = {
+        "cache": (width * values * many, width * values * few),
+        "state": recurrent_state(model) / layout.tensor,
+        "read": (width * values * many, width * values * few),
+        "limit": model.window,
+        "scores": (absorbed * many, absorbed * few),
+        "expanded": (expanded * many, expanded * few),
+        "expanding": expanding,
+        "recurrence": 0.0,
+    }
+    if model.recurrent:
+        states = 6.0 * model.recurrent.state * model.recurrent_layers
+        found["recurrence"] = states / layout.tensor
+    if (
+        index := model.indexer
+    ):  # all keys of its own are read, and those that it chooses
+        scored = 2.0 * index.heads / layout.tensor * index.head * many
+        found["read"] = width * index.head * many, width * (values - index.head) * many
+        found["limit"] = index.chosen
+        found["scores"] = scored, absorbed * many
+        found["expanded"] = scored, expanded * many
+    return found
 
 
 # ------------------------------------------------------------------------- kernels
@@ -242,6 +259,9 @@ OF_ATTENTION, OF_MLP, OF_LATENT, OF_ROUTING = 3, 2, 2, 3
 # that format by a kernel each: the normed stream, and what attention gives. The MLP's
 # own is part of the activation, and of the sorting by expert.
 OF_NARROW = 2
+# A recurrent layer joins neighbouring tokens and norms what the state gives. An indexer
+# turns its keys, scores them, and picks the best.
+OF_STATE, OF_INDEXER = 2, 3
 
 
 def kernels_of_layer(model: Model, products: tuple[Kernel, ...]) -> float:
@@ -258,6 +278,7 @@ def kernels_of_layer(model: Model, products: tuple[Kernel, ...]) -> float:
     count = len(kinds) + OF_ATTENTION + OF_MLP
     count += OF_LATENT if model.latent else 0
     count += 1 if model.qk_norm else 0
+    count += OF_INDEXER if model.indexer else 0
     projected = next(one.precision for one in products if one.kind == "attention")
     count += OF_NARROW if PRECISION_BYTES[projected] < 2 else 0
     if "experts" in kinds:

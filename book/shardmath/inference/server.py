@@ -223,6 +223,7 @@ class Server:
         new: float = 0.0,
         prompts: float = 0.0,
         scored: float = 0.0,
+        verified: float = 1.0,
     ) -> StepTime:
         """A step by its totals: what `step` comes down to, and 5 µs to compute.
 
@@ -232,28 +233,29 @@ class Server:
             new: tokens of prompts.
             prompts: chunks of prompts that these tokens are of.
             scored: FLOPs of attention of these chunks, see `scored`.
+            verified: tokens of each sequence that the step computes: more than one
+                where it checks what was drafted.
         """
         at, one, layout, x = self.at, self.amounts, self.layout, self._linear
         groups = layout.data * layout.pipeline
         # The busiest group of sequences: at least one whole sequence, if there is any.
         rank = max(decode / groups, min(decode, 1.0))
         seen = context * (rank / decode) if decode else 0.0
-        window = self.model.window
-        local = min(seen, window * rank) if window else 0.0
-        read = (one.cache[0] * seen + one.cache[1] * local + 2 * one.state * rank) / (
-            self.chip.hbm_bandwidth
-        )
-        asked = one.scores[0] * seen + one.scores[1] * local
-        share, launch = self.touched(decode / layout.pipeline), x.launch
-        tokens, rows, math = rank, rank, rank * x.flops
-        experts = decode / layout.pipeline * x.expert_work
-        routed = decode / layout.pipeline * x.expert_flops
-        work = rank * x.work
+        local = min(seen, one.limit * rank) if one.limit else 0.0
+        nbytes = one.read[0] * seen + one.read[1] * local + 2 * one.state * rank
+        read = nbytes / self.chip.hbm_bandwidth
+        asked = one.scores[0] * seen + one.scores[1] * local + one.recurrence * rank
+        asked *= verified
+        tokens = rows = rank * verified
+        all_tokens, launch = decode * verified / layout.pipeline, x.launch
+        share = self.touched(all_tokens)
+        math, work = tokens * x.flops, tokens * x.work
+        routed, experts = all_tokens * x.expert_flops, all_tokens * x.expert_work
         if new:
             prompt, all_new = new / groups, new / layout.pipeline
             tokens += prompt
             rows += prompts / groups
-            share = self.touched(decode / layout.pipeline + all_new)
+            share = self.touched(all_tokens + all_new)
             math += prompt * x.flops
             work += prompt * x.work
             scored /= groups
@@ -275,6 +277,15 @@ class Server:
             net / NETWORK,
         )
 
+    @property
+    def first_token_delay(self) -> float:
+        """Seconds that a first token waits besides the steps that it waits for.
+
+        A prompt passes through the front end and the scheduler, and its kernels are
+        launched from there. We take it to be in proportion to their number.
+        """
+        return (self.amounts.kernels + self.wires.calls) * self.at.first
+
     @cached_property
     def _launched(self) -> float:
         """What kernels take more in a step that is not replayed from a graph."""
@@ -294,14 +305,15 @@ class Server:
         Args:
             prefill: for every chunk its tokens, and those that stand before it.
         """
-        one, window = self.amounts, self.model.window
-        absorbed = expanded = 0.0
+        one = self.amounts
+        absorbed = expanded = states = 0.0
         for new, behind in prefill:
-            whole, local = keys_seen(new, behind), keys_seen(new, behind, window)
+            whole, local = keys_seen(new, behind), keys_seen(new, behind, one.limit)
             absorbed += one.scores[0] * whole + one.scores[1] * local
             expanded += one.expanded[0] * whole + one.expanded[1] * local
             expanded += one.expanding * behind
-        return min(absorbed, expanded)
+            states += one.recurrence * new
+        return min(absorbed, expanded) + states
 
     @cached_property
     def memory(self) -> Capacity:

@@ -12,6 +12,7 @@ from .lines import Array, Matmul, matmul
 from .memory import (
     TRAINING,
     PerParam,
+    cached_values,
     korthikanti,
     kv_cache,
     logits_bytes,
@@ -69,6 +70,7 @@ __all__ = [
     "Recompute",
     "Recurrent",
     "Saved",
+    "cached_values",
     "conventions",
     "flops",
     "keys_per_query",

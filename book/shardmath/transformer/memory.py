@@ -114,13 +114,24 @@ def kv_cache(model: Model, seq: int, precision: str = "bf16") -> float:
     (131072.0, 70272.0)
     """
     (seq,) = positive_int(seq=seq)
+    values = cached_values(model)
+    tokens = model.global_layers * seq + model.local_layers * min(seq, model.window)
+    return bytes_per_value(precision) * values * tokens
+
+
+def cached_values(model: Model) -> int:
+    """Values that a layer with attention keeps of one token.
+
+        2 · K · H      latent: kv_rank + rope      an indexer: + one key head
+
+    >>> from shardmath.transformer import model
+    >>> cached_values(model("llama 3 8b")), cached_values(model("deepseek v3"))
+    (2048, 576)
+    """
     values = 2 * checked(model).kv_heads * model.head
     if model.latent:
         values = model.latent.kv_rank + model.latent.rope
-    if model.indexer:
-        values += model.indexer.head
-    tokens = model.global_layers * seq + model.local_layers * min(seq, model.window)
-    return bytes_per_value(precision) * values * tokens
+    return values + (model.indexer.head if model.indexer else 0)
 
 
 def recurrent_state(model: Model) -> float:

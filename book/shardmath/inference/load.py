@@ -1,0 +1,345 @@
+"""A server under load, in closed form: how many sequences decode, and how fast.
+
+In a closed loop, C clients each send a request, wait for its last token, and send the
+next. Little's law says how many of them decode at a time, and the work of the others'
+prompts lengthens the steps of those that do:
+
+    B = C · O · TPOT / (TTFT + O · TPOT)
+    TPOT = step(B) + share of steps with prompts · (mixed step − step(B))
+
+`serving` plays the same server event by event. This module needs milliseconds.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..base.units import non_negative_int, positive, short_repr, show
+from .capacity import PAGE, held
+from .server import Server
+
+ROUNDS = 100  # of the search for what decodes
+CLOSE = 1e-4  # of B, at which the search ends
+ACCEPTED = 0.8  # the share of drafts that are accepted, each if all before it were
+BUSIEST = 0.95  # share of the time that prompts may take, for the queue of prompts
+
+
+@dataclass(frozen=True)
+class Requests:
+    """What clients ask for.
+
+    Args:
+        prompt, output: tokens of a request, in the mean.
+        alike: whether all requests have the same length, so that those which start
+            together end together.
+        waves: requests that each client sends one after the other; the first of all
+            clients arrive at once.
+
+    Raises:
+        ValueError: a number that is not above zero.
+
+    >>> Requests(1024, 1024).waves  # InferenceX sends 10 for each client
+    10
+    """
+
+    prompt: float
+    output: float
+    alike: bool = False
+    waves: float = 10
+
+    def __post_init__(self) -> None:
+        positive(prompt=self.prompt, output=self.output, waves=self.waves)
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """How an engine puts steps together.
+
+    Args:
+        budget: tokens that a step holds at most.
+        mixed: whether a step holds prompts beside sequences that decode. If not, all
+            prompts that wait are read first, and nobody decodes meanwhile.
+        sequences: that decode at once, at most; as many as there are slots if not
+            given.
+        drafts: tokens that modules of the model draft for each sequence of a step
+            (multi-token prediction), and that the next step checks.
+
+    Source:
+        8,192 tokens is the default of vLLM on H100 and later, of SGLang on GPUs of
+        80 GB, and of TensorRT-LLM. DeepSeek-V3 (arXiv:2412.19437, section 5.4.3) gives
+        1.8 tokens for one draft.
+
+    Raises:
+        ValueError: a number that is not above zero.
+    """
+
+    budget: float = 8192
+    mixed: bool = True
+    sequences: float | None = None
+    drafts: int = 0
+
+    def __post_init__(self) -> None:
+        positive(budget=self.budget, sequences=self.sequences or 1)
+        non_negative_int(drafts=self.drafts)
+
+    @property
+    def tokens(self) -> float:
+        """Tokens that a sequence gets in a step, in the mean: Σ ACCEPTED^i, i ≤ drafts.
+
+        >>> Scheduler(drafts=1).tokens, round(Scheduler(drafts=3).tokens, 2)
+        (1.8, 2.95)
+        """
+        return sum(ACCEPTED**n for n in range(self.drafts + 1))
+
+
+class Load(NamedTuple):
+    """What a server does in the mean under some load.
+
+    Args:
+        tpot: seconds from a token of a request to its next.
+        ttft: seconds from a request to its first token.
+        decoding: sequences that decode at a time.
+        rate: requests that end in a second.
+        parts: seconds of `tpot`, by part of a step.
+        waits: seconds of `ttft`: for a slot, for others' prompts, for its own, and for
+            the host.
+    """
+
+    tpot: float
+    ttft: float
+    decoding: float
+    rate: float
+    parts: dict[str, float]
+    waits: dict[str, float]
+
+    def __str__(self) -> str:
+        return (
+            f"TPOT {show(self.tpot, 's')}, TTFT {show(self.ttft, 's')}, "
+            f"{self.decoding:.3g} sequences decode, {self.rate:.3g} requests a second"
+        )
+
+
+def slots(server: Server, requests: Requests, scheduler: Scheduler) -> float:
+    """Sequences that decode at once, at most.
+
+    Raises:
+        ValueError: the weights do not fit, or not one request does.
+    """
+    length = held(requests.prompt, requests.output)
+    found = server.slots(length, PAGE)
+    if found < 1:
+        raise ValueError(
+            f"a request of {requests.prompt:,.0f} + {requests.output:,.0f} tokens does "
+            f"not fit in the {show(server.memory.free, 'bytes')} that the weights leave"
+        )
+    return min(found, scheduler.sequences or found)
+
+
+def closed_loop(
+    server: Server,
+    concurrency: float,
+    requests: Requests,
+    scheduler: Scheduler = Scheduler(),
+    room: float | None = None,
+) -> Load:
+    """A server with a fixed number of clients, each with one request at a time.
+
+    Args:
+        server: which one.
+        concurrency: clients, C.
+        requests: what they ask for.
+        scheduler: how steps are put together.
+        room: sequences that decode at once, at most; those that fit if not given.
+
+    Assumes:
+        Means stand for distributions. The wait for others' prompts is that of a queue
+        with random arrivals and a fixed service time (M/D/1), and at the start C
+        prompts wait for one another.
+
+    Raises:
+        ValueError: nothing fits, see `slots`.
+    """
+    (clients,) = positive(concurrency=concurrency)
+    room = slots(server, requests, scheduler) if room is None else room
+    one = _Prompts(server, requests, scheduler)
+    most = min(clients, room)
+    decoding = most
+    for _ in range(ROUNDS):
+        found = one.load(clients, decoding, room)
+        better = min(found.decoding, most)
+        if abs(better - decoding) < CLOSE * decoding:
+            break
+        decoding = (decoding + better) / 2
+    return found
+
+
+def open_loop(
+    server: Server,
+    rate: float,
+    requests: Requests,
+    scheduler: Scheduler = Scheduler(),
+) -> Load:
+    """A server to which requests come at a rate, at random times.
+
+    Args:
+        server, requests, scheduler: as for `closed_loop`.
+        rate: requests a second.
+
+    Raises:
+        ValueError: a rate above what the server can do; says how much that is. Or
+            nothing fits, see `slots`.
+    """
+    (rate,) = positive(rate=rate)
+    room = slots(server, requests, scheduler)
+    one = _Prompts(server, requests, scheduler)
+    most = one.load(room, room, room, burst=False)
+    if rate >= most.decoding / (requests.output * most.tpot):
+        best = most.decoding / (requests.output * most.tpot)
+        raise ValueError(
+            f"rate = {short_repr(rate)} requests a second: the server can do "
+            f"{best:.3g}, with {room:,.0f} sequences that decode"
+        )
+    low, high = 0.0, room
+    for _ in range(ROUNDS):
+        decoding = (low + high) / 2
+        found = one.load(decoding, decoding, room, burst=False)
+        if decoding / (requests.output * found.tpot) < rate:
+            low = decoding
+        else:
+            high = decoding
+    return found._replace(rate=rate)
+
+
+def disaggregated(
+    reader: Server,
+    writer: Server,
+    concurrency: float,
+    requests: Requests,
+    readers: float = 1,
+    writers: float = 1,
+    scheduler: Scheduler = Scheduler(),
+) -> Load:
+    """Some servers that read prompts, and others that decode, under a closed loop.
+
+    Args:
+        reader, writer: one of each kind.
+        concurrency: clients, of all servers together.
+        requests, scheduler: as for `closed_loop`.
+        readers, writers: how many there are of each kind.
+
+    Assumes:
+        Clients are spread evenly. The cache moves to its decoder while the prompt is
+        read, and the last bytes of it take no time.
+
+    Raises:
+        ValueError: nothing fits, see `slots`.
+    """
+    clients, readers, writers = positive(
+        concurrency=concurrency, readers=readers, writers=writers
+    )
+    room = writers * slots(writer, requests, scheduler)
+    prompts = _Prompts(reader, requests, scheduler)
+    output = requests.output
+    decoding = min(clients, room)
+    for _ in range(ROUNDS):
+        each = decoding / writers
+        step = writer.mixed(
+            each,
+            each * held(requests.prompt, output),
+            verified=1 + scheduler.drafts,
+        )
+        tpot = step.seconds / scheduler.tokens
+        # Prompts come as fast as answers end, unless they are what takes longest.
+        busy = decoding / (output * tpot) * prompts.work / readers
+        own = prompts.alone
+        queue = min(busy, BUSIEST) * own / (2 * (1 - min(busy, BUSIEST)))
+        first = (clients / readers + 1) / 2 * prompts.work
+        wait = queue + (first - queue) / requests.waves
+        ttft = own + wait + prompts.delay
+        # What exceeds the readers' rate waits before them.
+        ttft = max(ttft, clients * prompts.work / readers - output * tpot)
+        better = min(clients * output * tpot / (ttft + output * tpot), room)
+        if abs(better - decoding) < CLOSE * decoding:
+            break
+        decoding = (decoding + better) / 2
+    slot = output * tpot * (clients / room - 1) if clients > room else 0.0
+    waits = {"slot": slot, "others": wait, "prompt": own, "host": prompts.delay}
+    ttft += slot
+    parts = {name: part / scheduler.tokens for name, part in step.parts.items()}
+    return Load(tpot, ttft, decoding, decoding / (output * tpot), parts, waits)
+
+
+class _Prompts:
+    """The prompts of some requests on a server, and the load that they make.
+
+    Args:
+        server, requests, scheduler: as for `closed_loop`.
+    """
+
+    def __init__(self, server: Server, requests: Requests, scheduler: Scheduler):
+        self.server, self.requests, self.scheduler = server, requests, scheduler
+        self.budget = scheduler.budget * server.layout.data
+        self.chunks = max(1, math.ceil(requests.prompt / self.budget))
+        self.chunk = requests.prompt / self.chunks
+        self.scored = server.scored(((requests.prompt, 0.0),)) / self.chunks
+        self.length = held(requests.prompt, requests.output)
+        self.delay = server.first_token_delay
+        self.alone = self.chunks * self._reading(1.0).seconds
+        full = max(1.0, self.budget / requests.prompt)
+        self.work = self.chunks * self._reading(full).seconds / full
+
+    def _reading(self, chunks: float, decode: float = 0.0):
+        """A step with some chunks of prompts, and sequences that decode beside them."""
+        return self.server.mixed(
+            decode,
+            decode * self.length,
+            chunks * self.chunk,
+            chunks,
+            chunks * self.scored,
+            1 + self.scheduler.drafts,
+        )
+
+    def load(
+        self, clients: float, decoding: float, room: float, burst: bool = True
+    ) -> Load:
+        """The load if so many sequences decode; says how many then decode by Little."""
+        output, mixed = self.requests.output, self.scheduler.mixed
+        tokens = self.scheduler.tokens
+        step = self.server.mixed(
+            decoding, decoding * self.length, verified=1 + self.scheduler.drafts
+        )
+        # Chunks for each step of a sequence, those of other sequences alone; and the
+        # share of steps that hold some, if they come at random and fill steps at most.
+        others = max(0.0, decoding - min(1.0, decoding))
+        came = others * tokens / output * self.chunks
+        most = max(1.0, self.budget / self.chunk)
+        share = min(came, max(1 - math.exp(-came), came / most)) if came else 0.0
+        full = came / share if share else 1.0
+        both = self._reading(full, decoding) if share else step
+        parts = {
+            name: ((1 - share) * some + share * part) / tokens
+            for (name, some), part in zip(
+                step.parts.items(), both.parts.values(), strict=True
+            )
+        }
+        tpot = max(sum(parts.values()), step.bound / tokens)
+        wait = tpot * tokens
+        beside = decoding if mixed else 0.0
+        own = self.chunks * self._reading(1.0, beside).seconds
+        busy = min(BUSIEST, share * both.seconds / wait)
+        queue = wait / 2 + busy * own / (2 * (1 - busy))
+        first = 0.0
+        if burst:  # the prompts of all clients, or of those that have a slot
+            at_once = min(clients, room)
+            steps = max(1.0, at_once * self.chunks / most)
+            reading = self._reading(min(at_once, most), beside / 2).seconds
+            first = max(0.0, (steps + 1) / 2 * reading - own)
+            if self.requests.alike and not mixed:
+                queue = first  # those that end together start together again
+            queue += (first - queue) / self.requests.waves
+        slot = output * tpot * (clients / room - 1) if clients > room else 0.0
+        waits = {"slot": slot, "others": queue, "prompt": own, "host": self.delay}
+        ttft = sum(waits.values())
+        decodes = clients * output * tpot / (ttft + output * tpot)
+        rate = min(decodes, room) / (output * tpot)
+        return Load(tpot, ttft, min(decodes, room), rate, parts, waits)
