@@ -1,0 +1,128 @@
+"""How a serving engine is set: what it may hold at once, and what a step takes up."""
+
+from dataclasses import dataclass
+from math import ceil
+from random import Random
+
+from ..base.units import flags, number, positive_int, short_repr
+from ..hardware.networks.wiring import not_negative
+
+
+@dataclass(frozen=True)
+class Speculation:
+    """A draft model guesses tokens, and the model checks all of them in one step.
+
+    Args:
+        draft: tokens γ that are guessed in a round.
+        acceptance: the probability α with which each guess is right if those in front
+            of it are. Guesses are independent.
+        cost: seconds that one guess takes, as a share of a decode step of the model.
+
+    Raises:
+        ValueError: no whole number of tokens, a probability outside of 0 to 1, or a
+            negative cost.
+    """
+
+    draft: int
+    acceptance: float
+    cost: float = 0.05
+
+    def __post_init__(self) -> None:
+        positive_int(draft=self.draft)
+        not_negative("cost", self.cost)
+        if not 0 <= number("acceptance", self.acceptance) <= 1:
+            raise ValueError(
+                f"acceptance = {short_repr(self.acceptance)}: must be from 0 to 1"
+            )
+
+    @property
+    def tokens(self) -> float:
+        """(1 − α^(γ+1)) / (1 − α): tokens that a round gives in the mean.
+
+        >>> round(Speculation(4, 0.8).tokens, 2)
+        3.36
+        """
+        if self.acceptance == 1:
+            return self.draft + 1.0
+        return (1 - self.acceptance ** (self.draft + 1)) / (1 - self.acceptance)
+
+    def rounds(self, tokens: int, random: Random) -> int:
+        """How many rounds it takes until `tokens` are there, drawn at random.
+
+        >>> Speculation(4, 1.0).rounds(200, Random(0))
+        40
+        """
+        made = count = 0
+        while made < tokens:
+            made += 1
+            for _ in range(self.draft):
+                if random.random() >= self.acceptance:
+                    break
+                made += 1
+            count += 1
+        return count
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The settings of an engine.
+
+    Args:
+        slots: sequences that may be in prefill or decode at once.
+        pages: pages of memory for KV caches; None if there are always enough.
+        page: tokens whose keys and values a page holds.
+        budget: tokens that a step takes up at most. Sequences in decode come first, and
+            chunks of prompts fill what is left.
+        chunked: whether prompts are cut into chunks and share steps with decode.
+            Otherwise prefill comes first: while prompts wait and have room, steps hold
+            whole prompts alone, as many as the budget takes and at least one.
+        reserve: whether admission reserves the pages of the whole answer. Otherwise a
+            sequence takes a page when it needs one. If none is free, the sequence that
+            was admitted last is preempted: it loses its pages, goes back to the front
+            of the queue, and its prompt and answer so far are computed again.
+        prefix_cache: whether pages of named prefixes are kept and used again.
+        speculation: a draft model, or None.
+
+    Raises:
+        ValueError: no whole numbers, or a budget that leaves no token for prompts when
+            all slots decode.
+    """
+
+    slots: int
+    pages: int | None = None
+    page: int = 16
+    budget: int = 2048
+    chunked: bool = True
+    reserve: bool = False
+    prefix_cache: bool = False
+    speculation: Speculation | None = None
+
+    def __post_init__(self) -> None:
+        positive_int(slots=self.slots, page=self.page, budget=self.budget)
+        if self.pages is not None:
+            positive_int(pages=self.pages)
+        flags(
+            chunked=self.chunked, reserve=self.reserve, prefix_cache=self.prefix_cache
+        )
+        spec = self.speculation
+        if not (spec is None or isinstance(spec, Speculation)):
+            raise ValueError(f"speculation = {short_repr(spec)}: must be a Speculation")
+        if self.chunked and self.budget <= self.slots * self.verified:
+            raise ValueError(
+                f"budget = {self.budget} tokens: must be above the "
+                f"{self.slots * self.verified} that {self.slots} slots in decode take, "
+                "or prompts would never start"
+            )
+
+    @property
+    def verified(self) -> int:
+        """Tokens of a sequence in a decode step: one, and those that were guessed."""
+        return 1 + (self.speculation.draft if self.speculation else 0)
+
+    def paged(self, tokens: int) -> int:
+        """Pages that so many tokens take.
+
+        >>> Engine(slots=8).paged(1000)
+        63
+        """
+        return ceil(tokens / self.page)

@@ -1,0 +1,188 @@
+"""Requests, and the two ways in which they come to a server."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from random import Random
+
+from ..base.units import (
+    non_negative_int,
+    positive,
+    positive_int,
+    short_repr,
+    text,
+)
+from ..hardware.networks.wiring import not_negative
+from .lengths import Fixed, Lengths
+
+
+@dataclass(frozen=True)
+class Request:
+    """One prompt and the answer to it.
+
+    Args:
+        arrival: seconds at which it comes to the server; a closed loop sets it itself.
+        input: tokens of its prompt.
+        output: tokens of its answer, the first one included.
+        prefix: a name for the tokens that it begins with, "" for none.
+        shared: how many tokens have that name: all requests of one `prefix` begin with
+            these same tokens.
+
+    Raises:
+        ValueError: a negative arrival, no whole numbers of tokens, or more shared
+            tokens than the prompt has.
+    """
+
+    arrival: float
+    input: int
+    output: int
+    prefix: str = ""
+    shared: int = 0
+
+    def __post_init__(self) -> None:
+        not_negative("arrival", self.arrival)
+        positive_int(input=self.input, output=self.output)
+        text("prefix", self.prefix)
+        non_negative_int(shared=self.shared)
+        if self.shared > self.input:
+            raise ValueError(
+                f"shared = {self.shared}: must be at most the {self.input} tokens of "
+                "the prompt"
+            )
+        if self.shared and not self.prefix:
+            raise ValueError(f"shared = {self.shared}: needs the name of a prefix")
+
+    @property
+    def cached(self) -> int:
+        """Tokens in the cache at its end; the last token of an answer is not read."""
+        return self.input + self.output - 1
+
+
+@dataclass(frozen=True)
+class Demand:
+    """All requests of a simulation.
+
+    Args:
+        requests: in the order of their arrivals.
+        clients: None for an open loop, where each request comes at its own time. In a
+            closed loop there are so many clients. Each sends the next request when the
+            answer to its last one is complete, and the arrivals of the requests are not
+            used.
+        think: seconds that a client of a closed loop waits before it sends again.
+
+    Raises:
+        ValueError: no requests, arrivals out of order, or no whole number of clients.
+    """
+
+    requests: tuple[Request, ...]
+    clients: int | None = None
+    think: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "requests", tuple(self.requests))
+        if not self.requests:
+            raise ValueError("requests = (): must have at least one request")
+        shared: dict[str, int] = {}
+        for one in self.requests:
+            if not isinstance(one, Request):
+                raise ValueError(f"requests: {short_repr(one)} is no Request")
+            if one.prefix and shared.setdefault(one.prefix, one.shared) != one.shared:
+                raise ValueError(
+                    f"prefix {short_repr(one.prefix)}: has {shared[one.prefix]} shared "
+                    f"tokens in one request and {one.shared} in another"
+                )
+        not_negative("think", self.think)
+        if self.clients is not None:
+            positive_int(clients=self.clients)
+            return
+        last = 0.0
+        for number, one in enumerate(self.requests):
+            if one.arrival < last:
+                raise ValueError(
+                    f"request {number} arrives at {one.arrival:g} s, before the one in "
+                    f"front of it at {last:g} s: must be in the order of arrival"
+                )
+            last = one.arrival
+
+
+def open_loop(
+    rate: float,
+    count: int,
+    input: int | Lengths,
+    output: int | Lengths,
+    seed: int = 0,
+) -> Demand:
+    """Requests of independent users: a Poisson process, whatever the server does.
+
+    Args:
+        rate: requests per second in the mean.
+        count: how many there are.
+        input, output: tokens of prompts and answers, a number or a distribution.
+        seed: of the random numbers. Another rate with the same seed has the same
+            requests in the same order, only closer together or farther apart.
+
+    Raises:
+        ValueError: a rate that is not positive, or no whole numbers.
+
+    >>> demand = open_loop(rate=4, count=1000, input=1000, output=200)
+    >>> round(demand.requests[-1].arrival)
+    248
+    """
+    positive(rate=rate)
+    random = Random(seed)
+    clock, found = 0.0, []
+    for one in _drawn(random, count, input, output):
+        clock += random.expovariate(1.0) / rate
+        found.append(Request(clock, *one))
+    return Demand(tuple(found))
+
+
+def closed_loop(
+    clients: int,
+    count: int,
+    input: int | Lengths,
+    output: int | Lengths,
+    seed: int = 0,
+    think: float = 0.0,
+) -> Demand:
+    """Requests of a fixed number of clients, as benchmarks of one concurrency send.
+
+    Args:
+        clients: how many wait for an answer, or think, at any time.
+        count: requests of all of them together.
+        input, output: tokens of prompts and answers, a number or a distribution.
+        seed: of the random lengths.
+        think: seconds from an answer to the client's next request.
+
+    Raises:
+        ValueError: no whole numbers, or a negative time to think.
+
+    >>> closed_loop(clients=8, count=100, input=1000, output=200).clients
+    8
+    """
+    found = (Request(0.0, *one) for one in _drawn(Random(seed), count, input, output))
+    return Demand(tuple(found), clients, think)
+
+
+def trace(rows: Iterable[tuple[float, int, int]]) -> Demand:
+    """Requests that were observed: seconds, tokens of the prompt, tokens of the answer.
+
+    >>> trace([(0.0, 2048, 28), (0.4, 1155, 211)]).requests[1].output
+    211
+    """
+    return Demand(tuple(Request(*row) for row in rows))
+
+
+def _drawn(
+    random: Random, count: int, input: int | Lengths, output: int | Lengths
+) -> Iterable[tuple[int, int]]:
+    positive_int(count=count)
+    prompts, answers = _lengths("input", input), _lengths("output", output)
+    for _ in range(count):
+        yield prompts.at(random.random()), answers.at(random.random())
+
+
+def _lengths(name: str, given: int | Lengths) -> Lengths:
+    if hasattr(given, "at"):
+        return given
+    (tokens,) = positive_int(**{name: given})
+    return Fixed(tokens)

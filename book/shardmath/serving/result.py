@@ -1,0 +1,318 @@
+"""What a simulation gives: times of requests, use of the server, and its price.
+
+One definition of each time, as a client next to the server would measure it:
+
+* TTFT, time to first token: from the arrival of a request to the end of the step that
+  gives its first token. It includes the wait in the queue and all of prefill.
+* TPOT, time per output token: from the first token of a request to its last one,
+  divided by the number of tokens after the first. A request with one token has none.
+
+A percentile of them is one over requests, not over tokens, with values in between
+interpolated linearly.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import fsum, nan
+
+from ..base.units import number, positive, short_repr
+from .requests import Request
+from .scheduler import Stretch
+
+
+@dataclass(frozen=True)
+class LatencyTarget:
+    """What users are promised.
+
+    Args:
+        ttft: seconds to the first token, at most.
+        tpot: seconds per output token after it, at most.
+        share: of all requests that have to keep both.
+
+    Raises:
+        ValueError: times that are not positive, or a share outside of 0 to 1.
+    """
+
+    ttft: float
+    tpot: float
+    share: float = 0.9
+
+    def __post_init__(self) -> None:
+        positive(ttft=self.ttft, tpot=self.tpot, share=self.share)
+        if self.share > 1:
+            raise ValueError(f"share = {short_repr(self.share)}: must be at most 1")
+
+
+@dataclass(frozen=True)
+class Served:
+    """A request and when it was served.
+
+    Args:
+        request: with the arrival that it had in this simulation.
+        admitted: seconds at which it got a slot first.
+        first: seconds at which its first token was there.
+        finish: seconds at which its last token was there.
+        preemptions: how often it lost its pages.
+        hits: tokens of its prompt that were found in a kept prefix.
+    """
+
+    request: Request
+    admitted: float
+    first: float
+    finish: float
+    preemptions: int = 0
+    hits: int = 0
+
+    @property
+    def ttft(self) -> float:
+        """Seconds from its arrival to its first token."""
+        return self.first - self.request.arrival
+
+    @property
+    def tpot(self) -> float | None:
+        """Seconds per token after the first one; None where there is none."""
+        after = self.request.output - 1
+        return (self.finish - self.first) / after if after else None
+
+    @property
+    def wait(self) -> float:
+        """Seconds in the queue before its first admission."""
+        return self.admitted - self.request.arrival
+
+    def keeps(self, target: LatencyTarget) -> bool:
+        """Whether it keeps both times of a target."""
+        return self.ttft <= target.ttft and (self.tpot or 0.0) <= target.tpot
+
+
+@dataclass(frozen=True)
+class ServingResult:
+    """A simulation that is over.
+
+    Args:
+        served: all requests, in the order of the demand.
+        stretches: for each server, what its steps did, in order.
+        pages: of each server; None if there were always enough.
+        computed: tokens that went through prefill, those computed again included.
+    """
+
+    served: tuple[Served, ...]
+    stretches: tuple[tuple[Stretch, ...], ...]
+    pages: int | None
+    computed: int
+
+    # -------------------------------------------------------------------------- times
+
+    @cached_property
+    def ttfts(self) -> tuple[float, ...]:
+        """Seconds to the first token of every request, sorted."""
+        return tuple(sorted(one.ttft for one in self.served))
+
+    @cached_property
+    def tpots(self) -> tuple[float, ...]:
+        """Seconds per output token of every request that has one, sorted."""
+        return tuple(sorted(t for one in self.served if (t := one.tpot) is not None))
+
+    def ttft(self, percent: float = 50) -> float:
+        """A percentile of the time to first token, in seconds."""
+        return percentile(self.ttfts, percent)
+
+    def tpot(self, percent: float = 50) -> float:
+        """A percentile of the time per output token, in seconds; NaN without any."""
+        return percentile(self.tpots, percent) if self.tpots else nan
+
+    @property
+    def mean_ttft(self) -> float:
+        """Mean seconds to the first token."""
+        return fsum(self.ttfts) / len(self.ttfts)
+
+    @property
+    def mean_tpot(self) -> float:
+        """Mean seconds per output token, over requests; NaN without any."""
+        return fsum(self.tpots) / len(self.tpots) if self.tpots else nan
+
+    @property
+    def mean_wait(self) -> float:
+        """Mean seconds in the queue before admission."""
+        return fsum(one.wait for one in self.served) / len(self.served)
+
+    # ------------------------------------------------------------------------- amounts
+
+    @property
+    def start(self) -> float:
+        """Seconds of the first arrival."""
+        return min(one.request.arrival for one in self.served)
+
+    @property
+    def end(self) -> float:
+        """Seconds of the last token."""
+        return max(one.finish for one in self.served)
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the first arrival to the last token."""
+        return self.end - self.start
+
+    @cached_property
+    def output(self) -> int:
+        """Tokens of all answers."""
+        return sum(one.request.output for one in self.served)
+
+    @property
+    def recomputed(self) -> int:
+        """Tokens that preemption made the server compute again."""
+        wanted = sum(one.request.input for one in self.served)
+        return self.computed + sum(one.hits for one in self.served) - wanted
+
+    @property
+    def preemptions(self) -> int:
+        """How often a sequence lost its pages."""
+        return sum(one.preemptions for one in self.served)
+
+    @property
+    def throughput(self) -> float:
+        """Tokens of answers per second, from the first arrival to the last token."""
+        return self.output / self.duration
+
+    def steady(self, low: float = 0.25, high: float = 0.75) -> float:
+        """Tokens of answers per second in the middle of the simulation.
+
+        At the beginning the server fills up, and at the end it runs empty, which the
+        mean over the whole duration includes.
+
+        Args:
+            low, high: shares of the duration that the middle lies between.
+
+        Raises:
+            ValueError: shares that are not in order.
+        """
+        if not 0 <= number("low", low) < number("high", high) <= 1:
+            raise ValueError(
+                f"low, high = {short_repr(low)}, {short_repr(high)}: must be in order, "
+                "from 0 to 1"
+            )
+        first, last = (self.start + share * self.duration for share in (low, high))
+        made = 0.0
+        for one in (one for steps in self.stretches for one in steps):
+            inside = min(last, one.end) - max(first, one.start)
+            made += one.tokens * max(inside, 0.0) / (one.end - one.start)
+        return made / (last - first)
+
+    def goodput(self, target: LatencyTarget) -> float:
+        """Requests per second that keep both times of the target."""
+        return self.kept(target) * len(self.served) / self.duration
+
+    def kept(self, target: LatencyTarget) -> float:
+        """The share of requests that keep both times of the target."""
+        return sum(one.keeps(target) for one in self.served) / len(self.served)
+
+    def meets(self, target: LatencyTarget) -> bool:
+        """Whether as large a share of requests keeps the target as it asks for."""
+        return self.kept(target) >= target.share
+
+    # ------------------------------------------------------------------ time averages
+
+    @property
+    def busy(self) -> float:
+        """The share of the duration in which a server steps, in the mean of them.
+
+        It says little about load: a server with one request in decode is as busy as one
+        with a hundred.
+        """
+        return self._average(lambda one: 1.0) / len(self.stretches)
+
+    @property
+    def decoding(self) -> float:
+        """Sequences in decode, the mean over time, of all servers."""
+        return self._average(lambda one: one.decode)
+
+    @property
+    def in_slots(self) -> float:
+        """Sequences that have a slot, the mean over time, of all servers."""
+        return self._average(lambda one: one.slots)
+
+    @property
+    def in_system(self) -> float:
+        """Requests that have come and are not complete, the mean over time.
+
+        Counted by walking along arrivals and ends, while Little's law multiplies their
+        rate and their mean time.
+        """
+        changes = [(one.request.arrival, 1) for one in self.served]
+        changes += [(one.finish, -1) for one in self.served]
+        changes.sort()
+        area, here, last = 0.0, 0, self.start
+        for at, change in changes:
+            area += here * (at - last)
+            here, last = here + change, at
+        return area / self.duration
+
+    @property
+    def little(self) -> float:
+        """λ · W: requests per second times the mean seconds that one is here."""
+        times = fsum(one.finish - one.request.arrival for one in self.served)
+        return (len(self.served) / self.duration) * (times / len(self.served))
+
+    @property
+    def most_pages(self) -> int:
+        """Pages that the sequences of one server held at most."""
+        return max(one.pages for steps in self.stretches for one in steps)
+
+    @property
+    def longest_queue(self) -> int:
+        """Requests that waited in front of one server at most."""
+        return max(one.queue for steps in self.stretches for one in steps)
+
+    def _average(self, amount) -> float:
+        area = fsum(
+            amount(one) * (one.end - one.start)
+            for steps in self.stretches
+            for one in steps
+        )
+        return area / self.duration
+
+    # --------------------------------------------------------------------------- price
+
+    def dollars(self, per_hour: float) -> float:
+        """Dollars per million tokens of answers.
+
+        Args:
+            per_hour: dollars for an hour of all chips together, as the caller pays.
+
+        Assumes:
+            The chips are paid from the first arrival to the last token.
+        """
+        positive(per_hour=per_hour)
+        return per_hour / 3600 / self.throughput * 1e6
+
+    def joules(self, watts: float) -> float:
+        """Joules per million tokens of answers.
+
+        Args:
+            watts: of all chips together.
+
+        Assumes:
+            They draw it all the time. With the power that a chip is rated for, the
+            result is more than a meter would show.
+        """
+        positive(watts=watts)
+        return watts / self.throughput * 1e6
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """The value that `percent` % of sorted values do not exceed; linear in between.
+
+    >>> percentile((1.0, 2.0, 4.0), 50), percentile((1.0, 2.0, 4.0), 75)
+    (2.0, 3.0)
+
+    Raises:
+        ValueError: no values, or no percentage from 0 to 100.
+    """
+    if not values:
+        raise ValueError("values = (): must have at least one")
+    if not 0 <= number("percent", percent) <= 100:
+        raise ValueError(f"percent = {short_repr(percent)}: must be from 0 to 100")
+    place = (len(values) - 1) * percent / 100
+    below = int(place)
+    above = min(below + 1, len(values) - 1)
+    return values[below] + (values[above] - values[below]) * (place - below)

@@ -1,0 +1,426 @@
+"""One server, step by step: what is admitted, what a step takes up, who is preempted.
+
+A step of the engine begins with the sequences in decode. Those that need a page take
+one, and if none is free, the sequence that was admitted last is preempted. What the
+budget leaves is filled with chunks of prompts: first of those that are admitted, then
+of the queue, in order, as long as slots and pages are free. The step ends for all of
+them at the same time. A sequence whose prompt is complete has its next token then.
+
+While no prompt waits for a step and nothing else changes, steps differ only in their
+context, and they are played all at once.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from math import floor, inf
+from random import Random
+from typing import NamedTuple
+
+from ..inference import Batch
+from .engine import Engine
+from .pages import PagePool
+from .requests import Request
+from .stretch import stretch
+
+
+class Stretch(NamedTuple):
+    """Equal steps of an engine, one or more.
+
+    Args:
+        start, end: seconds.
+        steps: how many.
+        decode: sequences in decode.
+        prefill: tokens of prompts that the step takes up.
+        tokens: of answers that the steps give.
+        slots: sequences that hold a slot.
+        queue: requests that wait for one, when the steps end.
+        pages: pages that sequences hold at the end of the steps.
+    """
+
+    start: float
+    end: float
+    steps: int
+    decode: int
+    prefill: int
+    tokens: float
+    slots: int
+    queue: int
+    pages: int
+
+
+class Sequence:
+    """A request on a server: how far it is, and what it holds.
+
+    Args:
+        request: what it asks for.
+        number: its place in the demand.
+        produced: tokens of its answer that exist already.
+        arrived: whether its cache comes with it, from a server that did its prefill.
+    """
+
+    def __init__(
+        self, request: Request, number: int, produced: int = 0, arrived: bool = False
+    ) -> None:
+        self.request = request
+        self.number = number
+        self.produced = produced
+        self.arrived = arrived
+        self.admitted = self.first = inf
+        self.order = self.preemptions = self.hits = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Off the server: nothing is in the cache any more."""
+        self.done = self.own = self.shared = 0
+        self.reads = ""
+        self.length, self.begun, self.rounds = 0, -1, 0
+        self.growth = 1.0
+
+    @property
+    def goal(self) -> int:
+        """Tokens that prefill has to put into the cache."""
+        return self.request.input + self.produced
+
+    @property
+    def held(self) -> int:
+        """Pages, those of a shared prefix included."""
+        return self.own + self.shared
+
+
+class Scheduler:
+    """A server that is played: submit requests, and run it until some time.
+
+    Args:
+        seconds: of an engine step, for any batch.
+        engine: its settings.
+        seed: of the rounds that speculation takes.
+        skip: whether equal steps are played at once. The result is the same.
+    """
+
+    def __init__(
+        self,
+        seconds: Callable[[Batch], float],
+        engine: Engine,
+        seed: int = 0,
+        skip: bool = True,
+    ) -> None:
+        self.seconds, self.engine, self.seed, self.skip = seconds, engine, seed, skip
+        self.clock = 0.0
+        self.queue: deque[Sequence] = deque()
+        self.admitted: dict[int, Sequence] = {}  # by order of admission
+        self.prefilling: dict[int, Sequence] = {}
+        self.pool = PagePool(engine.pages)
+        self.stretches: list[Stretch] = []
+        self.computed = self.hits = 0  # tokens in prefill; found in prefixes
+        self._orders = count(1)
+        self._tick = 0  # decode steps so far
+        self._base, self._slope, self._decoding = 0.0, 0.0, 0
+        self._ends: list[tuple[int, int]] = []  # tick, order of admission
+        self._turns: list[tuple[int, int]] = []  # tick of the next page, order
+
+    # ------------------------------------------------------------------- from outside
+
+    def submit(self, sequence: Sequence, now: float) -> None:
+        """One more request at the end of the queue."""
+        engine, request = self.engine, sequence.request
+        pages = engine.paged(request.cached)
+        if pages > self.pool.total:
+            raise ValueError(
+                f"request {sequence.number} needs {pages:,} pages for "
+                f"{request.cached:,} tokens: the server has {engine.pages:,}"
+            )
+        if not self.busy:
+            self.clock = max(self.clock, now)
+        self.queue.append(sequence)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any request is here."""
+        return bool(self.queue or self.admitted)
+
+    @property
+    def load(self) -> int:
+        """Tokens that are still to be computed, which a router compares."""
+        return sum(
+            one.goal - one.done + one.request.output - one.produced
+            for one in (*self.queue, *self.admitted.values())
+        )
+
+    def run(self, until: float = inf) -> list[Sequence]:
+        """Steps that start before `until`, up to one that completes an answer.
+
+        Returns:
+            The sequences that are complete now, at `clock`; none if `until` is reached
+            or nothing is left to do.
+        """
+        while self.busy and self.clock < until:
+            complete = self._step(until)
+            if complete:
+                return complete
+        return []
+
+    # ------------------------------------------------------------------------ a step
+
+    def _step(self, until: float) -> list[Sequence]:
+        self._join()
+        mixed = self.engine.chunked
+        if not mixed and self._prompt_waits():  # prefill comes first
+            chunks = self._chunks(0)
+            return self._play(self._timed(self._batch(0, 0, chunks)), 1, 0, chunks)
+        self._turn_pages(1)
+        chunks = self._chunks(self._decoding) if mixed else []
+        if not chunks:
+            return self._decode(until)
+        seconds = self._timed(self._batch(self._decoding, 0, chunks))
+        return self._play(seconds, 1, self._decoding, chunks)
+
+    def _decode(self, until: float) -> list[Sequence]:
+        """Steps of decode alone, as many as are equal."""
+        most = self._ends[0][0] - self._tick if self.skip else 1
+
+        def seconds(step: int) -> float:
+            return self._timed(self._batch(self._decoding, step, []))
+
+        steps, elapsed = stretch(seconds, most, until - self.clock)
+        room = self._turn_pages(steps)
+        if room < steps:
+            steps, elapsed = stretch(seconds, room)
+        return self._play(elapsed, steps, self._decoding, [])
+
+    def _play(
+        self,
+        seconds: float,
+        steps: int,
+        decoding: int,
+        chunks: list[tuple[Sequence, int]],
+    ) -> list[Sequence]:
+        """Let the steps pass. Returns the sequences that are complete after them."""
+        start, self.clock = self.clock, self.clock + seconds
+        slots, complete, tokens = len(self.admitted), [], 0.0
+        if decoding:
+            tokens = self._slope * steps
+            self._tick += steps
+            complete = self._completed()
+        for one, taken in chunks:
+            tokens += self._advance(one, taken, complete)
+        prefill = sum(taken for _, taken in chunks)
+        self.stretches.append(
+            Stretch(start, self.clock, steps, decoding, prefill, tokens, slots,
+                    len(self.queue), self.pool.held)
+        )  # fmt: skip
+        for one in complete:
+            self._leave(one)
+        return complete
+
+    def _batch(
+        self, decoding: int, ahead: int, chunks: list[tuple[Sequence, int]]
+    ) -> Batch:
+        """The batch of the step after `ahead` more of decode."""
+        if not decoding:
+            return Batch(0, 0, _sizes(chunks))
+        context = self._base + self._slope * (self._tick + ahead + 1)
+        return Batch(decoding, context, _sizes(chunks))
+
+    def _timed(self, batch: Batch) -> float:
+        """Seconds of a step, with the guesses of a draft model where there is one."""
+        spec = self.engine.speculation
+        if spec is None or not batch.decode:
+            return self.seconds(batch)
+        verified = batch._replace(decode=batch.decode * (1 + spec.draft))
+        guess = spec.cost * self.seconds(Batch(batch.decode, batch.context))
+        return self.seconds(verified) + spec.draft * guess
+
+    # ----------------------------------------------------------------------- prefill
+
+    def _prompt_waits(self) -> bool:
+        """Whether a prompt is in prefill, or the next of the queue could be."""
+        return bool(self.prefilling) or bool(self.queue and self._fits(self.queue[0]))
+
+    def _chunks(self, taken: int) -> list[tuple[Sequence, int]]:
+        """The chunks of a step, and with them the admission of what waits."""
+        engine = self.engine
+        room = engine.budget - taken * engine.verified
+        chunks: list[tuple[Sequence, int]] = []
+        for one in self.prefilling.values():
+            tokens = min(one.goal - one.done, room)
+            if tokens > 0:
+                chunks.append((one, tokens))
+                room -= tokens
+        while self.queue and room > 0 and self._fits(self.queue[0]):
+            left = self._left(self.queue[0])
+            if not engine.chunked and left > room and chunks:
+                break
+            one = self._admit(self.queue.popleft())
+            self.prefilling[one.order] = one
+            tokens = min(left, room) if engine.chunked else left
+            chunks.append((one, tokens))
+            room -= tokens
+        return chunks
+
+    def _join(self) -> None:
+        """Admit what comes with its cache, which needs no prefill."""
+        while self.queue and self.queue[0].arrived and self._fits(self.queue[0]):
+            one = self._admit(self.queue.popleft())
+            one.done = one.goal - 1  # its last token is what the next step reads
+            one.length = one.done
+            self._start_decode(one)
+
+    def _fits(self, one: Sequence) -> bool:
+        """Whether a slot and enough pages are free."""
+        if len(self.admitted) >= self.engine.slots:
+            return False
+        if self.engine.pages is None:
+            return True
+        kept = self.pool.prefixes.get(one.request.prefix)
+        found = 0
+        if kept and self.engine.prefix_cache:
+            found = kept.pages if kept.readers else 0
+        return self._pages_of(one) - found <= self.pool.available
+
+    def _pages_of(self, one: Sequence) -> int:
+        """Pages that admission takes: of the prompt, or of everything."""
+        whole = one.request.cached if self.engine.reserve else one.goal - one.arrived
+        return self.engine.paged(whole)
+
+    def _left(self, one: Sequence) -> int:
+        """Tokens that prefill would compute: at least one, for the next token."""
+        return one.goal - self._hit(one)
+
+    def _hit(self, one: Sequence) -> int:
+        kept = self.pool.prefixes.get(one.request.prefix)
+        if not (kept and self.engine.prefix_cache):
+            return 0
+        return min(kept.pages * self.engine.page, one.request.shared, one.goal - 1)
+
+    def _admit(self, one: Sequence) -> Sequence:
+        one.order = next(self._orders)
+        one.admitted = min(one.admitted, self.clock)
+        one.done = self._hit(one)
+        one.hits += one.done
+        self.hits += one.done
+        if one.done:
+            one.shared = self.pool.read(one.request.prefix)
+            one.reads = one.request.prefix
+        one.own = self._pages_of(one) - one.shared
+        taken = self.pool.take(one.own)
+        assert taken, "admitted without room"
+        self.admitted[one.order] = one
+        return one
+
+    def _advance(self, one: Sequence, tokens: int, complete: list[Sequence]) -> bool:
+        """A chunk is done. Returns whether it was the last one, which gives a token."""
+        one.done += tokens
+        self.computed += tokens
+        self._keep_prefix(one)
+        if one.done < one.goal:
+            return False
+        del self.prefilling[one.order]
+        one.length = one.goal
+        one.produced += 1
+        one.first = min(one.first, self.clock)
+        if one.produced == one.request.output:
+            complete.append(one)
+        else:
+            self._start_decode(one)
+        return True
+
+    def _keep_prefix(self, one: Sequence) -> None:
+        request, engine = one.request, self.engine
+        if not (engine.prefix_cache and request.prefix) or one.reads:
+            return
+        pages = request.shared // engine.page
+        if one.done < pages * engine.page:
+            return
+        if self.pool.keep(request.prefix, pages, self.clock):
+            one.reads, one.shared = request.prefix, pages
+            one.own -= pages
+
+    # ------------------------------------------------------------------------ decode
+
+    def _start_decode(self, one: Sequence) -> None:
+        left = one.request.output - one.produced
+        one.begun, one.rounds = self._tick, left
+        if self.engine.speculation:
+            random = Random(f"{self.seed} {one.number} {one.produced}")
+            one.rounds = self.engine.speculation.rounds(left, random)
+        one.growth = left / one.rounds
+        self._decoding += 1
+        self._base += one.length - one.growth * one.begun
+        self._slope += one.growth
+        heappush(self._ends, (one.begun + one.rounds, one.order))
+        self._next_page(one)
+
+    def _stop_decode(self, one: Sequence) -> None:
+        self._decoding -= 1
+        self._base -= one.length - one.growth * one.begun
+        self._slope -= one.growth
+        if not self._decoding:
+            self._base = self._slope = 0.0
+
+    def _next_page(self, one: Sequence) -> None:
+        """The tick of the step whose token no longer fits into the pages it holds."""
+        if self.engine.pages is None or self.engine.reserve:
+            return
+        room = one.held * self.engine.page - one.length
+        turn = one.begun + floor(room / one.growth + 1e-9)
+        if turn < one.begun + one.rounds:
+            heappush(self._turns, (turn, one.order))
+
+    def _turn_pages(self, steps: int) -> int:
+        """Take the pages that the next steps of decode need.
+
+        Returns:
+            How many of the steps there are pages for. If there are not enough for the
+            first one, sequences are preempted until there are.
+        """
+        while self._turns and self._turns[0][0] < self._tick + steps:
+            turn, order = self._turns[0]
+            one = self.admitted.get(order)
+            if one is None:  # it was preempted, or is complete
+                heappop(self._turns)
+            elif self.pool.take(1):
+                heappop(self._turns)
+                one.own += 1
+                self._next_page(one)
+            elif turn > self._tick:
+                return turn - self._tick
+            else:
+                self._preempt(self.admitted[max(self.admitted)])
+        return steps
+
+    def _preempt(self, one: Sequence) -> None:
+        """Take everything from a sequence; it waits in front of the queue again."""
+        if one.begun >= 0:
+            made = one.growth * (self._tick - one.begun)
+            one.produced += floor(made + 1e-9)
+            self._stop_decode(one)
+        self._leave(one)
+        self.prefilling.pop(one.order, None)
+        one.preemptions += 1
+        one.arrived = False
+        one.reset()
+        self.queue.appendleft(one)
+
+    def _completed(self) -> list[Sequence]:
+        """The sequences whose last token the step has given."""
+        complete = []
+        while self._ends and self._ends[0][0] <= self._tick:
+            _, order = heappop(self._ends)
+            one = self.admitted.get(order)
+            if one is not None and one.begun >= 0:
+                self._stop_decode(one)
+                one.produced = one.request.output
+                complete.append(one)
+        return complete
+
+    def _leave(self, one: Sequence) -> None:
+        del self.admitted[one.order]
+        self.pool.give(one.own)
+        if one.reads:
+            self.pool.leave(one.reads, self.clock)
+
+
+def _sizes(chunks: list[tuple[Sequence, int]]) -> tuple[tuple[int, int], ...]:
+    return tuple((tokens, one.done) for one, tokens in chunks)
