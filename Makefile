@@ -65,7 +65,7 @@ colab: $(VENV)/notebook.ok ## copies that install the book FROM=… themselves, 
 	@$(WITH) python tools/colab.py "$(FROM)"
 
 bench: $(VENV)/all.ok book ## measure page weight, start-up and build times
-	@for b in site search live hlo; do $(WITH) python benchmarks/$$b.py || exit 1; done
+	@for b in site search live hlo serving; do $(WITH) python benchmarks/$$b.py || exit 1; done
 
 clean: ## remove what was built; readers' progress stays
 	@rm -rf _build node_modules $(VENV) .pytest_cache .ruff_cache .hypothesis

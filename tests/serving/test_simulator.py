@@ -20,15 +20,12 @@ from shardmath.serving import (
     Sampled,
     Speculation,
     Uniform,
-    closed_loop,
-    open_loop,
     percentile,
     simulate,
     simulate_pools,
-    trace,
 )
 from shardmath.serving.pages import PagePool
-from shardmath.serving.scheduler import Scheduler, Sequence
+from shardmath.serving.played import PlayedServer, Sequence
 from shardmath.serving.stretch import stretch
 
 ONE = Engine(slots=1, budget=10_000_000)
@@ -50,7 +47,7 @@ def steps(result) -> int:
 
 def mean_wait(rate: float, work: Lognormal | int, seed: int, count=20_000) -> float:
     """Mean wait in the queue of a server that takes one prompt at a time."""
-    demand = open_loop(rate, count, work, 1, seed)
+    demand = Demand.poisson(rate, count, work, 1, seed)
     return simulate(lambda b: b.tokens / 1000, ONE, demand).mean_wait
 
 
@@ -71,7 +68,7 @@ def test_a_server_of_random_requests_waits_as_m_m_1_says(load):
     """ρ/(1 − ρ) service times: twice the wait of fixed ones."""
     found = 0.0
     for seed in range(3):
-        demand = open_loop(load, 20_000, Exponential(), 1, seed)
+        demand = Demand.poisson(load, 20_000, Exponential(), 1, seed)
         found += simulate(lambda b: b.tokens / 100_000, ONE, demand).mean_wait / 3
     assert found == pytest.approx(load / (1 - load), rel=0.05)
 
@@ -84,7 +81,7 @@ def test_a_closed_loop_is_as_fast_as_mean_value_analysis_says(clients, think):
         time = 1 + queue
         rate = n / (time + think)
         queue = rate * time
-    demand = closed_loop(clients, 20_000, Exponential(), 1, think=think)
+    demand = Demand.closed_loop(clients, 20_000, Exponential(), 1, think=think)
     result = simulate(lambda b: b.tokens / 100_000, ONE, demand)
     assert len(result.served) / result.duration == pytest.approx(rate, rel=0.03)
 
@@ -92,7 +89,7 @@ def test_a_closed_loop_is_as_fast_as_mean_value_analysis_says(clients, think):
 def test_a_full_closed_loop_takes_as_long_as_its_steps():
     """Eight clients and slots for all: a step of prompts, then 199 steps of decode."""
     engine = Engine(slots=8, budget=80_000)
-    demand = closed_loop(8, 80, 1000, 200)
+    demand = Demand.closed_loop(8, 80, 1000, 200)
     result = simulate(lambda b: 0.01 + 1e-5 * b.tokens, engine, demand)
     once = 0.01 + 1e-5 * 8000
     each = 0.01 + 1e-5 * 8
@@ -181,7 +178,7 @@ def test_nothing_is_lost_and_skipping_changes_nothing(rows, options, clients):
 @settings(max_examples=100, deadline=None)
 @given(st.lists(lengths, min_size=1, max_size=25), engines)
 def test_a_server_that_is_done_holds_nothing(rows, options):
-    server = Scheduler(roof, Engine(**options))
+    server = PlayedServer(roof, Engine(**options))
     waiting = list(enumerate(demanded(rows).requests))
     complete = 0
     while waiting or server.busy:
@@ -223,7 +220,7 @@ def test_the_context_of_every_step_is_what_its_sequences_hold():
         asked.append(batch)
         return 0.01
 
-    demand = trace([(0.0, 10, 4), (0.005, 20, 3)])
+    demand = Demand.trace([(0.0, 10, 4), (0.005, 20, 3)])
     simulate(seconds, Engine(4, budget=16), demand, skip=False)
     assert asked[1:] == [
         Batch(0, 0, ((10, 0),)),
@@ -235,7 +232,7 @@ def test_the_context_of_every_step_is_what_its_sequences_hold():
 
 
 def test_the_oldest_request_is_never_preempted():
-    demand = closed_loop(20, 200, Lognormal(300, 0.8, 2000), Uniform(400, 0.2))
+    demand = Demand.closed_loop(20, 200, Lognormal(300, 0.8, 2000), Uniform(400, 0.2))
     result = simulate(roof, Engine(20, pages=200), demand)
     assert result.preemptions > 50
     assert result.served[0].preemptions == 0
@@ -243,7 +240,7 @@ def test_the_oldest_request_is_never_preempted():
 
 
 def test_a_reservation_is_never_preempted_and_admits_fewer():
-    demand = closed_loop(20, 200, 300, 400)
+    demand = Demand.closed_loop(20, 200, 300, 400)
     paged = simulate(roof, Engine(20, pages=200), demand)
     reserved = simulate(roof, Engine(20, pages=200, reserve=True), demand)
     assert reserved.preemptions == 0 < paged.preemptions
@@ -253,7 +250,7 @@ def test_a_reservation_is_never_preempted_and_admits_fewer():
 
 def test_chunks_spare_the_sequences_in_decode_a_long_step():
     """With prefill first, nobody decodes while a prompt is read."""
-    demand = open_loop(8, 300, 4000, 100)
+    demand = Demand.poisson(8, 300, 4000, 100)
     longest = {}
     for chunked in (True, False):
         engine = Engine(64, budget=512, chunked=chunked)
@@ -297,7 +294,7 @@ def test_sequences_that_share_a_prefix_hold_it_once():
 @pytest.mark.parametrize("acceptance", [0.0, 0.5, 0.8, 1.0])
 def test_speculation_gives_as_many_tokens_a_round_as_its_formula(acceptance):
     spec = Speculation(4, acceptance, cost=0.0)
-    demand = closed_loop(4, 40, 100, 1001)
+    demand = Demand.closed_loop(4, 40, 100, 1001)
     result = simulate(lambda b: 0.01, Engine(4, speculation=spec), demand)
     assert 0.01 / result.mean_tpot == pytest.approx(spec.tokens, rel=0.02)
 
@@ -305,7 +302,7 @@ def test_speculation_gives_as_many_tokens_a_round_as_its_formula(acceptance):
 def test_speculation_is_paid_for():
     """γ guesses at their cost, and the check of γ + 1 tokens of each sequence."""
     spec = Speculation(4, 1.0, cost=0.1)
-    demand = closed_loop(2, 2, 100, 1001)
+    demand = Demand.closed_loop(2, 2, 100, 1001)
     result = simulate(
         lambda b: 0.01 + 0.001 * b.tokens, Engine(2, speculation=spec), demand
     )
@@ -322,7 +319,7 @@ def test_pools_are_bound_by_the_slower_one():
     prompt, slots, answer, step = 0.91, 32, 512, 0.019
     ratio = (slots / (answer * step)) / (1 / prompt)
     assert ratio == pytest.approx(2.99342, rel=1e-5)
-    demand = open_loop(8, 1500, 8192, answer + 1)
+    demand = Demand.poisson(8, 1500, 8192, answer + 1)
     found = []
     for servers in range(1, 6):
         result = simulate_pools(
@@ -337,7 +334,7 @@ def test_pools_are_bound_by_the_slower_one():
 
 
 def test_a_cache_moves_between_the_pools():
-    demand = trace([(0.0, 1000, 11), (50.0, 2000, 1)])
+    demand = Demand.trace([(0.0, 1000, 11), (50.0, 2000, 1)])
     pools = Pools(1, 1, (0.5, 0.001))
     result = simulate_pools(
         (lambda b: 1.0, Engine(4)), (lambda b: 0.1, Engine(4)), pools, demand
@@ -349,13 +346,13 @@ def test_a_cache_moves_between_the_pools():
     assert result.computed == 3000
     with pytest.raises(ValueError, match="clients = 2: pools can only"):
         simulate_pools(
-            (roof, ONE), (roof, ONE), pools, closed_loop(2, 4, 10, 10)
+            (roof, ONE), (roof, ONE), pools, Demand.closed_loop(2, 4, 10, 10)
         )  # fmt: skip
 
 
 def test_pools_without_interference_keep_the_time_per_token():
     """Prompts never share a step with decode, so TPOT does not depend on them."""
-    demand = open_loop(2, 200, 3000, 100)
+    demand = Demand.poisson(2, 200, 3000, 100)
     apart = simulate_pools(
         (roof, Engine(8, budget=3000)), (roof, Engine(32)), Pools(1, 1), demand
     )
@@ -446,17 +443,19 @@ def test_lengths_have_their_mean(lengths, mean):
 
 def test_a_seed_gives_the_same_requests_at_every_rate():
     slow, fast = (
-        open_loop(rate, 100, Lognormal(1000, 1), Uniform(200), seed=7)
+        Demand.poisson(rate, 100, Lognormal(1000, 1), Uniform(200), seed=7)
         for rate in (1, 4)
     )
     for one, other in zip(slow.requests, fast.requests, strict=True):
         assert one.arrival == pytest.approx(4 * other.arrival)
         assert (one.input, one.output) == (other.input, other.output)
-    assert open_loop(1, 100, 10, 10, seed=8) != open_loop(1, 100, 10, 10, seed=9)
+    assert Demand.poisson(1, 100, 10, 10, seed=8) != Demand.poisson(
+        1, 100, 10, 10, seed=9
+    )
 
 
 def test_a_client_waits_for_its_answer():
-    demand = closed_loop(3, 30, 100, Uniform(50, 0.1), think=1.0)
+    demand = Demand.closed_loop(3, 30, 100, Uniform(50, 0.1), think=1.0)
     result = simulate(lambda b: 0.1, Engine(2), demand)
     assert result.in_system < 3
     times = [one.request.arrival for one in result.served]
@@ -473,7 +472,7 @@ def test_a_client_waits_for_its_answer():
 
 
 def test_a_target_counts_requests_that_keep_both_times():
-    result = simulate(roof, Engine(8), open_loop(6, 400, 1000, Uniform(200, 0.1)))
+    result = simulate(roof, Engine(8), Demand.poisson(6, 400, 1000, Uniform(200, 0.1)))
     target = LatencyTarget(ttft=result.ttft(70), tpot=result.tpot(60), share=0.5)
     kept = [
         one
@@ -488,7 +487,7 @@ def test_a_target_counts_requests_that_keep_both_times():
 
 
 def test_dollars_and_joules_are_one_division():
-    result = simulate(roof, Engine(8), closed_loop(8, 80, 100, 101))
+    result = simulate(roof, Engine(8), Demand.closed_loop(8, 80, 100, 101))
     seconds_per_million = 1e6 / (8080 / result.duration)
     assert result.dollars(36.0) == pytest.approx(36 / 3600 * seconds_per_million)
     assert result.joules(700.0) == pytest.approx(700 * seconds_per_million)
@@ -496,7 +495,7 @@ def test_dollars_and_joules_are_one_division():
 
 def test_the_middle_of_a_simulation_is_faster_than_all_of_it():
     engine = Engine(32, budget=4096)
-    result = simulate(roof, engine, closed_loop(32, 320, 500, Uniform(300)))
+    result = simulate(roof, engine, Demand.closed_loop(32, 320, 500, Uniform(300)))
     full = 32 * 270 / (result.mean_ttft + 269 * result.mean_tpot)
     assert result.steady() == pytest.approx(full, rel=0.03)
     assert result.steady() > result.throughput
@@ -505,8 +504,8 @@ def test_the_middle_of_a_simulation_is_faster_than_all_of_it():
 
 def test_busy_is_no_measure_of_load():
     """At a tenth of the load the server already steps for most of the time."""
-    light = simulate(roof, Engine(64), open_loop(1, 300, 500, 200))
-    heavy = simulate(roof, Engine(64), open_loop(10, 300, 500, 200))
+    light = simulate(roof, Engine(64), Demand.poisson(1, 300, 500, 200))
+    heavy = simulate(roof, Engine(64), Demand.poisson(10, 300, 500, 200))
     assert light.busy > 0.7
     assert heavy.busy < 1.5 * light.busy
     assert heavy.decoding > 8 * light.decoding
@@ -529,17 +528,29 @@ def test_busy_is_no_measure_of_load():
         (lambda: Request(0, 10, 0), "output = 0: must be a whole number from 1"),
         (lambda: Request(0, 10, 5, "a", 11), "shared = 11: must be at most the 10"),
         (lambda: Request(0, 10, 5, shared=5), "shared = 5: needs the name"),
-        (lambda: trace([(1, 5, 5), (0, 5, 5)]), "request 1 arrives at 0 s, before"),
+        (
+            lambda: Demand.trace([(1, 5, 5), (0, 5, 5)]),
+            "request 1 arrives at 0 s",
+        ),
         (lambda: Demand(()), "must have at least one request"),
         (lambda: Demand((3,)), "3 is no Request"),
         (
             lambda: Demand((Request(0, 9, 1, "a", 4), Request(0, 9, 1, "a", 5))),
             "prefix 'a': has 4 shared tokens in one request and 5 in another",
         ),
-        (lambda: open_loop(0, 5, 5, 5), "rate = 0: must be a finite number above 0"),
-        (lambda: open_loop(1, 5, 0, 5), "input = 0: must be a whole number from 1"),
-        (lambda: closed_loop(0, 5, 5, 5), "clients = 0: must be a whole"),
-        (lambda: closed_loop(1, 5, 5, 5, think=-1), "think = -1: must be a finite"),
+        (
+            lambda: Demand.poisson(0, 5, 5, 5),
+            "rate = 0: must be a finite",
+        ),
+        (
+            lambda: Demand.poisson(1, 5, 0, 5),
+            "input = 0: must be a whole number from 1",
+        ),
+        (lambda: Demand.closed_loop(0, 5, 5, 5), "clients = 0: must be a whole"),
+        (
+            lambda: Demand.closed_loop(1, 5, 5, 5, think=-1),
+            "think = -1: must be a finite",
+        ),
         (lambda: Uniform(100, 1.5), "low = 1.5: must be at most 1"),
         (lambda: Sampled(()), "must have at least one length"),
         (lambda: LatencyTarget(1, 0), "tpot = 0: must be a finite number above 0"),
@@ -549,14 +560,17 @@ def test_busy_is_no_measure_of_load():
         (lambda: Pools(1, 1, 5), "transfer = 5: must be two times"),
         (lambda: percentile((1, 2), 101), "percent = 101: must be from 0 to 100"),
         (
-            lambda: simulate(roof, Engine(8, pages=10), closed_loop(1, 1, 150, 20)),
+            lambda: simulate(roof, Engine(8, 10), Demand.closed_loop(1, 1, 150, 20)),
             "request 0 needs 11 pages for 169 tokens: the server has 10",
         ),
         (
-            lambda: simulate(lambda b: 0, ONE, closed_loop(1, 1, 5, 5)),
+            lambda: simulate(lambda b: 0, ONE, Demand.closed_loop(1, 1, 5, 5)),
             "seconds = 0: must be a finite number above 0",
         ),
-        (lambda: simulate(3, ONE, closed_loop(1, 1, 5, 5)), "must be a function of"),
+        (
+            lambda: simulate(3, ONE, Demand.closed_loop(1, 1, 5, 5)),
+            "must be a function of",
+        ),
     ],
 )
 def test_nonsense_is_refused_with_what_was_given(call, message):

@@ -103,73 +103,77 @@ class Demand:
                 )
             last = one.arrival
 
+    @classmethod
+    def poisson(
+        cls,
+        rate: float,
+        count: int,
+        input: int | Lengths,
+        output: int | Lengths,
+        seed: int = 0,
+    ) -> "Demand":
+        """Requests of independent users: a Poisson process, whatever the server does.
 
-def open_loop(
-    rate: float,
-    count: int,
-    input: int | Lengths,
-    output: int | Lengths,
-    seed: int = 0,
-) -> Demand:
-    """Requests of independent users: a Poisson process, whatever the server does.
+        Args:
+            rate: requests per second in the mean.
+            count: how many there are.
+            input, output: tokens of prompts and answers, a number or a distribution.
+            seed: of the random numbers. Another rate with the same seed has the same
+                requests in the same order, only closer together or farther apart.
 
-    Args:
-        rate: requests per second in the mean.
-        count: how many there are.
-        input, output: tokens of prompts and answers, a number or a distribution.
-        seed: of the random numbers. Another rate with the same seed has the same
-            requests in the same order, only closer together or farther apart.
+        Raises:
+            ValueError: a rate that is not positive, or no whole numbers.
 
-    Raises:
-        ValueError: a rate that is not positive, or no whole numbers.
+        >>> demand = Demand.poisson(rate=4, count=1000, input=1000, output=200)
+        >>> round(demand.requests[-1].arrival)
+        252
+        """
+        positive(rate=rate)
+        random = Random(seed)
+        clock, found = 0.0, []
+        for one in _drawn(random, count, input, output):
+            clock += random.expovariate(1.0) / rate
+            found.append(Request(clock, *one))
+        return cls(tuple(found))
 
-    >>> demand = open_loop(rate=4, count=1000, input=1000, output=200)
-    >>> round(demand.requests[-1].arrival)
-    248
-    """
-    positive(rate=rate)
-    random = Random(seed)
-    clock, found = 0.0, []
-    for one in _drawn(random, count, input, output):
-        clock += random.expovariate(1.0) / rate
-        found.append(Request(clock, *one))
-    return Demand(tuple(found))
+    @classmethod
+    def closed_loop(
+        cls,
+        clients: int,
+        count: int,
+        input: int | Lengths,
+        output: int | Lengths,
+        seed: int = 0,
+        think: float = 0.0,
+    ) -> "Demand":
+        """Requests of a fixed number of clients, as benchmarks of one concurrency send.
 
+        Args:
+            clients: how many wait for an answer, or think, at any time.
+            count: requests of all of them together.
+            input, output: tokens of prompts and answers, a number or a distribution.
+            seed: of the random lengths.
+            think: seconds from an answer to the client's next request.
 
-def closed_loop(
-    clients: int,
-    count: int,
-    input: int | Lengths,
-    output: int | Lengths,
-    seed: int = 0,
-    think: float = 0.0,
-) -> Demand:
-    """Requests of a fixed number of clients, as benchmarks of one concurrency send.
+        Raises:
+            ValueError: no whole numbers, or a negative time to think.
 
-    Args:
-        clients: how many wait for an answer, or think, at any time.
-        count: requests of all of them together.
-        input, output: tokens of prompts and answers, a number or a distribution.
-        seed: of the random lengths.
-        think: seconds from an answer to the client's next request.
+        >>> Demand.closed_loop(clients=8, count=100, input=1000, output=200).clients
+        8
+        """
+        found = (
+            Request(0.0, *one) for one in _drawn(Random(seed), count, input, output)
+        )
+        return cls(tuple(found), clients, think)
 
-    Raises:
-        ValueError: no whole numbers, or a negative time to think.
+    @classmethod
+    def trace(cls, rows: Iterable[tuple[float, int, int]]) -> "Demand":
+        """Requests that were observed: seconds, and tokens of prompt and answer.
 
-    >>> closed_loop(clients=8, count=100, input=1000, output=200).clients
-    8
-    """
-    found = (Request(0.0, *one) for one in _drawn(Random(seed), count, input, output))
-    return Demand(tuple(found), clients, think)
-
-
-def trace(rows: Iterable[tuple[float, int, int]]) -> Demand:
-    """Requests that were observed: seconds, tokens of the prompt, tokens of the answer.
-
-    >>> trace([(0.0, 2048, 28), (0.4, 1155, 211)]).requests[1].output
-    211
-    """
-    return Demand(tuple(Request(*row) for row in rows))
+        >>> Demand.trace([(0.0, 2048, 28), (0.4, 1155, 211)]).requests[1].output
+        211
+        """
+        return cls(tuple(Request(*row) for row in rows))
 
 
 def _drawn(

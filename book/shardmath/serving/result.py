@@ -17,8 +17,8 @@ from functools import cached_property
 from math import fsum, nan
 
 from ..base.units import number, positive, short_repr
+from .played import Stretch
 from .requests import Request
-from .scheduler import Stretch
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ class Sequence:
         return self.own + self.shared
 
 
-class Scheduler:
+class PlayedServer:
     """A server that is played: submit requests, and run it until some time.
 
     Args:
