@@ -6,8 +6,6 @@ and what had to be assumed is said with the answer. One row that cannot be read 
 contradicts itself says why, and does not stop the others.
 """
 
-import csv
-import io
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -20,6 +18,7 @@ from ..training import Prediction
 from .filling import AGAIN, filled
 from .reading import COLUMNS, read_run
 from .run import AXES
+from .table_file import MORE, cell, read_file, read_table, renamed
 
 ALIASES = {  # of columns
     "framework": "system", "gpu": "chip", "accelerator": "chip", "chip_type": "chip",
@@ -43,23 +42,12 @@ AXIS_ALIASES = {  # of mesh axes
     "zero3": "fsdp", "zero_3": "fsdp", "dcn_dp": "dcn", "ddp": "data",
     "ep_state": "expert_state", "experts": "expert",
 }  # fmt: skip
+HEADS = {key: axis or key for key, axis in AXIS_ALIASES.items()} | ALIASES
 FORMATS = {  # how precisions are called elsewhere
     "bfloat16": "bf16", "amp_bf16": "bf16", "float16": "fp16", "half": "fp16",
     "float32": "fp32", "float8": "fp8", "mxfp8": "fp8", "amp_fp8": "fp8",
     "nvfp4": "fp4", "mxfp4": "fp4",
 }  # fmt: skip
-NOBODY_SAYS = (
-    "",
-    "-",
-    "–",
-    "?",
-    "n/a",
-    "na",
-    "nan",
-    "null",
-    "unknown",
-    "not published",
-)
 
 
 @dataclass(frozen=True)
@@ -112,17 +100,13 @@ def predict_file(path: str | Path) -> tuple[Answer, ...]:
     """An answer for every row of a file, in the order of the file.
 
     Args:
-        path: of a table with a head, separated by commas, semicolons or tabs. Lines
-            that begin with # are left out.
+        path: of a table with a head, separated by commas, semicolons or tabs, or of a
+            JSON list of objects. Lines that begin with # are left out.
 
     Raises:
         ValueError: there is no such file, or it is no such table; says what is missing.
     """
-    try:
-        text = Path(path).read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: cannot be read: {error}") from None
-    return predict_text(text, str(path))
+    return predict_text(read_file(path), str(path))
 
 
 def predict_text(text: str, name: str = "the table") -> tuple[Answer, ...]:
@@ -136,21 +120,15 @@ def predict_text(text: str, name: str = "the table") -> tuple[Answer, ...]:
     Raises:
         ValueError: it is no such table.
     """
-    lines = [line for line in text.splitlines() if line.strip()]
-    lines = [line for line in lines if not line.lstrip().startswith("#")]
-    if not lines:
-        raise ValueError(f"{name}: is empty; must be a table with {_needed()}")
-    separator = max(",;\t", key=lines[0].count)
-    reader = csv.DictReader(io.StringIO("\n".join(lines)), delimiter=separator)
-    heads = [_column(head) for head in reader.fieldnames or ()]
-    missing = {"model", "chip", "chips", "seq"} - {*heads}
+    read = read_table(text, name, f"a table with {_needed()}")
+    rows = renamed(read, HEADS)
+    missing = {"model", "chip", "chips", "seq"} - {key for row in rows for key in row}
     if missing:
         raise ValueError(
             f"{name}: has no column {', '.join(sorted(missing))}; must be a table with "
             f"{_needed()}"
         )
-    reader.fieldnames = heads
-    return tuple(answer(at, row) for at, row in enumerate(reader, 1))
+    return tuple(answer(at, row) for at, row in enumerate(rows, 1))
 
 
 def answer(row: int, cells: Mapping[str, object]) -> Answer:
@@ -160,7 +138,7 @@ def answer(row: int, cells: Mapping[str, object]) -> Answer:
         row: its number.
         cells: by column.
     """
-    given = {key: _cell(value) for key, value in cells.items() if isinstance(key, str)}
+    given = {key: cell(value) for key, value in cells.items() if isinstance(key, str)}
     name = " on ".join(
         part
         for part in (
@@ -170,8 +148,8 @@ def answer(row: int, cells: Mapping[str, object]) -> Answer:
         if part
     )
     try:
-        if None in cells:
-            more = len(cells[None])
+        if MORE in cells:
+            more = len(cells[MORE])
             raise ValueError(f"the row has {more} cells more than the head")
         read, said = _understood(given)
         run = read_run(read)
@@ -215,17 +193,6 @@ def to_table(answers: tuple[Answer, ...]) -> Table:
 
 def _needed() -> str:
     return f"columns among {', '.join(COLUMNS)}"
-
-
-def _column(head: str | None) -> str:
-    """The name of a column of the book, or the head as it is."""
-    plain = re.sub(r"[^a-z0-9]+", "_", (head or "").strip().lower()).strip("_")
-    return ALIASES.get(plain, AXIS_ALIASES.get(plain, plain) or plain)
-
-
-def _cell(value: object) -> str:
-    text = str(value or "").strip()
-    return "" if text.lower() in NOBODY_SAYS else text
 
 
 def _understood(given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
