@@ -1,4 +1,4 @@
-"""Timed operations in bins, against their bounds and a law that was fitted elsewhere."""
+"""Timed operations in bins, against their bounds and a law fitted elsewhere."""
 
 from collections import Counter
 
