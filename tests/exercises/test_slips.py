@@ -56,6 +56,10 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("01.15", 0.03 * 0.85 * H200.hbm_bandwidth // 33.2e9, "weights for every user"),
         ("01.15", (H200.hbm_bytes - 32e9) // 1.2e9, "room alone"),
         ("01.15", (0.03 * 0.85 * H200.hbm_bandwidth - 32e9) / 1.2e9, None),
+        # A slip's value in two or three digits, where the tolerance is narrower:
+        ("05.3", "1.94 ms", "half of it"),
+        ("05.6", "250 us", "a ring"),
+        ("07.1", 14.7e9, "no gate"),
         ("02.1", 512 + 128 + 127, "one way across"),
         ("02.1", 896, "steps for cells"),
         ("02.1", 512 + 2 * 127, "loading left out"),

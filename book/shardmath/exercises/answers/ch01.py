@@ -919,6 +919,18 @@ OVERTAKES = Number(
             "before that?",
         ),
         Slip(
+            "the v5p's critical intensity",
+            lambda right: V5P.intensity(),
+            "That is the critical intensity of the v5p, its critical batch if the "
+            "weights are in bf16. Here they are in int8, and two chips are compared.",
+        ),
+        Slip(
+            "the Trillium's critical intensity",
+            lambda right: TRILLIUM.intensity(),
+            "That is the critical intensity of the Trillium, its critical batch if the "
+            "weights are in bf16. Here they are in int8, and two chips are compared.",
+        ),
+        Slip(
             "the v5p's critical batch",
             lambda right: roofline.critical_batch(V5P, *LAYER, weights="int8"),
             "That is where the v5p becomes compute-bound. How long does the Trillium "

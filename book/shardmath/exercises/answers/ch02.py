@@ -122,6 +122,11 @@ BUSY = Number(
     unit="",
     expected=lambda: 100 / side(TRILLIUM),
     slips=(
+        Slip(
+            "the idle share",
+            lambda right: 1 - right,
+            "That is the share of the time in which a cell waits for weights.",
+        ),
         slips.scaled(
             "the old side",
             2,

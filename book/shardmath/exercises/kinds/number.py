@@ -14,6 +14,7 @@ from .unit_words import is_count, powers
 
 _CLOSE = 0.02  # wrong, and so near that most of the way was right
 _THREE_DIGITS = 5e-3  # the most that a value changes when it is rounded to three digits
+_FEW_DIGITS = 1e-2  # of a slip whose value was typed in two or three digits
 _OF_A_SLIP = 1e-3  # how far off a slip an answer may be that should be exact
 _OF_A_DAY = (24, 24 * 60, 86_400)  # hours, minutes, seconds
 _ROUNDED, _INEXACT = "rounded too early", "close, not exact"
@@ -99,6 +100,11 @@ class Number(Question):
             return Finding("wrong", f"{given}. {count}", "not a whole number")
         close = max(_CLOSE, 2 * self.rtol)
         if not math.isclose(value, right, rel_tol=close):
+            for slip in self.slips:  # its value may have been typed in few digits
+                wrong = slip.wrong(right)
+                near = math.isclose(value, wrong, rel_tol=_FEW_DIGITS)
+                if near and _is_rounded(value, wrong):
+                    return _slipped(given, slip)
             return Finding("wrong", f"{given}. That is {_far_off(value, right)}.")
         digits_lost = _is_rounded(value, right)
         for slip in self.slips:  # they may be lost on another way
@@ -147,8 +153,9 @@ def _is_rounded(value: float, exact: float) -> bool:
     >>> _is_rounded(0.016, 0.01633), _is_rounded(1.93e10, 1.9208e10)
     (True, False)
     """
-    digits = len(f"{value:.15e}".partition("e")[0].replace(".", "").rstrip("0"))
-    return 2 <= digits <= 4 and float(f"{exact:.{digits - 1}e}") == value
+    digits = len(f"{value:.12e}".partition("e")[0].replace(".", "").rstrip("0"))
+    rounded = float(f"{exact:.{digits - 1}e}")
+    return 2 <= digits <= 4 and math.isclose(rounded, value, rel_tol=1e-12)
 
 
 def _slipped(given: str, slip: Slip) -> Finding:
