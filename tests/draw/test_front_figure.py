@@ -12,7 +12,7 @@ from shardmath.draw.picture import Picture
 from shardmath.hardware import chips
 from shardmath.hardware.mesh import Mesh
 from shardmath.hardware.networks import network
-from shardmath.planner.machines import usual
+from shardmath.hardware.networks.usual import usual
 from shardmath.training import data, step
 from shardmath.training.job import usual_formats
 

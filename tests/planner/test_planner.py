@@ -18,8 +18,8 @@ from shardmath.hardware import chips
 from shardmath.hardware.chips import TPU_V5E as V5E
 from shardmath.hardware.mesh import Mesh
 from shardmath.hardware.networks import network
+from shardmath.hardware.networks.usual import usual
 from shardmath.planner import ORDER, plan
-from shardmath.planner.machines import usual
 from shardmath.planner.patterns import SHARDS, strategy
 from shardmath.planner.search import SHORTEST, divisors, factorisations
 from shardmath.training import step

@@ -189,6 +189,12 @@ def test_a_server_that_is_done_holds_nothing(rows, options):
         own = sum(one.own for one in server.admitted.values())
         kept = sum(one.pages for one in server.pool.prefixes.values() if one.readers)
         assert server.pool.held == own + kept
+        for one in server.admitted.values():
+            cached = one.done
+            if one.begun >= 0:
+                cached = one.length + one.growth * (server._tick - one.begun)
+            if server.engine.pages:
+                assert one.held * server.engine.page >= cached - 1e-6
     assert complete == len(rows)
     assert (server.pool.held, server.admitted, server.prefilling) == (0, {}, {})
     assert (server._decoding, server._base, server._slope) == (0, 0, 0)

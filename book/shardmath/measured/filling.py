@@ -33,7 +33,7 @@ from ..hardware.networks import (
     Torus,
     network,
 )
-from ..planner.machines import usual
+from ..hardware.networks.usual import usual
 from ..training import Step
 from ..training.job import usual_formats
 from .run import SPLIT_SEQUENCES, Run

@@ -18,6 +18,7 @@ from ..base.units import (
 )
 from ..hardware.chips import Chip
 from ..hardware.networks import Network, Slices, network
+from ..hardware.networks.usual import usual
 from ..hardware.networks.wiring import Switch
 from ..training import Step, StepMemory
 from ..training.job import Job, usual_formats
@@ -30,7 +31,6 @@ from ..transformer import model as find_model
 from ..transformer.flops import one_of
 from .candidates import Candidate, RematShare, schedule_of
 from .flags import maxtext, megatron
-from .machines import usual
 from .patterns import ORDER, strategy
 from .search import RECOMPUTES, Search, Space
 

@@ -7,7 +7,7 @@ from ...base.units import pluralize, show
 from ...hardware import chips
 from ...hardware.mesh import Mesh
 from ...hardware.networks import network
-from ...planner.machines import usual
+from ...hardware.networks.usual import usual
 from ...training import Step, combine, data, fsdp, step, tensor
 from ...training.efficiencies import efficiencies
 from ...training.job import usual_formats

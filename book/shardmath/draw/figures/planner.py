@@ -6,8 +6,8 @@ from math import inf
 
 from ...base.units import show
 from ...hardware import chips
+from ...hardware.networks.usual import usual
 from ...planner import Plan, Trial
-from ...planner.machines import usual
 from ...training.memory import PARTS
 from ...transformer import ALL, LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B, Model
 from ...transformer.remat import REMAT

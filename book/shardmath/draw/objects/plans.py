@@ -14,9 +14,9 @@ from importlib.resources import files
 from ...base.units import GiB
 from ...hardware import chips
 from ...hardware.chips import Chip
+from ...hardware.networks.usual import usual
 from ...planner import Plan, plan
 from ...planner.candidates import Candidate, RematShare
-from ...planner.machines import usual
 from ...planner.patterns import LAID
 from ...transformer import LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B, Model
 

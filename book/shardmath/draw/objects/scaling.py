@@ -14,7 +14,7 @@ from functools import lru_cache
 from ...hardware import chips
 from ...hardware.mesh import Mesh
 from ...hardware.networks import network
-from ...planner.machines import usual
+from ...hardware.networks.usual import usual
 from ...training import Step, combine, context, step, tensor, zero
 from ...training.job import usual_formats
 from ...transformer import flops, mfu, model

@@ -1,8 +1,8 @@
 """A machine of so many chips, as one would order it."""
 
-from ..base.units import positive_int
-from ..hardware.chips import Chip
-from ..hardware.networks.records import GRIDS
+from ...base.units import positive_int
+from ..chips import Chip
+from .records import GRIDS
 
 SLICE = 4096  # chips of the largest cube that the pods of v4, v5p and 7x hold
 RACK = 64  # GPUs of an NVL72 that a mesh of powers of two can use
