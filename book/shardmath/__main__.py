@@ -1,11 +1,14 @@
 """Meshes and times on the command line.
 
 shardmath plan llama3-70b v5p:16x16x16 --tokens 4M     the best meshes
+shardmath serve llama3-70b h100:8 --rate 4 --input 1000 --output 200
+                                                       latencies under a load
 shardmath predict runs.csv --json                      the time of each run
 """
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Sequence
 
@@ -14,6 +17,7 @@ from .base.units import shortened
 from .measured.predict_file import predict_file, to_table
 from .planner import plan
 from .planner.plan import LEFT_OUT
+from .serving import LatencyTarget, plain, serve, text
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -49,6 +53,42 @@ def _plan(args: argparse.Namespace) -> int:
     print(*(f"left out: {what}" for what in LEFT_OUT), sep="\n")
     print(f"\n{found.flags()}")
     return 0
+
+
+def _serve(args: argparse.Namespace) -> int:
+    found = serve(
+        args.model,
+        args.machine,
+        args.rate,
+        args.input,
+        args.output,
+        weights=args.weights,
+        cache=args.cache,
+        activations=args.activations,
+        tensor=args.tensor,
+        data=args.data,
+        expert=args.expert,
+        pipeline=args.pipeline,
+        target=LatencyTarget(
+            _seconds("ttft", args.ttft), _seconds("tpot", args.tpot), args.share
+        ),
+        reserve=args.reserve,
+        seed=args.seed,
+    )
+    if args.json:
+        print(json.dumps(plain(found, args.price), indent=1))
+    else:
+        print(text(found, args.price))
+    return 0
+
+
+def _seconds(name: str, given: str) -> float:
+    found = re.fullmatch(r"(\d+\.?\d*|\.\d+)(m?s)?", given)
+    if found is None or float(found[1]) == 0:
+        raise ValueError(
+            f"--{name} {shortened(given)}: must be a time, like 50ms or 2s"
+        )
+    return float(found[1]) / (1000 if found[2] == "ms" else 1)
 
 
 def _predict(args: argparse.Namespace) -> int:
@@ -92,6 +132,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     ours.add_argument("--top", type=int, default=5, help="how many to show")
     ours.set_defaults(run=_plan)
+    ours = commands.add_parser("serve", help="latencies and rates of a server")
+    ours.add_argument("model", help="such as llama3-70b")
+    ours.add_argument("machine", help="such as h100:8, v5e:4x4, gb200:72")
+    ours.add_argument("--rate", type=float, required=True, help="requests per second")
+    ours.add_argument("--input", type=int, required=True, help="tokens of a prompt")
+    ours.add_argument("--output", type=int, required=True, help="tokens of an answer")
+    ours.add_argument("--weights", default="bf16", help="fp8, int4, nvfp4, …")
+    ours.add_argument("--cache", help="of keys and values; bf16 if not given")
+    ours.add_argument("--activations", help="that matmuls multiply in")
+    ours.add_argument("--tensor", type=int, help="ways; the best layout if not given")
+    ours.add_argument("--data", type=int, default=1, help="groups of attention")
+    ours.add_argument("--expert", type=int, default=1, help="groups of experts")
+    ours.add_argument("--pipeline", type=int, default=1, help="stages of layers")
+    ours.add_argument("--ttft", default="2s", help="target: time to first token")
+    ours.add_argument("--tpot", default="50ms", help="target: time per output token")
+    ours.add_argument("--share", type=float, default=0.9, help="of requests in target")
+    ours.add_argument("--reserve", type=float, help="share of memory engines keep")
+    ours.add_argument("--price", type=float, help="dollars for an hour of a chip")
+    ours.add_argument("--seed", type=int, default=0, help="of the arrivals")
+    ours.add_argument("--json", action="store_true", help="one object")
+    ours.set_defaults(run=_serve)
     file = commands.add_parser("predict", help="how long runs of a table will take")
     file.add_argument("file", help="a table in the columns of measured/training.csv")
     file.add_argument("--json", action="store_true", help="one list of objects")

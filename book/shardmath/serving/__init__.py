@@ -6,29 +6,39 @@
 '2,592 tokens/s'
 """
 
+from .answer import LayoutAnswer
+from .copies import Deployment
 from .engine import Engine, Speculation
 from .lengths import Fixed, Lengths, Lognormal, Sampled, Uniform
 from .played import Stretch
+from .report import plain, text
 from .requests import Demand, Request
 from .result import LatencyTarget, Served, ServingResult, percentile
+from .serve import ServingPlan, serve
 from .simulate import Pools, simulate, simulate_pools
 
 __all__ = [
     "Demand",
+    "Deployment",
     "Engine",
     "Fixed",
     "LatencyTarget",
+    "LayoutAnswer",
     "Lengths",
     "Lognormal",
     "Pools",
     "Request",
     "Sampled",
     "Served",
+    "ServingPlan",
     "ServingResult",
     "Speculation",
     "Stretch",
     "Uniform",
     "percentile",
+    "plain",
+    "serve",
     "simulate",
     "simulate_pools",
+    "text",
 ]

@@ -82,10 +82,12 @@ class Engine:
             of the queue, and its prompt and answer so far are computed again.
         prefix_cache: whether pages of named prefixes are kept and used again.
         speculation: a draft model, or None.
+        delay: seconds from the arrival of a request until the engine may admit it,
+            which the front end of a server takes. It holds up nobody else.
 
     Raises:
-        ValueError: no whole numbers, or a budget that leaves no token for prompts when
-            all slots decode.
+        ValueError: no whole numbers, a negative delay, or a budget that leaves no token
+            for prompts when all slots decode.
     """
 
     slots: int
@@ -96,8 +98,10 @@ class Engine:
     reserve: bool = False
     prefix_cache: bool = False
     speculation: Speculation | None = None
+    delay: float = 0.0
 
     def __post_init__(self) -> None:
+        not_negative("delay", self.delay)
         positive_int(slots=self.slots, page=self.page, budget=self.budget)
         if self.pages is not None:
             positive_int(pages=self.pages)

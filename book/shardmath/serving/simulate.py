@@ -173,7 +173,8 @@ def _open(
 ) -> list[tuple[int, Served]]:
     """Requests that come at their own times, each to the server with least to do."""
     done = []
-    for at, one in arrivals:
+    for arrival, one in arrivals:
+        at = arrival + servers[0].engine.delay
         for server in servers:
             done += _until(server, at)
         least = servers[0] if len(servers) == 1 else min(servers, key=_load)
@@ -197,7 +198,8 @@ def _load(server: PlayedServer) -> int:
 def _closed(server: PlayedServer, demand: Demand) -> list[tuple[int, Served]]:
     """Clients that each send a request when their last one is answered."""
     waiting = list(_sequences(demand))[::-1]
-    due: list[tuple[float, int]] = [(0.0, client) for client in range(demand.clients)]
+    delay = server.engine.delay
+    due = [(delay, client) for client in range(demand.clients)]  # at the engine
     starts: dict[int, float] = {}
     owners: dict[int, int] = {}
     done = []
@@ -205,12 +207,12 @@ def _closed(server: PlayedServer, demand: Demand) -> list[tuple[int, Served]]:
         while waiting and due and (due[0][0] <= server.clock or not server.busy):
             at, client = heappop(due)
             _, one = waiting.pop()
-            starts[one.number], owners[one.number] = at, client
+            starts[one.number], owners[one.number] = at - delay, client
             server.submit(one, at)
         complete = server.run(due[0][0] if due and waiting else inf)
         for one in complete:
             done.append(_served(one, starts[one.number], server.clock))
-            heappush(due, (server.clock + demand.think, owners[one.number]))
+            heappush(due, (server.clock + demand.think + delay, owners[one.number]))
     return done
 
 

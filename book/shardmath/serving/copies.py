@@ -1,0 +1,125 @@
+"""A machine that serves a model: how many copies of a server, in which layout."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..base.units import show
+from ..hardware.networks import Network, network
+from ..hardware.networks.usual import usual
+from ..inference import Batch, Formats, Layout, Server, held
+from ..transformer import Model
+from .engine import Engine
+
+SEQUENCES = 256  # that vLLM decodes at once, if it is not told otherwise
+BUDGET = 2048  # tokens that its steps take up with chunks of prompts
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """Copies of one server that fill a machine; each takes an equal share of requests.
+
+    Args:
+        machine: all chips.
+        server: one copy of the model.
+        copies: how many there are.
+
+    Raises:
+        ValueError: weights that do not fit; see `Capacity.slots`.
+    """
+
+    machine: Network
+    server: Server
+    copies: int
+
+    def seconds(self, batch: Batch) -> float:
+        """The predicted time of a step of one copy."""
+        return self.server.step(batch).seconds
+
+    def engine(self, input: int, output: int) -> Engine:
+        """What an engine does if it is not told otherwise, with the pages that fit.
+
+        Args:
+            input, output: tokens of a request, whose pages are counted.
+
+        Raises:
+            ValueError: not one request fits.
+        """
+        length = input + output
+        slots = self.server.slots(held(input, output))
+        page = Engine(1).page
+        memory = self.server.memory
+        per_page = memory.sequence(length, page) / Engine(1).paged(length)
+        pages = int(memory.groups * memory.free / per_page)
+        if not slots or pages < Engine(1).paged(length):
+            raise ValueError(
+                f"a request of {length:,} tokens takes "
+                f"{show(memory.sequence(length), 'capacity')} on each chip: "
+                f"{self.words} leaves {show(memory.free, 'capacity')} for caches"
+            )
+        groups = self.server.layout.data * self.server.layout.pipeline
+        return Engine(
+            min(SEQUENCES * groups, pages),
+            pages,
+            budget=BUDGET * groups,
+            delay=self.server.first_token_delay,
+        )
+
+    @property
+    def words(self) -> str:
+        """Its layout, such as "2 copies of tensor 4"."""
+        one = str(self.server.layout)
+        return f"{self.copies} copies of {one}" if self.copies > 1 else one
+
+    @cached_property
+    def tokens(self) -> int:
+        """Tokens that the caches of all copies hold together."""
+        return int(self.copies * self.server.memory.tokens)
+
+
+def deployed(
+    model: Model, on: Network, layout: Layout, formats: Formats, reserve: float | None
+) -> Deployment:
+    """As many copies of a layout as the machine has room for.
+
+    Args:
+        model, formats: of every copy.
+        on: the machine.
+        layout: of one copy.
+        reserve: the share of memory that engines keep; `inference.RESERVE` if None.
+
+    Raises:
+        ValueError: a layout that does not divide the machine, or does not go with the
+            model.
+    """
+    copies, left = divmod(on.chips, layout.chips)
+    if left or not copies:
+        raise ValueError(
+            f"layout of {layout.chips} chips ({layout}): must divide the {on.chips} "
+            f"chips of {on.name}"
+        )
+    one = on if copies == 1 else network(usual(on.chip, layout.chips))
+    given = {} if reserve is None else {"reserve": reserve}
+    return Deployment(on, Server(model, one, layout, formats, **given), copies)
+
+
+def layouts(model: Model, on: Network) -> Iterable[Layout]:
+    """Layouts worth a try: powers of two that divide the machine.
+
+    Tensor parallelism stays within a node and splits query heads evenly. Experts are
+    dealt out over all chips of a copy, whose attention may run on groups of their own.
+    """
+    node = int(on.chip.domain) if "domain" in on.chip.facts else on.chips
+    for tensor in _powers(min(on.chips, node)):
+        if model.heads % tensor or on.chips % tensor:
+            continue
+        yield Layout(tensor)
+        if model.experts:
+            for data in list(_powers(on.chips // tensor))[1:]:
+                expert = tensor * data
+                if model.experts.count % expert == 0 and on.chips % expert == 0:
+                    yield Layout(tensor, data=data, expert=expert)
+
+
+def _powers(most: int) -> Iterable[int]:
+    return (2**n for n in range(most.bit_length()))

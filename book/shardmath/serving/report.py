@@ -1,0 +1,169 @@
+"""A plan for serving as text and as plain data, as the command line prints it."""
+
+from ..base.tables import Table, table
+from ..base.units import pluralize, positive, show
+from .answer import LayoutAnswer
+from .serve import LEFT_OUT, ServingPlan
+
+PERCENTS = (50, 90, 99)
+METRICS = ("ttft", "tpot")
+
+
+def plain(plan: ServingPlan, price: float | None = None) -> dict[str, object]:
+    """The plan as plain data in base units, ready for JSON.
+
+    Args:
+        plan: of `serve`.
+        price: dollars for an hour of a chip, as the caller pays; None leaves dollars
+            out.
+
+    Raises:
+        ValueError: a price that is not positive.
+    """
+    formats, first = plan.formats, plan.best
+    return {
+        "model": plan.model.name,
+        "machine": plan.machine.name,
+        "chips": plan.machine.chips,
+        "weights": formats.weights,
+        "cache": formats.cache or "bf16",
+        "rate": first.rate,
+        "input": first.input,
+        "output": first.output,
+        "target": {
+            "ttft": first.target.ttft,
+            "tpot": first.target.tpot,
+            "share": first.target.share,
+        },
+        "layouts": [plain_layout(one, price) for one in plan.ranking],
+        "refused": dict(plan.refused),
+        "why": plan.why,
+        "left_out": list(LEFT_OUT),
+    }
+
+
+def plain_layout(one: LayoutAnswer, price: float | None = None) -> dict[str, object]:
+    """One layout of a plan as plain data in base units."""
+    layout = one.server.layout
+    found: dict[str, object] = {
+        "layout": {**vars(layout), "copies": one.deployment.copies},
+        "slots": one.slots * one.deployment.copies,
+        "decoding": one.decoding * one.deployment.copies,
+        "capacity": one.capacity,
+        "most": one.most,
+        "parts": dict(one.parts),
+        "tokens_per_chip": one.rate * one.output / one.deployment.machine.chips,
+        "joules_per_million": one.joules,
+    }
+    for metric in METRICS:
+        found[metric] = {
+            "bound": one.bound(metric),
+            "predicted": one.predicted(metric),
+            "low": one.low(metric),
+            "high": one.high(metric),
+            **{f"p{n}": getattr(one.result, metric)(n) for n in PERCENTS},
+        }
+    if price is not None:
+        found["dollars_per_million"] = one.dollars(price)
+    return found
+
+
+def text(plan: ServingPlan, price: float | None = None) -> str:
+    """The plan for people: the best layout in numbers, and why it is the best.
+
+    Args:
+        plan, price: as for `plain`.
+    """
+    one, formats = plan.best, plan.formats
+    target = one.target
+    head = (
+        f"{plan.model.name} on {plan.machine.name}: weights {formats.weights}, cache "
+        f"{formats.cache or 'bf16'}\n"
+        f"{one.rate:g} requests/s of {one.input:,} + {one.output:,} tokens; target: "
+        f"{target.share:.0%} of requests with a TTFT of {show(target.ttft, 's')} and a "
+        f"TPOT of {show(target.tpot, 's')} at most"
+    )
+    label = "layout" if plan.asked else "best layout"
+    parts = [head, f"{label}: {one.deployment.words}", str(times(one))]
+    parts.append("\n".join(_amounts(one, price)))
+    if plan.why:
+        parts.append(plan.why)
+    if len(plan.ranking) > 1:
+        parts.append(str(ranked(plan, price)))
+    lines = [f"does not fit: {layout}" for layout, _ in plan.refused]
+    lines += [f"left out: {what}" for what in LEFT_OUT]
+    return "\n\n".join([*parts, "\n".join(lines)])
+
+
+def times(one: LayoutAnswer) -> Table:
+    """Bound, prediction and percentiles of both times of a layout."""
+    rows = []
+    for metric in METRICS:
+        percents = [show(getattr(one.result, metric)(n), "s") for n in PERCENTS[1:]]
+        rows.append((
+            metric.upper(),
+            show(one.bound(metric), "s"),
+            show(one.predicted(metric), "s"),
+            f"{show(one.low(metric), 's')} to {show(one.high(metric), 's')}",
+            *percents,
+        ))  # fmt: skip
+    columns = (
+        "",
+        "bound",
+        "likely",
+        "8 of 10 servers",
+        *(f"p{n}" for n in PERCENTS[1:]),
+    )
+    return table(columns, rows)
+
+
+def ranked(plan: ServingPlan, price: float | None = None) -> Table:
+    """The layouts of a plan side by side."""
+    header = ["layout", "rate in target", "capacity", "TTFT", "TPOT", "slots",
+              "a step goes to"]  # fmt: skip
+    rows = []
+    for one in plan.ranking:
+        rows.append([
+            one.deployment.words,
+            f"{one.most:.3g}/s",
+            f"{one.capacity:.3g}/s",
+            show(one.predicted("ttft"), "s"),
+            show(one.predicted("tpot"), "s"),
+            f"{one.slots * one.deployment.copies:,}",
+            one.goes_to,
+        ])  # fmt: skip
+        if price is not None:
+            rows[-1].append(f"${one.dollars(price):.2f}")
+    if price is not None:
+        header.append("per M tokens")
+    return table(header, rows)
+
+
+def _amounts(one: LayoutAnswer, price: float | None) -> list[str]:
+    copies, chips = one.deployment.copies, one.deployment.machine.chips
+    length = one.input + one.output // 2
+    each = one.rate * one.output / chips
+    kept = f"the target is kept up to {one.most:.3g} requests/s"
+    if not one.most:
+        kept = "the target is not kept, even by a request alone"
+    found = [
+        f"slots: {one.slots * copies:,} requests of {length:,} tokens in the mean; "
+        f"{one.decoding * copies:.3g} decode at a time",
+        f"rate: {kept}, and {one.capacity:.3g} requests/s are completed at most",
+        f"tokens: {1 / one.predicted('tpot'):.3g}/s for each user, "
+        f"{each:.3g}/s for each of the {pluralize(f'{chips:,}', 'chips')}",
+        f"a step goes to: {one.goes_to}",
+    ]
+    if price is not None:
+        positive(price=price)
+        found.append(
+            f"dollars: {one.dollars(price):.3g} per million tokens of answers at this "
+            f"rate, {one.dollars(price, one.most or one.rate):.3g} at the largest rate "
+            "in the target"
+        )
+    if one.joules is not None:
+        found.append(
+            f"energy: {one.joules / 1e6:.3g} MJ per million tokens, at the power that "
+            "the chips are rated for"
+        )
+    return found

@@ -1,0 +1,155 @@
+"""Which layout serves a model on a machine best, and what it does at a given rate."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..base.units import number, positive, positive_int, short_repr, show
+from ..hardware.networks import Network, network
+from ..inference import Formats, Layout
+from ..transformer import Model
+from ..transformer import model as found_model
+from .answer import TARGET, LayoutAnswer
+from .copies import deployed, layouts
+from .result import LatencyTarget
+
+LEFT_OUT = (
+    "The lengths of all prompts and answers are those given, without any spread.",
+    "Prompts share no prefix, and no draft model guesses tokens.",
+    "Requests are spread evenly over copies, and tokens reach the client at once.",
+)
+
+
+@dataclass(frozen=True)
+class ServingPlan:
+    """Layouts of a machine for a model, the best first.
+
+    Args:
+        model: what is served.
+        machine: on what.
+        formats: of weights, matmuls and cache.
+        ranking: the layouts that fit, by the largest rate that keeps the target.
+        refused: why others do not fit, by layout.
+        asked: whether the layout was given, so that there is no choice.
+    """
+
+    model: Model
+    machine: Network
+    formats: Formats
+    ranking: tuple[LayoutAnswer, ...]
+    refused: tuple[tuple[str, str], ...] = ()
+    asked: bool = False
+
+    @property
+    def best(self) -> LayoutAnswer:
+        """The layout that keeps the target at the largest rate."""
+        return self.ranking[0]
+
+    @cached_property
+    def why(self) -> str:
+        """Why the best layout is better than the second best, in a sentence or two."""
+        if not self.best.most:
+            return f"No layout that fits keeps the target. {_misses(self.best)}"
+        if len(self.ranking) < 2:
+            return "" if self.asked else "No other layout fits and keeps up."
+        best, second = self.ranking[:2]
+        share = second.most / best.most
+        words = (
+            f"The second best is {second.deployment.words}, which keeps the target up "
+            f"to {second.most:.3g} requests/s"
+        )
+        words += ", as many." if share > 0.995 else f", {1 - share:.0%} fewer."
+        if share > 1 / best.band("tpot")[1]:
+            words += " The difference is smaller than the error of the predictions."
+        return f"{words} {_compared(best, second)}"
+
+
+def _misses(one: LayoutAnswer) -> str:
+    alone = one.played(one.capacity / one.deployment.copies / 1000)
+    return (
+        f"A request alone already has a TTFT of {show(alone.ttft(50), 's')} and a TPOT "
+        f"of {show(alone.tpot(50), 's')} with {one.deployment.words}."
+    )
+
+
+def _compared(best: LayoutAnswer, second: LayoutAnswer) -> str:
+    """What a step of both goes to, and the memory that they leave for caches."""
+    return (
+        f"With {best.deployment.words}, a step goes to {best.goes_to}, and with "
+        f"{second.deployment.words} to {second.goes_to}. The caches hold "
+        f"{best.deployment.tokens:,} tokens with the former and "
+        f"{second.deployment.tokens:,} with the latter."
+    )
+
+
+def serve(
+    model: str | Model,
+    machine: str | Network,
+    rate: float,
+    input: int,
+    output: int,
+    *,
+    weights: str = "bf16",
+    cache: str | None = None,
+    activations: str | None = None,
+    tensor: int | None = None,
+    data: int = 1,
+    expert: int = 1,
+    pipeline: int = 1,
+    target: LatencyTarget = TARGET,
+    reserve: float | None = None,
+    seed: int = 0,
+) -> ServingPlan:
+    """The layouts in which a machine can serve a model under a rate of requests.
+
+    Args:
+        model: as for `transformer.model`.
+        machine: as for `networks.network`.
+        rate: requests per second, to the whole machine.
+        input, output: tokens of each prompt and answer.
+        weights, cache, activations: see `inference.Formats`.
+        tensor, data, expert, pipeline: see `inference.Layout`. As many copies as fill
+            the machine share the requests. Without `tensor`, layouts are compared.
+        target: what users are promised; layouts are ranked by the largest rate that
+            keeps it.
+        reserve: the share of memory that engines keep; `inference.RESERVE` if None.
+        seed: of the arrivals.
+
+    Raises:
+        ValueError: a model that does not fit, with the bytes that it lacks and the
+            smallest layout that fits; a rate above the capacity, with the capacity; or
+            what is written wrongly.
+
+    >>> found = serve("llama3-8b", "h100:1", rate=4, input=1000, output=200, tensor=1)
+    >>> answer = found.best
+    >>> answer.tpot_bound < answer.result.tpot(50) < 0.05
+    True
+    """
+    one = model if isinstance(model, Model) else found_model(model)
+    on = network(machine)
+    positive(rate=rate)
+    positive_int(input=input, output=output)
+    if reserve is not None and not 0 <= number("reserve", reserve) < 1:
+        raise ValueError(f"reserve = {short_repr(reserve)}: must be from 0 to below 1")
+    formats = Formats(weights, activations, cache)
+    given = tensor is not None or data * expert * pipeline > 1
+    if given:
+        tried: Iterable[Layout] = [Layout(tensor or 1, pipeline, expert, data)]
+    else:
+        tried = layouts(one, on)
+    answers, refused = [], {}
+    for layout in tried:
+        try:
+            deployment = deployed(one, on, layout, formats, reserve)
+            deployment.engine(input, output)
+        except ValueError as error:
+            refused[str(layout)] = str(error)
+        else:
+            answers.append(LayoutAnswer(deployment, rate, input, output, target, seed))
+    if not answers:
+        raise ValueError(list(refused.values())[-1])
+    able = [answer for answer in answers if answer.capacity > rate]
+    if not able:
+        _ = max(answers, key=lambda answer: answer.capacity).result  # says the capacity
+    able.sort(key=lambda answer: -answer.most)
+    return ServingPlan(one, on, formats, tuple(able), tuple(refused.items()), given)
