@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..base.units import positive
-from ..inference import Server, band, held
+from ..inference import Server, held
+from ..inference.efficiencies import table
 from .copies import Deployment
 from .engine import Engine
 from .requests import Demand
@@ -152,18 +153,27 @@ class LayoutAnswer:
         """The median of all requests, "ttft" or "tpot", in seconds."""
         return getattr(self.result, metric)(50)
 
-    def low(self, metric: str) -> float:
+    def low(self, metric: str) -> float | None:
         """Seconds that 9 of 10 published servers take at least, or the bound."""
-        return max(self.band(metric)[0] * self.predicted(metric), self.bound(metric))
+        return self._banded(metric, 0)
 
-    def high(self, metric: str) -> float:
+    def high(self, metric: str) -> float | None:
         """Seconds that 9 of 10 published servers take at most."""
-        return max(self.band(metric)[1] * self.predicted(metric), self.bound(metric))
+        return self._banded(metric, 1)
 
-    def band(self, metric: str) -> tuple[float, float]:
-        """Measured over predicted of 8 in 10 published servers, "tpot" or "ttft"."""
+    def _banded(self, metric: str, end: int) -> float | None:
+        found = self.band(metric)
+        if found is None:
+            return None
+        return max(found[end] * self.predicted(metric), self.bound(metric))
+
+    def band(self, metric: str) -> tuple[float, float] | None:
+        """Measured over predicted of 8 in 10 published servers, "tpot" or "ttft".
+
+        None where no band was fitted to published servers.
+        """
         kind = "experts" if self.server.model.experts else "dense"
-        return band(f"{metric} {kind} together")
+        return table().get("bands", {}).get(f"{metric} {kind} together")
 
     # --------------------------------------------------------------------------- price
 

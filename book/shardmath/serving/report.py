@@ -104,7 +104,7 @@ def times(one: LayoutAnswer) -> Table:
             metric.upper(),
             show(one.bound(metric), "s"),
             show(one.predicted(metric), "s"),
-            f"{show(one.low(metric), 's')} to {show(one.high(metric), 's')}",
+            _between(one.low(metric), one.high(metric)),
             *percents,
         ))  # fmt: skip
     columns = (
@@ -115,6 +115,10 @@ def times(one: LayoutAnswer) -> Table:
         *(f"p{n}" for n in PERCENTS[1:]),
     )
     return table(columns, rows)
+
+
+def _between(low: float | None, high: float | None) -> str:
+    return "–" if low is None else f"{show(low, 's')} to {show(high, 's')}"
 
 
 def ranked(plan: ServingPlan, price: float | None = None) -> Table:

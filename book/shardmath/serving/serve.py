@@ -59,7 +59,8 @@ class ServingPlan:
             f"to {second.most:.3g} requests/s"
         )
         words += ", as many." if share > 0.995 else f", {1 - share:.0%} fewer."
-        if share > 1 / best.band("tpot")[1]:
+        found = best.band("tpot")
+        if found and share > 1 / found[1]:
             words += " The difference is smaller than the error of the predictions."
         return f"{words} {_compared(best, second)}"
 

@@ -29,6 +29,7 @@ NAMES = (
     "report",
     "calendar",
     "goodput",
+    "server",
 )
 
 

@@ -1,0 +1,83 @@
+"""Servers that the live figures play: a model, a machine, a layout and formats."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+
+from ...hardware.networks import network
+from ...inference import Formats, Layout, Server
+from ...serving import Deployment, Stretch
+from ...transformer import DEEPSEEK_V3, LLAMA_3_8B, LLAMA_3_70B
+from ..shapes import keyed, number
+from ..theme import paint
+
+JOBS = {
+    "8B on an H100": (LLAMA_3_8B, "h100:1", Layout(), Formats()),
+    "70B on 2 H100, fp8": (LLAMA_3_70B, "h100:2", Layout(2), Formats("fp8")),
+    "70B on 8 H100, fp8": (LLAMA_3_70B, "h100:8", Layout(8), Formats("fp8")),
+    "70B on 8 v5e, int8": (LLAMA_3_70B, "v5e:2x4", Layout(8), Formats("int8")),
+    "DeepSeek-V3 on 8 H200": (
+        DEEPSEEK_V3, "h200:8", Layout(data=8, expert=8), Formats("fp8"),
+    ),
+}  # fmt: skip
+
+
+@cache
+def deployment(job: str) -> Deployment:
+    """The server of a job, a key of `JOBS`."""
+    model, machine, layout, formats = JOBS[job]
+    on = network(machine)
+    return Deployment(on, Server(model, on, layout, formats), 1)
+
+
+def averaged(
+    stretches: Iterable[Stretch], field: str, end: float, columns: int
+) -> list[float]:
+    """A field of stretches from 0 to `end`, as the mean over time in each column."""
+    found, wide = [0.0] * columns, end / columns
+    for one in stretches:
+        value = getattr(one, field)
+        if not value or one.start >= end:
+            continue
+        first, until = one.start, min(one.end, end)
+        for column in range(int(first / wide), min(int(until / wide), columns - 1) + 1):
+            low, high = column * wide, (column + 1) * wide
+            found[column] += value * (min(until, high) - max(first, low)) / wide
+    return found
+
+
+def steps_between(
+    stretches: Iterable[Stretch], start: float, end: float
+) -> Iterator[tuple[float, float, Stretch]]:
+    """Single steps that overlap a span of time: from, to, and their stretch."""
+    for one in stretches:
+        if one.end <= start or one.start >= end:
+            continue
+        wide = (one.end - one.start) / one.steps
+        first = max(0, int((start - one.start) / wide))
+        for step in range(first, one.steps):
+            low = one.start + step * wide
+            if low >= end:
+                break
+            if low + wide > start:
+                yield max(low, start), min(low + wide, end), one
+
+
+def area(
+    values: Sequence[float],
+    most: float,
+    place: tuple[float, float, float, float],
+    colour: str,
+    key: str,
+) -> str:
+    """Values side by side as a filled area; `place` is left, top, right and bottom."""
+    left, top, right, bottom = place
+    wide = (right - left) / len(values)
+    path = [f"M{number(left)} {number(bottom)}"]
+    for column, value in enumerate(values):
+        y = bottom - (bottom - top) * min(value / most, 1.0)
+        path.append(f"V{number(y)}H{number(left + (column + 1) * wide)}")
+    path.append(f"V{number(bottom)}Z")
+    return (
+        f'<path d="{"".join(path)}" fill="{paint(colour)}" fill-opacity="0.75"'
+        f"{keyed(key)}/>"
+    )
