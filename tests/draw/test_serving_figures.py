@@ -7,11 +7,12 @@ import pytest
 
 from shardmath.draw import figures
 from shardmath.draw.figures import server as server_figure
+from shardmath.draw.figures.pools import splits
 from shardmath.draw.objects.servers import JOBS, averaged, deployment, steps_between
 from shardmath.draw.picture import Picture
 from shardmath.serving import Demand, Engine, simulate
 
-SERVER = figures.find("server")
+SERVER, SLOTS, POOLS = map(figures.find, ("server", "slots", "pools"))
 
 
 def shown(figure, **params):
@@ -113,3 +114,120 @@ def test_single_steps_fill_a_span():
     lengths = [high - low for low, high, _ in inside]
     assert sum(lengths) == pytest.approx(0.23)
     assert max(lengths) == pytest.approx(0.01)
+
+
+# From memory to slots ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("params", [{}, *SLOTS.presets.values()], ids=str)
+def test_slots_can_be_read(params):
+    shown(SLOTS, **params)
+
+
+@pytest.mark.parametrize("model", SLOTS.control("model").options)
+@pytest.mark.parametrize("chip", SLOTS.control("chip").options)
+def test_every_model_on_every_chip_can_be_read(model, chip):
+    for tensor, clients in itertools.product((1, 4, 16), (1, 4096)):
+        shown(SLOTS, model=model, chip=chip, tensor=tensor, clients=clients)
+
+
+def test_slots_are_one_division():
+    """Llama 3.1 70B on two H100s: 68.45 billion weights of layers in fp8, two tables of
+    128,256 rows in bf16, and 80 layers of 8 heads of 128 values, twice, for a token."""
+    layers = 80 * (8192 * (8192 + 2 * 1024 + 8192) + 3 * 8192 * 28_672)
+    tables = 2 * 128_256 * 8192 * 2
+    memory = 81_559 * 2**20  # of an H100, as its driver reports it
+    free = 0.9 * memory - (layers + tables) / 2
+    token = 80 * 2 * 8 * 128 * 2 / 2
+    pages = -(-(1024 + 512) // 16) * 16
+    data = SLOTS.draw(clients=4096).data
+    assert data["slots"] == int(free // (pages * token))
+    assert data["free"] == pytest.approx(free, rel=0.005)
+    assert data["admitted"] + data["waiting"] == 4096
+    half = SLOTS.draw(clients=4096, cache="fp8").data
+    assert half["slots"] in (2 * data["slots"], 2 * data["slots"] + 1)
+    reserved = SLOTS.draw(pages="to the end, at admission").data
+    assert reserved["slots"] == int(free // (2048 * token))
+
+
+def test_a_model_that_does_not_fit_says_what_would():
+    drawing = SLOTS.draw(tensor=1, weights="bf16")
+    assert "on 2 chips" in drawing.summary
+    assert drawing.data["slots"] == 0
+    assert drawing.data["bound"] is None
+    weights = drawn.keyed(drawing.svg, "weights")["weights"]
+    room = drawn.keyed(drawing.svg, "HBM")["HBM"]
+    assert float(weights.get("width")) > float(room.get("width"))
+
+
+def test_the_parts_of_the_memory_are_all_of_it():
+    drawing = SLOTS.draw()
+    wide = [
+        float(node.get("width"))
+        for key, node in drawn.keyed(drawing.svg, "").items()
+        if key in ("weights", "caches in use", "caches", "reserve")
+    ]
+    outline = drawn.keyed(drawing.svg, "HBM")["HBM"]
+    assert sum(wide) == pytest.approx(float(outline.get("width")), abs=0.5)
+
+
+def test_a_step_of_the_admitted_batch_is_between_bound_and_prediction():
+    data = SLOTS.draw(clients=128).data
+    assert 0 < data["bound"] < data["predicted"]
+    assert data["admitted"] == 128
+
+
+# Pools -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("params", [{}, *POOLS.presets.values()], ids=str)
+def test_pools_can_be_read(params):
+    shown(POOLS, **params)
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_pools_can_be_read_at_their_extremes(job):
+    for servers, prefill, rate in itertools.product((2, 12), (1, 11), (1, 128)):
+        drawing = shown(POOLS, job=job, servers=servers, prefill=prefill, rate=rate)
+        assert drawing.used == ({} if prefill < servers else {"prefill": 1})
+        marks = drawn.keyed(drawing.svg, "split ")
+        assert len(marks) == servers - 1
+
+
+def test_the_rate_of_a_split_is_that_of_its_slower_pool():
+    ways = splits(deployment("8B on an H100"), 6, 4096, 256)
+    assert [one.prefill for one in ways] == [1, 2, 3, 4, 5]
+    for one in ways:
+        rates = {
+            "prefill": one.prefill * one.prompts,
+            "decode": one.decode * one.answers,
+        }
+        assert one.most == min(rates.values()) == rates[one.limit]
+    data = POOLS.draw(input=4096, output=256).data
+    assert data["rates"] == [one.most for one in ways]
+    assert data["best"] == 1 + data["rates"].index(max(data["rates"]))
+
+
+def test_requests_pile_up_above_the_rate_of_the_pools():
+    calm, over = (POOLS.draw(rate=rate, prefill=1).data for rate in (4, 48))
+    assert calm["most"] < 48
+    assert over["apart"]["ttft 50"] > 10 * calm["apart"]["ttft 50"]
+
+
+def test_pools_keep_prompts_out_of_decode():
+    """Nine of ten requests have nearly the time per token of the median."""
+    data = POOLS.draw(rate=16, prefill=3).data
+    apart, together = data["apart"], data["together"]
+    assert (
+        apart["tpot 90"] / apart["tpot 50"] < together["tpot 90"] / together["tpot 50"]
+    )
+    assert apart["tpot 50"] < together["tpot 50"]
+
+
+def test_a_slower_link_moves_a_cache_later():
+    fast, slow = (POOLS.draw(link=link).data for link in (800, 50))
+    assert slow["moving"] == pytest.approx(16 * fast["moving"])
+    token = 32 * 2 * 8 * 128 * 2  # bytes of Llama 3.1 8B
+    assert fast["moving"] == pytest.approx(4096 * token / 100e9)
+    assert slow["apart"]["tpot 50"] > fast["apart"]["tpot 50"]
+    assert slow["apart"]["ttft 50"] == fast["apart"]["ttft 50"]

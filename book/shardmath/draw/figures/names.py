@@ -30,6 +30,8 @@ NAMES = (
     "calendar",
     "goodput",
     "server",
+    "slots",
+    "pools",
 )
 
 
