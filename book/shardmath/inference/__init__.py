@@ -7,8 +7,8 @@ True
 """
 
 from .capacity import Capacity, capacity, held, smallest_layout
-from .derivation import Amounts, Kernel, amounts
-from .efficiencies import Calibration, calibration
+from .derivation import Amounts, Kernel, alone, amounts
+from .efficiencies import Calibration, band, calibration
 from .load import (
     Load,
     Requests,
@@ -35,7 +35,9 @@ __all__ = [
     "Scheduler",
     "Server",
     "StepTime",
+    "alone",
     "amounts",
+    "band",
     "calibration",
     "capacity",
     "closed_loop",

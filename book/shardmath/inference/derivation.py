@@ -14,6 +14,7 @@ from ..collectives import price_of
 from ..hardware.chips import Chip
 from ..hardware.mesh import Mesh
 from ..hardware.networks import Network, NVLinkDomain, network
+from ..hardware.networks.wiring import Switch
 from ..training.experts import copies
 from ..transformer import Matmul, Model, cached_values, recurrent_state
 from .setting import WIDE, Formats, Layout
@@ -378,4 +379,16 @@ def network_of(chip: Chip, layout: Layout) -> Network:
     """
     if chip.vendor == "Google":
         raise ValueError(f"chip = {chip.name}: give its slice, such as 'v5e:4x4'")
+    if layout.chips == 1:
+        return alone(chip)
     return network(f"{chip.id}:{layout.chips}")
+
+
+def alone(chip: Chip) -> Network:
+    """The network of a server of one chip, which needs no links.
+
+    >>> from shardmath.hardware.chips import H200
+    >>> alone(H200).chips
+    1
+    """
+    return Network((Switch(1, 1.0, 0.0),), f"1 {chip.name}", chip)

@@ -12,6 +12,7 @@ of matmuls; the shares e are those that `training` was fitted to.
 """
 
 from collections.abc import Callable, Iterable
+from copy import copy
 from functools import cached_property
 from typing import NamedTuple
 
@@ -159,6 +160,21 @@ class Server:
         self.amounts: Amounts = amounts(model, self.chip, layout, formats)
         self.wires: Wires = wires(model, self.network, layout, self.amounts)
         self.at, self.reserve = at or calibration(), reserve
+
+    def with_(self, at: Calibration) -> "Server":
+        """The same server with other fitted numbers."""
+        other = copy(self)
+        for name in ("_linear", "_launched"):
+            other.__dict__.pop(name, None)
+        other.at = at
+        return other
+
+    def with_reserve(self, reserve: float) -> "Server":
+        """The same server, whose engine keeps another share of the memory."""
+        other = copy(self)
+        other.__dict__.pop("memory", None)
+        other.reserve = reserve
+        return other
 
     @cached_property
     def _linear(self) -> "Linear":

@@ -54,8 +54,8 @@ def fit(
             w * min(1.0, HUBER / abs(e)) if e else w
             for w, e in zip(weight, base, strict=True)
         ]
-        matrix = [[_dot(rob, a, b) + 1e-6 * (a is b) for b in columns] for a in columns]
-        change = _solved(matrix, [-_dot(rob, a, base) for a in columns])
+        matrix = [[dot(rob, a, b) + 1e-6 * (a is b) for b in columns] for a in columns]
+        change = solved(matrix, [-dot(rob, a, base) for a in columns])
         change = [max(-0.3, min(0.3, one)) for one in change]
         at = replace(at, **{
             name: getattr(at, name) * math.exp(one)
@@ -66,11 +66,11 @@ def fit(
     return at
 
 
-def _dot(*vectors: Iterable[float]) -> float:
+def dot(*vectors: Iterable[float]) -> float:
     return sum(math.prod(values) for values in zip(*vectors, strict=True))
 
 
-def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:
+def solved(matrix: list[list[float]], right: list[float]) -> list[float]:
     """x of A·x = b, by elimination; A is positive definite."""
     rows_ = [[*row, b] for row, b in zip(matrix, right, strict=True)]
     for n, pivot in enumerate(rows_):

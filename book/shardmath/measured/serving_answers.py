@@ -1,0 +1,452 @@
+"""What is said of a row of a measured server: bound, prediction and band, or why not.
+
+Rows say little of a server. What they leave out is filled in by the rules below, and
+every rule that was used is said with the answer.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from ..base.units import show
+from ..hardware.chips import CHIPS, Chip
+from ..hardware.networks import Network, network
+from ..inference import (
+    Formats,
+    Layout,
+    Load,
+    Requests,
+    Scheduler,
+    Server,
+    alone,
+    band,
+    closed_loop,
+    disaggregated,
+    held,
+    open_loop,
+    slots,
+    smallest_layout,
+)
+from ..inference.efficiencies import Calibration
+from ..transformer import Model
+from .serving_rows import ServingRow
+
+INFERENCEX = "inferencex"
+MEAN_LENGTH = 0.9  # of nominal, where lengths are drawn uniformly in [0.8, 1] of it
+# A table that counts some chips twice; see `chips_counted_once`.
+TWICE = ("inferencex", "nvidia-internal")
+# Releases that InferenceX ran with multi-token prediction and does not say so: equal
+# configurations of other days take 1.5 to 2 times as long.
+SPECULATED = (("trtllm", "1.2.0rc6.post3"),)
+MEANS = ("", "mean", "p50")  # statistics that a closed form of means answers
+QUEUED = ("offline", "server", "interactive")  # modes with no fixed number of clients
+SLOTS = 1024  # sequences that engines are told to decode at once, where all are queued
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A row with all that was filled in.
+
+    Args:
+        row: as it was read; its layout may have been corrected.
+        servers: one of the system, or a reader of prompts and a writer of tokens.
+        copies: of the model, or of readers and of writers.
+        requests, scheduler: what comes, and how steps are put together.
+        assumed: what was filled in, in words.
+        warnings: what makes the row unusual.
+    """
+
+    row: ServingRow
+    servers: tuple[Server, ...]
+    copies: tuple[int, ...]
+    requests: Requests
+    scheduler: Scheduler
+    assumed: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def regime(self) -> str:
+        """The name of its band of errors."""
+        return regime(self.row)
+
+    def at(self, numbers: Calibration) -> "Setting":
+        """The same with other fitted numbers."""
+        return replace(self, servers=tuple(one.with_(numbers) for one in self.servers))
+
+
+def regime(row: ServingRow) -> str:
+    """Rows whose errors are alike: metric, kind of model, pools together or apart."""
+    metric = {"itl": "tpot", "e2e": "tpot"}.get(row.metric, row.metric)
+    kind = "experts" if row.model.experts else "dense"
+    return f"{metric} {kind} {'apart' if row.mode == 'disagg' else 'together'}"
+
+
+@dataclass(frozen=True)
+class ServingAnswer:
+    """What is said of one row, in the unit of the row.
+
+    Args:
+        row: its number in the file, from 1.
+        name: the row in words.
+        metric: that it states.
+        unit: of every number.
+        bound: that no server beats; of tokens a second it is the largest rate.
+        predicted: what is likely.
+        low, high: between which 8 of 10 rows of other families lie.
+        measured: of the row.
+        parts: of the prediction, in seconds.
+        assumed, warnings: see `Setting`.
+        why: there is no prediction.
+    """
+
+    row: int
+    name: str
+    metric: str = ""
+    unit: str = ""
+    bound: float = math.nan
+    predicted: float = math.nan
+    low: float = math.nan
+    high: float = math.nan
+    measured: float | None = None
+    parts: dict[str, float] = field(default_factory=dict)
+    assumed: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    why: str = ""
+
+    @property
+    def plain(self) -> dict[str, object]:
+        """The answer as plain data, as `shardmath predict --json` prints it."""
+        found: dict[str, object] = {"row": self.row, "name": self.name}
+        if self.metric:
+            found["metric"] = self.metric
+        if self.why:
+            return {**found, "why": self.why}
+        names = ("bound", "predicted", "low", "high")
+        found |= {name: getattr(self, name) for name in names}
+        if self.measured is not None:
+            found["measured"] = self.measured
+        return {
+            **found,
+            "unit": self.unit,
+            "parts": dict(self.parts),
+            "assumed": list(self.assumed),
+            "warnings": list(self.warnings),
+        }
+
+
+def serving_answer(number: int, row: ServingRow) -> ServingAnswer:
+    """What is said of one row.
+
+    Args:
+        number: of the row in its file, from 1.
+        row: as it was read.
+    """
+    name, metric = str(row), row.shown
+    try:
+        found = setting(row)
+        value, parts = predicted(found)
+        least = bound(found)
+    except ValueError as error:
+        why = str(error).partition("\n")[0]
+        return ServingAnswer(number, name, metric, row.unit, why=why)
+    low, high = band(found.regime)
+    if row.metric == "tokens":  # a rate: bound and band turn round
+        value, band_ = min(value, least), (1 / high, 1 / low)
+        low, high = value * band_[0], min(least, value * band_[1])
+    else:
+        value = max(value, least)
+        low, high = max(least, value * low), value * high
+    share = 1.0 if row.per_chip is False else 1 / (row.count or 1)
+    scale = share / row.scale
+    warnings = list(found.warnings)
+    if row.value is not None and beaten(row, row.value / share, least):
+        warnings.append(
+            f"the row beats its bound ({show(least * scale)} {row.unit}): a label of "
+            "it must be wrong, or it leaves something out"
+        )
+    return ServingAnswer(
+        number, name, metric, row.unit, least * scale, value * scale, low * scale,
+        high * scale, row.value / row.scale if row.value is not None else None,
+        parts, found.assumed, tuple(warnings),
+    )  # fmt: skip
+
+
+def beaten(row: ServingRow, value: float, least: float) -> bool:
+    """Whether a measured value is better than its bound."""
+    return value > least if row.metric == "tokens" else value < least
+
+
+# ------------------------------------------------------------------- what is filled in
+
+
+def setting(row: ServingRow) -> Setting:
+    """A row with all that it leaves out.
+
+    Raises:
+        ValueError: something is missing that no rule fills in, or it does not fit.
+    """
+    said: list[str] = []
+    warned: list[str] = []
+    if row.output is None:
+        raise ValueError("output: the row does not say how many tokens an answer has")
+    if row.input is None:
+        if row.mode not in QUEUED:
+            raise ValueError("input: the row does not say how many tokens a prompt has")
+        row = replace(row, input=row.output)
+        said.append("prompts as long as the answers, since the row does not say")
+    row = chips_counted_once(row, said)
+    formats = formats_of(row, said)
+    requests = requests_of(row, said)
+    scheduler = scheduler_of(row, said, warned)
+    if row.mode == "disagg":
+        servers, copies = _pools(row, formats, said)
+    else:
+        layout, count = _layout(row, formats, said)
+        servers = (_server(row.model, row.chip, layout, formats),)
+        copies = (count,)
+    return Setting(
+        row, servers, copies, requests, scheduler, tuple(dict.fromkeys(said)),
+        tuple(warned),
+    )  # fmt: skip
+
+
+def chips_counted_once(row: ServingRow, said: list[str]) -> ServingRow:
+    """The row with a label corrected that counts chips twice.
+
+    A table multiplies ways that name the same chips: "tp4_ep4" in the name of a row
+    became tensor 16 with experts over 4, and data-parallel attention over 4 chips
+    became tensor 4 x data 4. Rows that occur in it under both labels have identical
+    values.
+    """
+    one = row.layout
+    source = row.source.lower()
+    if one is None or one.expert < 2 or not any(name in source for name in TWICE):
+        return row
+    n = one.expert
+    if n * n == one.stage and one.tensor in (1, n * n):
+        data = n if one.data > 1 else 1
+        better = Layout(n // data, one.pipeline, n, data)
+    elif one.tensor == one.data and n == one.stage:
+        better = Layout(1, one.pipeline, one.data, one.data)
+    else:
+        return row
+    if not _fits(row, better):
+        return row
+    said.append(f"{better.chips} chips ({better}): the label counts them twice ({one})")
+    return replace(row, layout=better, count=better.chips)
+
+
+def _fits(row: ServingRow, layout: Layout) -> bool:
+    smallest = smallest_layout(row.model, row.chip, formats_of(row, []))
+    return smallest is not None and smallest.chips <= layout.chips
+
+
+def formats_of(row: ServingRow, said: list[str]) -> Formats:
+    """The formats of a row, whose table often does not name that of the cache."""
+    weights = row.weights or "bf16"
+    if not row.weights:
+        if (
+            row.mode in QUEUED
+        ):  # MLPerf's rules allow any; all who submit take the least
+            narrow = [name for name in ("fp4", "fp8") if name in row.chip.flops]
+            weights = (*narrow, "bf16")[0]
+        said.append(f"weights in {weights}")
+    attention = None
+    if weights in ("mxfp4", "int4") or (weights == "fp4" and row.model.latent):
+        attention = "bf16"
+        said.append("projections of attention in bf16")
+    cache = row.kv
+    if not cache:
+        narrow = weights != "bf16" and (
+            row.engine == "trtllm"
+            or row.model.latent
+            or weights == "fp4"
+            or row.mode in QUEUED
+        )
+        cache = "fp8" if narrow else "bf16"
+        said.append(f"a cache in {cache}")
+    return Formats(weights, None, cache, attention)
+
+
+def requests_of(row: ServingRow, said: list[str]) -> Requests:
+    """Lengths of the requests, in the mean."""
+    if INFERENCEX in row.source.lower():
+        said.append("lengths in the mean 0.9 of nominal: drawn from 0.8 to 1 of it")
+        return Requests(MEAN_LENGTH * row.input, MEAN_LENGTH * row.output)
+    return Requests(row.input, row.output, alike=row.mode == "agg")
+
+
+def scheduler_of(row: ServingRow, said: list[str], warned: list[str]) -> Scheduler:
+    """How the engine puts steps together, by its documented defaults."""
+    mixed = row.engine != "sglang" and row.mode != "disagg"
+    budget = row.budget or Scheduler().budget
+    drafts = 0
+    if row.model.predictors and (row.engine, row.version) in SPECULATED:
+        drafts = row.model.predictors
+        said.append(
+            f"multi-token prediction, {drafts} draft: this release takes 1.5 to 2 "
+            "times less in the same table than others do"
+        )
+    elif row.model.predictors and row.engine in ("trtllm", "sglang"):
+        warned.append(
+            "the row does not say whether multi-token prediction is on; if it is, a "
+            "token takes about 0.6 of what is predicted"
+        )
+    if not row.engine and row.mode == "agg":
+        said.append("prompts and decoding share steps, as in vLLM")
+    return Scheduler(budget, mixed, None, drafts)
+
+
+def _layout(row: ServingRow, formats: Formats, said: list[str]) -> tuple[Layout, int]:
+    """The layout of one copy of the model, and how many copies there are."""
+    layout = row.layout
+    if layout is None:
+        layout = smallest_layout(row.model, row.chip, formats)
+        if layout is None:
+            raise ValueError(f"{row.model.name} does not fit on any server known here")
+        said.append(f"the smallest layout that fits: {layout} on {layout.chips} chips")
+    count = row.count or layout.chips
+    copies = max(1, count // layout.chips)
+    if copies > 1:
+        said.append(f"{copies} copies of the model, which share the requests")
+    return _attention_by_data(row.model, layout, said), copies
+
+
+def _attention_by_data(model: Model, layout: Layout, said: list[str]) -> Layout:
+    """A latent over more chips than a node has: each chip would keep a copy of the
+    whole cache, so the row means data-parallel attention with experts over all."""
+    if not (model.latent and model.experts) or layout.tensor <= 8:
+        return layout
+    chips = layout.stage
+    experts = max(n for n in range(1, chips + 1)
+                  if chips % n == 0 and n <= model.experts.count)  # fmt: skip
+    said.append(f"data-parallel attention over {chips} chips: {layout} would copy the "
+                "latent cache as often")  # fmt: skip
+    return Layout(1, layout.pipeline, experts, chips)
+
+
+def _pools(
+    row: ServingRow, formats: Formats, said: list[str]
+) -> tuple[tuple[Server, Server], tuple[int, int]]:
+    """The servers of a disaggregated system, and how many there are of each kind."""
+    if not row.pools:
+        raise ValueError("parallelism: the row does not name that of both pools")
+    servers, copies = [], []
+    for side, pool in zip(("prefill", "decode"), row.pools, strict=True):
+        layout = _attention_by_data(row.model, pool.layout, said)
+        count = pool.servers
+        if pool.batch is None:
+            said.append(f"{count} server for {side}: the row does not say how many")
+        servers.append(_server(row.model, row.chip, layout, formats))
+        copies.append(count)
+    return tuple(servers), tuple(copies)
+
+
+def _network(chip: Chip, chips: int) -> Network:
+    """One node, or as many full ones as it takes."""
+    if chips == 1:
+        return alone(chip)
+    if "domain" not in chip.facts:
+        raise ValueError(f"no source states how {chip.name} are joined in a node")
+    most = int(chip.domain)
+    each = max(n for n in range(1, min(most, chips) + 1) if chips % n == 0)
+    return network(f"{chip.id}:{chips // each}x{each}" if each < chips
+                   else f"{chip.id}:{chips}")  # fmt: skip
+
+
+@cache
+def _known(model: Model, chip: str, layout: Layout, formats: Formats) -> Server:
+    found = CHIPS[chip]
+    return Server(model, _network(found, layout.chips), layout, formats)
+
+
+def _server(model: Model, chip: Chip, layout: Layout, formats: Formats) -> Server:
+    """A server of the row; experts are spread over as many groups as there can be."""
+    if layout.expert > 1 and not model.experts:
+        layout = replace(layout, expert=1)
+    if model.experts and layout.expert > model.experts.count:
+        most = model.experts.count
+        fit = (n for n in range(1, most + 1) if layout.stage % n == 0)
+        layout = replace(layout, expert=max(fit))
+    return _known(model, chip.id, layout, formats)
+
+
+# ------------------------------------------------------------- bounds and predictions
+
+
+def load(found: Setting) -> Load:
+    """The load of a server of the row.
+
+    Raises:
+        ValueError: the row does not say how requests come, or nothing fits.
+    """
+    row, requests, scheduler = found.row, found.requests, found.scheduler
+    if row.mode == "disagg":
+        if row.concurrency is None:
+            raise ValueError("concurrency: the row does not say how many requests")
+        readers, writers = found.copies
+        return disaggregated(
+            *found.servers, row.concurrency, requests, readers, writers, scheduler
+        )
+    (server,), (copies,) = found.servers, found.copies
+    if row.mode == "open loop":
+        if row.rate is None:
+            raise ValueError(
+                "rate: the row does not say one rate at which requests come"
+            )
+        return open_loop(server, row.rate / copies, requests, scheduler)
+    room = slots(server, requests, scheduler)
+    if row.mode in QUEUED:
+        clients = min(room, SLOTS)
+        return closed_loop(server, clients, requests, scheduler, clients)
+    if row.concurrency is None:
+        raise ValueError("concurrency: the row does not say how many requests")
+    return closed_loop(server, row.concurrency / copies, requests, scheduler, room)
+
+
+def predicted(found: Setting) -> tuple[float, dict[str, float]]:
+    """The metric of the row, of the whole system in base units, and its parts.
+
+    Raises:
+        ValueError: it is a statistic of single requests, or as `load`.
+    """
+    row = found.row
+    if row.statistic not in MEANS:
+        raise ValueError(
+            f"{row.shown}: the closed form gives means; `serving` plays single requests"
+        )
+    now = load(found)
+    output = found.requests.output
+    if row.metric == "ttft":
+        return now.ttft, dict(now.waits)
+    if row.metric in ("tpot", "itl"):
+        return now.tpot, dict(now.parts)
+    if row.metric == "e2e":
+        rest = (output - 1) * now.tpot
+        return now.ttft + rest, {**now.waits, "decode": rest}
+    copies = found.copies[0] if row.mode != "disagg" else 1
+    return copies * now.rate * output, dict(now.parts)
+
+
+def bound(found: Setting) -> float:
+    """What no server beats in the metric of the row.
+
+    A row does not say how many of its requests decode at a time, so the bound of TPOT
+    is that of one sequence alone, and the bound of TTFT that of one prompt. Latency and
+    rate of whole requests are bound by all that has to be done for them.
+    """
+    row, requests = found.row, found.requests
+    prompt, output = requests.prompt, requests.output
+    drafts = 1 + found.scheduler.drafts
+    writer = found.servers[-1]
+    if row.metric == "ttft":
+        return found.servers[0].prefill(prompt).bound
+    if row.metric in ("tpot", "itl"):
+        return writer.decode(1, held(prompt, output)).bound / drafts
+    if row.metric == "e2e":
+        return writer.request_bound(prompt, output) / drafts
+    clients = float(max(1, writer.with_reserve(0.0).slots(held(prompt, output), 1)))
+    if row.mode not in QUEUED and row.concurrency is not None:
+        clients = min(clients, row.concurrency / found.copies[-1])
+    rate = clients / writer.request_bound(prompt, output, clients)
+    return found.copies[-1] * rate * output * drafts

@@ -1,0 +1,268 @@
+"""The fit of the three numbers of servers to public rows, and its errors on families,
+models and generations of chips that were left out.
+
+A prediction is nearly linear in the three numbers. So every row is predicted once, and
+once more with each number moved; all fits, of all rows and without each group, are then
+done on these slopes. A row counts n^(-1/2) if its family has n rows, and a row that is
+off by more than `HUBER` counts no more than in proportion: rows with a wrong label
+should not set the numbers for all others.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from statistics import fmean, median
+
+from ..base.tables import Table, table
+from ..inference.efficiencies import FITTED, Calibration, calibration
+from .fit import HUBER, dot, quantiles, solved
+from .fit_rows import GENERATIONS
+from .serving import serving
+from .serving_answers import MEANS, Setting, bound, predicted, regime, setting
+from .serving_rows import ServingRow
+
+FIT_TO = ("InferenceX", "NVIDIA-internal")  # sources of closed loops with both metrics
+METRICS = ("tpot", "ttft")
+MOVED = 1.02  # times a number, for slopes
+ROUNDS = 40
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """A row with its prediction, as a function of the three numbers.
+
+    Args:
+        row: with its labels corrected.
+        measured, bound: seconds, or tokens a second.
+        base: predicted with `at`.
+        slopes: change of the prediction for a change of each number.
+        at: the numbers of `base`.
+    """
+
+    row: ServingRow
+    measured: float
+    bound: float
+    base: float
+    slopes: tuple[float, ...]
+    at: Calibration
+
+    def value(self, numbers: Calibration) -> float:
+        """Predicted with other numbers."""
+        moves = (getattr(numbers, n) - getattr(self.at, n) for n in FITTED)
+        found = self.base + sum(
+            slope * move for slope, move in zip(self.slopes, moves, strict=True)
+        )
+        found = max(found, 0.1 * self.base)
+        if self.row.metric == "tokens":
+            return min(found, self.bound)
+        return max(found, self.bound)
+
+    def ratio(self, numbers: Calibration) -> float:
+        """Predicted over measured seconds; of rates the other way round."""
+        found = self.value(numbers) / self.measured
+        return 1 / found if self.row.metric == "tokens" else found
+
+    @property
+    def generation(self) -> str:
+        """Chips whose rows are left out together."""
+        for name, some in GENERATIONS.items():
+            if self.row.chip.id in some:
+                return name
+        return self.row.chip.name
+
+    @property
+    def regime(self) -> str:
+        return regime(self.row)
+
+
+def with_slopes(found: Setting, at: Calibration) -> Predicted:
+    """A row with its slopes at these numbers.
+
+    Raises:
+        ValueError: there is no prediction of it.
+    """
+    base, _ = predicted(found.at(at))
+    slopes = []
+    for name in FITTED:
+        step = (MOVED - 1) * getattr(at, name)
+        moved, _ = predicted(found.at(replace(at, **{name: getattr(at, name) + step})))
+        slopes.append((moved - base) / step)
+    value = found.row.value
+    return Predicted(found.row, value, bound(found), base, tuple(slopes), at)
+
+
+def derived(rows: Iterable[ServingRow], at: Calibration) -> tuple[Predicted, ...]:
+    """All rows that state a mean and can be predicted."""
+    found = []
+    for row in rows:
+        if row.value is None or row.statistic not in MEANS:
+            continue
+        try:
+            found.append(with_slopes(setting(row), at))
+        except ValueError:  # says why: see `serving_answer`
+            continue
+    return tuple(found)
+
+
+@cache
+def shipped() -> tuple[Predicted, ...]:
+    """The rows of the book's table, with the numbers of the file."""
+    return derived(serving(), calibration())
+
+
+def fitted_to(one: Predicted) -> bool:
+    """Whether a row takes part in the fit: closed loops on servers that do both."""
+    row = one.row
+    return row.mode == "agg" and row.metric in METRICS and row.source.endswith(FIT_TO)
+
+
+def fit(some: Sequence[Predicted], start: Calibration | None = None) -> Calibration:
+    """The numbers that come nearest to some rows.
+
+    Source:
+        Gauss and Newton's method on logarithms with Huber's weights, as in
+        `measured.fit`.
+    """
+    at = start or calibration()
+    count: dict[str, int] = {}
+    for one in some:
+        count[one.row.family] = count.get(one.row.family, 0) + 1
+    weights = [count[one.row.family] ** -0.5 for one in some]
+    for _ in range(ROUNDS):
+        values = [one.value(at) for one in some]
+        errors = [
+            math.log(v / one.measured) for v, one in zip(values, some, strict=True)
+        ]
+        robust = [
+            w * min(1.0, HUBER / abs(e)) if e else w
+            for w, e in zip(weights, errors, strict=True)
+        ]
+        columns = [
+            [one.slopes[n] * getattr(at, name) / v
+             for one, v in zip(some, values, strict=True)]
+            for n, name in enumerate(FITTED)
+        ]  # fmt: skip
+        matrix = [
+            [dot(robust, a, b) + 1e-9 * (a is b) for b in columns] for a in columns
+        ]
+        right = [-dot(robust, a, errors) for a in columns]
+        change = [max(-0.3, min(0.3, one)) for one in solved(matrix, right)]
+        at = Calibration(*(
+            getattr(at, name) * math.exp(one)
+            for name, one in zip(FITTED, change, strict=True)
+        ))  # fmt: skip
+        if max(map(abs, change)) < 1e-4:
+            break
+    return at
+
+
+def left_out(
+    some: Sequence[Predicted], group: Callable[[Predicted], str]
+) -> dict[str, Calibration]:
+    """The numbers, fitted without each group of rows."""
+    inside = [one for one in some if fitted_to(one)]
+    whole = fit(inside)
+    found = {}
+    for name in dict.fromkeys(map(group, some)):
+        others = [one for one in inside if group(one) != name]
+        found[name] = fit(others, whole) if len(others) < len(inside) else whole
+    return found
+
+
+GROUPS: Mapping[str, Callable[[Predicted], str]] = {
+    "family": lambda one: one.row.family,
+    "model": lambda one: one.row.model.name,
+    "generation": lambda one: one.generation,
+}
+
+
+@dataclass(frozen=True)
+class ErrorsOf:
+    """How far predictions are off, of rows that were left out of the fit.
+
+    Args:
+        name: of the rows.
+        ratios: predicted over measured.
+    """
+
+    name: str
+    ratios: tuple[float, ...]
+
+    @property
+    def all(self) -> list[float]:
+        return [abs(ratio - 1) for ratio in self.ratios]
+
+    @property
+    def mean(self) -> float:
+        return fmean(self.all)
+
+    @property
+    def median(self) -> float:
+        return median(self.all)
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """Measured over predicted of 8 rows in 10."""
+        return quantiles([1 / ratio for ratio in self.ratios])
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {len(self.ratios)} rows, mean {self.mean:.1%}, median "
+            f"{self.median:.1%}"
+        )
+
+
+def errors(
+    some: Sequence[Predicted],
+    by: Callable[[Predicted], str],
+    group: str = "family",
+) -> tuple[ErrorsOf, ...]:
+    """Errors of rows, each predicted without its own family, model or generation.
+
+    Args:
+        some: all rows.
+        by: what the errors are told apart by.
+        group: a key of `GROUPS`, what is left out together.
+    """
+    numbers = left_out(some, GROUPS[group])
+    found: dict[str, list[float]] = {}
+    for one in some:
+        ratio = one.ratio(numbers[GROUPS[group](one)])
+        found.setdefault(by(one), []).append(ratio)
+    return tuple(ErrorsOf(name, tuple(found[name])) for name in sorted(found))
+
+
+def serving_errors(by: str = "regime", group: str = "family") -> Table:
+    """The errors on the book's rows as a table, for a page.
+
+    Args:
+        by: "regime", "model", "generation", "engine" or "source".
+        group: what is left out of the fit together: "family", "model", "generation".
+
+    Raises:
+        ValueError: another word.
+    """
+    names: dict[str, Callable[[Predicted], str]] = {
+        "regime": lambda one: one.regime,
+        "model": lambda one: f"{one.row.metric} {one.row.model.name}",
+        "generation": lambda one: f"{one.row.metric} {one.generation}",
+        "engine": lambda one: f"{one.row.metric} {one.row.engine or '–'}",
+        "source": lambda one: f"{one.row.metric} {one.row.source}",
+    }
+    for name, value, known in (("by", by, names), ("group", group, GROUPS)):
+        if value not in known:
+            raise ValueError(f"{name} = {value!r}: must be one of {', '.join(known)}")
+    rows = [
+        (one.name, len(one.ratios), f"{one.mean:.0%}", f"{one.median:.0%}",
+         f"{one.band[0]:.2f} to {one.band[1]:.2f}")
+        for one in errors(shipped(), names[by], group)
+    ]  # fmt: skip
+    head = (
+        by,
+        "rows",
+        "mean error",
+        "median error",
+        "measured over predicted, 8 of 10",
+    )
+    return table(head, rows)
