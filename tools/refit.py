@@ -4,7 +4,8 @@
 
 Derives the work of every run of the table that can be predicted, writes it to
 ``measured/workloads.json``, fits the numbers, and writes them with their range over the
-fits without one source to ``training/efficiencies.toml``. ``--plans`` also asks the
+fits without one source to ``training/efficiencies.toml``. Does the same for the rows of
+servers and ``inference/efficiencies.toml``. ``--plans`` also asks the
 planner for every published job, which takes some minutes, and writes what it recommends
 to ``measured/planned.json``. ``--check`` writes nothing and says whether the files are
 what it would write.
@@ -18,7 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from shardmath.measured import fit_rows
+from shardmath.inference import efficiencies as serving_efficiencies
+from shardmath.measured import fit_rows, serving_fit
 from shardmath.measured.fit import errors, fit, left_out, quantiles
 from shardmath.measured.fit_rows import Row
 from shardmath.measured.planned import outcome, public_jobs
@@ -28,6 +30,7 @@ PACKAGE = Path(fit_rows.__file__).parent.parent
 WORKLOADS = PACKAGE / "measured" / "workloads.json"
 PLANNED = PACKAGE / "measured" / "planned.json"
 EFFICIENCIES = PACKAGE / "training" / "efficiencies.toml"
+SERVERS = PACKAGE / "inference" / "efficiencies.toml"
 DIGITS = 3
 NEVER = 1e-9  # of a share that is left out
 ABLATIONS = {  # what is taken for granted instead
@@ -84,6 +87,41 @@ def written(
     return text
 
 
+def served(text: str) -> str:
+    """The file of what servers take, with what the rows of servers give."""
+    rows = serving_fit.shipped()
+    inside = [row for row in rows if serving_fit.fitted_to(row)]
+    whole = serving_fit.fit(inside)
+    without = serving_fit.left_out(rows, serving_fit.GROUPS["family"])
+    for name in serving_efficiencies.FITTED:
+        folds = [getattr(one, name) for one in without.values()]
+        some = getattr(whole, name), min(folds), max(folds)
+        value, low, high = (float(f"{one:.{DIGITS}g}") for one in some)
+        values = {"value": Exact(value), "folds": [Exact(low), Exact(high)]}
+        text = _replaced(text, f"fitted.{name}", values)
+    families = {row.row.family for row in inside}
+    text = _replaced(text, "fit", {"rows": len(inside), "families": len(families)})
+    found = serving_fit.errors(rows, lambda row: row.regime)
+    lines = (f'"{one.name}" = {_said(one.line)}\n' for one in found)
+    text = _lines(text, "errors", lines)
+    bands = (f'"{one.name}" = {_said(one.band)}\n' for one in found)
+    text = _lines(text, "bands", bands)
+    unseen = (
+        (group, serving_fit.errors(inside, lambda row: row.row.metric, group))
+        for group in ("family", "model", "generation")
+    )
+    lines = (
+        f'"{one.name} by {group}" = {_said(one.line)}\n'
+        for group, some in unseen
+        for one in some
+    )
+    return _lines(text, "unseen", lines)
+
+
+class Exact(float):
+    """A number that is written as it is."""
+
+
 def _replaced(text: str, table: str, values: Mapping[str, object]) -> str:
     """`text` with other values of some keys of a table."""
     head, mark, tail = text.partition(f"[{table}]\n")
@@ -125,6 +163,8 @@ def _lines(text: str, table: str, lines: Iterable[str]) -> str:
 
 
 def _said(value: object) -> str:
+    if isinstance(value, Exact):
+        return repr(float(value))
     if isinstance(value, float):
         return f"{value:.{DIGITS}f}"
     if isinstance(value, int):
@@ -146,6 +186,7 @@ def main() -> int:
     files = {
         WORKLOADS: fit_rows.to_json(derived),
         EFFICIENCIES: written(efficiencies, rows, whole, without),
+        SERVERS: served(SERVERS.read_text("utf-8")),
     }
     if args.plans:
         found = ",\n".join(json.dumps(outcome(job)) for job in public_jobs(rows))

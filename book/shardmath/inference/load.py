@@ -255,7 +255,7 @@ def disaggregated(
         queue = min(busy, BUSIEST) * own / (2 * (1 - min(busy, BUSIEST)))
         first = (clients / readers + 1) / 2 * prompts.work
         wait = queue + (first - queue) / requests.waves
-        ttft = own + wait + prompts.delay
+        ttft = own + wait + reader.first_token_delay
         # What exceeds the readers' rate waits before them.
         ttft = max(ttft, clients * prompts.work / readers - output * tpot)
         better = min(clients * output * tpot / (ttft + output * tpot), room)
@@ -263,7 +263,12 @@ def disaggregated(
             break
         decoding = (decoding + better) / 2
     slot = output * tpot * (clients / room - 1) if clients > room else 0.0
-    waits = {"slot": slot, "others": wait, "prompt": own, "host": prompts.delay}
+    waits = {
+        "slot": slot,
+        "others": wait,
+        "prompt": own,
+        "host": reader.first_token_delay,
+    }
     ttft += slot
     parts = {name: part / scheduler.tokens for name, part in step.parts.items()}
     return Load(tpot, ttft, decoding, decoding / (output * tpot), parts, waits)
@@ -278,15 +283,14 @@ class _Prompts:
 
     def __init__(self, server: Server, requests: Requests, scheduler: Scheduler):
         self.server, self.requests, self.scheduler = server, requests, scheduler
-        self.budget = scheduler.budget * server.layout.data
-        self.chunks = max(1, math.ceil(requests.prompt / self.budget))
+        self.chunks = max(1, math.ceil(requests.prompt / scheduler.budget))
         self.chunk = requests.prompt / self.chunks
         self.scored = server.scored(((requests.prompt, 0.0),)) / self.chunks
         self.length = held(requests.prompt, requests.output)
-        self.delay = server.first_token_delay
         self.alone = self.chunks * self._reading(1.0).seconds
-        full = max(1.0, self.budget / requests.prompt)
-        self.work = self.chunks * self._reading(full).seconds / full
+        # Chunks that fill a step, on all groups of chips that read prompts.
+        self.most = max(1.0, scheduler.budget / self.chunk) * server.layout.data
+        self.work = self.chunks * self._reading(self.most).seconds / self.most
 
     def _reading(self, chunks: float, decode: float = 0.0):
         """A step with some chunks of prompts, and sequences that decode beside them."""
@@ -312,7 +316,7 @@ class _Prompts:
         # share of steps that hold some, if they come at random and fill steps at most.
         others = max(0.0, decoding - min(1.0, decoding))
         came = others * tokens / output * self.chunks
-        most = max(1.0, self.budget / self.chunk)
+        most = self.most
         share = min(came, max(1 - math.exp(-came), came / most)) if came else 0.0
         full = came / share if share else 1.0
         both = self._reading(full, decoding) if share else step
@@ -338,7 +342,8 @@ class _Prompts:
                 queue = first  # those that end together start together again
             queue += (first - queue) / self.requests.waves
         slot = output * tpot * (clients / room - 1) if clients > room else 0.0
-        waits = {"slot": slot, "others": queue, "prompt": own, "host": self.delay}
+        host = self.server.first_token_delay
+        waits = {"slot": slot, "others": queue, "prompt": own, "host": host}
         ttft = sum(waits.values())
         decodes = clients * output * tpot / (ttft + output * tpot)
         rate = min(decodes, room) / (output * tpot)

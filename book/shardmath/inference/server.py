@@ -268,13 +268,15 @@ class Server:
         math, work = tokens * x.flops, tokens * x.work
         routed, experts = all_tokens * x.expert_flops, all_tokens * x.expert_work
         if new:
-            prompt, all_new = new / groups, new / layout.pipeline
+            # A chunk goes to one group of chips, and passes all stages.
+            busy = min(groups, max(1.0, prompts))
+            prompt, all_new = new / busy, new / min(layout.pipeline, busy)
             tokens += prompt
-            rows += prompts / groups
+            rows += prompts / busy
             share = self.touched(all_tokens + all_new)
             math += prompt * x.flops
             work += prompt * x.work
-            scored /= groups
+            scored /= busy
             routed += all_new * x.expert_flops
             experts += all_new * x.expert_work / self._grouped(all_new)
             launch += self._launched
@@ -295,10 +297,11 @@ class Server:
 
     @property
     def first_token_delay(self) -> float:
-        """Seconds that a first token waits besides the steps that it waits for.
+        """Seconds that a first token waits besides the steps that work on its prompt.
 
-        A prompt passes through the front end and the scheduler, and its kernels are
-        launched from there. We take it to be in proportion to their number.
+        A prompt passes the front end and the scheduler, and its kernels are launched
+        from there, one by one. We take the wait to be in proportion to their number.
+        It holds up nobody else.
         """
         return (self.amounts.kernels + self.wires.calls) * self.at.first
 

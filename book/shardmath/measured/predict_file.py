@@ -18,6 +18,9 @@ from ..training import Prediction
 from .filling import AGAIN, filled
 from .reading import COLUMNS, read_run
 from .run import AXES
+from .serving_answers import ServingAnswer, serving_answers
+from .serving_rows import ALIASES as SERVER_HEADS
+from .serving_rows import is_serving
 from .table_file import MORE, cell, read_file, read_table, renamed
 
 ALIASES = {  # of columns
@@ -96,8 +99,10 @@ class Answer:
         }
 
 
-def predict_file(path: str | Path) -> tuple[Answer, ...]:
+def predict_file(path: str | Path) -> tuple[Answer | ServingAnswer, ...]:
     """An answer for every row of a file, in the order of the file.
+
+    Rows are training runs, or measured servers (`serving_rows`), as their columns say.
 
     Args:
         path: of a table with a head, separated by commas, semicolons or tabs, or of a
@@ -109,7 +114,9 @@ def predict_file(path: str | Path) -> tuple[Answer, ...]:
     return predict_text(read_file(path), str(path))
 
 
-def predict_text(text: str, name: str = "the table") -> tuple[Answer, ...]:
+def predict_text(
+    text: str, name: str = "the table"
+) -> tuple[Answer | ServingAnswer, ...]:
     """The same for the text of a table.
 
     >>> (one,) = predict_text('''model,chip,chips,mesh,seqs,seq,precision,tokens
@@ -121,6 +128,9 @@ def predict_text(text: str, name: str = "the table") -> tuple[Answer, ...]:
         ValueError: it is no such table.
     """
     read = read_table(text, name, f"a table with {_needed()}")
+    servers = renamed(read, SERVER_HEADS)
+    if is_serving(key for row in servers for key in row if key):
+        return tuple(serving_answers(servers))
     rows = renamed(read, HEADS)
     missing = {"model", "chip", "chips", "seq"} - {key for row in rows for key in row}
     if missing:
@@ -169,11 +179,14 @@ def answer(row: int, cells: Mapping[str, object]) -> Answer:
     return Answer(row, str(run), likely, measured, assumed, tuple(warnings))
 
 
-def to_table(answers: tuple[Answer, ...]) -> Table:
+def to_table(answers: tuple[Answer | ServingAnswer, ...]) -> Table:
     """Answers side by side."""
     head = ("row", "run", "bound", "likely", "8 of 10 runs", "measured", "error")
     rows = []
     for one in answers:
+        if isinstance(one, ServingAnswer):
+            rows.append((one.row, *one.cells))
+            continue
         likely = one.prediction
         if likely is None:
             rows.append((one.row, one.name, "–", "–", one.why, "–", "–"))

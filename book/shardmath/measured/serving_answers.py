@@ -5,6 +5,7 @@ every rule that was used is said with the answer.
 """
 
 import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -29,7 +30,7 @@ from ..inference import (
 )
 from ..inference.efficiencies import Calibration
 from ..transformer import Model
-from .serving_rows import ServingRow
+from .serving_rows import ServingRow, read_row, spread
 
 INFERENCEX = "inferencex"
 MEAN_LENGTH = 0.9  # of nominal, where lengths are drawn uniformly in [0.8, 1] of it
@@ -133,6 +134,46 @@ class ServingAnswer:
             "warnings": list(self.warnings),
         }
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The row in words, for a table."""
+        if self.why:
+            return f"{self.name} {self.metric}", "–", "–", self.why, "–", "–"
+
+        def said(value: float) -> str:
+            return f"{value:.4g} {self.unit}"
+
+        took = self.measured
+        return (
+            f"{self.name} {self.metric}",
+            said(self.bound),
+            said(self.predicted),
+            f"{said(self.low)} to {said(self.high)}",
+            said(took) if took else "–",
+            f"{self.predicted / took - 1:+.1%}" if took else "–",
+        )
+
+
+def serving_answers(
+    rows: Iterable[Mapping[str | None, object]],
+) -> Iterator[ServingAnswer]:
+    """Answers for the rows of a table, with the columns of `serving_rows`.
+
+    Args:
+        rows: cells by column. A row with a column for each metric has an answer for
+            each metric.
+    """
+    for number, cells in enumerate(rows, 1):
+        for one in spread(cells):
+            try:
+                row = read_row(one)
+            except ValueError as error:
+                name = f"{one.get('model') or ''} {one.get('chip') or ''}".strip()
+                why = str(error).partition("\n")[0]
+                yield ServingAnswer(number, name, str(one.get("metric") or ""), why=why)
+            else:
+                yield serving_answer(number, row)
+
 
 def serving_answer(number: int, row: ServingRow) -> ServingAnswer:
     """What is said of one row.
@@ -204,6 +245,9 @@ def setting(row: ServingRow) -> Setting:
         layout, count = _layout(row, formats, said)
         servers = (_server(row.model, row.chip, layout, formats),)
         copies = (count,)
+        if row.layout and layout.data > 1 and not row.layout.data > 1:
+            servers, copies = servers * 2, copies * 2
+            said.append("prompts are read by other servers of the same size")
     return Setting(
         row, servers, copies, requests, scheduler, tuple(dict.fromkeys(said)),
         tuple(warned),
@@ -314,7 +358,8 @@ def _layout(row: ServingRow, formats: Formats, said: list[str]) -> tuple[Layout,
 
 def _attention_by_data(model: Model, layout: Layout, said: list[str]) -> Layout:
     """A latent over more chips than a node has: each chip would keep a copy of the
-    whole cache, so the row means data-parallel attention with experts over all."""
+    whole cache, so the row means data-parallel attention with experts over all. Tables
+    label whole racks so, with servers for prompts apart."""
     if not (model.latent and model.experts) or layout.tensor <= 8:
         return layout
     chips = layout.stage
@@ -381,7 +426,7 @@ def load(found: Setting) -> Load:
         ValueError: the row does not say how requests come, or nothing fits.
     """
     row, requests, scheduler = found.row, found.requests, found.scheduler
-    if row.mode == "disagg":
+    if len(found.servers) == 2:
         if row.concurrency is None:
             raise ValueError("concurrency: the row does not say how many requests")
         readers, writers = found.copies
@@ -424,7 +469,7 @@ def predicted(found: Setting) -> tuple[float, dict[str, float]]:
     if row.metric == "e2e":
         rest = (output - 1) * now.tpot
         return now.ttft + rest, {**now.waits, "decode": rest}
-    copies = found.copies[0] if row.mode != "disagg" else 1
+    copies = found.copies[0] if len(found.servers) == 1 else 1
     return copies * now.rate * output, dict(now.parts)
 
 

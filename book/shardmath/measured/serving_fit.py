@@ -16,7 +16,7 @@ from statistics import fmean, median
 
 from ..base.tables import Table, table
 from ..inference.efficiencies import FITTED, Calibration, calibration
-from .fit import HUBER, dot, quantiles, solved
+from .fit import dot, quantiles, solved
 from .fit_rows import GENERATIONS
 from .serving import serving
 from .serving_answers import MEANS, Setting, bound, predicted, regime, setting
@@ -24,8 +24,10 @@ from .serving_rows import ServingRow
 
 FIT_TO = ("InferenceX", "NVIDIA-internal")  # sources of closed loops with both metrics
 METRICS = ("tpot", "ttft")
+HUBER = 0.1  # of predicted / measured − 1
 MOVED = 1.02  # times a number, for slopes
-ROUNDS = 40
+ROUNDS = 30
+CLOSE = 5e-4  # of a logarithm, at which a fit ends
 
 
 @dataclass(frozen=True)
@@ -118,41 +120,47 @@ def fitted_to(one: Predicted) -> bool:
 
 
 def fit(some: Sequence[Predicted], start: Calibration | None = None) -> Calibration:
-    """The numbers that come nearest to some rows.
+    """The numbers that come nearest to some rows: `launch` and `sequence` to the times
+    per output token, and then `first` to the times to the first token.
 
     Source:
-        Gauss and Newton's method on logarithms with Huber's weights, as in
+        Gauss and Newton's method on relative errors with Huber's weights, as in
         `measured.fit`.
     """
     at = start or calibration()
+    for metric, free in (("tpot", FITTED[:2]), ("ttft", FITTED[2:])):
+        at = _fit([one for one in some if one.row.metric == metric], at, free)
+    return at
+
+
+def _fit(
+    some: Sequence[Predicted], at: Calibration, free: Sequence[str]
+) -> Calibration:
     count: dict[str, int] = {}
     for one in some:
         count[one.row.family] = count.get(one.row.family, 0) + 1
     weights = [count[one.row.family] ** -0.5 for one in some]
+    places = [FITTED.index(name) for name in free]
     for _ in range(ROUNDS):
-        values = [one.value(at) for one in some]
-        errors = [
-            math.log(v / one.measured) for v, one in zip(values, some, strict=True)
-        ]
+        errors = [one.value(at) / one.measured - 1 for one in some]
         robust = [
             w * min(1.0, HUBER / abs(e)) if e else w
             for w, e in zip(weights, errors, strict=True)
         ]
         columns = [
-            [one.slopes[n] * getattr(at, name) / v
-             for one, v in zip(some, values, strict=True)]
-            for n, name in enumerate(FITTED)
-        ]  # fmt: skip
+            [one.slopes[n] * getattr(at, FITTED[n]) / one.measured for one in some]
+            for n in places
+        ]
         matrix = [
             [dot(robust, a, b) + 1e-9 * (a is b) for b in columns] for a in columns
         ]
         right = [-dot(robust, a, errors) for a in columns]
         change = [max(-0.3, min(0.3, one)) for one in solved(matrix, right)]
-        at = Calibration(*(
-            getattr(at, name) * math.exp(one)
-            for name, one in zip(FITTED, change, strict=True)
-        ))  # fmt: skip
-        if max(map(abs, change)) < 1e-4:
+        at = replace(at, **{
+            name: getattr(at, name) * math.exp(one)
+            for name, one in zip(free, change, strict=True)
+        })  # fmt: skip
+        if max(map(abs, change)) < CLOSE:
             break
     return at
 
@@ -200,6 +208,11 @@ class ErrorsOf:
     @property
     def median(self) -> float:
         return median(self.all)
+
+    @property
+    def line(self) -> tuple[int, float, float]:
+        """Rows, mean and median, as the file has them."""
+        return len(self.ratios), self.mean, self.median
 
     @property
     def band(self) -> tuple[float, float]:
