@@ -45,7 +45,7 @@ SLOTS = 1024  # sequences that engines are told to decode at once, where all are
 
 
 @dataclass(frozen=True)
-class Setting:
+class FilledRow:
     """A row with all that was filled in.
 
     Args:
@@ -70,7 +70,7 @@ class Setting:
         """The name of its band of errors."""
         return regime(self.row)
 
-    def at(self, numbers: Calibration) -> "Setting":
+    def at(self, numbers: Calibration) -> "FilledRow":
         """The same with other fitted numbers."""
         return replace(self, servers=tuple(one.with_(numbers) for one in self.servers))
 
@@ -96,7 +96,7 @@ class ServingAnswer:
         low, high: between which 8 of 10 rows of other families lie.
         measured: of the row.
         parts: of the prediction, in seconds.
-        assumed, warnings: see `Setting`.
+        assumed, warnings: see `FilledRow`.
         why: there is no prediction.
     """
 
@@ -220,7 +220,7 @@ def beaten(row: ServingRow, value: float, least: float) -> bool:
 # ------------------------------------------------------------------- what is filled in
 
 
-def setting(row: ServingRow) -> Setting:
+def setting(row: ServingRow) -> FilledRow:
     """A row with all that it leaves out.
 
     Raises:
@@ -248,7 +248,7 @@ def setting(row: ServingRow) -> Setting:
         if row.layout and layout.data > 1 and not row.layout.data > 1:
             servers, copies = servers * 2, copies * 2
             said.append("prompts are read by other servers of the same size")
-    return Setting(
+    return FilledRow(
         row, servers, copies, requests, scheduler, tuple(dict.fromkeys(said)),
         tuple(warned),
     )  # fmt: skip
@@ -419,7 +419,7 @@ def _server(model: Model, chip: Chip, layout: Layout, formats: Formats) -> Serve
 # ------------------------------------------------------------- bounds and predictions
 
 
-def load(found: Setting) -> Load:
+def load(found: FilledRow) -> Load:
     """The load of a server of the row.
 
     Raises:
@@ -449,7 +449,7 @@ def load(found: Setting) -> Load:
     return closed_loop(server, row.concurrency / copies, requests, scheduler, room)
 
 
-def predicted(found: Setting) -> tuple[float, dict[str, float]]:
+def predicted(found: FilledRow) -> tuple[float, dict[str, float]]:
     """The metric of the row, of the whole system in base units, and its parts.
 
     Raises:
@@ -473,7 +473,7 @@ def predicted(found: Setting) -> tuple[float, dict[str, float]]:
     return copies * now.rate * output, dict(now.parts)
 
 
-def bound(found: Setting) -> float:
+def bound(found: FilledRow) -> float:
     """What no server beats in the metric of the row.
 
     A row does not say how many of its requests decode at a time, so the bound of TPOT

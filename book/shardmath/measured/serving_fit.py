@@ -19,7 +19,7 @@ from ..inference.efficiencies import FITTED, Calibration, calibration
 from .fit import dot, quantiles, solved
 from .fit_rows import GENERATIONS
 from .serving import serving
-from .serving_answers import MEANS, Setting, bound, predicted, regime, setting
+from .serving_answers import MEANS, FilledRow, bound, predicted, regime, setting
 from .serving_rows import ServingRow
 
 FIT_TO = ("InferenceX", "NVIDIA-internal")  # sources of closed loops with both metrics
@@ -78,7 +78,7 @@ class Predicted:
         return regime(self.row)
 
 
-def with_slopes(found: Setting, at: Calibration) -> Predicted:
+def with_slopes(found: FilledRow, at: Calibration) -> Predicted:
     """A row with its slopes at these numbers.
 
     Raises:
