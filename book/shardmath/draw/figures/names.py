@@ -32,6 +32,7 @@ NAMES = (
     "server",
     "slots",
     "pools",
+    "crash",
 )
 
 

@@ -1,0 +1,334 @@
+"""Processes of this machine as the hosts of one JAX program.
+
+    def worker(where, steps):
+        jax.distributed.initialize(**where)  # before anything else of JAX
+        ...
+        yield loss                           # reaches the caller even if it dies next
+
+    first, second = run(worker, 2, 20)
+    first.values
+
+The processes are real: they share no memory, one can be killed while the others go on,
+and they speak to each other over TCP on this machine, by gloo. None outlives the call.
+"""
+
+import contextlib
+import os
+import pickle
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import cloudpickle
+
+from ..base.units import positive, positive_int, short_repr
+
+HOST = "127.0.0.1"
+POLL = 0.02  # seconds between two looks at the processes
+JOINING = 60  # seconds in which all processes must have started
+CHILD = "from shardmath.referee import processes; processes.child()"
+NOISE = re.compile(r"\s*(@|\*\*\*|PC:|\[Gloo\]|$)")  # stack frames, and gloo's greeting
+LOGGED = re.compile(r"^[EFIW]\d{4} [\d:.]+ +\d+ [\w./]+:\d+\] ")  # time, thread, file
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one process ended.
+
+    Args:
+        process: its number, from 0; process 0 is the coordinator.
+        values: all that it yielded, also if it died afterwards.
+        code: of its exit; minus the signal's number if a signal ended it; None if it
+            had not ended when the call did, because it was stopped or out of time.
+        ended: seconds from the launch to its end, or to the moment it was stopped.
+        lines: what it wrote to stdout and stderr, without stack frames of C++.
+    """
+
+    process: int
+    values: tuple
+    code: int | None
+    ended: float
+    lines: tuple[str, ...]
+
+    @property
+    def last_line(self) -> str:
+        """The last thing that it said, or "nothing"."""
+        return self.lines[-1] if self.lines else "nothing"
+
+    def __str__(self) -> str:
+        """Its end in words.
+
+        >>> print(Outcome(1, (), -9, 2.5, ()), Outcome(0, (), 0, 3.0, ()), sep="; ")
+        process 1 was ended by SIGKILL; process 0 ended
+        """
+        if self.code is None:
+            return f"process {self.process} had not ended"
+        if self.code < 0:
+            name = signal.Signals(-self.code).name
+            return f"process {self.process} was ended by {name}"
+        how = f" with exit code {self.code}" if self.code else ""
+        return f"process {self.process} ended{how}"
+
+
+def run(
+    worker: Callable[..., Iterator],
+    n: int,
+    *arguments: object,
+    devices: int = 1,
+    heartbeat: int = 10,
+    timeout: float = 120,
+    check: bool = True,
+) -> list[Outcome]:
+    """Run `worker(where, *arguments)` in n new processes, and wait for them.
+
+    Args:
+        worker: a generator function. `where` holds the arguments of
+            `jax.distributed.initialize`. It is sent by value, with all that it uses.
+            What it yields must be picklable, and must not be arrays of JAX.
+        n: how many processes.
+        arguments: passed on to every process.
+        devices: virtual CPU devices of each process.
+        heartbeat: seconds without a sign of life after which a process counts as dead.
+        timeout: seconds after which those that have not ended are killed.
+        check: raise an error if one of them fails. Otherwise the outcome says so.
+
+    Returns:
+        An outcome for each process, in order.
+
+    Assumes:
+        This machine is the whole cluster. A process that stopped itself (SIGSTOP) is
+        not waited for. Without signals of POSIX, on Windows, stopping is not seen.
+
+    Raises:
+        ValueError: n, devices, heartbeat or timeout is not positive, or `worker` is no
+            generator function.
+        ChildProcessError: a process failed, and `check` is set; quotes its last line.
+
+    >>> def worker(where, word):
+    ...     yield f"{word} from {where['process_id']} of {where['num_processes']}"
+    >>> [one.values for one in run(worker, 2, "hello")]
+    [('hello from 0 of 2',), ('hello from 1 of 2',)]
+    """
+    positive_int(n=n, devices=devices, heartbeat=heartbeat)
+    positive(timeout=timeout)
+    if not _generates(worker):
+        raise ValueError(
+            f"worker = {short_repr(worker)}: must be a generator function, "
+            "which yields what it has found"
+        )
+    job = _Job(worker, n, arguments, devices, heartbeat, timeout, check)
+    outcomes = job.play()
+    if _lost_its_port(outcomes):
+        outcomes = job.play()
+    failed = [one for one in outcomes if one.code != 0]
+    if check and failed:
+        first = min(failed, key=lambda one: (one.code is None, one.ended))
+        raise ChildProcessError(f"{first} (of {n}): {first.last_line}")
+    return outcomes
+
+
+def _generates(worker: object) -> bool:
+    """Whether calling `worker` makes a generator."""
+    code = getattr(worker, "__code__", None)
+    return code is not None and bool(code.co_flags & 0x20)
+
+
+def _lost_its_port(outcomes: Sequence[Outcome]) -> bool:
+    """Whether somebody took the coordinator's port between choosing and using it.
+
+    Its process then fails, in Python or by a signal, before anybody yields anything.
+    """
+    first = outcomes[0]
+    early = not any(one.values for one in outcomes)
+    said = any("Failed to start RPC server" in line for line in first.lines)
+    return early and (said or first.code == -signal.SIGSEGV)
+
+
+def free_port() -> int:
+    """A port of this machine that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return probe.getsockname()[1]
+
+
+@dataclass(frozen=True)
+class _Job:
+    """All that `run` was asked for."""
+
+    worker: Callable[..., Iterator]
+    n: int
+    arguments: tuple
+    devices: int
+    heartbeat: int
+    timeout: float
+    check: bool
+
+    def play(self) -> list[Outcome]:
+        """Start the processes once, and wait until they have ended."""
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            _children(self, Path(folder)) as children,
+        ):
+            until = time.monotonic() + self.timeout
+            while time.monotonic() < until and not self._over(children):
+                time.sleep(POLL)
+            return [one.outcome() for one in children]
+
+    def _over(self, children: list["_Child"]) -> bool:
+        """Whether there is nothing to wait for."""
+        for one in children:
+            one.look()
+        failed = any(one.code not in (None, 0) for one in children)
+        return all(one.ended for one in children) or (self.check and failed)
+
+
+@contextlib.contextmanager
+def _children(job: _Job, folder: Path) -> Iterator[list["_Child"]]:
+    """The processes of a job. However the block is left, all of them are ended."""
+    children: list[_Child] = []
+    port = free_port()
+    try:
+        for i in range(job.n):
+            children.append(_Child(i, folder))
+            children[-1].start(job, port)
+        yield children
+    finally:
+        for one in children:
+            one.kill()
+
+
+class _Child:
+    """One process, which the launcher started and must end."""
+
+    def __init__(self, number: int, folder: Path):
+        self.number = number
+        self.values = folder / f"values-{number}"
+        self.log = folder / f"log-{number}"
+        self.code: int | None = None
+        self.ended: float | None = None
+        self._began = time.monotonic()
+        self._process: subprocess.Popen | None = None
+
+    def start(self, job: _Job, port: int) -> None:
+        """Start it in its own process group, and hand it its work."""
+        where = {
+            "coordinator_address": f"{HOST}:{port}",
+            "num_processes": job.n,
+            "process_id": self.number,
+            "heartbeat_timeout_seconds": job.heartbeat,
+            "initialization_timeout": JOINING,
+        }
+        work = cloudpickle.dumps((job.worker, (where, *job.arguments)))
+        asked = {
+            "JAX_PLATFORMS": "cpu",
+            "JAX_NUM_CPU_DEVICES": str(job.devices),
+            "PYTHONUNBUFFERED": "1",
+        }
+        group = {"process_group": 0} if os.name == "posix" else {}
+        with open(self.log, "wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", CHILD, str(self.values)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=os.environ | asked,
+                **group,
+            )
+        with contextlib.suppress(BrokenPipeError):  # it died: its log says of what
+            self._process.stdin.write(len(work).to_bytes(8, "big") + work)
+            self._process.stdin.flush()
+
+    def look(self) -> None:
+        """Notice whether it has ended, or has been stopped."""
+        if self.ended is not None:
+            return
+        if os.name != "posix":
+            self.code = self._process.poll()
+        else:
+            pid, status = os.waitpid(self._process.pid, os.WNOHANG | os.WUNTRACED)
+            if pid and not os.WIFSTOPPED(status):
+                self.code = self._process.returncode = os.waitstatus_to_exitcode(status)
+            elif not pid:
+                return
+        if self.code is not None or os.name == "posix":
+            self.ended = time.monotonic() - self._began
+
+    def kill(self) -> None:
+        """End it and whatever it started, stopped or not."""
+        if self._process is None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.name == "posix":
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+        if self._process.returncode is None:
+            self._process.wait()
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+
+    def outcome(self) -> Outcome:
+        """How it ended, with all that it left."""
+        lines = self.log.read_text("utf-8", "replace").splitlines()
+        said = tuple(LOGGED.sub("", one) for one in lines if not NOISE.match(one))
+        ended = time.monotonic() - self._began if self.ended is None else self.ended
+        return Outcome(self.number, tuple(self._yielded()), self.code, ended, said)
+
+    def _yielded(self) -> Iterator[object]:
+        """What it wrote; the last value may be cut off."""
+        if not self.values.exists():
+            return
+        with open(self.values, "rb") as file:
+            while True:
+                try:
+                    yield pickle.load(file)
+                except (EOFError, pickle.UnpicklingError):
+                    return
+
+
+def child() -> None:
+    """The life of a launched process; `run` calls it there.
+
+    An error ends the process at once, without the barrier at which JAX waits for the
+    other processes: they are waiting for this one elsewhere, and nobody would go on.
+    """
+    with open(0, "rb", buffering=0, closefd=False) as pipe:
+        size = int.from_bytes(_exactly(pipe, 8), "big")
+        work = _exactly(pipe, size)
+    threading.Thread(target=_end_with_the_launcher, daemon=True).start()
+    try:
+        worker, arguments = pickle.loads(work)
+        with open(sys.argv[1], "ab") as file:
+            for value in worker(*arguments):
+                file.write(pickle.dumps(value))
+                file.flush()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+
+
+def _exactly(pipe, size: int) -> bytes:
+    """`size` bytes of an unbuffered pipe."""
+    found = b""
+    while len(found) < size:
+        part = pipe.read(size - len(found))
+        if not part:
+            os._exit(1)  # the launcher is gone
+        found += part
+    return found
+
+
+def _end_with_the_launcher() -> None:
+    """Wait until the pipe is closed, which also happens if the launcher is killed."""
+    while os.read(0, 1):
+        pass
+    os._exit(1)
