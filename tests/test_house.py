@@ -40,6 +40,8 @@ OUTSIDE = {
     "draw.plots": {"matplotlib", "numpy"},
     "referee.compilers": {"jax", "jaxlib", "numpy"},
     "referee.programs": {"jax", "numpy"},
+    "referee.processes": {"cloudpickle"},
+    "referee.checkpoints": {"jax"},
     "exercises": {
         *("IPython", "filelock", "jinja2", "platformdirs"),
         *("jax late", "numpy late", "flatbuffers late"),

@@ -413,6 +413,37 @@ def stack_gathered_at_once(x, w):
     return jax.grad(loss)(w)
 
 
+def layer_of_gathered_weights(x, up, down):  # 20.11
+    up, down = (jax.reshard(one, jax.P(None, None)) for one in (up, down))
+    return jax.nn.relu(x @ up) @ down
+
+
+def layer_without_maximum(x, up, down):
+    up, down = jax.reshard(up, jax.P(None, "Y")), jax.reshard(down, jax.P("Y", None))
+    at = jax.P("X", None)
+    return jnp.einsum("bf,fd->bd", x @ up, down, out_sharding=at)
+
+
+def running_with_own_total(x):  # 20.12
+    totals = jax.lax.all_gather(x.sum(0), "X")
+    before = jnp.arange(8) <= jax.lax.axis_index("X")
+    return jnp.cumsum(x, 0) + jnp.where(before[:, None], totals, 0).sum(0)
+
+
+def running_over_all_rows(x):
+    whole = jax.lax.all_gather(x, "X", tiled=True)
+    start = jax.lax.axis_index("X") * x.shape[0]
+    return jax.lax.dynamic_slice_in_dim(jnp.cumsum(whole, 0), start, x.shape[0])
+
+
+def added_means(x, c):  # 20.13
+    return jax.lax.psum(jnp.mean((x - c) ** 2), "X")
+
+
+def added_squares(x, c):
+    return jax.lax.psum(jnp.sum((x - c) ** 2), "X")
+
+
 @pytest.mark.parametrize(
     ("question", "answer", "slip"),
     [
@@ -500,6 +531,13 @@ def stack_gathered_at_once(x, w):
         ("14.9", mlp_without_the_sum, "only its own part"),
         ("14.9", mlp_with_a_mean, "n times too small"),
         ("14.10", gathered_together, None),
+        ("20.11", layer_of_gathered_weights, "weights gathered over both axes"),
+        ("20.11", layer_without_maximum, "no activation"),
+        ("20.12", lambda x: jnp.cumsum(x, 0), "each part by itself"),
+        ("20.12", running_with_own_total, "its own total added too"),
+        ("20.12", running_over_all_rows, "everything gathered"),
+        ("20.13", added_means, "a sum of means"),
+        ("20.13", added_squares, "a sum"),
     ],
 )
 def test_what_a_program_does_wrong_is_named(question, answer, slip):

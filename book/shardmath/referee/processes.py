@@ -41,7 +41,7 @@ LOGGED = re.compile(r"^[EFIW]\d{4} [\d:.]+ +\d+ [\w./]+:\d+\] ")  # time, thread
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ProcessOutcome:
     """How one process ended.
 
     Args:
@@ -67,8 +67,8 @@ class Outcome:
     def __str__(self) -> str:
         """Its end in words.
 
-        >>> print(Outcome(1, (), -9, 2.5, ()), Outcome(0, (), 0, 3.0, ()), sep="; ")
-        process 1 was ended by SIGKILL; process 0 ended
+        >>> print(ProcessOutcome(1, (), -9, 2.5, ()))
+        process 1 was ended by SIGKILL
         """
         if self.code is None:
             return f"process {self.process} had not ended"
@@ -87,7 +87,7 @@ def run(
     heartbeat: int = 10,
     timeout: float = 120,
     check: bool = True,
-) -> list[Outcome]:
+) -> list[ProcessOutcome]:
     """Run `worker(where, *arguments)` in n new processes, and wait for them.
 
     Args:
@@ -142,7 +142,7 @@ def _generates(worker: object) -> bool:
     return code is not None and bool(code.co_flags & 0x20)
 
 
-def _lost_its_port(outcomes: Sequence[Outcome]) -> bool:
+def _lost_its_port(outcomes: Sequence[ProcessOutcome]) -> bool:
     """Whether somebody took the coordinator's port between choosing and using it.
 
     Its process then fails, in Python or by a signal, before anybody yields anything.
@@ -172,7 +172,7 @@ class _Job:
     timeout: float
     check: bool
 
-    def play(self) -> list[Outcome]:
+    def play(self) -> list[ProcessOutcome]:
         """Start the processes once, and wait until they have ended."""
         with (
             tempfile.TemporaryDirectory() as folder,
@@ -276,12 +276,14 @@ class _Child:
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.close()
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> ProcessOutcome:
         """How it ended, with all that it left."""
         lines = self.log.read_text("utf-8", "replace").splitlines()
         said = tuple(LOGGED.sub("", one) for one in lines if not NOISE.match(one))
         ended = time.monotonic() - self._began if self.ended is None else self.ended
-        return Outcome(self.number, tuple(self._yielded()), self.code, ended, said)
+        return ProcessOutcome(
+            self.number, tuple(self._yielded()), self.code, ended, said
+        )
 
     def _yielded(self) -> Iterator[object]:
         """What it wrote; the last value may be cut off."""
