@@ -78,6 +78,8 @@ def test_the_site_finds_its_renderer_next_to_the_package():
         ("draw.plots", "matplotlib"),
         ("referee.programs", "jax"),
         ("referee.compilers", "jax"),
+        ("referee.checkpoints", "jax"),
+        ("referee.processes", "cloudpickle"),
     ],
 )
 def test_an_import_without_its_extra_names_the_extra(module, needs):

@@ -4,7 +4,12 @@ Orbax refuses an array of another shape, but does not say which one. Another for
 converts without a word, and with it goes the identity of the bits.
 """
 
-import jax
+from ..base.extras import missing
+
+try:
+    import jax
+except ImportError as error:
+    raise missing("shardmath.referee.checkpoints", error) from error
 
 
 def same_arrays(stored: object, wanted: object) -> None:

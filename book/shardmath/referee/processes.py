@@ -28,9 +28,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import cloudpickle
-
+from ..base.extras import missing
 from ..base.units import positive, positive_int, short_repr
+
+try:
+    import cloudpickle
+except ImportError as error:
+    raise missing("shardmath.referee.processes", error) from error
 
 HOST = "127.0.0.1"
 POLL = 0.02  # seconds between two looks at the processes

@@ -24,6 +24,8 @@ WITHOUT = {
     "draw.plots": "matplotlib",
     "referee.programs": "jax",
     "referee.compilers": "jax",
+    "referee.processes": "jax",
+    "referee.checkpoints": "jax",
     "exercises": "grading",
     "grading": "grading",
 }
