@@ -33,6 +33,7 @@ NAMES = (
     "slots",
     "pools",
     "crash",
+    "kernel",
 )
 
 

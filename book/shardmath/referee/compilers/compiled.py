@@ -41,18 +41,25 @@ class CompiledMemory:
 
 @dataclass(frozen=True)
 class OutOfMemory:
-    """The TPU compiler's refusal: bytes of HBM that one device needs, and that it has.
+    """The TPU compiler's refusal: bytes that one device needs, and that it has.
 
-    Both to 1/100 GiB, as the compiler prints them. It reports the first sum that does
-    not fit, so that less may not be enough for the rest.
+    Args:
+        needed, available: bytes, to 1/100 of the unit that the compiler prints. It
+            reports the first sum that does not fit, so that less may not be enough for
+            the rest.
+        memory: which memory is too small: "HBM", or "VMEM" for the blocks and the
+            scratch of one kernel.
     """
 
     needed: int
     available: int
+    memory: str = "HBM"
 
     def __str__(self) -> str:
+        where = "" if self.memory == "HBM" else f" {self.memory}"
         return (
-            f"out of memory: {_held(self.needed)} of {_held(self.available)} a device"
+            f"out of{where or ' memory'}: {_held(self.needed)} of "
+            f"{_held(self.available)} a device"
         )
 
     def _repr_pretty_(self, printer, cycle):

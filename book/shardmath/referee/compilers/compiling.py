@@ -26,6 +26,10 @@ _REFUSED = re.compile(
     r"total memory required for HLO temporaries \(([\d.]+)([KMG])\) exceeds available "
     r"HBM \(([\d.]+)([KMG])\)|Used ([\d.]+)([KMG]) of ([\d.]+)([KMG]) hbm"
 )
+_VMEM_REFUSED = re.compile(
+    r"Scoped allocation with size ([\d.]+)([KMG]) and limit ([\d.]+)([KMG]) exceeded "
+    r"scoped vmem limit"
+)
 _BYTES = {"K": KiB, "M": MiB, "G": GiB}
 
 
@@ -63,7 +67,8 @@ def compile_for(
             with a sharding on any mesh, of which the spec alone counts, or arrays of
             `sharding`. Nothing is allocated.
         mesh: size by axis name, for axes that the compiler shards over; or a mesh of
-            JAX, whose axis types are kept. Without it, that of the arguments.
+            JAX, whose axis types are kept. Without it, that of the arguments; a single
+            device, such as ``"v5e:1"``, needs none.
         out: where the result must lie; without it, wherever the compiler leaves it.
         options: of the compiler, by name.
         schedule: compile for a TPU at the compiler's default level, several times as
@@ -198,12 +203,14 @@ def _memory(made: jax.stages.Compiled, machine: Target) -> CompiledMemory:
 
 def _refused(message: str) -> OutOfMemory | None:
     """The verdict in the text of an error, or None where it is another error."""
-    found = _REFUSED.search(message)
-    if found is None:
+    hbm, vmem = _REFUSED.search(message), _VMEM_REFUSED.search(message)
+    if not (found := hbm or vmem):
         return None
     needed, unit, available, its_unit = filter(None, found.groups())
     return OutOfMemory(
-        round(float(needed) * _BYTES[unit]), round(float(available) * _BYTES[its_unit])
+        round(float(needed) * _BYTES[unit]),
+        round(float(available) * _BYTES[its_unit]),
+        "HBM" if hbm else "VMEM",
     )
 
 

@@ -83,7 +83,12 @@ def _tpus(target: Target, sizes: tuple[int, ...]) -> np.ndarray:
     if target.name.startswith("v4:"):
         options["chip_config_name"] = "megacore"  # both cores work as one device
     slice_name = target.name.partition("*")[0]
+    if target.shape == (1,):  # of the smallest slice that has whole trays
+        cube = slice_name.startswith(("v4", "v5p", "tpu7x"))
+        slice_name = slice_name.removesuffix("1") + ("2x2x1" if cube else "2x2")
     found = topologies.get_topology_desc(slice_name, "tpu", **options).devices
+    if target.shape == (1,):
+        return np.array(found[:1])
     split = {"allow_split_physical_axes": True}
     if target.slices == 1:
         return mesh_utils.create_device_mesh(sizes, found, **split)

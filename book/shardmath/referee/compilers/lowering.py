@@ -4,9 +4,10 @@ The text is made on an abstract mesh, so it is the same on any machine, whatever
 and compilers it has.
 """
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,7 +49,7 @@ class Lowered:
         """Lowered for the platform of the target."""
         platform = self.target.platform
         platform = jax.default_backend() if platform == HERE else platform
-        with jax.sharding.use_abstract_mesh(self.mesh):
+        with _without_places(), jax.sharding.use_abstract_mesh(self.mesh):
             return self.traced.lower(lowering_platforms=(platform,))
 
     @cached_property
@@ -78,7 +79,9 @@ def lowered(
     reading: tuple[str, ...],
 ) -> Lowered:
     """`fn` traced for `args` on the axes of `mesh`; see `compile_for`."""
-    axes = _axes(target, _mesh_of(args) if mesh is None else mesh)
+    if mesh is None:
+        mesh = {"device": 1} if target.devices == 1 else _mesh_of(args)
+    axes = _axes(target, mesh)
     if out is not None:
         ends = NamedSharding(axes, programs.spec(out, axes.shape))
         fn = jax.jit(fn, out_shardings=ends)
@@ -89,6 +92,22 @@ def lowered(
     with jax.sharding.use_abstract_mesh(axes):
         traced = fn.trace(*shapes)
     return Lowered(name, target, axes, traced, options, schedule, reading)
+
+
+@contextlib.contextmanager
+def _without_places() -> Iterator[None]:
+    """Lower without the files and lines that a program was written in.
+
+    A Pallas kernel is part of the text as bytes, and these hold its places too. With
+    them, the same kernel in another file would be another program.
+    """
+    limit = "jax_traceback_in_locations_limit"
+    before = getattr(jax.config, limit)
+    jax.config.update(limit, 0)
+    try:
+        yield
+    finally:
+        jax.config.update(limit, before)
 
 
 def _mesh_of(args: tuple) -> MeshLike:

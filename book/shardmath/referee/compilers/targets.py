@@ -37,7 +37,8 @@ class Target:
         name: as `target` reads it, in its one full form.
         platform: whose compiler: "tpu" (libtpu), "cuda" (the CUDA plugin) or "here".
         chip: its record; None for the devices here.
-        shape: sides of a slice of TPUs, (nodes, GPUs of a node), or (devices,).
+        shape: sides of a slice of TPUs, (nodes, GPUs of a node), or (devices,); (1,)
+            is a single device, of TPU7x half a chip.
         slices: of TPUs, joined by the data-centre network.
         options: what the compiler is told for this target, beside the caller's.
     """
@@ -57,6 +58,8 @@ class Target:
     @property
     def devices(self) -> int:
         """JAX devices: a chip of TPU7x is two."""
+        if self.shape == (1,):
+            return 1
         return self.chips * (self.chip.devices_per_chip if self.chip else 1)
 
     @property
@@ -72,6 +75,8 @@ class Target:
     def __str__(self) -> str:
         if self.chip is None:
             return f"{self.name} ({_counted(self.devices, 'device')} here)"
+        if self.shape == (1,):
+            return f"{self.name} (one device, {self.chip.name})"
         many = _counted(self.chips, self.chip.name)
         if self.devices > self.chips:
             many += f", {self.devices:,} devices"
@@ -87,6 +92,7 @@ def target(name: "str | Target") -> Target:
     Args:
         name: ``"v5p:8x8x8"``, a TPU as `chips.find` knows it and the sides of its
             slice; ``"v5e:4x4*2"``, two such slices on the data-centre network;
+            ``"v5e:1"``, one device of a TPU, for a kernel;
             ``"h100:8"``, GPUs of one node; ``"h100:8x8"``, nodes × GPUs of a node;
             ``"here:8"``, the first 8 devices of the JAX that runs.
 
@@ -165,6 +171,8 @@ def _kind(said: str) -> str:
 
 def _tpu(name: str, kind: str, shape: tuple[int, ...], slices: int) -> Target:
     chip = CHIPS[TPUS[kind]]
+    if shape == (1,) and slices == 1:
+        return Target(f"{kind}:1", "tpu", chip, shape)
     try:
         Torus(chip, shape)
     except ValueError as error:

@@ -1,0 +1,220 @@
+"""The live figure "kernel": blocks of a matmul stream through VMEM and are counted."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ...base.units import MiB, show
+from ...hardware import blocks
+from ...hardware.blocks import BlockedArray, Kernel
+from ...hardware.chips import CHIPS, Chip, find
+from ..shapes import box, framed, written
+from .controls import Choice, Drawing, Figure, Slider
+
+SIDE = 2048  # of all three matrices
+CHIP_NAMES = {CHIPS[key].name: key for key in blocks.SCOPED_VMEM}
+PLACES = {"X": (6, 178), "Y": (150, 42), "Z": (150, 178)}  # corners of the matrices
+SIZE, RIGHT, COLUMN = 130, 410, 294
+BARS = 338  # top of the bars of traffic
+WIDE, HIGH = 416, 474
+
+
+def _found(name: str) -> str:
+    """The name of an option, for another spelling of it."""
+    return find(name).name
+
+
+ROWS = Slider("rows", "Rows of a tile", "rows", 256, SIDE, 512)
+COLUMNS = Slider("columns", "Columns of a tile", "columns", 256, SIDE, 512)
+DEPTH = Slider("depth", "Depth of a step", "values", 256, SIDE, 512)
+STEP = Slider("step", "Steps done", "steps", 0, 512, 24, step=1, play=True)
+CHIP = Choice("chip", "Chip", tuple(CHIP_NAMES), "TPU v5e", _found)
+
+
+@dataclass(frozen=True)
+class State:
+    """A kernel after some of its steps.
+
+    Args:
+        kernel: the grid and its arrays.
+        step: steps done.
+    """
+
+    kernel: Kernel
+    step: int
+
+    def copied(self, array: BlockedArray) -> float:
+        """Bytes of an array that have crossed the HBM: read, or written when done."""
+        return len(self._copies(array)) * array.block_bytes
+
+    def times(self, array: BlockedArray) -> dict[tuple[int, ...], int]:
+        """How often each block of an array has crossed."""
+        found: dict[tuple[int, ...], int] = {}
+        for step in self._copies(array):
+            block = array.index(*self.place(step))
+            found[block] = found.get(block, 0) + 1
+        return found
+
+    def place(self, step: int) -> tuple[int, ...]:
+        """The grid's indices in a step."""
+        found = []
+        for side in reversed(self.kernel.grid):
+            step, index = divmod(step, side)
+            found.append(index)
+        return tuple(reversed(found))
+
+    def _copies(self, array: BlockedArray) -> tuple[int, ...]:
+        """Steps up to now in which a block arrived, or from which a finished one left."""
+        starts = self.kernel.changes[array.name]
+        if array.written:
+            ends = (*(start - 1 for start in starts[1:]), self.kernel.steps - 1)
+            return tuple(end for end in ends if end < self.step)
+        return tuple(start for start in starts if start < self.step)
+
+
+def draw(step: int, rows: int, columns: int, depth: int, chip: str) -> Drawing:
+    """The matrices with the blocks that are in VMEM, and what has crossed the HBM."""
+    kernel = blocks.matmul(SIDE, SIDE, SIDE, (rows, columns), depth)
+    state = State(kernel, min(step, kernel.steps))
+    machine = CHIPS[CHIP_NAMES[chip]]
+    limit, ridge = blocks.SCOPED_VMEM[machine.id], machine.intensity()
+    traffic = sum(kernel.traffic.values())
+    crossed = sum(state.copied(array) for array in kernel.arrays)
+    share = min(1, kernel.intensity / ridge)
+    over = kernel.vmem - limit
+    fits = "fit" if over <= 0 else f"need {show(over, 'capacity')} more than there is"
+    summary = (
+        f"After {state.step} of {kernel.steps} steps, {show(crossed, 'capacity')} of "
+        f"{show(traffic, 'capacity')} have crossed the HBM. The kernel does "
+        f"{kernel.intensity:.0f} FLOPs per byte, and the {machine.name} needs "
+        f"{ridge:.0f} to reach its peak, so it can reach {share:.0%} of it. Its blocks "
+        f"take {show(kernel.vmem, 'capacity')} of {show(limit, 'capacity')} of VMEM "
+        f"and {fits}."
+    )
+    data = {
+        "step": state.step,
+        "steps": kernel.steps,
+        "crossed": crossed,
+        "traffic": kernel.traffic,
+        "intensity": kernel.intensity,
+        "ridge": ridge,
+        "vmem": kernel.vmem,
+        "limit": limit,
+    }
+    title = f"Tiles of {rows:,} × {columns:,}, in steps of {depth:,}"
+    parts = [written(6, 16, title, bold=True)]
+    for array in kernel.arrays:
+        parts += _matrix(state, array)
+    parts += _told(kernel, machine, limit)
+    parts += _bars(state)
+    svg = framed(title, summary, parts, WIDE, HIGH)
+    readout = [("", "value")]
+    readout += [
+        (f"{array.name} {'written' if array.written else 'read'} in all",
+         show(kernel.traffic[array.name], "capacity"))
+        for array in kernel.arrays
+    ]  # fmt: skip
+    readout += [
+        ("steps", f"{kernel.steps}"),
+        ("FLOPs per byte", f"{kernel.intensity:.0f}"),
+        ("FLOPs per byte that the chip needs", f"{ridge:.0f}"),
+        ("of the peak, at most", f"{share:.0%}"),
+        ("VMEM for blocks and sums", show(kernel.vmem, "capacity")),
+        ("VMEM that a kernel may use", show(limit, "capacity")),
+    ]
+    return Drawing(svg, summary, tuple(readout), data, last=kernel.steps)
+
+
+def _matrix(state: State, array: BlockedArray) -> Iterator[str]:
+    """One matrix in blocks: the more often one crossed, the darker; the present one."""
+    left, top = PLACES[array.name]
+    down, across = (
+        side // part for side, part in zip(array.shape, array.block, strict=True)
+    )
+    high, wide = SIZE / down, SIZE / across
+    colour = "math" if array.written else "HBM"
+    kernel = state.kernel
+    most = max(1, len(kernel.changes[array.name]) // (down * across))
+    yield written(left, top - 6, f"{array.name} [{SIDE:,}, {SIDE:,}]", colour)
+    for (row, column), times in sorted(state.times(array).items()):
+        yield box(
+            left + column * wide, top + row * high,
+            left + (column + 1) * wide, top + (row + 1) * high,
+            colour, fill=0.12 + 0.48 * times / most, edge=0, round=0,
+        )  # fmt: skip
+    for n in range(down + 1):
+        y = top + n * high
+        yield _rule(left, y, left + SIZE, y)
+    for n in range(across + 1):
+        x = left + n * wide
+        yield _rule(x, top, x, top + SIZE)
+    row, column = array.index(*state.place(min(state.step, kernel.steps - 1)))
+    yield box(
+        left + column * wide, top + row * high,
+        left + (column + 1) * wide, top + (row + 1) * high,
+        "ink", fill=0, edge=1, round=0, key=f"{array.name} now",
+    )  # fmt: skip
+
+
+def _rule(ax: float, ay: float, bx: float, by: float) -> str:
+    path = f"M{ax:.1f} {ay:.1f}L{bx:.1f} {by:.1f}"
+    return f'<path d="{path}" stroke="currentColor" stroke-opacity=".25"/>'
+
+
+def _told(kernel: Kernel, chip: Chip, limit: float) -> Iterator[str]:
+    """What VMEM holds, as a column that is as high as what the kernel may use."""
+    left, top, bottom = COLUMN, 66, 172
+    yield written(left, 34, "VMEM", bold=True)
+    yield written(left, 54, f"{show(kernel.vmem, 'capacity')} of")
+    yield written(left + 34, top + 22, f"{show(limit, 'capacity')}")
+    share = kernel.vmem / limit
+    full = min(1, share)
+    yield box(left, top, left + 26, bottom, fill=0.04, edge=0.6, round=0)
+    colour = "math" if share <= 1 else "network"
+    yield box(left, bottom - full * (bottom - top), left + 26, bottom, colour,
+              fill=0.6, edge=0, round=0, key="vmem")  # fmt: skip
+    word = "fits" if share <= 1 else "too large"
+    yield written(left + 34, top + 44, word, colour, bold=True, key="word")
+    ridge = chip.intensity()
+    yield written(left, 204, "FLOPs/byte", bold=True)
+    yield written(left, 224, f"{kernel.intensity:.0f}", "math", key="intensity")
+    yield written(left, 244, f"needed: {ridge:.0f}")
+    peak = min(1, kernel.intensity / ridge)
+    yield written(left, 274, "of the peak,")
+    yield written(left, 292, f"at most {peak:.0%}", "math", bold=True, key="peak")
+
+
+def _bars(state: State) -> Iterator[str]:
+    """Bytes that have crossed, of those that will, for each matrix."""
+    kernel = state.kernel
+    largest = max(kernel.traffic.values())
+    for n, array in enumerate(kernel.arrays):
+        top = BARS + 46 * n
+        total, now = kernel.traffic[array.name], state.copied(array)
+        verb = "written" if array.written else "read"
+        once = SIDE * SIDE * array.itemsize
+        words = f"{array.name}: {now / MiB:.0f} of {total / MiB:.0f} MiB {verb}"
+        if total > once:
+            words += f", {total / once:.0f} times its size"
+        colour = "math" if array.written else "HBM"
+        yield written(6, top, words, key=f"{array.name} words")
+        end = 6 + (RIGHT - 6) * total / largest
+        yield box(6, top + 6, end, top + 22, fill=0.04, edge=0.35, round=0)
+        share = 6 + (RIGHT - 6) * now / largest
+        yield box(6, top + 6, share, top + 22, colour, fill=0.7, edge=0, round=0,
+                  key=f"{array.name} bar")  # fmt: skip
+
+
+FIGURE = Figure(
+    "kernel",
+    "Blocks that stream through VMEM",
+    (STEP, ROWS, COLUMNS, DEPTH, CHIP),
+    draw,
+    first="rows",
+    presets={
+        "small tiles": {"rows": 256, "columns": 256, "depth": 256, "step": 96},
+        "at the ridge": {"rows": 512, "columns": 512, "depth": 512, "step": 24},
+        "X stays": {"rows": 512, "columns": 512, "depth": 2048, "step": 7},
+        "too large": {"rows": 2048, "columns": 2048, "depth": 512, "step": 2},
+    },
+    row=("step", "rows", "columns"),
+)

@@ -1,0 +1,404 @@
+"""Kernels in blocks: which blocks cross the HBM, what VMEM holds, and how long it takes.
+
+A kernel runs once for every step of a grid. In each step it works on one block of every
+array, and a block is copied from HBM only if it is another one than in the step before.
+Copies are double-buffered: while a step computes, the blocks of the next one arrive and
+those that the last one finished leave.
+
+    traffic = Σ changes of block · bytes of a block
+    VMEM    = 2 · Σ bytes of a block + scratch
+    T       = first copy + Σ max(T_math, T_copies) + last copy
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..base.units import (
+    MiB,
+    bytes_per_value,
+    positive,
+    positive_int,
+    short_repr,
+    show,
+)
+from .chips import Chip, require_chip
+
+MOST_STEPS = 2**18  # of a grid; counting so many takes about a second
+LANES = 128  # a column of values takes as much VMEM as 128 columns
+
+# Bytes of VMEM that a kernel may use unless it asks for more, by chip: the limits that
+# XLA:TPU (libtpu 0.0.42.1) prints when it refuses a kernel. The VMEM itself is larger.
+SCOPED_VMEM = {
+    "tpu_v5e": 16 * MiB,
+    "tpu_v5p": 16 * MiB,
+    "tpu_v6e": 32 * MiB,
+    "tpu_7x": 32 * MiB,
+}
+
+
+@dataclass(frozen=True)
+class BlockedArray:
+    """An array of a kernel, and the block of it that each step works on.
+
+    Args:
+        name: of the array, such as "X".
+        shape: its sizes.
+        block: sizes of a block, as many; each divides its side of the array.
+        index: a block's place, counted in blocks, as a function of the grid's indices.
+        itemsize: bytes of one value.
+        written: whether blocks leave the chip, as those of a result, or arrive.
+
+    Raises:
+        ValueError: a size that is no whole number from 1, or a block that does not
+            divide the array.
+
+    >>> BlockedArray("X", (4096, 4096), (512, 500), lambda i, k: (i, k))
+    Traceback (most recent call last):
+    ValueError: X: a block of 512 × 500 does not divide an array of 4096 × 4096
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    block: tuple[int, ...]
+    index: Callable[..., tuple[int, ...]]
+    itemsize: float = 2.0
+    written: bool = False
+
+    def __post_init__(self) -> None:
+        for what in ("shape", "block"):
+            sizes = getattr(self, what)
+            if not isinstance(sizes, tuple) or not sizes:
+                wanted = "must be a tuple of sizes, such as (512, 512)"
+                raise ValueError(f"{what} = {short_repr(sizes)}: {wanted}")
+            named = {f"{what}[{n}]": size for n, size in enumerate(sizes)}
+            object.__setattr__(self, what, tuple(positive_int(**named)))
+        positive(itemsize=self.itemsize)
+        fits = len(self.shape) == len(self.block) and not any(
+            size % part for size, part in zip(self.shape, self.block, strict=True)
+        )
+        if not fits:
+            raise ValueError(
+                f"{self.name}: a block of {_sides(self.block)} does not divide an "
+                f"array of {_sides(self.shape)}"
+            )
+
+    @property
+    def block_bytes(self) -> float:
+        """Bytes of one block."""
+        return math.prod(self.block) * self.itemsize
+
+
+@dataclass(frozen=True)
+class Pipelined:
+    """The time of a kernel whose copies run while it computes, at full rates.
+
+    Args:
+        first: seconds until the blocks of the first step have arrived.
+        steps: seconds of all steps, each of its math or its copies, whichever is longer.
+        last: seconds in which the last blocks leave.
+        math: seconds of the math alone.
+    """
+
+    first: float
+    steps: float
+    last: float
+    math: float
+
+    @property
+    def seconds(self) -> float:
+        return self.first + self.steps + self.last
+
+    @property
+    def utilization(self) -> float:
+        """Share of the peak: the math's time over the whole."""
+        return self.math / self.seconds
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A grid of steps, the arrays whose blocks they work on, and what each computes.
+
+    Args:
+        grid: steps along each axis; the last one varies fastest.
+        arrays: a `BlockedArray` each.
+        step_flops: FLOPs of one step.
+        scratch: bytes of VMEM that are kept from step to step, such as running sums.
+
+    Raises:
+        ValueError: no arrays, a grid of more than `MOST_STEPS` steps or of other than
+            whole numbers, FLOPs that are not positive, a scratch below 0.
+    """
+
+    grid: tuple[int, ...]
+    arrays: tuple[BlockedArray, ...]
+    step_flops: float
+    scratch: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.grid, tuple) or not self.grid:
+            wanted = "must be a tuple of steps, such as (8, 8, 8)"
+            raise ValueError(f"grid = {short_repr(self.grid)}: {wanted}")
+        sides = {f"grid[{n}]": side for n, side in enumerate(self.grid)}
+        object.__setattr__(self, "grid", tuple(positive_int(**sides)))
+        if self.steps > MOST_STEPS:
+            raise ValueError(
+                f"a grid of {_sides(self.grid)} has {self.steps:,} steps: at most "
+                f"{MOST_STEPS:,} are counted one by one; take larger blocks"
+            )
+        arrays = self.arrays if isinstance(self.arrays, tuple) else ()
+        if not arrays or not all(isinstance(one, BlockedArray) for one in arrays):
+            wanted = "must be a tuple of BlockedArray"
+            raise ValueError(f"arrays = {short_repr(self.arrays)}: {wanted}")
+        positive(step_flops=self.step_flops)
+        if self.scratch != 0:
+            positive(scratch=self.scratch)
+
+    @property
+    def steps(self) -> int:
+        """Steps of the grid."""
+        return math.prod(self.grid)
+
+    @property
+    def flops(self) -> float:
+        """FLOPs of all steps."""
+        return self.steps * self.step_flops
+
+    @cached_property
+    def changes(self) -> dict[str, tuple[int, ...]]:
+        """By array, the steps in which its block is another than in the step before."""
+        last: dict[str, object] = {}
+        found: dict[str, list[int]] = {array.name: [] for array in self.arrays}
+        for step, place in enumerate(itertools.product(*map(range, self.grid))):
+            for array in self.arrays:
+                block = array.index(*place)
+                if last.get(array.name) != block:
+                    last[array.name] = block
+                    found[array.name].append(step)
+        return {name: tuple(steps) for name, steps in found.items()}
+
+    @property
+    def traffic(self) -> dict[str, float]:
+        """Bytes that cross the HBM, by array."""
+        return {
+            array.name: len(self.changes[array.name]) * array.block_bytes
+            for array in self.arrays
+        }
+
+    @property
+    def intensity(self) -> float:
+        """FLOPs per byte that crosses the HBM."""
+        return self.flops / sum(self.traffic.values())
+
+    @property
+    def vmem(self) -> float:
+        """Bytes of VMEM for blocks and scratch; what a compiler adds is left out.
+
+        A block has two places, so that the next one can arrive, unless it never changes.
+        """
+        return self.scratch + sum(
+            array.block_bytes * (2 if len(self.changes[array.name]) > 1 else 1)
+            for array in self.arrays
+        )
+
+    def require_vmem(self, limit: float) -> None:
+        """Raise unless blocks and scratch fit into `limit` bytes.
+
+        >>> matmul(4096, 4096, 4096, (2048, 2048), 512).require_vmem(16 * MiB)
+        Traceback (most recent call last):
+        ValueError: X 2048 × 512, Y 512 × 2048, Z 2048 × 2048: blocks and scratch take \
+40 MiB of VMEM, 24 MiB more than the 16 MiB there are
+        """
+        (limit,) = positive(limit=limit)
+        if self.vmem <= limit:
+            return
+        blocks = ", ".join(f"{one.name} {_sides(one.block)}" for one in self.arrays)
+        need, over, has = (
+            show(size, "capacity") for size in (self.vmem, self.vmem - limit, limit)
+        )
+        raise ValueError(
+            f"{blocks}: blocks and scratch take {need} of VMEM, {over} more than the "
+            f"{has} there are"
+        )
+
+    def pipelined(self, chip: Chip, precision: str = "bf16") -> Pipelined:
+        """Its time on `chip`, if math and copies run at the chip's full rates.
+
+        Assumes:
+            The blocks of a step arrive during the step before, and those that it
+            finished leave during the step after. Starting a step takes no time.
+        """
+        peak = require_chip(chip).flops[precision]
+        reads, writes = self._copied()
+        compute, rate = self.step_flops / peak, chip.hbm_bandwidth
+        arriving, leaving = [*reads[1:], 0.0], [0.0, *writes[:-1]]
+        copies = zip(arriving, leaving, strict=True)
+        steps = math.fsum(max(compute, (new + old) / rate) for new, old in copies)
+        last = writes[-1] / rate
+        return Pipelined(reads[0] / rate, steps, last, self.flops / peak)
+
+    def _copied(self) -> tuple[list[float], list[float]]:
+        """By step, bytes that it needs for the first time, and that it has finished."""
+        reads, writes = [0.0] * self.steps, [0.0] * self.steps
+        for array in self.arrays:
+            starts = self.changes[array.name]
+            if array.written:
+                for step in (*(start - 1 for start in starts[1:]), self.steps - 1):
+                    writes[step] += array.block_bytes
+            else:
+                for step in starts:
+                    reads[step] += array.block_bytes
+        return reads, writes
+
+
+def matmul(
+    B: int,
+    D: int,
+    F: int,
+    tile: tuple[int, int],
+    depth: int,
+    precision: str = "bf16",
+) -> Kernel:
+    """X[B, D] · Y[D, F] -> Z[B, F] in blocks [b, d] · [d, f], with fp32 sums in VMEM.
+
+    The grid goes over rows of tiles, columns of tiles, and steps along D, which is the
+    fastest. Its traffic is that of `roofline.tile_traffic`, or less: where all of D is
+    one block, X is read once.
+
+    Args:
+        B, D, F: tokens, contracted size, output size.
+        tile: b and f, the sides of a tile of Z.
+        depth: d, the values of D in one step.
+        precision: of all three arrays in HBM.
+
+    >>> {name: nbytes / MiB for name, nbytes in
+    ...  matmul(4096, 4096, 4096, (512, 512), 512).traffic.items()}
+    {'X': 256.0, 'Y': 256.0, 'Z': 32.0}
+    """
+    B, D, F, depth = positive_int(B=B, D=D, F=F, depth=depth)
+    if not isinstance(tile, tuple) or len(tile) != 2:
+        raise ValueError(f"tile = {short_repr(tile)}: must be a pair, (rows, columns)")
+    b, f = positive_int(**{"tile[0]": tile[0], "tile[1]": tile[1]})
+    w = bytes_per_value(precision)
+    arrays = (
+        BlockedArray("X", (B, D), (b, depth), lambda i, j, k: (i, k), w),
+        BlockedArray("Y", (D, F), (depth, f), lambda i, j, k: (k, j), w),
+        BlockedArray("Z", (B, F), (b, f), lambda i, j, k: (i, j), w, written=True),
+    )
+    grid = (B // b, F // f, D // depth)
+    return Kernel(grid, arrays, 2.0 * b * f * depth, scratch=4.0 * b * f)
+
+
+def attention(
+    N: int,
+    S: int,
+    T: int,
+    H: int,
+    queries: int,
+    keys: int,
+    precision: str = "bf16",
+) -> Kernel:
+    """Flash attention of N heads: blocks of queries, past which all keys stream.
+
+    The grid goes over heads, blocks of queries and blocks of keys. VMEM keeps, in fp32
+    and for each query of the block, its sum of values, its largest score and its sum of
+    exponentials. The scores themselves, a block at a time, are left out of `vmem`.
+
+    Args:
+        N: heads, each with its own keys and values.
+        S, T: queries and keys of a head; all keys are seen, no mask.
+        H: size of a head.
+        queries, keys: rows of a block of queries, and of one of keys and values.
+
+    >>> attention(8, 8192, 8192, 128, 512, 512).intensity > 240
+    True
+    """
+    N, S, T, H = positive_int(N=N, S=S, T=T, H=H)
+    queries, keys = positive_int(queries=queries, keys=keys)
+    w = bytes_per_value(precision)
+
+    def of_queries(n: int, i: int, j: int) -> tuple[int, ...]:
+        return n, i, 0
+
+    def of_keys(n: int, i: int, j: int) -> tuple[int, ...]:
+        return n, j, 0
+
+    block, past = (1, queries, H), (1, keys, H)
+    arrays = (
+        BlockedArray("Q", (N, S, H), block, of_queries, w),
+        BlockedArray("K", (N, T, H), past, of_keys, w),
+        BlockedArray("V", (N, T, H), past, of_keys, w),
+        BlockedArray("A", (N, S, H), block, of_queries, w, written=True),
+    )
+    kept = 4.0 * queries * (H + 2 * LANES)
+    grid = (N, S // queries, T // keys)
+    return Kernel(grid, arrays, 4.0 * queries * keys * H, scratch=kept)
+
+
+def row_groups(counts: Sequence[int], rows: int) -> tuple[int, ...]:
+    """The expert of each block of rows, where every expert's rows fill whole blocks.
+
+    Args:
+        counts: rows of each expert, 0 or more.
+        rows: of a block.
+
+    >>> row_groups([130, 0, 5], 128)
+    (0, 0, 2)
+    """
+    (rows,) = positive_int(rows=rows)
+    return tuple(_groups(counts, rows))
+
+
+def _groups(counts: Sequence[int], rows: int) -> Iterator[int]:
+    for expert, count in enumerate(counts):
+        if count:
+            (count,) = positive_int(**{f"counts[{expert}]": count})
+            yield from itertools.repeat(expert, -(-count // rows))
+
+
+def grouped_matmul(
+    counts: Sequence[int],
+    D: int,
+    F: int,
+    rows: int,
+    columns: int,
+    depth: int,
+    precision: str = "bf16",
+) -> Kernel:
+    """X[rows of all experts, D] · W[experts, D, F], each row with its expert's matrix.
+
+    The rows are sorted by expert, and every expert's rows are filled up to whole blocks.
+    Which matrix a block of rows needs is looked up in `row_groups`.
+
+    Args:
+        counts: rows of each expert.
+        D, F: contracted size and output size of an expert's matrix.
+        rows, columns, depth: sides of a block of X, W and the result.
+
+    >>> grouped_matmul([130, 0, 5], 256, 256, 128, 128, 128).grid
+    (3, 2, 2)
+    """
+    groups = row_groups(counts, rows)
+    if not groups:
+        raise ValueError(f"counts = {short_repr(counts)}: no expert has a row")
+    D, F, columns, depth = positive_int(D=D, F=F, columns=columns, depth=depth)
+    w, padded = bytes_per_value(precision), len(groups) * rows
+
+    def of_weights(i: int, j: int, k: int) -> tuple[int, ...]:
+        return groups[i], k, j
+
+    arrays = (
+        BlockedArray("X", (padded, D), (rows, depth), lambda i, j, k: (i, k), w),
+        BlockedArray("W", (len(counts), D, F), (1, depth, columns), of_weights, w),
+        BlockedArray("Z", (padded, F), (rows, columns), lambda i, j, k: (i, j), w,
+                     written=True),
+    )  # fmt: skip
+    grid = (len(groups), F // columns, D // depth)
+    flops, kept = 2.0 * rows * columns * depth, 4.0 * rows * columns
+    return Kernel(grid, arrays, flops, scratch=kept)
+
+
+def _sides(sizes: Sequence[int]) -> str:
+    return " × ".join(map(str, sizes))
