@@ -293,7 +293,8 @@ def roofline(
     Args:
         roofs: what to draw, each labelled at its right end. One alone shows its slope
             in the colour of HBM and its flat part in the colour of math.
-        points: (name, intensity, FLOPs/s) of operations on a roof or below it.
+        points: (name, intensity, FLOPs/s) of operations on a roof or below it; one
+            without a name is a dot alone.
         span: lowest and highest intensity shown.
     """
     points = tuple(points)
@@ -317,7 +318,9 @@ def roofline(
         ]
         marks.append(svg.Label(*end, roof.name, flat, "nw"))
     for name, *place in points:
-        marks += [svg.Dot(*place), svg.Label(*place, name, toward="se")]
+        marks.append(svg.Dot(*place))
+        if name:
+            marks.append(svg.Label(*place, name, toward="se"))
     said = [f"{r.name}: bends at {r.ridge:,.4g} FLOPs per byte, flat at "
             f"{show(r.peak, 'FLOPs/s')}" for r in roofs]  # fmt: skip
     said += [

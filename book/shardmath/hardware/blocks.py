@@ -1,4 +1,4 @@
-"""Kernels in blocks: which blocks cross the HBM, what VMEM holds, and how long it takes.
+"""Kernels in blocks: which of them cross the HBM, what VMEM holds, how long it takes.
 
 A kernel runs once for every step of a grid. In each step it works on one block of every
 array, and a block is copied from HBM only if it is another one than in the step before.
@@ -97,7 +97,8 @@ class Pipelined:
 
     Args:
         first: seconds until the blocks of the first step have arrived.
-        steps: seconds of all steps, each of its math or its copies, whichever is longer.
+        steps: seconds of all steps; each takes as long as its math or its copies,
+            whichever is longer.
         last: seconds in which the last blocks leave.
         math: seconds of the math alone.
     """
@@ -179,6 +180,13 @@ class Kernel:
                     found[array.name].append(step)
         return {name: tuple(steps) for name, steps in found.items()}
 
+    def crossings(self, array: BlockedArray) -> tuple[int, ...]:
+        """Steps that need a new block of `array`, or after which a finished one leaves."""
+        starts = self.changes[array.name]
+        if array.written:
+            return (*(start - 1 for start in starts[1:]), self.steps - 1)
+        return starts
+
     @property
     def traffic(self) -> dict[str, float]:
         """Bytes that cross the HBM, by array."""
@@ -196,7 +204,8 @@ class Kernel:
     def vmem(self) -> float:
         """Bytes of VMEM for blocks and scratch; what a compiler adds is left out.
 
-        A block has two places, so that the next one can arrive, unless it never changes.
+        A block has two places, so that the next one can arrive; one that never changes
+        has one.
         """
         return self.scratch + sum(
             array.block_bytes * (2 if len(self.changes[array.name]) > 1 else 1)
@@ -231,7 +240,7 @@ class Kernel:
             finished leave during the step after. Starting a step takes no time.
         """
         peak = require_chip(chip).flops[precision]
-        reads, writes = self._copied()
+        reads, writes = self.copied()
         compute, rate = self.step_flops / peak, chip.hbm_bandwidth
         arriving, leaving = [*reads[1:], 0.0], [0.0, *writes[:-1]]
         copies = zip(arriving, leaving, strict=True)
@@ -239,17 +248,12 @@ class Kernel:
         last = writes[-1] / rate
         return Pipelined(reads[0] / rate, steps, last, self.flops / peak)
 
-    def _copied(self) -> tuple[list[float], list[float]]:
+    def copied(self) -> tuple[list[float], list[float]]:
         """By step, bytes that it needs for the first time, and that it has finished."""
         reads, writes = [0.0] * self.steps, [0.0] * self.steps
         for array in self.arrays:
-            starts = self.changes[array.name]
-            if array.written:
-                for step in (*(start - 1 for start in starts[1:]), self.steps - 1):
-                    writes[step] += array.block_bytes
-            else:
-                for step in starts:
-                    reads[step] += array.block_bytes
+            for step in self.crossings(array):
+                (writes if array.written else reads)[step] += array.block_bytes
         return reads, writes
 
 
@@ -369,7 +373,7 @@ def grouped_matmul(
 ) -> Kernel:
     """X[rows of all experts, D] · W[experts, D, F], each row with its expert's matrix.
 
-    The rows are sorted by expert, and every expert's rows are filled up to whole blocks.
+    The rows are sorted by expert, and the rows of each are filled up to whole blocks.
     Which matrix a block of rows needs is looked up in `row_groups`.
 
     Args:

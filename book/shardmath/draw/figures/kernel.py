@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 
 from ...base.units import MiB, show
 from ...hardware import blocks
@@ -11,11 +12,12 @@ from ..shapes import box, framed, written
 from .controls import Choice, Drawing, Figure, Slider
 
 SIDE = 2048  # of all three matrices
+SHOWN = 24  # moments from the first step to the last, at most
 CHIP_NAMES = {CHIPS[key].name: key for key in blocks.SCOPED_VMEM}
-PLACES = {"X": (6, 178), "Y": (150, 42), "Z": (150, 178)}  # corners of the matrices
+PLACES = {"X": (6, 196), "Y": (150, 42), "Z": (150, 196)}  # corners of the matrices
 SIZE, RIGHT, COLUMN = 130, 410, 294
-BARS = 338  # top of the bars of traffic
-WIDE, HIGH = 416, 474
+BARS = 356  # top of the bars of traffic
+WIDE, HIGH = 416, 492
 
 
 def _found(name: str) -> str:
@@ -26,7 +28,7 @@ def _found(name: str) -> str:
 ROWS = Slider("rows", "Rows of a tile", "rows", 256, SIDE, 512)
 COLUMNS = Slider("columns", "Columns of a tile", "columns", 256, SIDE, 512)
 DEPTH = Slider("depth", "Depth of a step", "values", 256, SIDE, 512)
-STEP = Slider("step", "Steps done", "steps", 0, 512, 24, step=1, play=True)
+MOMENT = Slider("moment", "Moment", "", 0, SHOWN, 8, step=1, play=True)
 CHIP = Choice("chip", "Chip", tuple(CHIP_NAMES), "TPU v5e", _found)
 
 
@@ -63,18 +65,15 @@ class State:
         return tuple(reversed(found))
 
     def _copies(self, array: BlockedArray) -> tuple[int, ...]:
-        """Steps up to now in which a block arrived, or from which a finished one left."""
-        starts = self.kernel.changes[array.name]
-        if array.written:
-            ends = (*(start - 1 for start in starts[1:]), self.kernel.steps - 1)
-            return tuple(end for end in ends if end < self.step)
-        return tuple(start for start in starts if start < self.step)
+        done = self.kernel.crossings(array)
+        return tuple(step for step in done if step < self.step)
 
 
-def draw(step: int, rows: int, columns: int, depth: int, chip: str) -> Drawing:
+def draw(moment: int, rows: int, columns: int, depth: int, chip: str) -> Drawing:
     """The matrices with the blocks that are in VMEM, and what has crossed the HBM."""
     kernel = blocks.matmul(SIDE, SIDE, SIDE, (rows, columns), depth)
-    state = State(kernel, min(step, kernel.steps))
+    every = ceil(kernel.steps / SHOWN)  # steps of a moment
+    state = State(kernel, min(moment * every, kernel.steps))
     machine = CHIPS[CHIP_NAMES[chip]]
     limit, ridge = blocks.SCOPED_VMEM[machine.id], machine.intensity()
     traffic = sum(kernel.traffic.values())
@@ -121,7 +120,7 @@ def draw(step: int, rows: int, columns: int, depth: int, chip: str) -> Drawing:
         ("VMEM for blocks and sums", show(kernel.vmem, "capacity")),
         ("VMEM that a kernel may use", show(limit, "capacity")),
     ]
-    return Drawing(svg, summary, tuple(readout), data, last=kernel.steps)
+    return Drawing(svg, summary, tuple(readout), data, last=ceil(kernel.steps / every))
 
 
 def _matrix(state: State, array: BlockedArray) -> Iterator[str]:
@@ -169,18 +168,18 @@ def _told(kernel: Kernel, chip: Chip, limit: float) -> Iterator[str]:
     share = kernel.vmem / limit
     full = min(1, share)
     yield box(left, top, left + 26, bottom, fill=0.04, edge=0.6, round=0)
-    colour = "math" if share <= 1 else "network"
+    colour = "math" if share <= 1 else "hue8"
     yield box(left, bottom - full * (bottom - top), left + 26, bottom, colour,
               fill=0.6, edge=0, round=0, key="vmem")  # fmt: skip
     word = "fits" if share <= 1 else "too large"
     yield written(left + 34, top + 44, word, colour, bold=True, key="word")
     ridge = chip.intensity()
-    yield written(left, 204, "FLOPs/byte", bold=True)
-    yield written(left, 224, f"{kernel.intensity:.0f}", "math", key="intensity")
-    yield written(left, 244, f"needed: {ridge:.0f}")
+    yield written(left, 216, "FLOPs/byte", bold=True)
+    yield written(left, 236, f"{kernel.intensity:.0f}", "math", key="intensity")
+    yield written(left, 256, f"needed: {ridge:.0f}")
     peak = min(1, kernel.intensity / ridge)
-    yield written(left, 274, "of the peak,")
-    yield written(left, 292, f"at most {peak:.0%}", "math", bold=True, key="peak")
+    yield written(left, 288, "of the peak,")
+    yield written(left, 306, f"at most {peak:.0%}", "math", bold=True, key="peak")
 
 
 def _bars(state: State) -> Iterator[str]:
@@ -207,14 +206,14 @@ def _bars(state: State) -> Iterator[str]:
 FIGURE = Figure(
     "kernel",
     "Blocks that stream through VMEM",
-    (STEP, ROWS, COLUMNS, DEPTH, CHIP),
+    (MOMENT, ROWS, COLUMNS, DEPTH, CHIP),
     draw,
-    first="rows",
+    first="moment",
     presets={
-        "small tiles": {"rows": 256, "columns": 256, "depth": 256, "step": 96},
-        "at the ridge": {"rows": 512, "columns": 512, "depth": 512, "step": 24},
-        "X stays": {"rows": 512, "columns": 512, "depth": 2048, "step": 7},
-        "too large": {"rows": 2048, "columns": 2048, "depth": 512, "step": 2},
+        "small tiles": {"rows": 256, "columns": 256, "depth": 256, "moment": 10},
+        "at the ridge": {"rows": 512, "columns": 512, "depth": 512, "moment": 8},
+        "X stays": {"rows": 512, "columns": 512, "depth": 2048, "moment": 7},
+        "too large": {"rows": 2048, "columns": 2048, "depth": 512, "moment": 2},
     },
-    row=("step", "rows", "columns"),
+    row=("moment", "rows", "columns"),
 )

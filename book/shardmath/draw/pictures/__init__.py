@@ -15,6 +15,7 @@ from ..objects.trace import trace_ends, trace_step
 from ..objects.tree import domains
 from ..objects.waves import sawtooth
 from ..picture import beside
+from .attention_blocks import attention_blocks
 from .bars import bars
 from .behind import behind
 from .causal_load import causal_load, causal_steps
@@ -23,6 +24,7 @@ from .exchange import exchange
 from .gathering import gathering
 from .gpu import gpu_parts
 from .holdings import holdings
+from .kernel_lanes import kernel_lanes
 from .loads import loads
 from .masks import masks
 from .memories import memories
@@ -30,6 +32,7 @@ from .nesting import nesting
 from .overlap import overlap
 from .padding import padding
 from .replicas import replicas
+from .row_blocks import row_blocks
 from .slices import slices
 from .streaming import streaming
 from .tensor import block, matmuls
@@ -37,6 +40,7 @@ from .tpu import tpu_parts
 from .two_chips import two_chips
 
 __all__ = [
+    "attention_blocks",
     "bars",
     "behind",
     "beside",
@@ -53,6 +57,7 @@ __all__ = [
     "grid",
     "groups",
     "holdings",
+    "kernel_lanes",
     "layouts",
     "loads",
     "masks",
@@ -62,6 +67,7 @@ __all__ = [
     "overlap",
     "padding",
     "replicas",
+    "row_blocks",
     "sawtooth",
     "slices",
     "streaming",
