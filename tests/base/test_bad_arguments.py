@@ -17,7 +17,7 @@ from shardmath.base import claims, estimate, facts, records, tables, units
 from shardmath.base.estimate import Leg
 from shardmath.draw import pictures
 from shardmath.draw.objects import waves as wave_pictures
-from shardmath.hardware import chips, roofline, systolic, waves
+from shardmath.hardware import blocks, chips, roofline, systolic, waves
 from shardmath.hardware.chips import H100, TPU_V5E
 from shardmath.hardware.waves import dispatch
 from shardmath.training import causal_ring, pipeline_schedules
@@ -140,6 +140,23 @@ CALLS = (
     Called(wave_pictures.timeline,
            {"schedule": dispatch([1.0] * 5, 2), "title": "Tiles"}),
     Called(pictures.sawtooth, {"sms": 132, "waves": 2}, "sms waves"),
+    Called(blocks.BlockedArray,
+           {"name": "X", "shape": (8, 8), "block": (2, 2), "index": lambda i, j: (i, j),
+            "itemsize": 2.0, "written": False}, "shape block itemsize"),
+    Called(blocks.matmul,
+           {**SIZES, "tile": (128, 128), "depth": 128, "precision": "bf16"},
+           "B D F tile depth"),
+    Called(blocks.matmul(256, 256, 256, (128, 128), 128).require_vmem,
+           {"limit": 2**24}, "limit"),
+    Called(blocks.matmul(256, 256, 256, (128, 128), 128).pipelined,
+           {"chip": TPU_V5E, "precision": "bf16"}),
+    Called(blocks.attention,
+           {"N": 2, "S": 256, "T": 512, "H": 128, "queries": 128, "keys": 128,
+            "precision": "bf16"}, "N S T H queries keys"),
+    Called(blocks.row_groups, {"counts": [130, 0, 5], "rows": 128}, "rows"),
+    Called(blocks.grouped_matmul,
+           {"counts": [130, 5], "D": 256, "F": 256, "rows": 128, "columns": 128,
+            "depth": 128, "precision": "bf16"}, "D F rows columns depth"),
     Called(systolic.cycles, {"B": 8, "tiles": 3, "size": 4, "prefetch": True},
            "B tiles size", "prefetch"),
     Called(systolic.utilization, {"B": 8, "tiles": 3, "size": 4, "prefetch": True},

@@ -14,6 +14,7 @@ import hlo_programs
 import jax
 import jax.numpy as jnp
 import pytest
+from jax.experimental import pallas as pl
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 
 from shardmath.base.units import GiB
@@ -125,6 +126,56 @@ def test_one_machine_has_one_name():
     assert compilers.target("Ironwood:2x2x2").name == "tpu7x:2x2x2"
     assert compilers.target("v5e:4x4*1") == compilers.target("v5e:4x4")
     assert compilers.target("tpu7x:2x2x1").memory == 96 * GiB  # half a chip
+
+
+def test_one_device_of_a_tpu_is_a_target():
+    """For a kernel; of TPU7x it is half a chip, as for JAX."""
+    for name, said in (("v5e:1", "TPU v5e"), ("ironwood:1", "TPU 7x")):
+        one = compilers.target(name)
+        assert one.devices == 1
+        assert said in str(one)
+    assert compilers.target("ironwood:1").memory == 96 * GiB
+
+
+DOUBLED = """
+def doubled(x):
+    def kernel(x, y):
+        y[...] = 2 * x[...]
+
+    shape = jax.ShapeDtypeStruct(x.shape, x.dtype)
+    return pl.pallas_call(kernel, out_shape=shape)(x)
+"""
+
+
+def test_a_kernel_is_the_same_program_wherever_it_is_written():
+    """Its bytes hold files and lines unless they are left out."""
+    keys = set()
+    for lines, file in ((0, "/one/place.py"), (40, "/another.py")):
+        names = {"jax": jax, "pl": pl}
+        exec(compile("\n" * lines + DOUBLED, file, "exec"), names)
+        x = jax.ShapeDtypeStruct((256, 256), "float32")
+        one = compilers.target("v5e:1")
+        found = lowering.lowered(
+            one, names["doubled"], (x,), None, None, {}, False, "x", ()
+        )
+        keys.add(found.key)
+    assert len(keys) == 1
+    assert jax.config.jax_traceback_in_locations_limit != 0
+
+
+def test_a_refusal_for_vmem_is_kept(bare, monkeypatch):
+    lost = OutOfMemory(round(18.36 * MB), 16 * MB, "VMEM")
+    assert str(lost) == "out of VMEM: 18.36 MiB of 16 MiB a device"
+    assert str(replace(lost, memory="HBM")).startswith("out of memory: 18.36 MiB")
+
+    def refused(program, *_):
+        return replace(invented(program), memory=None, out_of_memory=lost, launches=())
+
+    monkeypatch.setattr(compiling, "_compiled", refused)
+    monkeypatch.setenv(golden_results.REFEREE, str(bare))
+    assert gathered("h100:8").out_of_memory == lost
+    monkeypatch.delenv(golden_results.REFEREE)
+    assert gathered("h100:8").out_of_memory == lost  # read again
 
 
 @pytest.mark.parametrize(
@@ -529,6 +580,12 @@ def test_equal_launches_are_one_line(bare, monkeypatch):
             "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory in "
             "memory space hbm. Used 17.16G of 15.75G hbm. Exceeded hbm capacity by",
             OutOfMemory(round(17.16 * GiB), round(15.75 * GiB)),
+        ),
+        (
+            "RESOURCE_EXHAUSTED: E1001: CompileTimeScopedVmemOom: Ran out of memory in "
+            "memory space vmem. Scoped allocation with size 18.36M and limit 16.00M "
+            "exceeded scoped vmem limit by 2.36M.",
+            OutOfMemory(round(18.36 * MB), 16 * MB, "VMEM"),
         ),
         ("RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem", None),
         ("INTERNAL: something else", None),

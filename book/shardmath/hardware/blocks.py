@@ -12,17 +12,20 @@ those that the last one finished leave.
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ..base.units import (
     MiB,
     bytes_per_value,
+    flags,
+    non_negative_int,
     positive,
     positive_int,
     short_repr,
     show,
+    text,
 )
 from .chips import Chip, require_chip
 
@@ -68,6 +71,11 @@ class BlockedArray:
     written: bool = False
 
     def __post_init__(self) -> None:
+        text("name", self.name)
+        flags(written=self.written)
+        if not callable(self.index):
+            wanted = "must be a function of the grid's indices"
+            raise ValueError(f"index = {short_repr(self.index)}: {wanted}")
         for what in ("shape", "block"):
             sizes = getattr(self, what)
             if not isinstance(sizes, tuple) or not sizes:
@@ -181,7 +189,7 @@ class Kernel:
         return {name: tuple(steps) for name, steps in found.items()}
 
     def crossings(self, array: BlockedArray) -> tuple[int, ...]:
-        """Steps that need a new block of `array`, or after which a finished one leaves."""
+        """Steps that need a new block of `array`, or finish one if it is written."""
         starts = self.changes[array.name]
         if array.written:
             return (*(start - 1 for start in starts[1:]), self.steps - 1)
@@ -352,14 +360,15 @@ def row_groups(counts: Sequence[int], rows: int) -> tuple[int, ...]:
     (0, 0, 2)
     """
     (rows,) = positive_int(rows=rows)
-    return tuple(_groups(counts, rows))
-
-
-def _groups(counts: Sequence[int], rows: int) -> Iterator[int]:
-    for expert, count in enumerate(counts):
-        if count:
-            (count,) = positive_int(**{f"counts[{expert}]": count})
-            yield from itertools.repeat(expert, -(-count // rows))
+    if not isinstance(counts, Sequence) or isinstance(counts, str | bytes):
+        raise ValueError(f"counts = {short_repr(counts)}: must be a list of rows")
+    named = {f"counts[{expert}]": count for expert, count in enumerate(counts)}
+    filled = [-(-count // rows) for count in non_negative_int(**named)]
+    if sum(filled) > MOST_STEPS:
+        raise ValueError(
+            f"counts = {short_repr(counts)}: must fill at most {MOST_STEPS:,} blocks"
+        )
+    return tuple(expert for expert, many in enumerate(filled) for _ in range(many))
 
 
 def grouped_matmul(

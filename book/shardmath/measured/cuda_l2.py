@@ -11,7 +11,9 @@ measured on what, with the means that the README prints.
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
+from ..base.estimate import Estimate
 from ..base.facts import Source
 from ..base.units import short_repr
 from ..hardware import chips, roofline
@@ -57,11 +59,11 @@ class Shape:
 
     def ideal(self, chip: Chip) -> float:
         """Seconds that it takes at least: `roofline.matmul`, in fp16."""
-        return roofline.matmul(self.m, self.k, self.n, chip, "fp16").lower
+        return _estimate(self.m, self.k, self.n, chip).lower
 
     def memory_bound(self, chip: Chip) -> bool:
         """Whether its intensity is below what the chip needs for its peak."""
-        found = roofline.matmul(self.m, self.k, self.n, chip, "fp16")
+        found = _estimate(self.m, self.k, self.n, chip)
         return found.intensity < chip.intensity("fp16")
 
 
@@ -86,7 +88,7 @@ class Release:
         """The published ratios, in the order of `shapes` (all, if none are given).
 
         Raises:
-            ValueError: a library or a mode that was not measured; lists those that were.
+            ValueError: a library or a mode that was not measured; lists those known.
         """
         for name, given, known in (
             ("library", library, LIBRARIES),
@@ -97,8 +99,7 @@ class Release:
                     f"{name} = {short_repr(given)}: must be one of {', '.join(known)}"
                 )
         return [
-            shape.speedups[self.key, mode, library]
-            for shape in tuple(shapes) or SHAPES
+            shape.speedups[self.key, mode, library] for shape in tuple(shapes) or SHAPES
         ]
 
     def mean(
@@ -116,13 +117,18 @@ class Release:
         Assumes:
             CUDA-L2 takes the time t of the roofline for every shape, as the times are
             not published, only their ratios s. If the library does instead, the gain is
-            Σt / Σ(t/s), and smaller by up to 0.01.
+            Σt / Σ(t/s), and smaller by up to 0.02.
         """
         some = tuple(shapes) or SHAPES
         times = [shape.ideal(self.chip) for shape in some]
         ratios = self.speedups(library, mode, some)
         saved = (t * s for t, s in zip(times, ratios, strict=True))
         return math.fsum(saved) / math.fsum(times)
+
+
+@cache
+def _estimate(m: int, k: int, n: int, chip: Chip) -> Estimate:
+    return roofline.matmul(m, k, n, chip, "fp16")
 
 
 def amdahl(share: float, speedup: float) -> float:

@@ -32,7 +32,7 @@ def attention_blocks(kernel: Kernel, row: int, column: int) -> Picture:
         f"{down} blocks of {queries.block[1]} queries and {across} blocks of "
         f"{keys.block[1]} keys. {row} rows of blocks are done, and block "
         f"{column + 1} of row {row + 1} is on the chip: one block of queries, one of "
-        "keys and values, and three sums for each query."
+        "keys and values, and m, ℓ and a for each query."
     )
     parts = [written(8, 18, title, bold=True)]
     parts += _strips(down, across, row, column)
@@ -41,7 +41,7 @@ def attention_blocks(kernel: Kernel, row: int, column: int) -> Picture:
 
 
 def _strips(down: int, across: int, row: int, column: int) -> Iterator[str]:
-    """Queries on the left, keys and values above, the kept sums on the right."""
+    """Queries on the left, keys and values above, m, ℓ and a on the right."""
     high, wide = SIDE / down, SIDE / across
     yield written(LEFT, TOP - 2 * THICK - 12, "keys and values", "HBM")
     for n in range(across):
@@ -60,7 +60,7 @@ def _strips(down: int, across: int, row: int, column: int) -> Iterator[str]:
         yield box(end + 6, at, end + 6 + THICK, at + high, "math",
                   fill=0.85 if now else done, round=0, dashed=n > row)  # fmt: skip
     at = TOP + (row + 0.5) * high
-    yield written(end + THICK + 14, at + 5, "m, ℓ and A", "math")
+    yield written(end + THICK + 14, at + 5, "m, ℓ and a", "math")
 
 
 def _scores(down: int, across: int, row: int, column: int) -> Iterator[str]:

@@ -36,8 +36,8 @@ def kernel_lanes(kernel: Kernel, chip: Chip, steps: int = 10) -> Picture:
     late = sum(new + old > compute for new, old in copies[:steps])
     title = f"The first {steps} steps on {chip.name}"
     desc = (
-        f"Before the first step, its blocks arrive in {show(first, 's')}. The math of a "
-        f"step takes {show(compute, 's')}. In {late} of the {steps} steps shown, the "
+        f"Before the first step, its blocks arrive in {show(first, 's')}. The math of "
+        f"a step takes {show(compute, 's')}. In {late} of the {steps} steps shown, the "
         f"copies take longer, up to {show(max(map(sum, copies[:steps])), 's')}."
     )
     unit = (RIGHT - LEFT) / (first + sum(lengths))
