@@ -225,8 +225,8 @@ class Kernel:
 
         >>> matmul(4096, 4096, 4096, (2048, 2048), 512).require_vmem(16 * MiB)
         Traceback (most recent call last):
-        ValueError: X 2048 × 512, Y 512 × 2048, Z 2048 × 2048: blocks and scratch take \
-40 MiB of VMEM, 24 MiB more than the 16 MiB there are
+        ValueError: blocks and scratch take 40 MiB of VMEM, 24 MiB more than the 16 \
+MiB there are: X 2048 × 512, Y 512 × 2048, Z 2048 × 2048
         """
         (limit,) = positive(limit=limit)
         if self.vmem <= limit:
@@ -236,8 +236,8 @@ class Kernel:
             show(size, "capacity") for size in (self.vmem, self.vmem - limit, limit)
         )
         raise ValueError(
-            f"{blocks}: blocks and scratch take {need} of VMEM, {over} more than the "
-            f"{has} there are"
+            f"blocks and scratch take {need} of VMEM, {over} more than the {has} there "
+            f"are: {blocks}"
         )
 
     def pipelined(self, chip: Chip, precision: str = "bf16") -> Pipelined:
