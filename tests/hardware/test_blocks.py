@@ -13,7 +13,7 @@ from jax.experimental.pallas import tpu as pltpu
 
 from shardmath.base.units import MiB
 from shardmath.hardware import blocks, chips, roofline
-from shardmath.hardware.blocks import BlockedArray, Kernel
+from shardmath.hardware.blocks import BlockedArray, BlockedKernel
 from shardmath.referee.compilers import golden_results, targets
 
 V5E = chips.TPU_V5E
@@ -96,7 +96,7 @@ def test_blocks_are_counted_as_a_cache_of_one_block_would():
             return tuple(n * use for n, use in zip(at, uses, strict=True))
 
         array = BlockedArray("X", (64, 64, 64), (8, 8, 8), index)
-        kernel = Kernel(grid, (array,), 1.0)
+        kernel = BlockedKernel(grid, (array,), 1.0)
         held, copied = None, 0
         for at in itertools.product(*map(range, grid)):
             if index(*at) != held:
@@ -203,8 +203,8 @@ def test_useful_rows_of_many_experts_are_those_of_a_binomial():
         (lambda: blocks.matmul(2**14, 2**14, 2**14, (8, 8), 8), "at most 262,144"),
         (lambda: blocks.grouped_matmul([0, 0], 256, 256, 128, 128, 128), "no expert"),
         (lambda: blocks.row_groups([-1], 128), r"counts\[0\] = -1"),
-        (lambda: Kernel((1,), (), 1.0), "must be a tuple of BlockedArray"),
-        (lambda: Kernel(3, (), 1.0), "must be a tuple of steps"),
+        (lambda: BlockedKernel((1,), (), 1.0), "must be a tuple of BlockedArray"),
+        (lambda: BlockedKernel(3, (), 1.0), "must be a tuple of steps"),
     ],
 )
 def test_what_cannot_be_a_kernel_is_refused(call, said):

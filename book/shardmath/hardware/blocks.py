@@ -127,7 +127,7 @@ class Pipelined:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class BlockedKernel:
     """A grid of steps, the arrays whose blocks they work on, and what each computes.
 
     Args:
@@ -272,7 +272,7 @@ def matmul(
     tile: tuple[int, int],
     depth: int,
     precision: str = "bf16",
-) -> Kernel:
+) -> BlockedKernel:
     """X[B, D] · Y[D, F] -> Z[B, F] in blocks [b, d] · [d, f], with fp32 sums in VMEM.
 
     The grid goes over rows of tiles, columns of tiles, and steps along D, which is the
@@ -300,7 +300,7 @@ def matmul(
         BlockedArray("Z", (B, F), (b, f), lambda i, j, k: (i, j), w, written=True),
     )
     grid = (B // b, F // f, D // depth)
-    return Kernel(grid, arrays, 2.0 * b * f * depth, scratch=4.0 * b * f)
+    return BlockedKernel(grid, arrays, 2.0 * b * f * depth, scratch=4.0 * b * f)
 
 
 def attention(
@@ -311,7 +311,7 @@ def attention(
     queries: int,
     keys: int,
     precision: str = "bf16",
-) -> Kernel:
+) -> BlockedKernel:
     """Flash attention of N heads: blocks of queries, past which all keys stream.
 
     The grid goes over heads, blocks of queries and blocks of keys. VMEM keeps, in fp32
@@ -346,7 +346,7 @@ def attention(
     )
     kept = 4.0 * queries * (H + 2 * LANES)
     grid = (N, S // queries, T // keys)
-    return Kernel(grid, arrays, 4.0 * queries * keys * H, scratch=kept)
+    return BlockedKernel(grid, arrays, 4.0 * queries * keys * H, scratch=kept)
 
 
 def row_groups(counts: Sequence[int], rows: int) -> tuple[int, ...]:
@@ -379,7 +379,7 @@ def grouped_matmul(
     columns: int,
     depth: int,
     precision: str = "bf16",
-) -> Kernel:
+) -> BlockedKernel:
     """X[rows of all experts, D] · W[experts, D, F], each row with its expert's matrix.
 
     The rows are sorted by expert, and the rows of each are filled up to whole blocks.
@@ -410,7 +410,7 @@ def grouped_matmul(
     )  # fmt: skip
     grid = (len(groups), F // columns, D // depth)
     flops, kept = 2.0 * rows * columns * depth, 4.0 * rows * columns
-    return Kernel(grid, arrays, flops, scratch=kept)
+    return BlockedKernel(grid, arrays, flops, scratch=kept)
 
 
 def _sides(sizes: Sequence[int]) -> str:

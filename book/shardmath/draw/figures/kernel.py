@@ -6,7 +6,7 @@ from math import ceil
 
 from ...base.units import MiB, show
 from ...hardware import blocks
-from ...hardware.blocks import BlockedArray, Kernel
+from ...hardware.blocks import BlockedArray, BlockedKernel
 from ...hardware.chips import CHIPS, Chip, find
 from ..shapes import box, framed, written
 from .controls import Choice, Drawing, Figure, Slider
@@ -41,7 +41,7 @@ class State:
         step: steps done.
     """
 
-    kernel: Kernel
+    kernel: BlockedKernel
     step: int
 
     def copied(self, array: BlockedArray) -> float:
@@ -159,7 +159,7 @@ def _rule(ax: float, ay: float, bx: float, by: float) -> str:
     return f'<path d="{path}" stroke="currentColor" stroke-opacity=".25"/>'
 
 
-def _told(kernel: Kernel, chip: Chip, limit: float) -> Iterator[str]:
+def _told(kernel: BlockedKernel, chip: Chip, limit: float) -> Iterator[str]:
     """What VMEM holds, as a column that is as high as what the kernel may use."""
     left, top, bottom = COLUMN, 66, 172
     yield written(left, 34, "VMEM", bold=True)

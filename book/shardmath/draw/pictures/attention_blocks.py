@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from ...base.units import non_negative_int
-from ...hardware.blocks import Kernel
+from ...hardware.blocks import BlockedKernel
 from ..picture import WIDEST, Picture, picture
 from ..shapes import box, framed, label, written
 
 LEFT, TOP, SIDE, THICK = 96, 96, 200, 22  # of the scores, and of the strips
 
 
-def attention_blocks(kernel: Kernel, row: int, column: int) -> Picture:
+def attention_blocks(kernel: BlockedKernel, row: int, column: int) -> Picture:
     """The scores of one head in blocks: done, at work, and not yet begun.
 
     Args:

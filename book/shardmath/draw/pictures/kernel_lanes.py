@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ...base.units import positive_int, show
-from ...hardware.blocks import Kernel
+from ...hardware.blocks import BlockedKernel
 from ...hardware.chips import Chip, require_chip
 from ..picture import WIDEST, Picture, picture
 from ..shapes import box, framed, line, written
@@ -12,7 +12,7 @@ LEFT, RIGHT = 62, WIDEST - 8
 COPIES, MATH, HIGH = 44, 84, 26  # tops of the lanes, and their height
 
 
-def kernel_lanes(kernel: Kernel, chip: Chip, steps: int = 10) -> Picture:
+def kernel_lanes(kernel: BlockedKernel, chip: Chip, steps: int = 10) -> Picture:
     """Copies and math of the first steps, each step as long as the longer of the two.
 
     Args:

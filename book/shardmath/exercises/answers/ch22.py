@@ -5,7 +5,7 @@ import math
 from shardmath.base.units import MiB
 from shardmath.exercises.kinds import Chapter, Function, Number, Slip
 from shardmath.hardware import blocks
-from shardmath.hardware.blocks import BlockedArray, Kernel
+from shardmath.hardware.blocks import BlockedArray, BlockedKernel
 
 CHAPTER = Chapter(
     title="Kernels",
@@ -509,14 +509,14 @@ COUNT = Function(
 )
 
 
-def _causal(clamped: bool) -> Kernel:
+def _causal(clamped: bool) -> BlockedKernel:
     """16 blocks of queries and keys of 512; the keys a query can't see are skipped."""
 
     def index(i: int, j: int) -> tuple[int, ...]:
         return (min(i, j) if clamped else j), 0
 
     keys = BlockedArray("K", (8192, 128), (512, 128), index)
-    return Kernel((16, 16), (keys,), 1.0)
+    return BlockedKernel((16, 16), (keys,), 1.0)
 
 
 CAUSAL = Number(
