@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from ..base.units import positive, short_repr
+from ..base.units import positive, short_repr, text
 
 FITTED = ("launch", "sequence", "first")
 
@@ -38,8 +38,8 @@ class Calibration:
 @cache
 def table() -> dict[str, dict]:
     """The file as it is."""
-    text = files(__package__).joinpath("efficiencies.toml").read_text("utf-8")
-    return tomllib.loads(text)
+    found = files(__package__).joinpath("efficiencies.toml").read_text("utf-8")
+    return tomllib.loads(found)
 
 
 @cache
@@ -56,14 +56,19 @@ def band(regime: str) -> tuple[float, float]:
 
     Args:
         regime: "tpot dense together", and so on: metric, kind of model, and whether
-            prompts are read by the servers that decode.
+            prompts are read by the servers that decode. Of a regime without rows it is
+            the widest band of the metric.
 
     Raises:
-        ValueError: another regime.
+        ValueError: a metric of which there are no rows.
     """
     bands = table()["bands"]
-    if regime not in bands:
+    if regime in bands:
+        low, high = bands[regime]
+        return low, high
+    metric = text("regime", regime).partition(" ")[0]
+    alike = [one for name, one in bands.items() if name.startswith(f"{metric} ")]
+    if not alike:
         known = ", ".join(bands)
         raise ValueError(f"regime {short_repr(regime)}: must be one of {known}")
-    low, high = bands[regime]
-    return low, high
+    return min(low for low, _ in alike), max(high for _, high in alike)

@@ -127,8 +127,9 @@ class Server:
         reserve: the share of the memory that the engine keeps, see `Capacity`.
 
     Assumes:
-        Tokens choose experts evenly and apart from one another. Everything of a step
-        runs one after the other: what engines overlap is part of the fitted numbers.
+        Tokens choose experts evenly and apart from one another. Prompts are spread
+        evenly over groups of chips. Everything of a step runs one after the other: what
+        engines overlap is part of the fitted numbers.
 
     Raises:
         ValueError: a layout that is not of as many chips as the network, or does not
@@ -268,15 +269,13 @@ class Server:
         math, work = tokens * x.flops, tokens * x.work
         routed, experts = all_tokens * x.expert_flops, all_tokens * x.expert_work
         if new:
-            # A chunk goes to one group of chips, and passes all stages.
-            busy = min(groups, max(1.0, prompts))
-            prompt, all_new = new / busy, new / min(layout.pipeline, busy)
+            prompt, all_new = new / groups, new / layout.pipeline
             tokens += prompt
-            rows += prompts / busy
+            rows += prompts / groups
             share = self.touched(all_tokens + all_new)
             math += prompt * x.flops
             work += prompt * x.work
-            scored /= busy
+            scored /= groups
             routed += all_new * x.expert_flops
             experts += all_new * x.expert_work / self._grouped(all_new)
             launch += self._launched

@@ -36,9 +36,15 @@ INFERENCEX = "inferencex"
 MEAN_LENGTH = 0.9  # of nominal, where lengths are drawn uniformly in [0.8, 1] of it
 # A table that counts some chips twice; see `chips_counted_once`.
 TWICE = ("inferencex", "nvidia-internal")
-# Releases that InferenceX ran with multi-token prediction and does not say so: equal
-# configurations of other days take 1.5 to 2 times as long.
-SPECULATED = (("trtllm", "1.2.0rc6.post3"),)
+# Engine, version and days on which InferenceX ran with multi-token prediction and does
+# not say so: the same configuration, on other days, takes 1.5 to 2 times as long.
+SPECULATED = {
+    ("trtllm", "1.1.0rc2.post2"): ("2026-01-14", "2026-01-28"),
+    ("trtllm", "1.2.0rc6.post3"): ("2026-02-05", "2026-02-06"),
+}
+# Of disaggregated systems that say how many servers they have, the median has one that
+# reads prompts and four that decode.
+UNCOUNTED = {"prefill": 1, "decode": 4}
 MEANS = ("", "mean", "p50")  # statistics that a closed form of means answers
 QUEUED = ("offline", "server", "interactive")  # modes with no fixed number of clients
 SLOTS = 1024  # sequences that engines are told to decode at once, where all are queued
@@ -76,10 +82,15 @@ class FilledRow:
 
 
 def regime(row: ServingRow) -> str:
-    """Rows whose errors are alike: metric, kind of model, pools together or apart."""
+    """Rows whose errors are alike: metric, kind of model, pools together or apart, and
+    whether the row says how many servers there are of each."""
     metric = {"itl": "tpot", "e2e": "tpot"}.get(row.metric, row.metric)
     kind = "experts" if row.model.experts else "dense"
-    return f"{metric} {kind} {'apart' if row.mode == 'disagg' else 'together'}"
+    pools = "together"
+    if row.mode == "disagg":
+        counted = row.pools and row.pools[1].batch is not None
+        pools = "apart" if counted else "apart, uncounted"
+    return f"{metric} {kind} {pools}"
 
 
 @dataclass(frozen=True)
@@ -325,11 +336,11 @@ def scheduler_of(row: ServingRow, said: list[str], warned: list[str]) -> Schedul
     mixed = row.engine != "sglang" and row.mode != "disagg"
     budget = row.budget or Scheduler().budget
     drafts = 0
-    if row.model.predictors and (row.engine, row.version) in SPECULATED:
+    if row.model.predictors and speculated(row):
         drafts = row.model.predictors
         said.append(
-            f"multi-token prediction, {drafts} draft: this release takes 1.5 to 2 "
-            "times less in the same table than others do"
+            f"multi-token prediction with {drafts} draft: runs of this release and day "
+            "take 1.5 to 2 times less than equal ones of other days"
         )
     elif row.model.predictors and row.engine in ("trtllm", "sglang"):
         warned.append(
@@ -339,6 +350,13 @@ def scheduler_of(row: ServingRow, said: list[str], warned: list[str]) -> Schedul
     if not row.engine and row.mode == "agg":
         said.append("prompts and decoding share steps, as in vLLM")
     return Scheduler(budget, mixed, None, drafts)
+
+
+def speculated(row: ServingRow) -> bool:
+    """Whether the row is of a day on which a table ran with multi-token prediction."""
+    days = SPECULATED.get((row.engine, row.version), ())
+    known = INFERENCEX in row.source.lower() and row.mode == "agg"
+    return known and row.date in days
 
 
 def _layout(row: ServingRow, formats: Formats, said: list[str]) -> tuple[Layout, int]:
@@ -380,8 +398,9 @@ def _pools(
     for side, pool in zip(("prefill", "decode"), row.pools, strict=True):
         layout = _attention_by_data(row.model, pool.layout, said)
         count = pool.servers
-        if pool.batch is None:
-            said.append(f"{count} server for {side}: the row does not say how many")
+        if pool.batch is None and count == 1:
+            count = UNCOUNTED[side]
+            said.append(f"{count} servers for {side}: the row does not say how many")
         servers.append(_server(row.model, row.chip, layout, formats))
         copies.append(count)
     return tuple(servers), tuple(copies)

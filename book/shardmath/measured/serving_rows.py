@@ -30,6 +30,7 @@ COLUMNS = {  # of a row, and what they hold
     "mode": "how requests come: agg (a closed loop), disagg, open loop, offline, …",
     "engine": "vllm, sglang, trtllm or another name",
     "engine_version": "of the engine",
+    "measured": "the day, as 2026-02-05",
     "weights": "format of the weights",
     "gemm": "format that the matmuls run in",
     "kv": "format of the cache",
@@ -144,6 +145,7 @@ class ServingRow:
         mode: a value of `MODES`.
         engine: "vllm", "sglang", "trtllm", another word, or "".
         version: of the engine.
+        date: day of the measurement, as 2026-02-05; "" where nobody says.
         weights, gemm, kv: formats; "" where nobody says.
         concurrency: requests in flight in a closed loop.
         rate: requests that come in a second in an open loop.
@@ -166,6 +168,7 @@ class ServingRow:
     mode: str = "agg"
     engine: str = ""
     version: str = ""
+    date: str = ""
     weights: str = ""
     gemm: str = ""
     kv: str = ""
@@ -319,6 +322,7 @@ def read_row(cells: Mapping[str, object]) -> ServingRow:
         mode=kind,
         engine=_engine(text.get("engine", "")),
         version=text.get("engine_version", ""),
+        date=text.get("measured", ""),
         weights=_format(text, "weights"),
         gemm=_format(text, "gemm"),
         kv=_format(text, "kv"),
