@@ -34,6 +34,7 @@ NAMES = (
     "pools",
     "crash",
     "kernel",
+    "number_line",
 )
 
 

@@ -1,0 +1,249 @@
+"""Number formats: the values that a few bits can hold, and rounding to them.
+
+A format has a sign bit, E bits of exponent and m bits of mantissa. Its positive values
+are
+
+    2^e · (1 + M / 2^m)        for e from 1 − bias upward, 0 ≤ M < 2^m (normal values)
+    2^(1 − bias) · M / 2^m     below them (subnormal values)
+
+Within a binade, the values from one power of two to the next, neighbours are equally
+far apart, and the distance doubles from each binade to the next. Without bits of
+exponent only the subnormal values are left: an integer format.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..base.units import flags, number, short_repr
+
+MOST_BITS = 8  # of an exponent, so that every value fits into a Python float
+MOST_MANTISSA = 23
+OVERFLOWS = {  # which codes of the largest exponent are no values, and what follows
+    "infinity": "becomes infinity",  # all of them: IEEE 754
+    "NaN": "becomes NaN",  # the last one alone: e4m3 as OCP defines it
+    "saturation": "is set to the largest value",  # none: formats of 6 and 4 bits
+}
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """A binary format with a sign, and what becomes of values beyond its largest.
+
+    Args:
+        name: how it is called.
+        exponent: bits of the exponent, 0 for integers.
+        mantissa: bits of the mantissa, without the one that is implied.
+        overflow: "infinity", "NaN" or "saturation".
+
+    The bias is 2^(E − 1) − 1, and 1 − m for integers, so that they are whole numbers.
+
+    Source: IEEE 754 for fp32 and fp16; OCP Microscaling Formats 1.0 for those of 8, 6
+    and 4 bits.
+
+    >>> E4M3.largest, E4M3.smallest, len(E4M3.values)
+    (448.0, 0.001953125, 127)
+
+    Raises:
+        ValueError: bits that are no format, or an unknown overflow.
+    """
+
+    name: str
+    exponent: int
+    mantissa: int
+    overflow: str = "infinity"
+
+    def __post_init__(self) -> None:
+        for word, least, most in (
+            ("exponent", 0, MOST_BITS),
+            ("mantissa", 0, MOST_MANTISSA),
+        ):
+            bits = getattr(self, word)
+            whole = isinstance(bits, int) and not isinstance(bits, bool)
+            if not whole or not least <= bits <= most:
+                raise ValueError(
+                    f"{word} = {short_repr(bits)}: must be a whole number of bits "
+                    f"from {least} to {most}"
+                )
+        if self.overflow not in OVERFLOWS:
+            raise ValueError(
+                f"overflow = {short_repr(self.overflow)}: must be one of "
+                f"{', '.join(OVERFLOWS)}"
+            )
+        if not self.exponent + self.mantissa or self._last < 1:
+            raise ValueError(
+                f"exponent = {self.exponent}, mantissa = {self.mantissa}: leave no "
+                "value above 0"
+            )
+
+    @property
+    def bits(self) -> int:
+        """Bits of a value: 1 + E + m."""
+        return 1 + self.exponent + self.mantissa
+
+    @property
+    def bias(self) -> int:
+        """What is subtracted from the stored exponent."""
+        if not self.exponent:
+            return 1 - self.mantissa
+        return 2 ** (self.exponent - 1) - 1
+
+    @property
+    def _last(self) -> int:
+        """The code of the largest finite value, counted up from that of 0."""
+        codes = 2 ** (self.exponent + self.mantissa)
+        if not self.exponent or self.overflow == "saturation":
+            return codes - 1
+        if self.overflow == "NaN":
+            return codes - 2
+        return codes - 2**self.mantissa - 1
+
+    def value(self, code: int) -> float:
+        """The value of a code without its sign.
+
+        Args:
+            code: from 0 to that of the largest finite value.
+
+        Raises:
+            ValueError: another code.
+
+        >>> [E2M1.value(code) for code in range(8)]
+        [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]
+        """
+        if not isinstance(code, int) or not 0 <= code <= self._last:
+            raise ValueError(
+                f"code = {short_repr(code)}: must be from 0 to {self._last} for the "
+                f"finite values of {self.name}"
+            )
+        stored, M = divmod(code, 2**self.mantissa)
+        implied = 2**self.mantissa if stored else 0
+        return math.ldexp(implied + M, max(stored, 1) - self.bias - self.mantissa)
+
+    @cached_property
+    def values(self) -> tuple[float, ...]:
+        """All finite values from 0 upward.
+
+        Raises:
+            ValueError: more than 16 bits, too many to list.
+        """
+        if self.bits > 16:
+            raise ValueError(f"{self.name}: has 2^{self.bits - 1} values, too many")
+        return tuple(map(self.value, range(self._last + 1)))
+
+    @property
+    def largest(self) -> float:
+        """The largest finite value."""
+        return self.value(self._last)
+
+    @property
+    def smallest(self) -> float:
+        """The smallest value above 0."""
+        return self.value(1)
+
+    @property
+    def smallest_normal(self) -> float:
+        """The smallest value with all bits of mantissa; of integers, the largest."""
+        return self.value(2**self.mantissa) if self.exponent else self.largest
+
+    def spacing(self, x: float) -> float:
+        """The distance between neighbours where `x` lies: 2^(e − m).
+
+        >>> E4M3.spacing(300.0), E4M3.spacing(0.001)
+        (32.0, 0.001953125)
+        """
+        e = math.frexp(abs(number("x", x)))[1] - 1
+        lowest = 1 - self.bias
+        return math.ldexp(1.0, max(e, lowest) - self.mantissa)
+
+    def round(self, x: float, saturate: bool = False) -> float:
+        """The nearest value, the even code of two that are equally near.
+
+        Args:
+            x: any number.
+            saturate: set what is beyond the largest value to it.
+
+        Raises:
+            ValueError: `x` is beyond the largest value; says what becomes of it.
+
+        >>> E4M3.round(300.0), E4M3.round(500.0, saturate=True)
+        (288.0, 448.0)
+        """
+        flags(saturate=saturate)
+        step = self.spacing(x)
+        found = math.copysign(round(abs(x) / step) * step, x)
+        if abs(found) <= self.largest:
+            return found
+        if saturate:
+            return math.copysign(self.largest, x)
+        raise ValueError(
+            f"x = {short_repr(x)}: is beyond {self.largest:g}, the largest value of "
+            f"{self.name}, and {OVERFLOWS[self.overflow]}; scale it, or saturate"
+        )
+
+    @property
+    def rms_error(self) -> float:
+        """Root mean square of the relative error of normal values.
+
+        2^−(m + 1) / √3 · √(3 / (8 ln 2))
+
+        The first factor is the error at the lower end of a binade, half a spacing over
+        √3. The second one, 0.7355, averages over values whose logarithms are spread
+        evenly. For other values of one sign it lies between 0.5 and 1.
+
+        >>> f"{E4M3.rms_error:.4f} {BF16.rms_error:.5f}"
+        '0.0265 0.00166'
+        """
+        at_the_bottom = 2.0 ** -(self.mantissa + 1) / math.sqrt(3)
+        return at_the_bottom * math.sqrt(3 / (8 * math.log(2)))
+
+    @property
+    def stalls_at(self) -> float:
+        """Where a sum of ones stops growing: 2^(m + 1).
+
+        There the spacing is 2, so 1 is half of it and the even neighbour wins.
+
+        >>> BF16.stalls_at, E5M2.stalls_at
+        (256.0, 8.0)
+        """
+        return 2.0 ** (self.mantissa + 1)
+
+
+def integers(bits: int) -> NumberFormat:
+    """Whole numbers from −(2^(bits − 1) − 1) to 2^(bits − 1) − 1.
+
+    Two's complement has one more value below, which symmetric scaling leaves unused.
+
+    >>> integers(8).largest
+    127.0
+    """
+    return NumberFormat(f"int{bits}", 0, bits - 1, "saturation")
+
+
+FP32 = NumberFormat("fp32", 8, 23)
+BF16 = NumberFormat("bf16", 8, 7)
+FP16 = NumberFormat("fp16", 5, 10)
+E5M2 = NumberFormat("e5m2", 5, 2)
+E4M3 = NumberFormat("e4m3", 4, 3, "NaN")
+E3M2 = NumberFormat("e3m2", 3, 2, "saturation")
+E2M3 = NumberFormat("e2m3", 2, 3, "saturation")
+E2M1 = NumberFormat("e2m1", 2, 1, "saturation")
+INT8 = integers(8)
+INT4 = integers(4)
+FORMATS = (FP32, BF16, FP16, E5M2, E4M3, E3M2, E2M3, E2M1, INT8, INT4)
+
+
+def find(name: str) -> NumberFormat:
+    """The format called `name`.
+
+    >>> find("e5m2").largest
+    57344.0
+
+    Raises:
+        ValueError: no format has this name; lists those that there are.
+    """
+    known = {one.name: one for one in FORMATS}
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(
+            f"format {short_repr(name)}: must be one of {', '.join(known)}"
+        )
+    return known[name]
