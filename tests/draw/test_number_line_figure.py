@@ -36,7 +36,7 @@ def test_the_error_is_that_of_jax_on_the_same_array():
 
 
 def test_an_outlier_hurts_integers_and_not_floats():
-    """The error of the ordinary values, with and without one that is 100 times larger."""
+    """The error of the ordinary values, with and without one outlier."""
 
     def error(exponent: int, mantissa: int, kind: str) -> float:
         params = {"exponent": exponent, "mantissa": mantissa, "array": kind}
