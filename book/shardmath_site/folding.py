@@ -176,7 +176,7 @@ def fold_deeper(app, doctree, docname):
 
 
 def _open_deeper(self, node):
-    self.body.append('<details class="sm-deeper"><summary>Show this section</summary>')
+    self.body.append('<details class="sm-deeper"><summary>Read this section</summary>')
 
 
 def setup(app):

@@ -18,7 +18,9 @@
   // A link into a folded section opens it.
   const reveal = () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const shut = target?.closest("details.sm-deeper:not([open])");
+    const shut =
+      target?.closest("details.sm-deeper:not([open])") ??
+      target?.querySelector(":scope > details.sm-deeper:not([open])");
     if (!shut) return;
     shut.open = true;
     target.scrollIntoView();
