@@ -87,15 +87,63 @@ def test_columns_have_other_names_too():
     assert found.assumed[0].startswith("ZeRO-1 over the 2 data-parallel ways")
 
 
-def test_experts_fold_over_the_data_parallel_ways():
-    base = {"model": "qwen3 30b a3b", "chips": "16", "seqs": "512", "seq": "4096",
-            "tokens": ""}  # fmt: skip
-    folded = one(**base, mesh="tp=1 pp=2 ep=8")
-    said = one(**base, mesh="pipeline=2 expert_state=8")
+MOE = {"model": "qwen3 30b a3b", "chips": "32", "seqs": "512", "seq": "4096",
+       "tokens": ""}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "mesh"),
+    [
+        ({"mesh": "tp=1 pp=2 ep=16"}, "pipeline=2 expert_state=16"),
+        ({"mesh": "tp=2 ep=8"}, "zero1=2 expert_state=8 tensor=2"),
+        # Data parallelism has fewer ways than the experts: each is on one chip.
+        ({"mesh": "tp=2 ep=32"}, "expert_state=16 tensor_experts=2"),
+        ({"mesh": "tp=2 ep=8", "etp": "1"},
+         "zero1=4 expert_state=4 tensor_experts=2"),
+        ({"mesh": "tp=2 ep=16", "expert_tensor_parallel_size": "1"},
+         "zero1=2 expert_state=8 tensor_experts=2"),
+        # Context parallelism is nearer than data parallelism.
+        ({"mesh": "cp=2 ep=8"}, "zero1=4 expert_state=4 context_experts=2"),
+        ({"mesh": "tp=2 cp=2 ep=32"},
+         "expert_state=8 context_experts=2 tensor_experts=2"),
+    ],
+)  # fmt: skip
+def test_experts_fold_over_other_axes_as_in_megatron(change, mesh):
+    folded, said = one(**MOE, **change), one(**MOE, mesh=mesh)
     assert folded.prediction.seconds == said.prediction.seconds
-    over_tensor = one(**base, mesh="tp=2 ep=16")
-    assert over_tensor.prediction
-    assert any("folded" in what for what in over_tensor.assumed)
+    assert folded.prediction.bound == said.prediction.bound
+    assert dict(folded.prediction.parts) == dict(said.prediction.parts)
+
+
+def test_folded_experts_are_whole_and_large():
+    whole = one(**MOE, mesh="zero1=2 expert_state=8 tensor_experts=2")
+    cut = one(**MOE, mesh="zero1=2 expert_state=8 tensor=2")
+    assert whole.prediction.seconds < cut.prediction.seconds
+    assert any("8 of the data-parallel ways and 2 ways of tensor" in what
+               for what in one(**MOE, mesh="tp=2 ep=16", etp="1").assumed)  # fmt: skip
+
+
+def test_experts_that_fold_over_a_part_of_an_axis_are_said_to_be_shared():
+    found = one(**MOE, mesh="tp=8 ep=4", etp="1")
+    assert "8 chips share each expert here" in " ".join(found.assumed)
+
+
+def test_kv_heads_are_copied_where_tensor_parallelism_has_more_ways():
+    few = {"model": "qwen3 30b a3b", "chips": "8", "seqs": "64", "seq": "4096",
+           "tokens": "", "microbatch": "1", "remat": "full"}  # fmt: skip
+    copied = read_run({**ROW, **few, "mesh": "tensor=8"})
+    assert copied.ordered_mesh == {"tensor": 4, "copies": 2}
+    assert copied.strategy.weights["K"] == ("tensor",)
+    assert copied.strategy.weights["N"] == ("tensor", "copies")
+    step = one(**few, mesh="tensor=8").prediction
+    assert step.bound > 0
+    folded = read_run({**ROW, **few, "mesh": "tensor_experts=8"})
+    assert folded.strategy.weights["E"] == ("tensor_experts", "copies")
+    assert one(**few, mesh="tensor_experts=8").prediction.seconds > 0
+
+
+def test_a_dense_model_has_no_experts_to_fold():
+    assert "has no experts" in one(mesh="fsdp=4 tensor_experts=2").why
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,6 @@ def test_what_ran_fits():
 def test_a_run_knows_its_axes():
     for run in RUNS:
         if run.covered and run.seqs:
-            assert set(axes_of(run.mesh)) == set(run.strategy.axes) | {
-                axis for axis, size in run.mesh.items() if size == 1
+            assert set(axes_of(run.ordered_mesh)) == set(run.strategy.axes) | {
+                axis for axis, size in run.ordered_mesh.items() if size == 1
             }

@@ -1,5 +1,6 @@
 """The flags that a plan ends with say what the plan says."""
 
+from dataclasses import replace
 from math import prod
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from shardmath.hardware.chips import TPU_V5E
 from shardmath.planner import plan
 from shardmath.planner.flags import sequences
-from shardmath.transformer import LLAMA_3_70B
+from shardmath.transformer import DEEPSEEK_V3, LLAMA_3_70B
 
 
 def flags(text):
@@ -66,6 +67,18 @@ def test_megatron_is_told_what_to_compute_again():
     )
     none = plan("llama 3 70b", "h100:64", "1M", remat="none", hbm=1e12, **options)
     assert "--recompute-granularity" not in flags(none.flags())
+
+
+def test_megatron_is_told_to_expand_latents_again():
+    model = replace(DEEPSEEK_V3, layers=8)
+    options = {"fixed": {"expert": 16}, "keys": "ring", "hbm": 78 * 2**30}
+    found = plan(model, "h100:16", 2**19, 4096, **options)
+    again = found.best.recompute
+    assert str(again) == "elementwise, heads of latents"
+    assert {"Q", "K", "V"}.isdisjoint(again.remat.split())
+    assert {"cq", "ckv", "A", "t"} <= {*again.remat.split()}
+    said = found.flags().split("--recompute-modules ")[1].split(" --")[0]
+    assert said == "layernorm moe_act mla_up_proj"
 
 
 def test_megatron_is_told_how_keys_move():

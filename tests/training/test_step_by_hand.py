@@ -72,6 +72,28 @@ def test_logits_are_held_as_the_loss_needs_them(loss, width):
     assert held["logits"] == width * B * S / 4 * V
 
 
+@pytest.mark.parametrize(
+    ("formats", "width"),
+    [
+        ({"moment1": "bf16"}, 10),
+        ({"moment1": "bf16", "moment2": "bf16"}, 8),
+        ({"master": "bf16", "moment1": "bf16", "moment2": "bf16"}, 6),
+    ],
+)
+def test_the_state_is_held_in_its_formats(formats, width):
+    held = parts(fsdp("X"), {"X": 4}, formats=formats)
+    assert held["state"] == pytest.approx(width * PARAMS / 4)
+    assert held["weights"] == pytest.approx(2 * PARAMS / 4)
+
+
+def test_inputs_of_matmuls_may_wait_in_eight_bits():
+    wide = parts(fsdp("X"), {"X": 4}, remat="none")
+    narrow = parts(fsdp("X"), {"X": 4}, remat="none", formats={"inputs": "fp8"})
+    # x, z and h, which nothing else reads; attention reads its result, too
+    saved = L * B * S / 4 * (2 * D + F)
+    assert wide["saved"] - narrow["saved"] == pytest.approx(saved)
+
+
 def test_sequence_parallelism_keeps_gathered_inputs_where_nothing_is_done_again():
     """With "none" nothing gathers x and z a second time: they are kept whole. With
     "selective" each chip keeps its part and gathers again, as Megatron does."""

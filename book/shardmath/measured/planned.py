@@ -13,9 +13,10 @@ from importlib.resources import files
 from math import prod
 from typing import NamedTuple
 
-from ..planner import Plan, plan
+from ..planner import Plan, Trial, plan
+from ..training.job import usual_formats
 from .fit_rows import Row, rows
-from .run import Run
+from .run import FOLDED, Run
 
 MODEL_AXES = ("pipeline", "context", "tensor", "expert")
 SEARCHED = 1000  # meshes of a plan that are looked through
@@ -64,6 +65,7 @@ class PublicJob:
             one.tokens,
             one.seq,
             precision=one.precision,
+            formats={**usual_formats(one.chip, one.precision), **one.formats},
             kernel="unfused" if old else "fused",
             remat=one.remat or "full" if old else None,
             fixed=BEFORE_ZERO if old else None,
@@ -102,11 +104,22 @@ class Outcome(NamedTuple):
 
 
 def split(run: Run) -> ModelSplit:
-    """The ways of a published mesh."""
-    return ModelSplit(*(
-        prod(n for axis, n in run.mesh.items() if axis.partition("_")[0] == kind)
-        for kind in MODEL_AXES
-    ))  # fmt: skip
+    """The ways of a published mesh. Experts count the chips that they fold over."""
+    ways = dict.fromkeys(MODEL_AXES, 1)
+    for axis, n in run.mesh.items():
+        kind = axis.partition("_")[0]
+        if kind in ways:
+            ways[kind] *= n
+        if axis in FOLDED:
+            ways["expert"] *= n
+    return ModelSplit(**ways)
+
+
+def split_of_plan(trial: Trial) -> ModelSplit:
+    """The same of a mesh that the planner found."""
+    folded = prod(trial.candidate.sizes[axis] for axis in trial.candidate.folded)
+    ways = {axis: trial.sizes[axis] for axis in MODEL_AXES}
+    return ModelSplit(**{**ways, "expert": ways["expert"] * folded})
 
 
 def public_jobs(some: Iterable[Row] | None = None) -> tuple[PublicJob, ...]:
@@ -125,7 +138,7 @@ def outcome(job: PublicJob) -> Outcome:
     found = job.plan
     order: dict[ModelSplit, float] = {}
     for trial in found.ranking:
-        key = ModelSplit(*(trial.sizes[axis] for axis in MODEL_AXES))
+        key = split_of_plan(trial)
         order[key] = min(trial.candidate.seconds, order.get(key, float("inf")))
     places = [n for n, key in enumerate(order, 1) if key in job.published]
     times = [order[key] for key in job.published if key in order]

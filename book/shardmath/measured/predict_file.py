@@ -2,7 +2,9 @@
 
 Columns are those of `reading.COLUMNS`, under these names or others that people use
 (`ALIASES`), in any order. Cells are read leniently where only one meaning is possible,
-and what had to be assumed is said with the answer. One row that cannot be read or
+and what had to be assumed is said with the answer. One more column, `expert_tensor`
+(Megatron's --expert-tensor-parallel-size), says with a 1 that each expert is on one
+chip, although other matrices are cut. One row that cannot be read or
 contradicts itself says why, and does not stop the others.
 """
 
@@ -17,7 +19,7 @@ from ..base.units import short_repr, show
 from ..training import Prediction
 from .filling import AGAIN, filled
 from .reading import COLUMNS, read_run
-from .run import AXES
+from .run import AXES, FOLDED
 from .serving_answers import ServingAnswer, serving_answers
 from .serving_rows import ALIASES as SERVER_HEADS
 from .serving_rows import is_serving
@@ -36,6 +38,7 @@ ALIASES = {  # of columns
     "seconds": "step", "step_time": "step", "step_seconds": "step",
     "iteration_time": "step", "mbs": "microbatch", "micro_batch": "microbatch",
     "micro_batch_size": "microbatch", "per_device_batch": "microbatch",
+    "etp": "expert_tensor", "expert_tensor_parallel_size": "expert_tensor",
     "vp": "chunks", "vpp": "chunks", "virtual_stages": "chunks", "notes": "note",
 }  # fmt: skip
 AXIS_ALIASES = {  # of mesh axes
@@ -218,7 +221,7 @@ def _understood(given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ..
         row["remat"] = "none"
     ways = dict(_axes(row))
     chips = int(row["chips"]) if row.get("chips", "").isdecimal() else 0
-    said += _completed(ways, chips)
+    said += _completed(ways, chips, row.get("expert_tensor") == "1")
     row["mesh"] = " ".join(f"{axis}={n}" for axis, n in ways.items())
     return row, tuple(said)
 
@@ -266,22 +269,22 @@ def _axes(row: Mapping[str, str]) -> Iterator[tuple[str, int]]:
         yield axis, int(float(size))
 
 
-def _completed(ways: dict[str, int], chips: int) -> Iterator[str]:
+def _completed(ways: dict[str, int], chips: int, alone: bool) -> Iterator[str]:
     """Fill in the axes that a row leaves out, and say so.
 
     Megatron names no data-parallel ways: they are what is left of the chips. Its
-    experts fold over the data-parallel ways, which are then fewer.
+    experts fold over other axes, see `_folded`.
     """
     if not ways or not chips:
         return
     total = math.prod(ways.values())
     experts = [axis for axis in ways if axis.startswith("expert")]
+    named = [axis for axis in ways if axis in FOLDED]
     copies = [axis for axis in ("zero1", "zero2", "fsdp", "data") if axis in ways]
-    if total != chips and chips % total == 0 and not copies:
-        ways["zero1"] = chips // total
-        yield f"ZeRO-1 over the {chips // total} data-parallel ways that are left"
-        return
-    if len(experts) != 1 or total == chips:
+    if len(experts) != 1 or named or (total == chips and not alone):
+        if total != chips and chips % total == 0 and not copies:
+            ways["zero1"] = chips // total
+            yield _ranks_left(chips // total)
         return
     (axis,) = experts
     size = ways.pop(axis)
@@ -293,15 +296,57 @@ def _completed(ways: dict[str, int], chips: int) -> Iterator[str]:
         ways[axis] = size
         return
     (kind, *_) = copies
-    both = math.gcd(size, ways[kind])
+    folded = _folded(ways, size, ways[kind], alone)
+    inside = math.prod(ways[one] for one in folded)
+    for one in folded:
+        ways[f"{one.partition('_')[0]}_experts"] = ways.pop(one)
+    both = math.gcd(size // inside, ways[kind])
     ways[kind] //= both
     name = "expert_shards" if kind == "fsdp" else "expert_state"
-    ways[name] = both
-    yield f"experts over {both} of the data-parallel ways"
-    if both < size:
+    if both > 1:
+        ways[name] = both
+    where = [f"{both} of the data-parallel ways"] if both > 1 else []
+    where += [f"{inside} ways of {' and '.join(folded)} parallelism"] if folded else []
+    if where:
+        yield f"experts over {' and '.join(where)}"
+    if kind == "zero1" and 1 < ways[kind] < chips:
+        yield _ranks_left(ways[kind])
+    tensor = math.prod(n for one, n in ways.items() if one == "tensor")
+    if both * inside < size or (alone and tensor > 1):
         yield (
-            f"experts are folded over {size // both} ways of other axes, which share "
-            "each expert here instead"
+            f"{size} expert-parallel ways do not divide into whole mesh axes: "
+            f"{max(tensor, size // both // inside)} chips share each expert here"
         )
     if ways[kind] == 1:
         del ways[kind]
+
+
+def _ranks_left(count: int) -> str:
+    return f"ZeRO-1 over the {count} data-parallel ways that are left"
+
+
+def _folded(
+    ways: Mapping[str, int], size: int, ranks: int, alone: bool
+) -> tuple[str, ...]:
+    """The axes inside the data-parallel ways that experts fold over.
+
+    Megatron lays its expert-parallel ways over tensor, context and data parallelism
+    together, the innermost first, where an expert is on one chip. By default each
+    expert is cut like every other matrix instead, and there are as many ways as data
+    and context parallelism have.
+
+    Args:
+        ways: of the mesh without the expert axis.
+        size: expert-parallel ways.
+        ranks: data-parallel ways.
+        alone: whether the row says that an expert is on one chip.
+    """
+    kinds = {axis: axis.partition("_")[0] for axis, n in ways.items() if n > 1}
+    tensor = [axis for axis, kind in kinds.items() if kind == "tensor"]
+    context = [axis for axis, kind in kinds.items() if kind == "context"]
+    whole = [tensor + context, tensor]
+    for axes in whole if alone else [context, [], *whole]:
+        inside = math.prod(ways[axis] for axis in axes)
+        if size % inside == 0 and ranks % (size // inside) == 0:
+            return tuple(axes)
+    return ()

@@ -22,6 +22,7 @@ from ..training import (
     context,
     data,
     expert,
+    fold_experts,
     fsdp,
     pipeline,
     step,
@@ -46,10 +47,15 @@ AXES = {  # what a mesh axis of a run is called, and its strategy; outermost fir
     "context": ("context", lambda axis: context(axis, "gather")),
     "context_state": ("context", lambda axis: context(axis, "gather", "state")),
     "context_shards": ("context", lambda axis: context(axis, "gather", "shards")),
+    "context_experts": ("context", lambda axis: context(axis, "gather", "state")),
     "tensor": ("tensor", tensor),
+    "tensor_experts": ("tensor", tensor),
 }
+# Axes whose chips hold whole experts, see `training.fold_experts`.
+FOLDED = tuple(axis for axis in AXES if axis.endswith("_experts"))
 
 
+COPIES = "copies"  # of KV heads: the axis of ways that only query heads can use
 ATTENTION_KERNELS = ("", "older", "unfused")
 # Kinds of parallelism that give different chips different sequences.
 SPLIT_SEQUENCES = tuple(
@@ -170,6 +176,10 @@ class Run:
                 raise ValueError(
                     f"mesh axis {short_repr(axis)}: must be one of {', '.join(AXES)}"
                 )
+        if not self.model.experts and (folded := {*FOLDED} & {*self.mesh}):
+            raise ValueError(
+                f"mesh axis {min(folded)}: {self.model.name} has no experts"
+            )
         mesh = {
             axis: positive_int(**{axis: size})[0] for axis, size in self.mesh.items()
         }
@@ -222,7 +232,15 @@ class Run:
         """
         if not self.covered:
             raise Absent(f"{self}: its mesh is not published")
-        return combine(*(AXES[axis][1](axis) for axis in self.mesh))
+        copied = [axis for axis in self.ordered_mesh if axis == COPIES]
+        found = combine(*(
+            tensor((axis, *copied), kv=axis)
+            if copied and AXES[axis][0] == "tensor" else AXES[axis][1](axis)
+            for axis in self.mesh
+        ))  # fmt: skip
+        folded = [axis for axis in FOLDED if self.mesh.get(axis, 1) > 1]
+        folded += copied if folded and folded[-1] == "tensor_experts" else []
+        return fold_experts(found, folded) if folded else found
 
     @property
     def tokens(self) -> int:
@@ -341,8 +359,14 @@ class Run:
 
     @property
     def ordered_mesh(self) -> dict[str, int]:
-        """The axes of its mesh, outermost first."""
-        return {axis: self.mesh[axis] for axis in AXES if axis in self.mesh}
+        """The axes of its mesh, outermost first. Ways of tensor parallelism beyond the
+        KV heads are an axis of copies, the innermost."""
+        found = {axis: self.mesh[axis] for axis in AXES if axis in self.mesh}
+        heads = self.model.kv_heads
+        for axis, ways in found.items():
+            if AXES[axis][0] == "tensor" and ways > heads and ways % heads == 0:
+                return {**found, axis: heads, COPIES: ways // heads}
+        return found
 
     def step(self, mesh: Machine | None = None, **settings: object) -> Step:
         """The step of this run, derived: of one microbatch, with the remat that is

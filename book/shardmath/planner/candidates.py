@@ -67,11 +67,13 @@ class PartTimes(NamedTuple):
     Args:
         forward, backward: all that a pass takes.
         exposed: of that, exchanges that nothing hides.
+        keys: of that, what context parallelism does with keys.
     """
 
     forward: float
     backward: float
     exposed: float
+    keys: float
 
 
 class StageTimes(NamedTuple):
@@ -80,12 +82,14 @@ class StageTimes(NamedTuple):
     Args:
         forward, backward: F and B of one microbatch.
         exposed: of these, exchanges that nothing hides.
+        keys: of these, what another use of keys might do without.
         update, optimizer: once a step.
     """
 
     forward: float
     backward: float
     exposed: float
+    keys: float
     update: float
     optimizer: float
 
@@ -94,19 +98,34 @@ class StageTimes(NamedTuple):
         """F + B."""
         return self.forward + self.backward
 
+    @property
+    def of_keys(self) -> float:
+        """The share of the passes that depends on what context parallelism does with
+        keys."""
+        return self.keys / self.passes
+
 
 @dataclass(frozen=True)
 class RematShare:
-    """What is computed again: a policy, and the share of the layers it applies to."""
+    """What is computed again: a policy, and the share of the layers it applies to.
+
+    Args:
+        remat: as for `training.step`.
+        share: of the layers.
+        words: for a policy that is given by the names of what it keeps.
+    """
 
     remat: str
     share: float
+    words: str = ""
 
     def __str__(self) -> str:
-        return self.remat if self.share == 1 else f"{self.remat} for {self.share:.0%}"
+        said = self.words or self.remat
+        return said if self.share == 1 else f"{said} for {self.share:.0%}"
 
 
 NOTHING_AGAIN = RematShare("none", 1.0)
+LATENT = "elementwise, heads of latents"  # words for a policy, see `recomputes`
 
 
 @dataclass(frozen=True)
@@ -245,12 +264,13 @@ class OnMesh:
         key = stage.key, microbatches, again
         if key not in self._taken:
             clock, moved = self.common.clock, [0.0] * 4
-            F = B = exposed = state = 0.0
+            F = B = exposed = keys = state = 0.0
             for count, part, label in self.parts(stage, again):
                 times = self.times(part, label, microbatches)
                 F += count * times.forward
                 B += count * times.backward
                 exposed += count * times.exposed
+                keys += count * times.keys
                 state += count * self.resting(part, label)[1]
                 for at, seconds in enumerate(self.moved(part, label)):
                     moved[at] += count * seconds
@@ -260,6 +280,7 @@ class OnMesh:
                 F,
                 B,
                 exposed + sum(gathers),
+                keys,
                 clock.update(MovedWeights(*moved), F, B),
                 clock.optimizer(state),
             )
@@ -305,16 +326,18 @@ class OnMesh:
         if key not in known:
             batch = self.batch(microbatches)
             seconds = busy_links(self.rate, self.ways, batch)
-            forward, recompute, backward = (
-                self.common.clock.part(
-                    done(part.operations, when, self.ways, batch, seconds), self.hops
-                )
+            clock = self.common.clock
+            each = [
+                done(part.operations, when, self.ways, batch, seconds)
                 for when in PASSES
-            )
+            ]
+            forward, recompute, backward = (clock.part(one, self.hops) for one in each)
+            keys = sum(clock.turning(one, self.hops) for one in each)
             known[key] = PartTimes(
                 sum(forward),
                 sum(recompute) + sum(backward),
                 sum(one.exposed for one in (forward, recompute, backward)),
+                keys + forward.context + recompute.context + backward.context,
             )
         return known[key]
 
@@ -443,17 +466,27 @@ def predicted(
     return seconds, rounds * busiest.exposed + busiest.update + waits
 
 
-def least_passes(mesh: OnMesh, microbatches: int, chunks: int) -> float:
-    """Seconds of all passes of a mean stage, without waits and without exchanges that
-    another use of keys may hide."""
+def least_passes(
+    mesh: OnMesh, microbatches: int, chunks: int, again: RematShare
+) -> float:
+    """Seconds of all passes of a mean stage, without waits and without what another use
+    of keys might do without."""
     common = mesh.common
     rounds = microbatches / common.pipeline(chunks).paths(mesh.stages)
     found = 0.0
     for stage in common.stages(chunks, mesh.stages):
-        taken = mesh.taken(stage, microbatches, NOTHING_AGAIN)
-        exposed = taken.exposed if mesh.sizes["context"] > 1 else 0.0
-        found += stage.count * (taken.passes - exposed) / mesh.stages
+        taken = mesh.taken(stage, microbatches, again)
+        found += stage.count * (taken.passes - taken.keys) / mesh.stages
     return rounds * found
+
+
+def share_of_keys(
+    mesh: OnMesh, microbatches: int, chunks: int, again: RematShare
+) -> float:
+    """The largest share of its passes in which any stage does something with keys that
+    another use of them might do without."""
+    stages = mesh.common.stages(chunks, mesh.stages)
+    return max(mesh.taken(one, microbatches, again).of_keys for one in stages)
 
 
 def chips_inside(sizes: Mapping[str, int]) -> dict[str, int]:

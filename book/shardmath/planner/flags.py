@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from math import ceil, prod
 
 from ..training.job import Job
-from .candidates import Candidate
+from .candidates import LATENT, Candidate
 
 KEYS = {"ring": "p2p", "gather": "allgather", "ulysses": "a2a"}
 COPIES = ("data", "zero", "fsdp")
@@ -80,6 +80,10 @@ def _recomputed(job: Job, one: Candidate) -> Iterator[str]:
     elif again.remat == "elementwise":
         inner = " moe_act" if job.model.experts else ""  # no name for a dense MLP's
         yield f"--recompute-granularity selective --recompute-modules layernorm{inner}"
+    elif again.words.startswith(LATENT):
+        inner = " moe_act" if job.model.experts else ""
+        modules = f"layernorm{inner} mla_up_proj"
+        yield f"--recompute-granularity selective --recompute-modules {modules}"
     elif again.remat == "selective":
         yield "--recompute-granularity selective --recompute-modules core_attn"
 
@@ -107,7 +111,8 @@ def maxtext(job: Job, one: Candidate, slices: int = 1) -> str:
         said.append(f"gradient_accumulation_steps={one.microbatches}")
     if one.shards == "zero":
         said.append("shard_optimizer_over_data=True")
-    said.append(f"remat_policy={MAXTEXT_REMAT[one.recompute.remat]}")
+    policy = MAXTEXT_REMAT.get(one.recompute.remat, "custom")
+    said.append(f"remat_policy={policy}")
     said.append(f"max_target_length={job.seq}")
     return " ".join(said)
 

@@ -32,7 +32,7 @@ from ..transformer.flops import one_of
 from .candidates import Candidate, RematShare, schedule_of
 from .flags import maxtext, megatron
 from .patterns import ORDER, strategy
-from .search import RECOMPUTES, Search, Space
+from .search import Search, Space, recomputes
 
 LEFT_OUT = (
     "other orders of the axes on the network, and meshes whose axes share a ring "
@@ -482,7 +482,7 @@ def plan(
     (space,) = positive(hbm=usable if hbm is None else hbm)
     sizes = _fixed({} if fixed is None else fixed, found)
     choices = Space(
-        RECOMPUTES if remat is None else (RematShare(remat, 1.0),),
+        recomputes(model) if remat is None else (RematShare(remat, 1.0),),
         ATTENTIONS if keys is None else (keys,),
         chunks,
         sequences,

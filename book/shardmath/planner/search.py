@@ -22,7 +22,9 @@ from ..training.derivation import Derivation
 from ..training.efficiencies import band, efficiencies
 from ..training.job import Job
 from ..training.prediction import Clock, Software
+from ..transformer import Model
 from .candidates import (
+    LATENT,
     NOTHING_AGAIN,
     SHARING,
     Candidate,
@@ -33,6 +35,7 @@ from .candidates import (
     least_passes,
     nbytes_of,
     predicted,
+    share_of_keys,
 )
 from .links import Links
 from .patterns import FOLDS, LAID, ORDER, SHARDS, merged, pattern, with_copies
@@ -51,12 +54,48 @@ RECOMPUTES = (
     RematShare("full", 0.75),
     RematShare("full", 1.0),
 )
+LATENTS = ("cq", "ckv")
 FILLED = ("gpipe", "1f1b", "interleaved")  # schedules that wait p − 1 passes, over v
 SHORTEST = 512  # tokens of a sequence on a chip, under which context is not split
 # Ways of tensor parallelism for which KV heads are copied, and never between nodes.
 MOST_WITH_COPIES = 32
 MOST_CHUNKS = 8  # of layers on one stage
 MOST_SEQUENCES = {"Google": 64}  # of a microbatch on one rank; elsewhere 16
+
+
+def recomputes(model: Model) -> tuple[RematShare, ...]:
+    """What may be computed again, least first.
+
+    With latent attention the next step after norms and activations is to expand
+    queries, keys and values of all heads a second time: they are many times as large as
+    the latents, and cheap to compute. The answers of experts come after them, of which
+    only the gradient of a gate reads more than the sum.
+
+    Source:
+        DeepSeek-V3 (arXiv:2412.19437), section 3.2.3; Megatron's modules layernorm,
+        moe_act and mla_up_proj.
+
+    >>> from shardmath.transformer import DEEPSEEK_V3, LLAMA_3_8B
+    >>> len(recomputes(LLAMA_3_8B))
+    6
+    >>> for again in recomputes(DEEPSEEK_V3)[2:4]:
+    ...     print(again.remat)
+    A t cq ckv R y r g u m gs us ms
+    A t cq ckv R y r g u gs us
+    """
+    if not model.latent:
+        return RECOMPUTES
+    lines = [line for _, stack in model.stack for line in stack]
+    kept = dict.fromkeys(
+        line.result.name for line in lines if line.reads.name not in LATENTS
+    )
+    kept = ["A", *["t"] * bool(model.experts), *kept]
+    heads = RematShare(" ".join(kept), 1.0, LATENT)
+    if not model.experts:
+        return *RECOMPUTES[:2], heads, *RECOMPUTES[2:]
+    fewer = " ".join(name for name in kept if name[0] != "m")
+    answers = RematShare(fewer, 1.0, f"{LATENT}, answers of experts")
+    return *RECOMPUTES[:2], heads, answers, *RECOMPUTES[2:]
 
 
 def factorisations(n: int, slots: int) -> Iterator[tuple[int, ...]]:
@@ -335,41 +374,72 @@ class Search:
             if isinstance(found, str) or self._divides(found, sizes):
                 continue
             mesh = OnMesh(layout, keys, found, sizes, links, self.common)
-            promising = [one for one in self._shapes(mesh, worst) if one[0] <= worst]
-            yield from self._on(mesh, sorted(promising), worst)
+            shapes = self._shapes(mesh, worst)
+            agains = self._that_fit(mesh, shapes)
+            some = self._promising(mesh, shapes, agains, worst)
+            promising = [one for one in some if one[0] <= worst]
+            yield from self._on(mesh, sorted(promising), agains, worst)
             if not promising:
                 return  # no other use of keys takes less than this one without any
 
-    def _shapes(self, mesh: OnMesh, worst: float) -> Iterator[tuple[float, int, int]]:
-        """Microbatches and chunks, with seconds that no recomputation undercuts and
-        that no other use of keys does either.
+    def _shapes(self, mesh: OnMesh, worst: float) -> list[tuple[int, int, float]]:
+        """Microbatches and chunks, the largest microbatch first, and what part of its
+        passes a pipeline waits then, at the least."""
+        fills = (mesh.stages - 1) * (self.job.schedule in FILLED)
+        shapes = (
+            (many, chunks, fills / (chunks * many))
+            for many in self._microbatches(mesh)
+            for chunks in self._chunks(mesh, many)
+        )
+        return [one for one in shapes if self.least_work * (1 + one[2]) <= worst]
+
+    def _that_fit(
+        self, mesh: OnMesh, shapes: list[tuple[int, int, float]]
+    ) -> list[RematShare]:
+        """What may be computed again so that the mesh fits, least first: what does not
+        fit in the smallest microbatch with the fewest chunks fits in no other."""
+        if not shapes:
+            return []
+        many, chunks, _ = min(shapes, key=lambda one: (-one[0], one[1]))
+        every = list(self._recomputes(mesh))
+        for at, again in enumerate(every):
+            nbytes = nbytes_of(mesh, many, chunks, again)
+            if nbytes < self.least[0]:
+                self.least = nbytes, merged(mesh.sizes), many
+            if nbytes <= self.capacity:
+                return every[at:]
+        return []
+
+    def _promising(
+        self,
+        mesh: OnMesh,
+        shapes: list[tuple[int, int, float]],
+        agains: list[RematShare],
+        worst: float,
+    ) -> Iterator[tuple[float, int, int]]:
+        """Microbatches and chunks, with seconds that no recomputation undercuts that
+        fits, and that no other use of keys does either.
 
         Matmuls are never less efficient in a larger microbatch, so that the passes of
         the largest tell the least that any number of microbatches takes.
         """
-        fills = (mesh.stages - 1) * (self.job.schedule in FILLED)
-        floor = None
-        for many in self._microbatches(mesh):
-            for chunks in self._chunks(mesh, many):
-                waits = fills / (chunks * many)
-                if self.least_work * (1 + waits) > worst:
-                    continue
-                if floor is None:
-                    floor = least_passes(mesh, many, chunks)
-                if floor * (1 + waits) > worst or not self._fits(mesh, many, chunks):
-                    continue
-                seconds, exposed = predicted(mesh, many, chunks, NOTHING_AGAIN)
-                yield seconds - exposed * (mesh.sizes["context"] > 1), many, chunks
-
-    def _fits(self, mesh: OnMesh, many: int, chunks: int) -> bool:
-        """Whether a mesh fits with as much recomputation as there may be."""
-        nbytes = nbytes_of(mesh, many, chunks, self.space.recomputes[-1])
-        if nbytes < self.least[0]:
-            self.least = nbytes, merged(mesh.sizes), many
-        return nbytes <= self.capacity
+        if not agains:
+            return
+        least = agains[0]
+        floor = least_passes(mesh, *shapes[0][:2], least)
+        for many, chunks, waits in shapes:
+            if floor * (1 + waits) <= worst:
+                seconds, _ = predicted(mesh, many, chunks, least)
+                if mesh.sizes["context"] > 1:
+                    seconds *= 1 - share_of_keys(mesh, many, chunks, least)
+                yield seconds, many, chunks
 
     def _on(
-        self, mesh: OnMesh, shapes: list[tuple[float, int, int]], worst: float
+        self,
+        mesh: OnMesh,
+        shapes: list[tuple[float, int, int]],
+        agains: list[RematShare],
+        worst: float,
     ) -> Iterator[Candidate]:
         """Candidates on one mesh, each faster than the one before: for a microbatch and
         a number of chunks the one with the least recomputation that fits.
@@ -377,12 +447,13 @@ class Search:
         Args:
             mesh: which one.
             shapes: seconds at the least, microbatches and chunks, the fastest first.
+            agains: what may be computed again, least first.
             worst: predicted seconds above which a candidate is not of interest.
         """
         for least, many, chunks in shapes:
             if least > worst:
                 return
-            for again in self._recomputes(mesh):
+            for again in agains:
                 nbytes = nbytes_of(mesh, many, chunks, again)
                 if nbytes > self.capacity:
                     continue

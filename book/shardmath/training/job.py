@@ -22,7 +22,12 @@ ROLES = {  # what is sent or held, and in which format unless `formats` says oth
     "activations": "activations that cross tensor, context and pipeline axes",
     "dispatch": "tokens on their way to the experts, and gradients of their answers",
     "combine": "answers of the experts on their way back, and gradients of tokens",
+    "inputs": "inputs of matmuls, as they wait for the backward pass",
+    "master": "weights of the optimizer",
+    "moment1": "the optimizer's mean of gradients",
+    "moment2": "the optimizer's mean of their squares",
 }
+STATE = ("master", "moment1", "moment2")  # what Adam holds of every parameter
 MOST_TOKENS = (
     2**40
 )  # of one step: a thousand times the largest batch that was published
@@ -46,7 +51,10 @@ class Job:
         kernel: "fused" attention never stores scores; "unfused" does.
         loss: "once", "pieces" or "eager", which bytes of the logits are held: `LOSSES`.
         formats: formats that differ from `precision`, by the keys of `ROLES`, as in
-            ``{"gradients": "fp32", "dispatch": "fp8"}``.
+            ``{"gradients": "fp32", "dispatch": "fp8"}``. The state of the optimizer is
+            in fp32 if nothing else is said. "inputs" are those that only matmuls with
+            weights read again; they wait in the format in which they were computed if
+            nothing else is said.
         copy: whether a copy of the weights in their format rests next to the fp32
             weights of the optimizer. Without it, weights are cast where they are used,
             as FSDP in PyTorch and most JAX trainers do.
@@ -69,6 +77,10 @@ class Job:
     >>> job = Job(LLAMA_3_8B, 512, 8192, formats={"gradients": "fp32"})
     >>> job.format("gradients"), job.format("weights"), job.width("gradients")
     ('fp32', 'bf16', 4.0)
+    >>> job.state_width
+    12.0
+    >>> Job(LLAMA_3_8B, 512, 8192, formats={"moment1": "bf16"}).state_width
+    10.0
     """
 
     model: Model
@@ -151,11 +163,17 @@ class Job:
 
     def format(self, role: str) -> str:
         """The format of what plays a role of `ROLES`."""
-        return self.formats.get(role, self.precision)
+        usual = "fp32" if role in STATE else self.precision
+        return self.formats.get(role, usual)
 
     def width(self, role: str) -> float:
         """Bytes of one value of what plays a role of `ROLES`."""
         return PRECISION_BYTES[self.format(role)]
+
+    @property
+    def state_width(self) -> float:
+        """Bytes of the optimizer's state for one parameter: weight and two moments."""
+        return sum(map(self.width, STATE))
 
 
 def _formats(given: object) -> dict[str, str]:

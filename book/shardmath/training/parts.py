@@ -12,7 +12,6 @@ from functools import cached_property
 from ..base.units import PRECISION_BYTES
 from ..sharding import ShardedArray
 from ..transformer import (
-    TRAINING,
     Array,
     Matmul,
     Model,
@@ -311,7 +310,7 @@ def _parameters(
     """
     at, matrices = lines.strategy, tuple(matrices)
     widths = {
-        "state": (at.state, TRAINING["mixed"].state),
+        "state": (at.state, job.state_width),
         "weights": (at.weights, job.width("weights") * job.copy),
         "gradients": (at.gradients, job.width("gradients")),
     }
@@ -340,10 +339,14 @@ def _saved(
     second time, so that what is kept is the gathered array, whole on every chip.
     """
     found = []
+    narrow = job.formats.get("inputs")
+    inputs = {line.reads.name for line in matmuls} - {"A"}  # which attention reads, too
     for one in saved(job.model, remat, matmuls, job.kernel):
         gathered = remat == "none" and one.array.name in MATMUL_INPUTS
         layout = lines.strategy.inner if gathered else lines.rests(one.array)
-        found.append(HeldBytes(one.width, lines.array(one.array, layout)))
+        kept = narrow and one.array.name in inputs
+        width = PRECISION_BYTES[narrow] if kept else one.width
+        found.append(HeldBytes(width, lines.array(one.array, layout)))
     return found
 
 

@@ -290,6 +290,12 @@ class Clock:
             products, attention, passes, launches, tensor, context, experts
         )
 
+    def turning(self, one: Done, hops: int) -> float:
+        """Seconds that a pass through a part takes longer because keys go round a ring:
+        kernels, and passes over what each hop adds to."""
+        turns = hops if one.turned else 0
+        return turns * (HOP_KERNELS * self.at.launch + one.turned / self.bandwidth)
+
     def gather(self, gathered: float, work: float) -> float:
         """What is exposed of a gather, next to work that takes so many seconds."""
         gathered /= self.at.network
