@@ -184,8 +184,9 @@ def _refuse_too_many(X: Rows, W: Rows, size: int, prefetch: bool) -> None:
     (size,) = positive_int(size=size)
     if size > LARGEST:
         raise ValueError(f"size = {size}: must be at most {LARGEST} to be played")
-    tokens, tiles = _tiled(X, W, size)
-    needed = size**2 * cycles(len(tokens), len(tiles), size, prefetch)
+    B, D, F = _shape(X, W)
+    tiles = padded(D, size) * padded(F, size) // size**2
+    needed = size**2 * cycles(B, tiles, size, prefetch)
     if needed > MOST_PLAYED:
         raise ValueError(
             f"size = {size}: this product takes {needed:,} cells times cycles, and at "
@@ -259,14 +260,7 @@ def _numbers(name: str, rows: Rows) -> list[list[float]]:
 def _tiled(X: Rows, W: Rows, size: int):
     """Tokens, padded, and the tiles of W, each with its first row."""
     X, W = _numbers("X", X), _numbers("W", W)
-    across, wide = {len(row) for row in X}, {len(row) for row in W}
-    if across != {len(W)} or len(wide) != 1 or wide == {0}:
-        raise ValueError(
-            f"X has rows of {short_repr(sorted(across))} values, W has {len(W)} rows "
-            "of "
-            f"{short_repr(sorted(wide))}: must be X[B, D] and W[D, F], neither empty"
-        )
-    D, F = len(W), len(W[0])
+    _, D, F = _shape(X, W)
     deep, far = padded(D, size), padded(F, size)
     whole = [[*row, *[0] * (far - F)] for row in W] + [[0] * far] * (deep - D)
     tokens = [[*row, *[0] * (deep - D)] for row in X]
@@ -276,3 +270,15 @@ def _tiled(X: Rows, W: Rows, size: int):
         for d in range(0, deep, size)
     ]
     return tokens, tiles
+
+
+def _shape(X: Rows, W: Rows) -> tuple[int, int, int]:
+    """B, D and F of X[B, D] · W[D, F]."""
+    across, wide = {len(row) for row in X}, {len(row) for row in W}
+    if across != {len(W)} or len(wide) != 1 or wide == {0}:
+        raise ValueError(
+            f"X has rows of {short_repr(sorted(across))} values, W has {len(W)} rows "
+            "of "
+            f"{short_repr(sorted(wide))}: must be X[B, D] and W[D, F], neither empty"
+        )
+    return len(X), len(W), len(W[0])
