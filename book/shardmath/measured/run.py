@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 from ..base.estimate import Estimate, Leg
@@ -435,6 +435,13 @@ def counted(model: Model, seq: int) -> dict[str, float]:
     6 · params; half of full attention, less than "half" where layers have a window;
     and the FLOPs of the hardware where all layers run forward twice.
     """
+    (seq,) = positive_int(seq=seq)
+    return dict(_counted(model, seq))
+
+
+@lru_cache(maxsize=1024)
+def _counted(model: Model, seq: int) -> dict[str, float]:
+    """`counted`, once for each model and length: hundreds of runs share some dozens."""
     half, full = (flops(model, seq, kind) for kind in ("half", "full"))
     return {
         **conventions(model, seq),
