@@ -1,10 +1,13 @@
 """The live figures of whole runs: the year with failures, and the calendar."""
 
+from datetime import date
+from itertools import pairwise
+
 import drawn
 import pytest
 
 from shardmath.draw import figures
-from shardmath.draw.figures.goodput import CHIP, PARTS, played
+from shardmath.draw.figures.goodput import PARTS, played
 from shardmath.draw.picture import Picture
 from shardmath.hardware import chips
 from shardmath.transformer import LLAMA_3_405B
@@ -35,15 +38,15 @@ def test_a_year_comes_near_the_mean_of_all_years(params):
 
 
 @pytest.mark.parametrize("write", [1, 32, 512])
-@pytest.mark.parametrize("chips", [256, 16_384, 131_072])
-def test_labels_of_the_hill_stay_apart(write, chips):
+@pytest.mark.parametrize("mtbf", [23, 184, 11_776])
+def test_labels_of_the_hill_stay_apart(write, mtbf):
     for interval in GOODPUT.control("interval").stops:
-        drawing = GOODPUT.draw(interval=interval, write=write, chips=chips, restart=128)
+        drawing = GOODPUT.draw(interval=interval, write=write, mtbf=mtbf, restart=128)
         drawn.check(Picture("year", drawing.summary, (drawing.svg,)))
 
 
 def test_a_year_without_a_useful_day_still_shows_its_days():
-    drawing = GOODPUT.draw(chips=131_072, interval=512, write=512, restart=128)
+    drawing = GOODPUT.draw(mtbf=23, interval=512, write=512, restart=128)
     assert drawing.data["shares"]["useful"] < 0.001
     assert drawing.svg.count("h6.5v6.5") == 364
     assert 'fill-opacity="0"' not in drawing.svg
@@ -63,10 +66,27 @@ def test_days_add_up_to_the_useful_time():
     assert list(year.parts) == list(PARTS)
 
 
-def test_twice_the_chips_fail_twice_as_often():
-    one, two = (GOODPUT.draw(chips=n).data for n in (8192, 16_384))
-    assert one["mtbf"] == pytest.approx(2 * two["mtbf"])
-    assert two["mtbf"] == pytest.approx(CHIP / 16_384)
+def test_failures_are_as_far_apart_as_those_of_llama():
+    """419 interruptions in 54 days on 16,384 GPUs; half the time is twice the chips."""
+    data = GOODPUT.draw().data
+    assert data["mtbf"] == pytest.approx(54 * DAY / 419, rel=0.01)
+    assert data["chips"] == pytest.approx(16_384, rel=0.01)
+    often = GOODPUT.draw(mtbf=92).data
+    assert often["chips"] == pytest.approx(2 * data["chips"])
+    assert often["failures"] == pytest.approx(2 * data["failures"], rel=0.1)
+    assert often["best_interval"] < data["best_interval"]
+
+
+def test_months_stand_below_the_weeks_in_which_they_begin():
+    drawing = CALENDAR.draw(count=4096)
+    below = [(said, box) for said, box in drawn.texts(drawing.svg) if box[1] < 130]
+    months = [box for said, box in below if said.isdigit()]
+    assert len(months) == 12
+    for month, (left, *_) in enumerate(months):
+        first = date(2025, month + 1, 1).timetuple().tm_yday - 1
+        week = (left - 6) / 7.7
+        assert abs(week - first / 7) < 1
+    assert all(one[2] < two[0] for one, two in pairwise(months))
 
 
 EXTREMES = [

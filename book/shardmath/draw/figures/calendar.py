@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...hardware import chips as hardware
 from ...hardware.chips import Chip
 from ...transformer import LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B
-from ..objects.year import DAYS, HIGH, LEFT, squares
+from ..objects.year import DAYS, HIGH, LEFT, squares, start_of_month
 from ..shapes import circle, framed, keyed, line, number, written
 from ..svg import Axis
 from .controls import Choice, Drawing, Figure, Slider
@@ -28,8 +28,8 @@ PRICE = Slider("price", "A chip-hour costs", "", 5, 100, 20, 5,
                printed=lambda stop: f"${stop / 10:.2f}")  # fmt: skip
 META_HOURS, META_CHIPS = 30.84e6, 16_384  # H100 hours, model card of Llama 3.1 405B
 RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-WIDE, TALL, RIGHT = 416, 346, 410
-PLOT = (64, 192, 404, 302)  # left, top, right, bottom
+WIDE, TALL, RIGHT = 416, 364, 410
+PLOT = (64, 210, 404, 320)  # left, top, right, bottom
 X = Axis("chips", COUNT.low, COUNT.high, stops=(256, 2048, 16_384, 131_072))
 Y = Axis("days", 0.1, 100_000, stops=(0.1, 10, 1000, 100_000))
 USEFUL, LOST = "hue3", "hue8"  # a colour-blind reader can tell these two apart
@@ -153,10 +153,12 @@ def _grid(title: str, run: WholeRun, mfu: int, goodput: int) -> Iterator[str]:
     useful = max(1, min(round(run.days * run.goodput), every))
     days = [(USEFUL, 0.875)] * useful + [(LOST, 0.75)] * (every - useful)
     yield from squares(days[:DAYS], 46)
-    note = "A column is a week. The red days are lost."
+    for month in range(1, 13):
+        yield written(start_of_month(month), 46 + HIGH + 14, f"{month}")
+    note = "Columns are weeks, numbers months. Red days are lost."
     if run.days > DAYS:
         note = "The run takes longer than this year."
-    yield written(LEFT, 46 + HIGH + 18, note, key="note")
+    yield written(LEFT, 46 + HIGH + 34, note, key="note")
 
 
 def _curve(run: WholeRun, meta: bool) -> Iterator[str]:

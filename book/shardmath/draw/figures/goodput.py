@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from random import Random
 
 from ...base.units import show
-from ...training.goodput import best_interval, goodput, mtbf
+from ...training.goodput import best_interval, goodput
 from ..objects.year import DAYS, LEFT, squares
 from ..shapes import box, circle, framed, keyed, line, number, written
 from ..svg import Axis
@@ -13,7 +13,8 @@ from .controls import Drawing, Figure, Slider
 
 DAY, HOUR, MINUTE = 86_400, 3600, 60
 CHIP = 54 * DAY / 419 * 16_384  # seconds between failures of one H100 of Llama 3.1
-CHIPS = Slider("chips", "Chips", "chips", 256, 131_072, 16_384)
+MTBF = Slider("mtbf", "Time between failures", "", 23, 11_776, 184,
+              printed=lambda minutes: _time(minutes * MINUTE))  # fmt: skip
 INTERVAL = Slider("interval", "Work between checkpoints", "minutes", 1, 512, 64)
 WRITE = Slider(
     "write", "A checkpoint stops the run for", "seconds", 1, 512, 32, parts=2
@@ -82,30 +83,33 @@ def _spread(days: list[float], start: float, seconds: float, share: float) -> No
         start = until
 
 
-def draw(chips: int, interval: int, write: int, restart: int) -> Drawing:
+def draw(mtbf: int, interval: int, write: int, restart: int) -> Drawing:
     """Days as squares, parts of the year as a bar, and goodput over the interval."""
-    mean, seconds = mtbf(CHIP, chips), interval * MINUTE
+    mean, seconds = mtbf * MINUTE, interval * MINUTE
+    chips = CHIP / mean
     year = played(seconds, write, mean, restart * MINUTE)
     exact = goodput(seconds, write, mean, restart * MINUTE)
     best = best_interval(write, mean)
     most = goodput(best, write, mean, restart * MINUTE)
     shares = {name: part / (DAYS * DAY) for name, part in year.parts.items()}
     summary = (
-        f"{chips:,} chips fail every {_time(mean)}, {year.failures:,} times in this "
-        f"year. {shares['useful']:.1%} of the time is useful; the formula gives "
+        f"A machine that fails every {_time(mean)}, as {_about(chips)} H100s of Llama "
+        f"3.1 did, fails {year.failures:,} times in this year. "
+        f"{shares['useful']:.1%} of the time is useful; the formula gives "
         f"{exact:.1%} in the mean. Saving takes {shares['saving']:.1%}, lost work "
         f"{shares['lost']:.1%}, and restarts {shares['restarting']:.1%}. The best "
         f"interval is {_time(best)}, with {most:.1%}."
     )
     data = {
         "mtbf": mean,
+        "chips": chips,
         "goodput": exact,
         "best_interval": best,
         "best_goodput": most,
         "failures": year.failures,
         "shares": shares,
     }
-    title = f"A year of training on {chips:,} chips"
+    title = f"A year of training with a failure every {_time(mean)}"
 
     def at(minutes: float) -> float:
         return goodput(minutes * MINUTE, write, mean, restart * MINUTE)
@@ -118,6 +122,7 @@ def draw(chips: int, interval: int, write: int, restart: int) -> Drawing:
         ("best interval", _time(best)),
         ("goodput there", f"{most:.1%}"),
         ("mean time between failures", _time(mean)),
+        ("H100s of Llama 3.1 that fail as often", _about(chips)),
     ]
     svg = framed(title, summary, parts, WIDE, HIGH)
     return Drawing(svg, summary, tuple(rows), data)
@@ -131,6 +136,15 @@ def _time(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds / MINUTE:.3g} minutes"
+
+
+def _about(chips: float) -> str:
+    """A number of chips to three digits.
+
+    >>> _about(16_530)
+    '16,500'
+    """
+    return f"{float(f'{chips:.3g}'):,.0f}"
 
 
 def _year(title: str, year: Year, shares: dict[str, float]) -> Iterator[str]:
@@ -204,14 +218,14 @@ def _beside(x: float, share: float) -> tuple[str, float]:
 FIGURE = Figure(
     "goodput",
     "A year of training with failures",
-    (INTERVAL, RESTART, CHIPS, WRITE),
+    (INTERVAL, RESTART, MTBF, WRITE),
     draw,
     first="interval",
     presets={
-        "Llama 3.1 405B": {"chips": 16_384, "write": 3, "interval": 4, "restart": 8},
-        "slow storage": {"chips": 16_384, "write": 64, "interval": 16, "restart": 8},
-        "saved too rarely": {"chips": 16_384, "write": 3, "interval": 256},
-        "131,072 chips": {"chips": 131_072, "write": 3, "interval": 2, "restart": 8},
+        "Llama 3.1 405B": {"mtbf": 184, "write": 3, "interval": 4, "restart": 8},
+        "slow storage": {"mtbf": 184, "write": 64, "interval": 16, "restart": 8},
+        "saved too rarely": {"mtbf": 184, "write": 3, "interval": 256},
+        "131,072 chips": {"mtbf": 23, "write": 3, "interval": 2, "restart": 8},
     },
-    row=("interval", "restart", "chips"),
+    row=("mtbf", "interval", "restart"),
 )

@@ -32,6 +32,15 @@ def squares(days: Sequence[tuple[str, float]], top: float) -> Iterator[str]:
         yield f'<path d="{path}" fill="{fill}" fill-opacity="{level:g}"/>'
 
 
+def start_of_month(month: int) -> float:
+    """Where the column begins that has the first day of a month, counted from 1.
+
+    >>> start_of_month(1) == LEFT, start_of_month(2) == LEFT + 4 * SIZE
+    (True, True)
+    """
+    return LEFT + round((month - 1) * 365.25 / 12) // WEEK * SIZE
+
+
 def _square(day: int, top: float) -> str:
     week, weekday = divmod(day, WEEK)
     x, y, side = LEFT + week * SIZE, top + weekday * SIZE, number(SIZE - GAP)
