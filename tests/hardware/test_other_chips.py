@@ -40,8 +40,11 @@ def stopped_as_it_is(path) -> frozenset[int]:
 
 def chips_for(path) -> tuple[str, ...]:
     """What may replace a chapter's chip: one that NVLink joins is replaced by such."""
-    joined = any("NVLinkDomain(" in source for source in set_up(path).values())
-    return ("B200",) if joined else OTHERS
+    first = set_up(path).values()
+    if any("NVLinkDomain(" in source for source in first):
+        return ("B200",)
+    own = {name for source in first for name in chips_named(source)}
+    return tuple(chip for chip in OTHERS if chip not in own)
 
 
 @pytest.mark.parametrize(
