@@ -5,6 +5,9 @@ wants: a device only ever receives what the others of its group hold.
 """
 
 import math
+import os
+import subprocess
+import sys
 from itertools import pairwise, product
 
 import drawn
@@ -25,6 +28,7 @@ from shardmath.hardware.networks import Cluster, NVLinkDomain, Torus, network
 from shardmath.hardware.networks.wiring import Network, Ring, Switch
 from shardmath.referee import hlo
 from shardmath.sharding import plan as plan_module
+from shardmath.sharding import reshard_search as search_module
 from shardmath.sharding.layout import ShardedArray
 from shardmath.sharding.notation import parse, subscript
 from shardmath.sharding.plan import ShardingPlan, splits
@@ -990,6 +994,50 @@ def test_the_best_plan_is_the_best_of_all_ways(data):
             totals.append((sent, split.by_case))
     assert op.plan.sent == min(sent for sent, by_case in totals if by_case)
     assert op.best.sent == min(sent for sent, _ in totals)
+
+
+def test_ways_to_many_states_share_a_search(monkeypatch):
+    """The named plan looks at 48 splits: a search for each would take a minute."""
+    begun = []
+
+    class Counted(search_module._Search):
+        def __init__(self, *arguments):
+            begun.append(arguments[0])
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(search_module, "_Search", Counted)
+    search_module._by_bytes.cache_clear()
+    search_module._found.cache_clear()
+    mesh = dict.fromkeys("UVWXY", 2)
+    text = "A[B_UV, D_WX] · W[D_Y, F] -> C[B_WX, F_UV]"
+    op = sharding.contract(text, mesh, B=64, D=64, F=64)
+    assert len(op.candidates) > 1_000
+    assert len(begun) < 24
+
+
+def test_among_equal_ways_the_same_is_taken_in_every_process():
+    """Also where Python gives strings other hashes, and sets another order."""
+    code = (
+        "from shardmath import sharding\n"
+        "from shardmath.hardware.mesh import Mesh\n"
+        "from shardmath.hardware.networks import network\n"
+        "mesh = Mesh(network('v5p:4x4x4'), {'X': 4, 'Y': 4, 'Z': 4})\n"
+        "line = 'A[B_Y, D] · W[D, F_YX] -> C[B, F_ZX]'\n"
+        "op = sharding.contract(line, mesh, B=1152, D=9216, F=1152)\n"
+        "print([plan.before + plan.after for plan in op.candidates])\n"
+    )
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "3")
+    ]
+    assert said[0] == said[1]
+    assert "Permute" in said[0]
 
 
 def test_a_contraction_takes_few_searches_whatever_its_plans(monkeypatch):

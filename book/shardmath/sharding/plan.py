@@ -381,12 +381,11 @@ class PlanSearch:
         if not allowed:
             return None
         _, (to_a, to_b, to_c) = min(allowed)
-        a, b, c = self.a.array, self.b.array, self.c.array
         return ShardingPlan(
             self.a.changes(split.a, to_a[2]) + self.b.changes(split.b, to_b[2]),
-            a.moved(*split.a),
-            b.moved(*split.b),
-            c.moved(*split.c),
+            self.a.at(split.a),
+            self.b.at(split.b),
+            self.c.at(split.c),
             self.c.changes(split.c, to_c[2]),
         )
 

@@ -27,6 +27,8 @@ class Prices:
         self._loads: dict[tuple[str, Names], dict[int, float]] = {}
         self._rates: dict[tuple[str, Names, Pairs], Rate | None] = {}
         self._permutes: dict[Swaps, Rate | None] = {}
+        # Of axes before and after a permute: which stand for which.
+        self.runs: dict[tuple[Names, Names], tuple[tuple[Names, Names], ...]] = {}
 
     @cached_property
     def egress(self) -> float:

@@ -10,16 +10,13 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import combinations, pairwise, permutations, product
 from math import prod
 from typing import NamedTuple
 
 from .layout import Names, Placed, ShardedArray
 from .prices import Prices, Rate
-from .reshard_step import Change, Swaps, placements, swapped_runs
-
-State = tuple[Placed, Names]
-
+from .reshard_graph import OPS, SLICE, Move, State, graph
+from .reshard_step import Change, Swaps, swapped_runs
 
 Cost = tuple[int, int, int]  # time, 0 where there are no prices; bytes; collectives
 
@@ -44,12 +41,12 @@ class Use(NamedTuple):
     """The states that a plan can use with some number of collectives left.
 
     Args:
-        states: all of them.
+        states: the numbers of all of them.
         into: the changes that lead to them, by the state that each starts from.
     """
 
-    states: set[State]
-    into: Mapping[State, list[Edge]]
+    states: set[int]
+    into: Mapping[int, list[Move]]
 
 
 MANY = 12_000  # states of use; to look up the changes to more of them saves nothing
@@ -67,6 +64,13 @@ class Routes:
     backwards: bool
     found: dict[State, list[tuple[Cost, Edge | None]]] = field(default_factory=dict)
     ways: dict[tuple[State, int], tuple[Change, ...]] = field(default_factory=dict)
+    moved: dict[State, ShardedArray] = field(default_factory=dict)
+
+    def at(self, state: State) -> ShardedArray:
+        """The array in `state`."""
+        if state not in self.moved:
+            self.moved[state] = self.array.moved(*state)
+        return self.moved[state]
 
     def __contains__(self, state: State) -> bool:
         return state in self.found
@@ -97,7 +101,7 @@ class Routes:
 
     def _change(self, edge: Edge) -> Change:
         """Axes of several dimensions, and those of a permute, as the mesh has them."""
-        ends, axes = [self.array.moved(*end) for end in edge[2:4]], edge.axes
+        ends, axes = [self.at(end) for end in edge[2:4]], edge.axes
         if edge.op == "permute":
             axes = Change(*ends).swapping
         elif edge.op != "all_to_all" and len(edge.dims) > 1:
@@ -132,13 +136,8 @@ def routes(
     dimensions from two in turn; so it is a choice where there are times.
     """
     search = _Search(array, frozenset(axes), prices, backwards, most, targets)
-    open_ = None if targets is None or most is not None else set(targets)
-    for state in search.settle():
-        if open_ is not None:
-            open_.discard(state)
-            if not open_:
-                break
-    return search.routes
+    wanted = None if targets is None or most is not None else set(targets)
+    return search.found(wanted)
 
 
 def way(
@@ -207,9 +206,14 @@ def _found(
     steps = _alike(array, start, end, axes, back)
     if steps is None:
         goal = start if back else end
-        found = routes(array, axes, targets=[goal], backwards=back)
-        steps = found.changes(goal)
+        steps = _by_bytes(array, axes, back).found([goal]).changes(goal)
     return steps
+
+
+@lru_cache(maxsize=8)
+def _by_bytes(array: ShardedArray, axes: Names, back: bool) -> "_Search":
+    """The search for the ways of fewest bytes: those to other states go on with it."""
+    return _Search(array, axes, None, back, None, None)
 
 
 def _alike(
@@ -221,9 +225,9 @@ def _alike(
     less = {axis for run in runs.values() for axis in run[1:]}
     placed, unreduced = start if back else end
     goal = _short(placed, less), _short((unreduced,), less)[0]
-    usable = [axis for axis in axes if axis not in less]
+    usable = tuple(axis for axis in axes if axis not in less)
     one = _fused(array, runs, less)
-    found = routes(one, usable, targets=[goal], backwards=back).changes(goal)
+    found = _by_bytes(one, usable, back).found([goal]).changes(goal)
     if runs and any(step.op == "permute" for step in found):
         return None
     return tuple(_spelt(step, array, runs) for step in found)
@@ -321,6 +325,8 @@ class _Search:
     as neighbours. They are looked at only when a permute from it is the cheapest thing
     left to do, and then only those that are not reached yet. After a permute there is
     none: one that goes all the way would have come first.
+
+    Inside, states are the numbers that `Graph` gives them.
     """
 
     def __init__(
@@ -336,58 +342,108 @@ class _Search:
         self.most = most
         self.sizes = dict(array.mesh)
         self.axes = tuple(name for name in self.sizes if name in set(axes))
-        self.graph = _Graph(self.axes, tuple(self.sizes), prices is not None)
+        mesh, dims = tuple(self.sizes), len(array.dims)
+        self.graph = graph(self.axes, mesh, dims, prices is not None)
+        self.width, self.low = self.graph.width, self.graph.low
         self.lone = any(self.sizes[name] == 1 for name in self.axes)
         self.routes = Routes(array, backwards)
-        self.blocks: dict[Placed, tuple[tuple[int, ...], float, bool]] = {}
-        self.terms: dict[tuple[str, Names], tuple[float, int, Rate | None]] = {}
-        self.number: dict[Placed, int] = {}
-        self.alike: dict[tuple, list[Placed]] = {}
-        for n, placed in enumerate(placements(self.axes, len(array.dims))):
-            self.number[placed] = n
-            self.alike.setdefault(self._blocks(placed)[0], []).append(placed)
-        self.alike_left: dict[tuple, list[Placed]] = {}  # not reached yet
-        self.runs: dict[tuple[Names, Names], list[tuple[Names, Names]]] = {}
-        self.least: dict[State | tuple[State, int], Cost] = {}  # of what is queued
+        self.grids: list[tuple[int, ...]] = []  # blocks a dimension, of each placement
+        self.alike: dict[tuple, list[int]] = {}
+        self.block: list[float] = []  # bytes of one
+        self.divides: list[bool] = []  # are all blocks of one size?
+        for n, placed in enumerate(self.graph.placed):
+            grid = tuple(prod(map(self.sizes.get, axes)) for axes in placed)
+            self.grids.append(grid)
+            self.alike.setdefault(grid, []).append(n)
+            self.block.append(array.nbytes / prod(grid))
+            parts = zip(array.sizes, grid, strict=True)
+            self.divides.append(not any(size % ways for size, ways in parts))
+        self.alike_left: dict[tuple, list[int]] = {}  # not reached yet
+        self.runs = {} if prices is None else prices.runs
+        self.permutes: dict[tuple, Cost | None] = {}  # by runs and bytes
+        self.terms: dict[int, tuple[float, int, Rate | None]] = {}
+        self.costs: dict[tuple[int, float], Cost | None] = {}
+        self.settled: dict[int, list[tuple[Cost, Edge | None]]] = {}
+        self.least: dict[tuple[int, int], tuple[Cost, tuple]] = {}  # of what is queued
         self.queue: list = []
         self.pushed = 0
+        self.start = self.graph.code(array.state)
         self.uses = [] if most is None else self._uses(targets)
+        self._push((0, 0, 0), (), self.start, None)
+
+    def found(self, wanted: Collection[State] | None = None) -> Routes:
+        """The routes when all of `wanted`, or all states, are settled; a later call
+        goes on with the search."""
+        open_ = None if wanted is None else set(wanted) - self.routes.found.keys()
+        if open_ != set():
+            for state in self.settle():
+                if open_ is not None:
+                    open_.discard(state)
+                    if not open_:
+                        break
+        return self.routes
 
     def settle(self) -> Iterator[State]:
         """States in the order of their distance, each when its best way is known."""
-        found = self.routes.found
-        self._push((0, 0, 0), (), self.array.state, None)
+        settled, found = self.settled, self.routes.found
         while self.queue:
-            cost, order, _, here, edge = heapq.heappop(self.queue)
-            if isinstance(edge, Permutes):
-                for permute, more in self._permutes(here, edge.cost[2]):
-                    there = permute.before if self.backwards else permute.after
-                    rank = 3, self.number[there[0]]
-                    self._extend(edge.cost, order, permute, more, rank)
+            cost, order, _, here, move = heapq.heappop(self.queue)
+            if isinstance(move, Permutes):
+                self._permute_from(here, move.cost, order)
                 continue
             if self._settled(here, cost[2]):
                 continue
-            found.setdefault(here, []).append((cost, edge))
-            yield here
+            state = self.graph.state(here)
+            edge = None if move is None else self._edge(move, state)
+            if here not in settled:
+                found[state] = settled[here] = []
+            settled[here].append((cost, edge))
             self._change_from(here, cost, order)
             if (edge is None or edge.op != "permute") and cost[2] != self.most:
                 least = self._least_permute(here)
                 self._push(_add(cost, least), order, here, Permutes(cost))
+            yield state
 
-    def _change_from(self, here: State, cost: Cost, order: tuple) -> None:
+    def _edge(self, move: tuple, here: State) -> Edge:
+        """The change that led to `here`, as what is kept of it says."""
+        kind, dims, from_ = move
+        group, op = (None, None) if kind is None else divmod(kind, len(OPS))
+        axes = () if kind is None else self.graph.groups[group]
+        ends = (self.graph.state(from_), here)[:: -1 if self.backwards else 1]
+        return Edge("permute" if kind is None else OPS[op], axes, *ends, dims)
+
+    def _change_from(self, here: int, cost: Cost, order: tuple) -> None:
         """Queue what every change but a permute leads to from `here`."""
-        found, count = self.routes.found, cost[2]
-        for edge in self._edges(here, count):
-            there = edge.before if self.backwards else edge.after
+        settled, divides, block, width = (
+            self.settled,
+            self.divides,
+            self.block,
+            self.width,
+        )
+        costs, least, most = self.costs, self.least, self.most
+        time, nbytes, count = cost
+        bytes_here = block[here >> width]
+        for kind, there, dims in self._moves(here, count):
             # As `_settled`: the calls alone would take a tenth of the time.
-            ways = found.get(there)
-            if ways and (self.most is None or ways[-1][0][2] <= count):
+            ways = settled.get(there)
+            if ways and (most is None or ways[-1][0][2] <= count):
                 continue
-            if self._blocks(there[0])[2]:
-                more = self._cost(edge)
-                self._extend(cost, order, edge, more, self.graph.rank(edge))
+            n = there >> width
+            if not divides[n]:
+                continue
+            before = block[n] if self.backwards else bytes_here
+            if (kind, before) not in costs:
+                costs[kind, before] = self._cost(kind, before)
+            more = costs[kind, before]
+            if more is None:
+                continue
+            total = time + more[0], nbytes + more[1], count + more[2]
+            known = least.get((there, 0 if most is None else total[2]))
+            if known is None or total <= known[0]:
+                rank = self.graph.rank(kind, dims)
+                self._extend(total, order, (kind, dims, here), there, rank)
 
-    def _edges(self, here: State, count: int) -> Iterable[Edge]:
+    def _moves(self, here: int, count: int) -> Iterable[Move]:
         """The changes from `here` that a way of `most` collectives can go on with.
 
         After `most` of them only slices are left, and gathers over axes of one device,
@@ -396,15 +452,14 @@ class _Search:
         """
         if self.most is None or self.lone:
             return self.graph.changes(here, self.backwards)
-        slices = self.graph.slices(here, self.backwards)
         if count == self.most:
-            return slices
+            return self.graph.slices(here, self.backwards)
         use = self.uses[self.most - count - 1]
         if use is None:
             return self.graph.changes(here, self.backwards)
-        return (*slices, *use.into.get(here, ()))
+        return (*self.graph.slices(here, self.backwards), *use.into.get(here, ()))
 
-    def _useful(self, state: State, count: int) -> bool:
+    def _useful(self, state: int, count: int) -> bool:
         """Whether a plan can use a way to `state` that has `count` collectives."""
         if self.most is None:
             return True
@@ -421,99 +476,84 @@ class _Search:
         found: list[Use | None] = [None] * (self.most + 1)
         if targets is None or self.lone:
             return found
-        behind: set[State] = set()  # before a collective that leads to a useful state
+        behind: set[int] = set()  # before a collective that leads to a useful state
         for left in range(min(len(targets), self.most + 1)):
-            use = self._use({*targets[left], *behind})
+            ends = map(self.graph.code, targets[left])
+            use = self._use({*ends, *behind})
             if use is None:
                 break
             found[left] = use
             behind = {*use.into, *self._permuted(use.states)}
         return found
 
-    def _use(self, ends: Collection[State]) -> Use | None:
+    def _use(self, ends: Collection[int]) -> Use | None:
         """`ends`, what slices lead from to them, and the changes that lead there."""
         # No way comes back to where it began.
-        states = self._before_slices({*ends} - {self.array.state})
+        states = self._before_slices({*ends} - {self.start})
         if states is None:
             return None
         into = defaultdict(list)
         for state in states:
-            for edge in self.graph.changes(state, not self.backwards):
-                if edge.op != "slice":
-                    into[edge.after if self.backwards else edge.before].append(edge)
+            for kind, there, dims in self.graph.changes(state, not self.backwards):
+                if kind % len(OPS) != SLICE:
+                    into[there].append((kind, state, dims))
         return Use(states, into)
 
-    def _before_slices(self, ends: set[State]) -> set[State] | None:
+    def _before_slices(self, ends: set[int]) -> set[int] | None:
         """`ends` and the states from which slices lead to them; None where too many."""
         found, new = set(ends), list(ends)
         while new and len(found) <= MANY:
-            for edge in self.graph.slices(new.pop(), not self.backwards):
-                state = edge.after if self.backwards else edge.before
+            for _, state, _ in self.graph.slices(new.pop(), not self.backwards):
                 if state not in found:
                     found.add(state)
                     new.append(state)
         return None if len(found) > MANY else found
 
-    def _permuted(self, states: set[State]) -> Iterator[State]:
+    def _permuted(self, states: set[int]) -> Iterator[int]:
         """The states that permutes lead from to one of `states`."""
-        kinds = {(self._blocks(placed)[0], sums) for placed, sums in states}
+        kinds = {(self.grids[code >> self.width], code & self.low) for code in states}
         for grid, sums in kinds:
-            for placed in self.alike[grid]:
-                if not any(axis in sums for axes in placed for axis in axes):
-                    yield placed, sums
+            for n in self.alike[grid]:
+                if not self.graph.used[n] & sums:
+                    yield n << self.width | sums
 
-    def _settled(self, state: State, count: int) -> bool:
+    def _settled(self, state: int, count: int) -> bool:
         """Whether a way to `state` is known that is as good with `count` collectives.
 
         Ways are settled in the order of their cost, so only fewer collectives can make
         another one worth keeping, and only where their number is limited.
         """
-        ways = self.routes.found.get(state)
+        ways = self.settled.get(state)
         return bool(ways) and (self.most is None or ways[-1][0][2] <= count)
 
-    def _push(self, cost: Cost, order: tuple, state: State, edge) -> None:
-        entry = (cost, order, self.pushed, state, edge)
+    def _push(self, cost: Cost, order: tuple, state: int, move) -> None:
+        heapq.heappush(self.queue, (cost, order, self.pushed, state, move))
         self.pushed += 1
-        heapq.heappush(self.queue, entry)
 
     def _extend(
-        self, cost: Cost, order: tuple, edge: Edge, more: Cost | None, rank: tuple
+        self, total: Cost, order: tuple, move: tuple, there: int, rank: tuple
     ) -> None:
-        """Queue the state that `edge` leads to, or comes from in a backward search."""
-        if more is None:
-            return
-        there = edge.before if self.backwards else edge.after
-        total = _add(cost, more)
+        """Queue a way to `there`, unless one that is queued is as good."""
         if self.most is not None and total[2] > self.most:
             return
         if not self._useful(there, total[2]):
             return
-        known = there if self.most is None else (there, total[2])
-        if total <= self.least.get(known, total):
-            self.least[known] = total
-            order = (rank, *order) if self.backwards else (*order, rank)
-            self._push(total, order, there, edge)
+        order = (rank, *order) if self.backwards else (*order, rank)
+        key = there, 0 if self.most is None else total[2]
+        if key not in self.least or (total, order) < self.least[key]:
+            self.least[key] = total, order
+            self._push(total, order, there, move)
 
-    def _blocks(self, placed: Placed) -> tuple[tuple[int, ...], float, bool]:
-        """Blocks a dimension, bytes of a block, whether all blocks are of one size."""
-        if placed not in self.blocks:
-            grid = tuple(prod(map(self.sizes.get, axes)) for axes in placed)
-            divides = not any(
-                size % n for size, n in zip(self.array.sizes, grid, strict=True)
-            )
-            self.blocks[placed] = grid, self.array.nbytes / prod(grid), divides
-        return self.blocks[placed]
-
-    def _cost(self, edge: Edge) -> Cost | None:
-        """Of a change but a permute; None where it has no price."""
-        key = edge.op, edge.axes
-        if key not in self.terms:
-            self.terms[key] = self._terms(*key)
-        rounds, parts, rate = self.terms[key]
+    def _cost(self, kind: int, block: float) -> Cost | None:
+        """Of a change but a permute, from blocks of so many bytes; None where it has no
+        price."""
+        if kind not in self.terms:
+            group, op = divmod(kind, len(OPS))
+            self.terms[kind] = self._terms(OPS[op], self.graph.groups[group])
+        rounds, parts, rate = self.terms[kind]
         if not rounds:
             return 0, 0, 0
-        nbytes = self._blocks(edge.before[0])[1]
-        return _cost(nbytes * rounds, nbytes * parts, rate)
+        return _cost(block * rounds, block * parts, rate)
 
     def _terms(self, op: str, axes: Names) -> tuple[float, int, Rate | None]:
         """Blocks that a device sends, blocks that V has, and what a byte of V takes."""
@@ -525,190 +565,76 @@ class _Search:
         rate = self.prices.rate(op, axes) if self.prices else FREE
         return rounds.get(op, (n - 1) / n), parts, rate
 
-    def _least_permute(self, here: State) -> tuple[int, int, int]:
+    def _least_permute(self, here: int) -> tuple[int, int, int]:
         """No permute from `here` costs less.
 
         Every second block at least has to leave its device, at best by all links.
         """
-        nbytes = self._blocks(here[0])[1]
+        nbytes = self.block[here >> self.width]
         if self.prices is None:
             return 0, _whole_bytes(nbytes), 1
         return int(nbytes / 2 / self.prices.egress * _SECOND), 0, 0
 
-    def _permutes(self, here: State, count: int) -> Iterator[tuple[Edge, Cost | None]]:
-        """Permutes to the states with blocks of the same shape that are not reached."""
-        placed, unreduced = here
-        grid, nbytes, _ = self._blocks(placed)
-        taken = set(unreduced)
+    def _permute_from(self, here: int, cost: Cost, order: tuple) -> None:
+        """Queue the states with blocks of the same shape that are not reached."""
+        n, sums, count = here >> self.width, here & self.low, cost[2]
+        move, settled = (None, (), here), self.settled
+        for other in self._not_reached(n, sums, count):
+            there = other << self.width | sums
+            # As `_settled`: most are, and the calls alone would take as long again.
+            ways = settled.get(there)
+            if ways and (self.most is None or ways[-1][0][2] <= count + 1):
+                continue
+            more = self._permute_cost(n, other)
+            if more is not None:
+                self._extend(_add(cost, more), order, move, there, (3, other))
+
+    def _not_reached(self, n: int, sums: int, count: int) -> list[int]:
+        grid = self.grids[n]
         limit = None if self.most is None else self.uses[self.most - count - 1]
-        key = grid, unreduced, None if limit is None else count
+        key = grid, sums, None if limit is None else count
         if key not in self.alike_left:
             self.alike_left[key] = [
                 other
                 for other in self.alike[grid]
-                if not any(taken.intersection(axes) for axes in other)
-                and (limit is None or (other, unreduced) in limit.states)
+                if not sums & self.graph.used[other]
+                and (limit is None or other << self.width | sums in limit.states)
             ]
         left = [  # a permute is one collective: what one reaches is reached for good
             other
             for other in self.alike_left[key]
-            if not self._settled((other, unreduced), 1)
+            if not self._settled(other << self.width | sums, 1)
         ]
         self.alike_left[key] = left
-        for other in left:
-            if self._settled((other, unreduced), count + 1):
-                continue
-            ends = ((other, unreduced), here)
-            before, after = ends if self.backwards else ends[::-1]
-            swapped = self._swaps(before[0], after[0])
-            edge = Edge("permute", (), before, after)
-            if not swapped:
-                yield edge, (0, 0, 0)
-            elif self.prices is None:
-                yield edge, _cost(nbytes, nbytes, FREE)
-            else:
-                rate = self.prices.permute_rate(swapped, self.sizes)
-                yield edge, _cost(nbytes, nbytes, rate)
+        return left
 
-    def _swaps(self, before: Placed, after: Placed) -> Swaps:
-        found = []
+    def _permute_cost(self, here: int, there: int) -> Cost | None:
+        """What a permute costs; None where it has no price."""
+        nbytes = self.block[here]
+        if self.prices is None and not self.lone:
+            return _cost(nbytes, nbytes, FREE)
+        ends = here, there
+        before, after = (
+            self.graph.placed[n] for n in (ends[::-1] if self.backwards else ends)
+        )
+        runs = []
         for both in zip(before, after, strict=True):
             if both not in self.runs:
-                self.runs[both] = swapped_runs(*both, self.sizes)
-            found += self.runs[both]
-        return frozenset(found)
+                self.runs[both] = tuple(swapped_runs(*both, self.sizes))
+            if self.runs[both]:
+                runs += self.runs[both]
+        key = tuple(runs), nbytes
+        if key not in self.permutes:
+            self.permutes[key] = self._swap_cost(frozenset(runs), nbytes)
+        return self.permutes[key]
 
-
-class _Graph:
-    """The changes between the states of arrays on one mesh, but for permutes.
-
-    Args:
-        axes: the mesh axes that may change their place.
-        mesh: all axes of the mesh, which open sums are listed in the order of.
-        several: whether a gather or scatter may be of several dimensions at once.
-    """
-
-    def __init__(self, axes: Names, mesh: Names, several: bool):
-        self.axes, self.mesh, self.several = axes, mesh, several
-        self.order = {name: n for n, name in enumerate(axes)}
-
-    def _free(self, here: State) -> Names:
-        placed, unreduced = here
-        used = {axis for axes in placed for axis in axes} | set(unreduced)
-        return tuple(axis for axis in self.axes if axis not in used)
-
-    def changes(self, here: State, backwards: bool) -> Iterator[Edge]:
-        """Every change from `here`, or to it in a backward search."""
-        placed, unreduced = here
-        free = self._free(here)
-        for less, axes, dims in self._shorter(placed):
-            if backwards:
-                sums = tuple(a for a in self.mesh if a in axes or a in unreduced)
-                yield Edge("reduce_scatter", axes, (less, sums), here, dims)
-                if len(axes) == 1:
-                    yield Edge("slice", axes, (less, unreduced), here, dims)
-            else:
-                yield Edge("all_gather", axes, here, (less, unreduced), dims)
-            if len(dims) == 1:
-                for other in range(len(placed)):
-                    if other != dims[0]:
-                        more = _put(less, other, less[other] + axes)
-                        there = (more, unreduced)
-                        ends = (there, here) if backwards else (here, there)
-                        both = (other, *dims) if backwards else (*dims, other)
-                        yield Edge("all_to_all", axes, *ends, both)
-        for more, axes, dims in self._longer(placed, free):
-            if backwards:
-                yield Edge("all_gather", axes, (more, unreduced), here, dims)
-            elif len(axes) == 1:
-                yield Edge("slice", axes, here, (more, unreduced), dims)
-        if backwards:
-            for axes in _subsets(free):
-                sums = tuple(a for a in self.mesh if a in axes or a in unreduced)
-                yield Edge("all_reduce", axes, (placed, sums), here)
-            return
-        for axes in _subsets(unreduced):
-            left = tuple(axis for axis in unreduced if axis not in axes)
-            yield Edge("all_reduce", axes, here, (placed, left))
-        for more, axes, dims in self._longer(placed, unreduced):
-            left = tuple(axis for axis in unreduced if axis not in axes)
-            yield Edge("reduce_scatter", axes, here, (more, left), dims)
-
-    def slices(self, here: State, backwards: bool) -> Iterator[Edge]:
-        """The slices from `here`, or to it in a backward search."""
-        placed, unreduced = here
-        free = self._free(here)
-        for d, axes in enumerate(placed):
-            if backwards and axes:
-                less = _put(placed, d, axes[:-1])
-                yield Edge("slice", axes[-1:], (less, unreduced), here, (d,))
-            for axis in () if backwards else free:
-                more = _put(placed, d, (*axes, axis))
-                yield Edge("slice", (axis,), here, (more, unreduced), (d,))
-
-    def rank(self, edge: Edge) -> tuple[int, ...]:
-        """Which of equals is first: gathers of the last dimension, then the rest.
-
-        A permute comes between those: its rank is 3.
-        """
-        op, axes, *_, dims = edge
-        if op == "all_to_all" or (op == "all_gather" and len(dims) == 1):
-            return 0, -dims[0], len(axes), *dims[1:]
-        at = tuple(self.order[axis] for axis in axes)
-        if op == "slice":
-            return 1, *at, *dims
-        return 4 if len(dims) > 1 else 2, len(at), *at, *dims
-
-    def _shorter(self, placed: Placed) -> Iterator[tuple[Placed, Names, tuple]]:
-        """`placed` less the minor axes of a dimension, or of several."""
-        for d in range(len(placed)):
-            for n in range(1, len(placed[d]) + 1):
-                yield _put(placed, d, placed[d][:-n]), placed[d][-n:], (d,)
-        if not self.several:
-            return
-        for counts in product(*(range(len(axes) + 1) for axes in placed)):
-            dims = tuple(d for d, n in enumerate(counts) if n)
-            if len(dims) > 1:
-                kept = [len(axes) - n for axes, n in zip(placed, counts, strict=True)]
-                less = tuple(axes[:n] for axes, n in zip(placed, kept, strict=True))
-                gone = [axes[n:] for axes, n in zip(placed, kept, strict=True)]
-                yield less, tuple(a for axes in gone for a in axes), dims
-
-    def _longer(
-        self, placed: Placed, pool: Names
-    ) -> Iterator[tuple[Placed, Names, tuple]]:
-        """`placed` and axes of `pool` behind those of a dimension, or of several."""
-        several = len(placed) if self.several else 1
-        for axes in _subsets(pool):
-            for ordered in permutations(axes):
-                for dims in _choices(len(placed), min(several, len(ordered))):
-                    for parts in _cuts(ordered, len(dims)):
-                        more = placed
-                        for d, part in zip(dims, parts, strict=True):
-                            more = _put(more, d, more[d] + part)
-                        yield more, ordered, dims
-
-
-def _choices(n: int, most: int) -> Iterator[tuple[int, ...]]:
-    """One to `most` of n dimensions, in order."""
-    for count in range(1, most + 1):
-        yield from combinations(range(n), count)
-
-
-def _cuts(axes: Names, parts: int) -> Iterator[tuple[Names, ...]]:
-    """`axes` cut into so many runs, none of them empty."""
-    for cuts in combinations(range(1, len(axes)), parts - 1):
-        ends = (0, *cuts, len(axes))
-        yield tuple(axes[a:b] for a, b in pairwise(ends))
-
-
-def _subsets(axes: Names) -> Iterator[Names]:
-    for n in range(1, len(axes) + 1):
-        yield from combinations(axes, n)
-
-
-def _put(placed: Placed, dim: int, axes: Names) -> Placed:
-    return (*placed[:dim], axes, *placed[dim + 1 :])
+    def _swap_cost(self, swapped: Swaps, nbytes: float) -> Cost | None:
+        if not swapped:
+            return 0, 0, 0
+        if self.prices is None:
+            return _cost(nbytes, nbytes, FREE)
+        rate = self.prices.permute_rate(swapped, self.sizes)
+        return _cost(nbytes, nbytes, rate)
 
 
 def _add(one: Cost, other: Cost) -> Cost:
