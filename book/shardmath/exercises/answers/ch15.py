@@ -871,6 +871,65 @@ TPU_DAYS = Number(
     """,
 )
 
+_BETWEEN = 60_000 * HOUR / 8192  # seconds between failures of the whole machine
+_INTERVAL = math.sqrt(2 * 10 * _BETWEEN)
+_KEPT = 1 - 10 / _INTERVAL - _INTERVAL / (2 * _BETWEEN) - 12 * 60 / _BETWEEN
+
+WHOLE_BILL = Number(
+    id="15.15",
+    title="From failures to the bill",
+    task=r"""
+        **Given** 8,192 GPUs at 2.00 dollars per GPU-hour. A single GPU stops the run
+        once in 60,000 hours on average. A checkpoint stops the training for 10 s, and
+        you save at the interval of Young's formula. A restart takes 12 minutes. The run
+        needs 40 days of useful work. To first order, the lost share of the time is
+        $δ/τ + τ/(2M) + R/M$.
+
+        **Wanted** the price of the run in dollars, with all the time that is lost.
+    """,
+    stub="dollars = ...",
+    unit="dollars",
+    expected=lambda: 40 / _KEPT * 24 * 8192 * 2.0,
+    slips=(
+        Slip(
+            "no time lost",
+            lambda right: 40 * 24 * 8192 * 2.0,
+            "That is the price of the useful work. The time that is lost has to be "
+            "paid too.",
+        ),
+        Slip(
+            "times the goodput",
+            lambda right: right * _KEPT**2,
+            "Did you multiply by the goodput? Lost time makes the run longer.",
+        ),
+        Slip(
+            "no restarts",
+            lambda right: right * _KEPT / (_KEPT + 12 * 60 / _BETWEEN),
+            "Did you leave out the restarts? Each failure costs 12 minutes besides "
+            "the work that is lost.",
+        ),
+        Slip(
+            "one hour a day",
+            lambda right: right / 24,
+            "Did you take the days for hours? A day has 24 of them.",
+        ),
+    ),
+    hint="How often does the whole machine fail, at which interval do you save, and "
+    "which share of the time is then lost?",
+    solution="""
+        The machine fails 8,192 times as often as one GPU, every 7.3 hours. Young's
+        interval is then 12 minutes. Saving and lost work take 1.4 % of the time each,
+        and restarts take 2.7 %.
+
+        ```python
+        between = 60_000 * 3_600 / 8_192
+        interval = (2 * 10 * between) ** 0.5
+        lost = 10 / interval + interval / (2 * between) + 12 * 60 / between
+        dollars = 40 / (1 - lost) * 24 * 8_192 * 2.0
+        ```
+    """,
+)
+
 QUESTIONS = (
     AT_MFU,
     RAMP,
@@ -886,4 +945,5 @@ QUESTIONS = (
     FASTER_RESTART,
     ENERGY,
     TPU_DAYS,
+    WHOLE_BILL,
 )

@@ -758,6 +758,57 @@ PEAK = Number(
     """,
 )
 
+RATE_AND_DAYS = Number(
+    id="16.14",
+    title="From a printed rate to the lost days",
+    task=r"""
+        **Given** a report on a model of 30 billion parameters that was trained on 9
+        trillion tokens with 2,048 GPUs. The report prints 430 TFLOPs/s per GPU. It
+        counts attention in full, which adds 12 % to 6N. From the first step to the last
+        the run took 27 days.
+
+        **Wanted** the goodput of the run, as a share.
+    """,
+    stub="goodput = ...",
+    unit="",
+    expected=lambda: 9e12 * 6 * 30e9 * 1.12 / (430e12 * 2048) / DAY / 27,
+    slips=(
+        Slip(
+            "attention left out",
+            lambda right: right / 1.12,
+            "The printed rate counts attention. A token needs 12 % more than 6N.",
+        ),
+        Slip(
+            "attention taken off",
+            lambda right: right / 1.12**2,
+            "Did you divide by the attention? It adds to the FLOPs of a token.",
+        ),
+        Slip(
+            "what was lost",
+            lambda right: 1 - right,
+            "That is the share that was lost.",
+        ),
+        Slip(
+            "the forward pass alone",
+            lambda right: right / 3,
+            "Did you count two FLOPs per parameter? Training takes six.",
+        ),
+    ),
+    hint="How many tokens per second does the printed rate mean, and how many days do "
+    "all tokens take at that rate?",
+    solution="""
+        A token takes 202 GFLOPs as the report counts them, so the GPUs train on 4.37
+        million tokens per second. At that rate the run would have taken 23.8 days.
+
+        ```python
+        per_token = 6 * 30e9 * 1.12
+        tokens = 430e12 * 2_048 / per_token
+        days = 9e12 / tokens / 86_400
+        goodput = days / 27
+        ```
+    """,
+)
+
 QUESTIONS = (
     MFU_6N,
     RATE,
@@ -772,4 +823,5 @@ QUESTIONS = (
     CONTRADICTION,
     OUTLIER,
     PEAK,
+    RATE_AND_DAYS,
 )
