@@ -12,6 +12,19 @@ import pytest
 BUDGET = 12  # worker-seconds a chapter, so that 24 of them take five minutes on two
 PAGES = "tests/site/test_pages.py"  # its tests of one page stay together
 
+# Roughly, seconds of a test where it takes longer than others. What is dealt out last
+# leaves the other workers idle, so it should be short.
+SECONDS = {
+    "tests/test_make.py": 10,
+    "tests/test_tools.py": 1.5,
+    "tests/site/": 1.5,
+    "tests/grading/": 1,
+    "tests/planner/": 1,
+    "tests/referee/test_strategies_compiled.py": 1,
+    "chapters/": 0.2,
+}
+OTHERS = 0.1
+
 _CHAPTER = re.compile(r"(?:^|[/\[-])(0[1-9]|[1-9]\d)_[a-z]\w*(?=[.\]-])")
 _SECONDS = pytest.StashKey[Counter]()
 
@@ -42,14 +55,34 @@ def chapter(nodeid: str) -> str:
     return found[1] if found else ""
 
 
+def expected_seconds(scope: str, tests: int) -> float:
+    """How long so many tests of a share are likely to take.
+
+    >>> expected_seconds("tests/site/test_prompt.py", 20)
+    30.0
+    >>> expected_seconds("tests/base/test_units.py", 100)
+    10.0
+    """
+    found = (cost for start, cost in SECONDS.items() if scope.startswith(start))
+    return float(tests * next(found, OTHERS))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Shares as `share` cuts them, those of most tests first."""
+    """Shares as `share` cuts them, those that take longest first."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Shares(LoadScopeScheduling):
         def _split_scope(self, nodeid):
             return share(nodeid)
+
+        def _assign_work_unit(self, node):
+            longest = max(
+                self.workqueue,
+                key=lambda scope: expected_seconds(scope, len(self.workqueue[scope])),
+            )
+            self.workqueue.move_to_end(longest, last=False)
+            super()._assign_work_unit(node)
 
     return Shares(config, log)
 
