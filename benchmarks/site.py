@@ -98,6 +98,18 @@ def read(browser, url: str, chapters: list[str]) -> dict:
     return found
 
 
+def closed(browser, url: str, chapters: list[str]) -> dict:
+    """Screens of 1280 x 900 that each chapter has before any guess is answered."""
+    found = {}
+    for name in chapters:
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.goto(f"{url}{name}.html")
+        high = page.evaluate("document.documentElement.scrollHeight / innerHeight")
+        found[name] = round(high, 1)
+        page.close()
+    return found
+
+
 def lighthouse(url: str, chromium: str) -> dict:
     """Lighthouse's scores of one page, 0 to 100: of all runs, that in the middle."""
     runs = sorted(
@@ -177,6 +189,7 @@ def main() -> None:
             )
             chapters = [name for name in names if name.startswith("chapters/")]
             result["reading"] = read(browser, url, chapters)
+            result["screens with guesses closed"] = closed(browser, url, chapters)
             if "--reading" in sys.argv:
                 return
             pages = {name: weigh(browser, f"{url}{name}.html") for name in names}
