@@ -12,6 +12,7 @@ from functools import cache
 from ..base.units import show
 from ..hardware.chips import CHIPS, Chip
 from ..hardware.networks import Network, network
+from ..hardware.networks.records import GRIDS
 from ..inference import (
     Formats,
     Layout,
@@ -47,6 +48,8 @@ SPECULATED = {
 UNCOUNTED = {"prefill": 1, "decode": 4}
 MEANS = ("", "mean", "p50")  # statistics that a closed form of means answers
 QUEUED = ("offline", "server", "interactive")  # modes with no fixed number of clients
+# Models that MLPerf asks with OpenOrca, whose prompts are about as long as its answers.
+AS_LONG = ("Llama 2 70B", "Mixtral 8x7B")
 SLOTS = 1024  # sequences that engines are told to decode at once, where all are queued
 
 
@@ -242,7 +245,7 @@ def setting(row: ServingRow) -> FilledRow:
     if row.output is None:
         raise ValueError("output: the row does not say how many tokens an answer has")
     if row.input is None:
-        if row.mode not in QUEUED:
+        if row.mode not in QUEUED or row.model.name not in AS_LONG:
             raise ValueError("input: the row does not say how many tokens a prompt has")
         row = replace(row, input=row.output)
         said.append("prompts as long as the answers, since the row does not say")
@@ -410,12 +413,27 @@ def _network(chip: Chip, chips: int) -> Network:
     """One node, or as many full ones as it takes."""
     if chips == 1:
         return alone(chip)
+    if chip.vendor == "Google":
+        return network(f"{chip.id}:{squarest(chips, GRIDS[chip.id]['sides'].value)}")
     if "domain" not in chip.facts:
         raise ValueError(f"no source states how {chip.name} are joined in a node")
     most = int(chip.domain)
     each = max(n for n in range(1, min(most, chips) + 1) if chips % n == 0)
     return network(f"{chip.id}:{chips // each}x{each}" if each < chips
                    else f"{chip.id}:{chips}")  # fmt: skip
+
+
+def squarest(chips: int, sides: int) -> str:
+    """The sides of a slice of so many chips that are nearest to one another.
+
+    >>> squarest(8, 2), squarest(8, 3), squarest(2, 3)
+    ('2x4', '2x2x2', '1x1x2')
+    """
+    if sides == 1:
+        return str(chips)
+    nearest = chips ** (1 / sides)
+    side = max(n for n in range(1, chips + 1) if chips % n == 0 and n <= nearest + 0.01)
+    return f"{side}x{squarest(chips // side, sides - 1)}"
 
 
 @cache
