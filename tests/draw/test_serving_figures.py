@@ -1,18 +1,20 @@
 """The live figures of servers: the played server, memory and slots, pools."""
 
 import itertools
+import json
 
 import drawn
 import pytest
 
+from shardmath.__main__ import main
 from shardmath.draw import figures
 from shardmath.draw.figures import server as server_figure
 from shardmath.draw.figures.pools import splits
 from shardmath.draw.objects.servers import JOBS, averaged, deployment, steps_between
 from shardmath.draw.picture import Picture
-from shardmath.serving import Demand, Engine, simulate
+from shardmath.serving import Demand, Engine, serve, simulate
 
-SERVER, SLOTS, POOLS = map(figures.find, ("server", "slots", "pools"))
+SERVER, SLOTS, POOLS, SERVE = map(figures.find, ("server", "slots", "pools", "serve"))
 
 
 def shown(figure, **params):
@@ -231,3 +233,67 @@ def test_a_slower_link_moves_a_cache_later():
     assert fast["moving"] == pytest.approx(4096 * token / 100e9)
     assert slow["apart"]["tpot 50"] > fast["apart"]["tpot 50"]
     assert slow["apart"]["ttft 50"] == fast["apart"]["ttft 50"]
+
+
+# The calculator ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("params", [{}, *SERVE.presets.values()], ids=str)
+def test_the_calculator_can_be_read(params):
+    data = shown(SERVE, **params).data
+    for metric in ("ttft", "tpot"):
+        bound, likely, low, high = data[metric]
+        assert 0 < bound < likely
+        assert low is None or bound <= low <= likely <= high
+
+
+@pytest.mark.parametrize("model", SERVE.control("model").options)
+@pytest.mark.parametrize("chip", SERVE.control("chip").options)
+def test_every_model_on_every_chip_says_something(model, chip):
+    for ways, rate in itertools.product((1, 8), (1, 512)):
+        drawing = shown(SERVE, model=model, chip=chip, ways=ways, rate=rate)
+        assert drawing.summary
+
+
+def test_the_point_lies_on_the_curve():
+    """The curve is in closed form, and the point was played request by request."""
+    for params in SERVE.presets.values():
+        drawing = SERVE.draw(**params)
+        point = drawn.keyed(drawing.svg, "point")["point"]
+        path = drawn.keyed(drawing.svg, "likely")["likely"].get("d")
+        places = [tuple(map(float, one.split())) for one in path[1:].split("L")]
+        x, y = float(point.get("cx")), float(point.get("cy"))
+        (ax, ay), (bx, by) = next(
+            (a, b) for a, b in itertools.pairwise(places) if a[0] <= x <= b[0]
+        )
+        assert y == pytest.approx(ay + (by - ay) * (x - ax) / (bx - ax), abs=8)
+
+
+def test_the_calculator_agrees_with_the_function():
+    data = SERVE.draw(rate=8).data
+    one = serve("llama3-70b", "h100:8", 8, 1024, 256, weights="fp8", tensor=8).best
+    assert data["tpot"][0] == pytest.approx(one.tpot_bound)
+    assert data["tpot"][1] == pytest.approx(one.predicted("tpot"), rel=0.1)
+    assert data["slots"] == one.slots
+    assert data["capacity"] == pytest.approx(one.capacity, rel=0.15)
+    assert data["dollars"] == pytest.approx(8 * 2.5 / 3600 / (8 * 256) * 1e6)
+
+
+def test_a_rate_above_the_most_is_said():
+    drawing = shown(SERVE, rate=512)
+    assert "cannot do 512 requests/s" in drawing.summary
+    assert "tpot" not in drawing.data
+    assert drawing.readout
+
+
+@pytest.mark.parametrize("preset", ["70B, two copies", "DeepSeek-V3 on 8 H200"])
+def test_the_command_of_the_calculator_runs(preset, capsys):
+    command = SERVE.draw(**SERVE.presets[preset]).data["command"].split()
+    assert main([*command[3:], "--json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)["layouts"]
+    assert one["layout"]["copies"] == (2 if preset.startswith("70B") else 1)
+
+
+def test_attention_is_a_choice_of_models_with_experts_alone():
+    assert "attention" in SERVE.draw().idle
+    assert not SERVE.draw(model="DeepSeek-V3", chip="H200").idle

@@ -35,6 +35,7 @@ NAMES = (
     "crash",
     "kernel",
     "number_line",
+    "serve",
 )
 
 
