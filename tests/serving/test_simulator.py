@@ -420,6 +420,57 @@ def test_pages_of_a_prefix_are_counted_once():
     assert not pool.take(4)
 
 
+def test_the_prefix_that_was_read_longest_ago_goes_first():
+    pool = PagePool(10)
+    for name, now in (("a", 0.0), ("b", 1.0)):
+        pool.take(4)
+        pool.keep(name, 4, now)
+        pool.leave(name, now)
+    pool.read("a")
+    pool.leave("a", 2.0)
+    assert pool.take(4)
+    assert set(pool.prefixes) == {"a"}
+
+
+def test_a_prefix_that_nobody_reads_takes_room_when_it_is_read_again():
+    """40 of 100 pages keep a prefix. With 55 others held, 50 are not to be had."""
+    rows = [
+        Request(0.0, 640, 1, "a", 640),
+        Request(1.0, 676, 200),
+        Request(1.1, 780, 10, "a", 640),
+    ]
+    engine = Engine(8, pages=100, prefix_cache=True, reserve=True)
+    result = simulate(roof, engine, Demand(tuple(rows)))
+    assert result.served[2].admitted == result.served[1].finish
+    assert result.most_pages <= 100
+
+
+def test_a_preempted_request_is_the_next_to_be_admitted():
+    server = PlayedServer(roof, Engine(3, pages=40))
+    for number in range(5):
+        server.submit(Sequence(Request(0.0, 200, 300), number), 0.0)
+    while server.busy:
+        before = {one.number for one in server.admitted.values()}
+        server.run(server.clock + 0.001)
+        waiting = [one for one in server.queue if one.preemptions]
+        gone = [one for one in waiting if one.number in before]
+        if gone:
+            assert server.queue[0] in gone
+            break
+    else:
+        raise AssertionError("nobody was preempted")
+
+
+def test_a_request_that_loses_its_pages_in_the_second_pool_is_computed_again():
+    demand = Demand.poisson(20, 60, 200, 300)
+    result = simulate_pools(
+        (roof, Engine(8)), (roof, Engine(16, pages=120)), Pools(1, 1), demand
+    )
+    assert result.preemptions > 0
+    assert result.computed > 60 * 200
+    assert any(one.prefill for one in result.stretches[1])
+
+
 def test_percentiles_are_those_of_numpy():
     numpy = pytest.importorskip("numpy")
     random = Random(1)

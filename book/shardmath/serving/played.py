@@ -249,6 +249,8 @@ class PlayedServer:
                 chunks.append((one, tokens))
                 room -= tokens
         while self.queue and room > 0 and self._fits(self.queue[0]):
+            if self.queue[0].arrived:  # `_join` admits it in front of the next step
+                break
             left = self._left(self.queue[0])
             if not engine.chunked and left > room and chunks:
                 break
