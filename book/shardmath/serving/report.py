@@ -123,7 +123,7 @@ def _between(low: float | None, high: float | None) -> str:
 
 def ranked(plan: ServingPlan, price: float | None = None) -> Table:
     """The layouts of a plan side by side."""
-    header = ["layout", "rate in target", "capacity", "TTFT", "TPOT", "slots",
+    header = ["layout", "in target", "at most", "TTFT", "TPOT", "slots",
               "a step goes to"]  # fmt: skip
     rows = []
     for one in plan.ranking:
@@ -134,7 +134,7 @@ def ranked(plan: ServingPlan, price: float | None = None) -> Table:
             show(one.predicted("ttft"), "s"),
             show(one.predicted("tpot"), "s"),
             f"{one.slots * one.deployment.copies:,}",
-            one.goes_to,
+            one.goes_to.replace(" and ", ", "),
         ])  # fmt: skip
         if price is not None:
             rows[-1].append(f"${one.dollars(price):.2f}")
