@@ -21,7 +21,7 @@ from pathlib import Path
 
 from shardmath.inference import efficiencies as serving_efficiencies
 from shardmath.measured import fit_rows, serving_fit
-from shardmath.measured.fit import errors, fit, left_out, quantiles
+from shardmath.measured.fit import Errors, errors, fit, left_out, quantiles
 from shardmath.measured.fit_rows import Row
 from shardmath.measured.planned import outcome, public_jobs
 from shardmath.training.efficiencies import FITTED, Efficiencies
@@ -32,6 +32,7 @@ PLANNED = PACKAGE / "measured" / "planned.json"
 EFFICIENCIES = PACKAGE / "training" / "efficiencies.toml"
 SERVERS = PACKAGE / "inference" / "efficiencies.toml"
 DIGITS = 3
+FEWEST = 30  # rows of a regime, for a band of its own
 NEVER = 1e-9  # of a share that is left out
 ABLATIONS = {  # what is taken for granted instead
     "nothing is left out": {},
@@ -102,20 +103,35 @@ def served(text: str) -> str:
     families = {row.row.family for row in inside}
     text = _replaced(text, "fit", {"rows": len(inside), "families": len(families)})
     found = serving_fit.errors(rows, lambda row: row.regime)
-    lines = (f'"{one.name}" = {_said(one.line)}\n' for one in found)
+    lines = (f'"{name}" = {_said(_line(one))}\n' for name, one in found.items())
     text = _lines(text, "errors", lines)
-    bands = (f'"{one.name}" = {_said(one.band)}\n' for one in found)
+    bands = (
+        f'"{name}" = {_said(_band(one))}\n'
+        for name, one in found.items()
+        if one.rows >= FEWEST
+    )
     text = _lines(text, "bands", bands)
     unseen = (
         (group, serving_fit.errors(inside, lambda row: row.row.metric, group))
         for group in ("family", "model", "generation")
     )
     lines = (
-        f'"{one.name} by {group}" = {_said(one.line)}\n'
+        f'"{name} by {group}" = {_said(_line(one))}\n'
         for group, some in unseen
-        for one in some
+        for name, one in some.items()
     )
     return _lines(text, "unseen", lines)
+
+
+def _line(one: Errors) -> tuple[int, float, float]:
+    """Rows, mean and median, as the file has them."""
+    return one.rows, one.mean, one.median
+
+
+def _band(one: Errors) -> tuple[float, float]:
+    """The band of some rows; a prediction lies in its own band."""
+    low, high = one.band
+    return min(1.0, low), max(1.0, high)
 
 
 class Exact(float):

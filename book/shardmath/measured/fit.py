@@ -89,7 +89,7 @@ class Errors:
         ratios: predicted over measured, by source.
     """
 
-    ratios: Mapping[str, tuple[float, ...]]
+    ratios: Mapping[str, Sequence[float]]
 
     @property
     def all(self) -> list[float]:
@@ -108,6 +108,11 @@ class Errors:
     def by_source(self) -> float:
         """The mean of the means of sources, so that each source counts the same."""
         return fmean(fmean(abs(r - 1) for r in some) for some in self.ratios.values())
+
+    @property
+    def band(self) -> tuple[float, float]:
+        """Measured over predicted of 8 rows in 10."""
+        return quantiles([1 / r for some in self.ratios.values() for r in some])
 
     @property
     def rows(self) -> int:
