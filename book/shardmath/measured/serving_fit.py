@@ -6,6 +6,13 @@ once more with each number moved; all fits, of all rows and without each group, 
 done on these slopes. A row counts n^(-1/2) if its family has n rows, and a row that is
 off by more than `HUBER` counts no more than in proportion: rows with a wrong label
 should not set the numbers for all others.
+
+Choices that were made after looking at what was left over, beside the three numbers:
+one kernel more for each of two inputs of narrow projections, and one for norms of
+queries and keys; a second launch for every kernel of a step with prompts; the wait for
+the first token in proportion to kernels and not to steps; labels that count chips
+twice; two releases with multi-token prediction; servers that a row does not count. Each
+is said where it stands in the code, and the families left out do not protect from it.
 """
 
 import math
