@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from shardmath import serving
 from shardmath.base import claims, estimate, facts, records, tables, units
 from shardmath.base.estimate import Leg
 from shardmath.draw import pictures
@@ -203,6 +204,34 @@ CALLS = (
     Called(pictures.timeline,
            {"schedule": schedule("1f1b", 2, 2), "until": 2.0, "seconds": 9.0},
            "until seconds"),
+    Called(serving.Request,
+           {"arrival": 0.0, "input": 9, "output": 5, "prefix": "a", "shared": 4},
+           "arrival input output shared"),
+    Called(serving.Demand,
+           {"requests": (serving.Request(0.0, 9, 5),), "clients": 2, "think": 0.5},
+           "think"),
+    Called(serving.Demand.poisson,
+           {"rate": 2.0, "count": 3, "input": 9, "output": 5}, "rate count"),
+    Called(serving.Demand.closed_loop,
+           {"clients": 2, "count": 3, "input": 9, "output": 5, "think": 0.5},
+           "clients count think"),
+    Called(serving.Demand.trace, {"rows": [(0.0, 9, 5)]}),
+    Called(serving.Fixed, {"tokens": 9}, "tokens"),
+    Called(serving.Uniform, {"tokens": 9, "low": 0.5}, "tokens low"),
+    Called(serving.Lognormal, {"mean": 9.0, "sigma": 0.5, "most": 99},
+           "mean sigma most"),
+    Called(serving.Sampled, {"tokens": (4, 5)}),
+    Called(serving.Speculation, {"draft": 4, "acceptance": 0.5, "cost": 0.1},
+           "draft acceptance cost"),
+    Called(serving.Engine,
+           {"slots": 4, "pages": 9, "page": 16, "budget": 99, "chunked": True,
+            "reserve": False, "prefix_cache": False, "delay": 0.1},
+           "slots page budget delay", "chunked reserve prefix_cache"),
+    Called(serving.LatencyTarget, {"ttft": 1.0, "tpot": 0.1, "share": 0.9},
+           "ttft tpot share"),
+    Called(serving.Pools, {"prefill": 1, "decode": 2, "transfer": (0.0, 0.0)},
+           "prefill decode"),
+    Called(serving.percentile, {"values": (1.0, 2.0), "percent": 50}, "percent"),
 )  # fmt: skip
 
 

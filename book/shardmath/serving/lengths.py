@@ -88,8 +88,8 @@ class Lognormal:
 
     def at(self, share: float) -> int:
         z = STANDARD.inv_cdf(min(max(share, 1e-12), 1 - 1e-12))
-        exact = self.mean * exp(self.sigma * (z - self.sigma / 2))
-        return min(max(1, round(exact)), self.most)
+        power = min(self.sigma * (z - self.sigma / 2), 700.0)  # of what a float holds
+        return round(min(max(1.0, self.mean * exp(power)), self.most))
 
 
 @dataclass(frozen=True)
@@ -103,6 +103,10 @@ class Sampled:
     tokens: Sequence[int]
 
     def __post_init__(self) -> None:
+        if isinstance(self.tokens, str) or not isinstance(self.tokens, Sequence):
+            raise ValueError(
+                f"tokens = {short_repr(self.tokens)}: must be a list of lengths"
+            )
         if not self.tokens:
             raise ValueError("tokens = (): must have at least one length")
         for one in self.tokens:

@@ -1,6 +1,6 @@
 """Requests, and the two ways in which they come to a server."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -13,6 +13,8 @@ from ..base.units import (
 )
 from ..hardware.networks.wiring import not_negative
 from .lengths import Fixed, Lengths
+
+MOST = 1_000_000  # requests of a simulation, about a minute of it
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,10 @@ class Demand:
     think: float = 0.0
 
     def __post_init__(self) -> None:
+        if isinstance(self.requests, str) or not isinstance(self.requests, Iterable):
+            raise ValueError(
+                f"requests = {short_repr(self.requests)}: must be a list of requests"
+            )
         object.__setattr__(self, "requests", tuple(self.requests))
         if not self.requests:
             raise ValueError("requests = (): must have at least one request")
@@ -173,13 +179,25 @@ class Demand:
         >>> Demand.trace([(0.0, 2048, 28), (0.4, 1155, 211)]).requests[1].output
         211
         """
-        return cls(tuple(Request(*row) for row in rows))
+        if isinstance(rows, str) or not isinstance(rows, Iterable):
+            raise ValueError(f"rows = {short_repr(rows)}: must be a list of rows")
+        found = []
+        for row in rows:
+            if not (isinstance(row, Sequence) and len(row) == 3):
+                raise ValueError(
+                    f"rows: {short_repr(row)} must be seconds and tokens of prompt and "
+                    "answer"
+                )
+            found.append(Request(*row))
+        return cls(tuple(found))
 
 
 def _drawn(
     random: Random, count: int, input: int | Lengths, output: int | Lengths
 ) -> Iterable[tuple[int, int]]:
     positive_int(count=count)
+    if count > MOST:
+        raise ValueError(f"count = {count}: must be at most {MOST:,} requests")
     prompts, answers = _lengths("input", input), _lengths("output", output)
     for _ in range(count):
         yield prompts.at(random.random()), answers.at(random.random())

@@ -308,11 +308,12 @@ def percentile(values: Sequence[float], percent: float) -> float:
     Raises:
         ValueError: no values, or no percentage from 0 to 100.
     """
-    if not values:
-        raise ValueError("values = (): must have at least one")
+    if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+        raise ValueError(f"values = {short_repr(values)}: must be a list of numbers")
     if not 0 <= number("percent", percent) <= 100:
         raise ValueError(f"percent = {short_repr(percent)}: must be from 0 to 100")
     place = (len(values) - 1) * percent / 100
     below = int(place)
     above = min(below + 1, len(values) - 1)
-    return values[below] + (values[above] - values[below]) * (place - below)
+    low, high = (number(f"values[{n}]", values[n]) for n in (below, above))
+    return low + (high - low) * (place - below)

@@ -365,4 +365,4 @@ def not_negative(name: str, value: object) -> int | float:
         found = number(name, value)
         if found >= 0 and math.isfinite(found):
             return found
-    raise ValueError(f"{name} = {value!r}: must be a finite number from 0")
+    raise ValueError(f"{name} = {short_repr(value)}: must be a finite number from 0")
