@@ -4,6 +4,7 @@ shardmath plan llama3-70b v5p:16x16x16 --tokens 4M     the best meshes
 shardmath serve llama3-70b h100:8 --rate 4 --input 1000 --output 200
                                                        latencies under a load
 shardmath predict runs.csv --json                      the time of each run
+shardmath predict servers.json --json                  the latency of each server
 """
 
 import argparse
@@ -153,8 +154,10 @@ def _parser() -> argparse.ArgumentParser:
     ours.add_argument("--seed", type=int, default=0, help="of the arrivals")
     ours.add_argument("--json", action="store_true", help="one object")
     ours.set_defaults(run=_serve)
-    file = commands.add_parser("predict", help="how long runs of a table will take")
-    file.add_argument("file", help="a table in the columns of measured/training.csv")
+    file = commands.add_parser("predict", help="how long runs or servers will take")
+    file.add_argument(
+        "file", help="a table like measured/training.csv, or of servers; or JSON"
+    )
     file.add_argument("--json", action="store_true", help="one list of objects")
     file.set_defaults(run=_predict)
     return parser

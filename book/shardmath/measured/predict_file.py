@@ -1,11 +1,12 @@
-"""Predictions for anybody's runs: a file in the columns of the book's own table.
+"""Predictions for anybody's runs: a file in the columns of the book's own tables.
 
-Columns are those of `reading.COLUMNS`, under these names or others that people use
-(`ALIASES`), in any order. Cells are read leniently where only one meaning is possible,
-and what had to be assumed is said with the answer. One more column, `expert_tensor`
-(Megatron's --expert-tensor-parallel-size), says with a 1 that each expert is on one
-chip, although other matrices are cut. One row that cannot be read or
-contradicts itself says why, and does not stop the others.
+A table with a metric in each row is one of measured servers, see `predict_serving`. In
+one of training runs, columns are those of `reading.COLUMNS`, under these names or
+others that people use (`ALIASES`), in any order. Cells are read leniently where only
+one meaning is possible, and what had to be assumed is said with the answer. One more
+column, `expert_tensor` (Megatron's --expert-tensor-parallel-size), says with a 1 that
+each expert is on one chip, although other matrices are cut. One row that cannot be read
+or contradicts itself says why, and does not stop the others.
 """
 
 import math
@@ -18,11 +19,13 @@ from ..base.tables import Table, table
 from ..base.units import short_repr, show
 from ..training import Prediction
 from .filling import AGAIN, filled
+from .predict_serving import predict_rows
 from .reading import COLUMNS, read_run
 from .run import AXES, FOLDED
-from .serving_answers import ServingAnswer, serving_answers
-from .serving_rows import ALIASES as SERVER_HEADS
-from .serving_rows import is_serving
+from .serving_answers import ServingAnswer
+from .serving_rows import ALIASES as OF_SERVERS
+from .serving_rows import COLUMNS as SERVER_COLUMNS
+from .serving_rows import UNITS, is_serving
 from .table_file import MORE, cell, read_file, read_table, renamed
 
 ALIASES = {  # of columns
@@ -105,8 +108,6 @@ class Answer:
 def predict_file(path: str | Path) -> tuple[Answer | ServingAnswer, ...]:
     """An answer for every row of a file, in the order of the file.
 
-    Rows are training runs, or measured servers (`serving_rows`), as their columns say.
-
     Args:
         path: of a table with a head, separated by commas, semicolons or tabs, or of a
             JSON list of objects. Lines that begin with # are left out.
@@ -131,9 +132,9 @@ def predict_text(
         ValueError: it is no such table.
     """
     read = read_table(text, name, f"a table with {_needed()}")
-    servers = renamed(read, SERVER_HEADS)
-    if is_serving(key for row in servers for key in row if key):
-        return tuple(serving_answers(servers))
+    served = renamed(read, OF_SERVERS)
+    if is_serving(key for row in served for key in row if key):
+        return predict_rows(served)
     rows = renamed(read, HEADS)
     missing = {"model", "chip", "chips", "seq"} - {key for row in rows for key in row}
     if missing:
@@ -184,31 +185,32 @@ def answer(row: int, cells: Mapping[str, object]) -> Answer:
 
 def to_table(answers: tuple[Answer | ServingAnswer, ...]) -> Table:
     """Answers side by side."""
-    head = ("row", "run", "bound", "likely", "8 of 10 runs", "measured", "error")
+    head = ("row", "run", "bound", "likely", "8 of 10", "measured", "error")
     rows = []
     for one in answers:
-        if isinstance(one, ServingAnswer):
-            rows.append((one.row, *one.cells))
+        said = one.plain
+        if "why" in said:
+            rows.append((one.row, one.name, "–", "–", said["why"], "–", "–"))
             continue
-        likely = one.prediction
-        if likely is None:
-            rows.append((one.row, one.name, "–", "–", one.why, "–", "–"))
-            continue
-        took = one.measured
-        rows.append((
-            one.row,
-            one.name,
-            show(likely.bound, "s"),
-            show(likely.seconds, "s"),
-            f"{show(likely.low, 's')} to {show(likely.high, 's')}",
-            show(took, "s") if took else "–",
-            f"{likely.seconds / took - 1:+.1%}" if took else "–",
-        ))  # fmt: skip
+        unit, scale = said["unit"], 1.0
+        if unit in UNITS:
+            unit, scale = "s", UNITS[unit]
+        bound, likely, low, high = (
+            show(scale * said[name], unit)
+            for name in ("bound", "predicted", "low", "high")
+        )
+        took = said.get("measured")
+        error = f"{said['predicted'] / took - 1:+.1%}" if took else "–"
+        took = show(scale * took, unit) if took else "–"
+        rows.append((one.row, one.name, bound, likely, f"{low} to {high}", took, error))
     return table(head, rows)
 
 
 def _needed() -> str:
-    return f"columns among {', '.join(COLUMNS)}"
+    return (
+        f"columns among {', '.join(COLUMNS)}; of servers, among "
+        f"{', '.join(SERVER_COLUMNS)}"
+    )
 
 
 def _understood(given: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -5,7 +5,6 @@ every rule that was used is said with the answer.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -31,7 +30,8 @@ from ..inference import (
 )
 from ..inference.efficiencies import Calibration
 from ..transformer import Model
-from .serving_rows import ServingRow, read_row, spread
+from .serving_rows import ServingRow
+from .serving_rules import filled, limits
 
 INFERENCEX = "inferencex"
 MEAN_LENGTH = 0.9  # of nominal, where lengths are drawn uniformly in [0.8, 1] of it
@@ -50,6 +50,8 @@ MEANS = ("", "mean", "p50")  # statistics that a closed form of means answers
 QUEUED = ("offline", "server", "interactive")  # modes with no fixed number of clients
 # Models that MLPerf asks with OpenOrca, whose prompts are about as long as its answers.
 AS_LONG = ("Llama 2 70B", "Mixtral 8x7B")
+# Times the mean: we guess that 99 of 100 requests have a latency below it.
+SLOWEST = 1.5
 SLOTS = 1024  # sequences that engines are told to decode at once, where all are queued
 
 
@@ -148,46 +150,6 @@ class ServingAnswer:
             "warnings": list(self.warnings),
         }
 
-    @property
-    def cells(self) -> tuple[str, ...]:
-        """The row in words, for a table."""
-        if self.why:
-            return f"{self.name} {self.metric}", "–", "–", self.why, "–", "–"
-
-        def said(value: float) -> str:
-            return f"{value:.4g} {self.unit}"
-
-        took = self.measured
-        return (
-            f"{self.name} {self.metric}",
-            said(self.bound),
-            said(self.predicted),
-            f"{said(self.low)} to {said(self.high)}",
-            said(took) if took else "–",
-            f"{self.predicted / took - 1:+.1%}" if took else "–",
-        )
-
-
-def serving_answers(
-    rows: Iterable[Mapping[str | None, object]],
-) -> Iterator[ServingAnswer]:
-    """Answers for the rows of a table, with the columns of `serving_rows`.
-
-    Args:
-        rows: cells by column. A row with a column for each metric has an answer for
-            each metric.
-    """
-    for number, cells in enumerate(rows, 1):
-        for one in spread(cells):
-            try:
-                row = read_row(one)
-            except ValueError as error:
-                name = f"{one.get('model') or ''} {one.get('chip') or ''}".strip()
-                why = str(error).partition("\n")[0]
-                yield ServingAnswer(number, name, str(one.get("metric") or ""), why=why)
-            else:
-                yield serving_answer(number, row)
-
 
 def serving_answer(number: int, row: ServingRow) -> ServingAnswer:
     """What is said of one row.
@@ -242,6 +204,7 @@ def setting(row: ServingRow) -> FilledRow:
     """
     said: list[str] = []
     warned: list[str] = []
+    row = filled(row, said)
     if row.output is None:
         raise ValueError("output: the row does not say how many tokens an answer has")
     if row.input is None:
@@ -252,6 +215,12 @@ def setting(row: ServingRow) -> FilledRow:
     row = chips_counted_once(row, said)
     formats = formats_of(row, said)
     requests = requests_of(row, said)
+    if allowed := limits(row):
+        said.append(
+            f"as many sequences at a time as keep TTFT below {show(allowed[0], 's')} "
+            f"and TPOT below {show(allowed[1], 's')} for 99 of 100 requests, whose "
+            f"latency we take as {SLOWEST:g} times the mean"
+        )
     scheduler = scheduler_of(row, said, warned)
     if row.mode == "disagg":
         servers, copies = _pools(row, formats, said)
@@ -303,9 +272,7 @@ def formats_of(row: ServingRow, said: list[str]) -> Formats:
     """The formats of a row, whose table often does not name that of the cache."""
     weights = row.weights or "bf16"
     if not row.weights:
-        if (
-            row.mode in QUEUED
-        ):  # MLPerf's rules allow any; all who submit take the least
+        if row.mode in QUEUED:  # MLPerf allows any; all who submit take the least
             narrow = [name for name in ("fp4", "fp8") if name in row.chip.flops]
             weights = (*narrow, "bf16")[0]
         said.append(f"weights in {weights}")
@@ -479,11 +446,33 @@ def load(found: FilledRow) -> Load:
         return open_loop(server, row.rate / copies, requests, scheduler)
     room = slots(server, requests, scheduler)
     if row.mode in QUEUED:
-        clients = min(room, SLOTS)
-        return closed_loop(server, clients, requests, scheduler, clients)
+        return _queued(found, min(room, SLOTS))
     if row.concurrency is None:
         raise ValueError("concurrency: the row does not say how many requests")
     return closed_loop(server, row.concurrency / copies, requests, scheduler, room)
+
+
+def _queued(found: FilledRow, most: int) -> Load:
+    """The load with as many sequences at a time as a benchmark's limits allow."""
+    (server,), requests, scheduler = found.servers, found.requests, found.scheduler
+
+    def at(clients: int) -> Load:
+        return closed_loop(server, clients, requests, scheduler, clients)
+
+    allowed = limits(found.row)
+    now = at(most)
+    if allowed is None or _within(now, allowed):
+        return now
+    few = 1
+    while most - few > 1:
+        middle = (few + most) // 2
+        few, most = (middle, most) if _within(at(middle), allowed) else (few, middle)
+    return at(few)
+
+
+def _within(now: Load, allowed: tuple[float, float]) -> bool:
+    ttft, tpot = allowed
+    return SLOWEST * now.ttft <= ttft and SLOWEST * now.tpot <= tpot
 
 
 def predicted(found: FilledRow) -> tuple[float, dict[str, float]]:
