@@ -31,16 +31,16 @@ def predict_rows(
     >>> bad.why
     'count = 3: is no whole number of copies of 2 chips (tensor 2)'
     """
-    read: list[tuple[int, ServingRow | str, str]] = []
+    read: list[tuple[int, ServingRow | str, str, str]] = []
     for number, cells in enumerate(rows, 1):
         for one in spread(cells) if MORE not in cells else [cells]:
-            read.append((number, *_read(one)))
-    some = [row for _, row, _ in read if isinstance(row, ServingRow)]
+            read.append((number, *_read(one), cell(one.get("metric"))))
+    some = [row for _, row, *_ in read if isinstance(row, ServingRow)]
     named = checked(some)
     answers, at = [], 0
-    for number, row, name in read:
+    for number, row, name, metric in read:
         if isinstance(row, str):
-            answers.append(ServingAnswer(number, name, why=row))
+            answers.append(ServingAnswer(number, name, metric, why=row))
             continue
         warnings = named.get(at, ())
         at += 1

@@ -19,7 +19,7 @@ RANGES = (4, 16, 64, 256)  # the most requests in flight of each range but the l
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedRow:
     """A measured number beside its prediction.
 
     Args:
@@ -79,7 +79,7 @@ class Served:
 
 
 @cache
-def served() -> tuple[Served, ...]:
+def served() -> tuple[ServedRow, ...]:
     """All rows of the table for which there is a prediction, in its order."""
     rows = serving()
     named = checked(rows)
@@ -87,7 +87,7 @@ def served() -> tuple[Served, ...]:
     for at, row in enumerate(rows):
         answer = serving_answer(at + 1, row)
         if not answer.why and answer.measured is not None:
-            found.append(Served(row, answer, named.get(at, ())))
+            found.append(ServedRow(row, answer, named.get(at, ())))
     return tuple(found)
 
 
@@ -102,7 +102,7 @@ def unanswered() -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Errors:
+class ErrorsOfRows:
     """How far off the predictions of some rows are.
 
     Args:
@@ -121,18 +121,18 @@ class Errors:
     over_bound: float
 
 
-def errors_of(some: Iterable[Served]) -> Errors:
+def errors_of(some: Iterable[ServedRow]) -> ErrorsOfRows:
     """The errors of some rows, with the fitted numbers.
 
     Raises:
         ValueError: there are none.
     """
-    rows: Sequence[Served] = tuple(some)
+    rows: Sequence[ServedRow] = tuple(some)
     if not rows:
         raise ValueError("some: must hold at least one row")
     ratios = [one.ratio for one in rows]
     off = [abs(ratio - 1) for ratio in ratios]
-    return Errors(
+    return ErrorsOfRows(
         len(rows), fmean(off), median(off), median(ratios),
         fmean(one.inside for one in rows), median(one.over_bound for one in rows),
     )  # fmt: skip

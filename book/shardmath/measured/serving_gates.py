@@ -9,8 +9,7 @@ A gate compares what a row says with what has to be true of every server:
     repeats of one configuration agree
     more sequences do not decode in much less time
 
-Some need two numbers of one run, which are two rows; `checked` joins them. A row that a
-gate names is not used in a fit.
+Some need two numbers of one run, which are two rows; `checked` joins them.
 """
 
 from collections import defaultdict
@@ -144,7 +143,7 @@ def _together(
     if first is None or step is None or step not in settings:
         return
     row, found = rows[step], settings[step]
-    if row.concurrency is None or row.mode == "disagg":
+    if row.concurrency is None or len(found.servers) == 2:
         return
     ttft, tpot = rows[first].value, row.value
     output, clients = found.requests.output, row.concurrency
