@@ -36,6 +36,7 @@ NAMES = (
     "kernel",
     "number_line",
     "serve",
+    "short_kernels",
 )
 
 
