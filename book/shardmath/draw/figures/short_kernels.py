@@ -74,8 +74,8 @@ def draw(start: int, share: int, operation: str, chip: str) -> Drawing:
     if bins:
         summary = (
             f"{title}: {points:,} timed operations in {len(bins)} bins. With t0 = "
-            f"{show(t0, 's')} and e = {e:.0%}, the law is off by {mean:.0%} in the mean "
-            f"and by {middle:.0%} in the median."
+            f"{show(t0, 's')} and e = {e:.0%}, the law is off by {mean:.0%} in the "
+            f"mean and by {middle:.0%} in the median."
         )
     lowest, highest = BOUND.low, BOUND.high
     steps = [lowest * (highest / lowest) ** (n / 70) for n in range(71)]
