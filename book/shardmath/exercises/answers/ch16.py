@@ -27,7 +27,7 @@ MFU_6N = Number(
         **Given** a model of 13 billion parameters that trains on 4,200 tokens per
         second and H100. The peak of an H100 is 989 TFLOPs/s.
 
-        **Wanted** the MFU by 6N, as a share.
+        **Wanted** the MFU as a share, if 6N FLOPs are counted per token.
     """,
     stub="mfu = ...",
     unit="",
@@ -68,7 +68,7 @@ RATE = Number(
     task=r"""
         **Given** a run of a model with 32 billion parameters on 512 TPU v5p chips,
         which have a peak of 459 TFLOPs/s each. The report prints an MFU of 55 %,
-        counted by 6N.
+        for which it counts 6N FLOPs per token.
 
         **Wanted** the tokens per second of the whole machine.
     """,
@@ -110,7 +110,7 @@ ATTENTION = Number(
         the length of the sequence, $n$ the number of heads and $H$ their size. The
         backward pass takes twice as many.
 
-        **Wanted** the FLOPs per token counted in full, divided by those of 6N.
+        **Wanted** the FLOPs per token counted in full, divided by 6N.
     """,
     stub="ratio = ...",
     unit="",
@@ -134,7 +134,7 @@ ATTENTION = Number(
         Slip(
             "attention alone",
             lambda right: right - 1,
-            "That is what attention adds. Full includes the 6N as well.",
+            "That is what attention adds. The full count includes the 6N as well.",
         ),
     ),
     hint="How many FLOPs does attention take per token in all layers and both passes?",
@@ -154,9 +154,9 @@ BETTER = Number(
     task=r"""
         **Given** two reports of runs on the same chip. Lab A prints an MFU of 46 %,
         counted with full attention, which is 1.15 times 6N for its model. Lab B prints
-        41 %, counted by 6N.
+        41 % and counts 6N.
 
-        **Wanted** the MFU of lab A over that of lab B, both by 6N.
+        **Wanted** the MFU of lab A over that of lab B, with 6N counted for both.
     """,
     stub="ratio = ...",
     unit="",
@@ -178,9 +178,9 @@ BETTER = Number(
             "That is lab B over lab A.",
         ),
     ),
-    hint="What would lab A have printed by 6N?",
+    hint="What would lab A have printed if it had counted 6N?",
     solution="""
-        By 6N lab A reaches 40 %, so lab B ran slightly better.
+        If you count 6N, lab A reaches 40 %, so lab B ran slightly better.
 
         ```python
         ratio = 0.46 / 1.15 / 0.41
@@ -195,7 +195,8 @@ RUN_MFU = Number(
         **Given** a model of 65.2 billion parameters, 1.4 trillion tokens and 1,022,362
         hours of an A100, whose peak is 312 TFLOPs/s.
 
-        **Wanted** the MFU over all these hours, by 6N, as a share.
+        **Wanted** the MFU over all these hours as a share, if 6N FLOPs are counted per
+        token.
     """,
     stub="mfu = ...",
     unit="",
@@ -274,7 +275,7 @@ TWICE = Number(
         has 176 billion parameters. Its layers are computed a second time in the
         backward pass.
 
-        **Wanted** the MFU by 6N, as a share.
+        **Wanted** the MFU as a share, if 6N FLOPs are counted per token.
     """,
     stub="mfu = ...",
     unit="",
@@ -568,10 +569,10 @@ CONTRADICTION = Function(
     id="16.11",
     title="Which figure disagrees?",
     task=r"""
-        **Given** three figures of one run, counted by 6N: the `mfu`, the `rate` of one
-        chip in tokens per second, and a `step`, which is a list of the peak of a chip,
-        the seconds of a step, its tokens, and the number of chips. The model has
-        `params` parameters. Each figure implies a rate of one chip.
+        **Given** three figures of one run: the `mfu`, which counts 6N FLOPs per token,
+        the `rate` of one chip in tokens per second, and a `step`, which is a list of
+        the peak of a chip, the seconds of a step, its tokens, and the number of chips.
+        The model has `params` parameters. Each figure implies a rate of one chip.
 
         **Wanted** a function that returns the list of those figures (0 for the MFU, 1
         for the rate, 2 for the step) whose rate differs from those of both others by
