@@ -24,7 +24,7 @@ WITHOUT = {
     "draw.plots": "matplotlib",
     "referee.programs": "jax",
     "referee.compilers": "jax",
-    "referee.processes": "jax",
+    "referee.processes": "cloudpickle",
     "referee.checkpoints": "jax",
     "exercises": "grading",
     "grading": "grading",
