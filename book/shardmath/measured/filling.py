@@ -6,7 +6,10 @@ order, and the row says so:
 0. GPUs whose network nobody states have a card of 200 Gb/s each, and a TPU slice whose
    sides nobody states is as round as can be. A rate of FLOPs whose counting nobody
    states counts attention as causal.
-1. Formats are those that frameworks use: see `usual_formats`.
+1. Formats are those that frameworks use: see `usual_formats`. A copy of the weights in
+   16 bits rests next to those of the optimizer in Megatron. JAX and FSDP cast weights
+   where they are used. Where matmuls are in 8 bits or fewer, Megatron's matmuls keep
+   their inputs in that format (Transformer Engine).
 2. A pipeline is interleaved, in the largest number of chunks up to 8 that divides the
    layers of a stage, if the microbatches are a multiple of the stages.
 3. A pipeline has microbatches of one sequence. A rank of a TPU without a pipeline has
@@ -23,7 +26,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..base.tables import Absent
-from ..base.units import pluralize
+from ..base.units import PRECISION_BYTES, pluralize
 from ..hardware.mesh import Mesh
 from ..hardware.networks import (
     Cluster,
@@ -38,6 +41,7 @@ from ..training import Step
 from ..training.job import usual_formats
 from .run import SPLIT_SEQUENCES, Run
 
+MEGATRON = "Megatron"  # names of systems that begin so
 MOST_CHUNKS = 8
 CARD = 25e9  # bytes/s one-way of a card of 200 Gb/s
 CARDS = "a network card of 200 Gb/s for each GPU"
@@ -89,6 +93,7 @@ def filled(run: Run) -> Filled:
                 schedule=one.schedule or "1f1b",
                 chunks=one.chunks,
                 table_kept=False,
+                copy=keeps_copy(one),
             )
         except ValueError as wrong:
             error = error or wrong
@@ -102,6 +107,15 @@ def filled(run: Run) -> Filled:
     return first
 
 
+def keeps_copy(run: Run) -> bool:
+    """Whether weights in 16 bits rest next to those of the optimizer.
+
+    MaxText and FSDP of PyTorch hold one copy of the weights, of which each use casts
+    what it gathers. Megatron's distributed optimizer (ZeRO-1) holds both.
+    """
+    return run.chip.vendor != "Google" and "fsdp" not in run.mesh
+
+
 def _ways(run: Run) -> Iterator[tuple[Run, tuple[str, ...]]]:
     """Ways to fill a run in, in the order of preference."""
     said: tuple[str, ...] = ()
@@ -112,6 +126,8 @@ def _ways(run: Run) -> Iterator[tuple[Run, tuple[str, ...]]]:
         run = replace(run, counts="matmuls, half attention")
         said = (*said, "attention counted as causal")
     usual = usual_formats(run.chip, run.precision)
+    if run.system.startswith(MEGATRON) and PRECISION_BYTES[run.precision] < 2:
+        usual = {**usual, "inputs": run.precision}
     more = {role: name for role, name in usual.items() if role not in run.formats}
     if more:
         run = replace(run, formats={**more, **run.formats})

@@ -47,6 +47,7 @@ COLUMNS = {  # of the table, and what they hold
     "offloads": "activations that wait in the memory of the host",
     "release": "of the software",
     "memory": "GiB at the peak",
+    "loss": '"pieces" if it is computed for some of the tokens at a time',
 }
 COUNTS = {  # words of the table for the conventions of `run.counted`
     "": "",
@@ -124,6 +125,7 @@ def read_run(row: Mapping[str, str]) -> Run:
         overlap=tuple(cell["overlap"].split()),
         remat_share=_number(cell, "remat_share"),
         memory=_number(cell, "memory", 2**30),
+        loss=cell["loss"],
     )
     _check(run)
     if run.covered and cell["note"] != "uneven":

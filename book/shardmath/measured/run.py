@@ -29,6 +29,7 @@ from ..training import (
     tensor,
     zero,
 )
+from ..training.job import LOSSES
 from ..training.pipeline_schedules import NAMES
 from ..transformer import Flops, Model, conventions, flops, recomputed
 from ..transformer.flops import one_of
@@ -102,6 +103,8 @@ class Run:
         remat_share: of the layers, that `remat` applies to; None for all of them.
         memory: bytes at the peak, as published; None where nobody says.
         overlap: exchanges that the source says are overlapped, of `training.Software`.
+        loss: "pieces" where the source computes the loss for some tokens at a time, see
+            `training.job.LOSSES`; "" where nobody says.
 
     Raises:
         ValueError: chips, sequences or tokens that are not whole numbers above zero, an
@@ -138,6 +141,7 @@ class Run:
     overlap: tuple[str, ...] = ()
     remat_share: float | None = None
     memory: float | None = None
+    loss: str = ""
 
     def __post_init__(self) -> None:
         counted_in = ("chips", "seqs", "seq", "microbatches", "chunks", "node_limit")
@@ -152,6 +156,7 @@ class Run:
         one_of(("", *counted(self.model, self.seq)), counts=self.counts)
         one_of(("", *NAMES), schedule=self.schedule)
         one_of(ATTENTION_KERNELS, attention_kernel=self.attention_kernel)
+        one_of(("", *LOSSES), loss=self.loss)
         if self.remat != "":
             checked_remat(self.model, self.remat)
         groups = math.prod(
@@ -391,6 +396,7 @@ class Run:
             "table_kept": True,  # a bound: gathered once for lookup and head
             "remat_share": self.remat_share or 1.0,
             "kernel": "unfused" if self.attention_kernel == "unfused" else "fused",
+            "loss": self.loss or "once",
         }
         return step(
             self.strategy,
