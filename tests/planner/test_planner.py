@@ -19,9 +19,10 @@ from shardmath.hardware.chips import TPU_V5E as V5E
 from shardmath.hardware.mesh import Mesh
 from shardmath.hardware.networks import network
 from shardmath.hardware.networks.usual import usual
+from shardmath.measured.training import RUNS
 from shardmath.planner import ORDER, plan
 from shardmath.planner.patterns import SHARDS, strategy
-from shardmath.planner.search import SHORTEST, divisors, factorisations
+from shardmath.planner.search import PUBLISHED, divisors, factorisations
 from shardmath.training import step
 from shardmath.training.job import usual_formats
 from shardmath.training.pipeline_schedules import Times, schedule
@@ -109,7 +110,7 @@ def every_mesh(model, net, seqs, seq):
         axes = [a for a in axes if a != "expert" or model.experts]
         for sizes in factorisations(net.chips, len(axes)):
             some = {a: n for a, n in zip(axes, sizes, strict=True) if n > 1}
-            if some.get("context", 1) * SHORTEST > seq:
+            if "context" in some and some["context"] * PUBLISHED > seq:
                 continue
             for many in divisors(seqs):
                 try:
@@ -202,6 +203,19 @@ def test_sequences_are_not_split_where_there_are_enough():
     assert alone.best.axes == {"context": 8}
     large = plan("llama 3 405b", "h100:1024", 2048 * 8192)
     assert large.best.axes == {"pipeline": 16, "zero": 8, "tensor": 8}
+
+
+def test_sequences_are_split_as_published_runs_split_them():
+    """Shorter pieces than any in the table are proposed only where nothing else fits,
+    or if somebody asks for them."""
+    split = [(run, [n for axis, n in run.mesh.items() if axis.startswith("context")])
+             for run in RUNS]  # fmt: skip
+    assert min(run.seq // math.prod(ways) for run, ways in split if ways) == PUBLISHED
+    asked = LLAMA_3_8B, "h100:2048", 512 * 8192
+    found = plan(*asked, top=1000)
+    assert all(PUBLISHED * one.sizes["context"] <= 8192 for one in found.ranking)
+    eight = plan(*asked, fixed={"context": 8}, top=1)
+    assert eight.best.sizes["context"] == 8
 
 
 def test_a_microbatch_has_any_number_of_sequences_that_divides():

@@ -7,7 +7,8 @@ the ties the search recommends the one with the fewest axes, because each axis i
 more thing to get right, and of those that are as fast as the fastest of them, the one
 that leaves least time exposed. Kinds of
 parallelism that no published run on such chips uses are proposed only where nothing
-else fits: how right a prediction of them is, nobody knows.
+else fits, and so are shorter pieces of a sequence than any published run has on a chip:
+how right a prediction of them is, nobody knows.
 """
 
 from collections import Counter
@@ -57,6 +58,7 @@ RECOMPUTES = (
 LATENTS = ("cq", "ckv")
 FILLED = ("gpipe", "1f1b", "interleaved")  # schedules that wait p − 1 passes, over v
 SHORTEST = 512  # tokens of a sequence on a chip, under which context is not split
+PUBLISHED = 4096  # the fewest tokens of a split sequence on a chip in a published run
 # Ways of tensor parallelism for which KV heads are copied, and never between nodes.
 MOST_WITH_COPIES = 32
 MOST_CHUNKS = 8  # of layers on one stage
@@ -326,8 +328,11 @@ class Search:
         )  # fmt: skip
 
     def is_untried(self, sizes: Sizes) -> bool:
-        """Whether no published run on such chips uses the kinds of axes of a mesh."""
-        return any(sizes[axis] > 1 for axis in self.untried)
+        """Whether no published run on such chips uses the kinds of axes of a mesh, or
+        none splits sequences into such short pieces."""
+        split = sizes["context"] > 1 and "context" not in self.fixed
+        short = split and self.job.seq < PUBLISHED * sizes["context"]
+        return short or any(sizes[axis] > 1 for axis in self.untried)
 
     def fitting(self) -> Iterator[Candidate]:
         """Candidates that fit in memory, without those that are far from the fastest
