@@ -1,6 +1,15 @@
 """Notebooks on a machine that has Jupyter and JAX, but not this book."""
 
-LACKING = ("anywidget", "filelock", "flatbuffers", "matplotlib", "platformdirs")
+LACKING = (  # names on PyPI
+    "anywidget",
+    "cloudpickle",
+    "filelock",
+    "flatbuffers",
+    "grain",
+    "matplotlib",
+    "orbax-checkpoint",
+    "platformdirs",
+)
 
 
 def setup_cell(address: str) -> str:
@@ -11,13 +20,13 @@ def setup_cell(address: str) -> str:
 
     Jupyter loads widgets with its page, so that a page which was open before has none.
 
-    >>> print(setup_cell("git+https://example.org/book"))
+    >>> print(setup_cell("git+https://example.org/book"))  # doctest: +ELLIPSIS
     # Once in a new session: this book's package, and what it needs beside JAX.
     from importlib.util import find_spec
     <BLANKLINE>
     had_widgets = find_spec("anywidget") is not None
     %pip install --quiet --no-deps git+https://example.org/book
-    %pip install --quiet anywidget filelock flatbuffers matplotlib platformdirs
+    %pip install --quiet anywidget cloudpickle ... orbax-checkpoint platformdirs
     if not had_widgets:
         print("For live figures that move: reload this page, then run all cells again.")
     """
