@@ -12,7 +12,7 @@ CHAPTER = Chapter(
         "data read by any number of processes, and the test of a restart"
     ),
     intro="""
-        from the type of an array to the bits of a resumed run. Answers are in base
+        from the type of an array to the test of a resumed run. Answers are in base
         units: bytes, seconds.
 
         20.11 to 20.13 are programs for eight virtual devices. They are graded on their
@@ -184,11 +184,12 @@ PRODUCT = Function(
         for a dimension that is not split. The product is $y[B, F]$, without an
         `out_sharding`.
 
-        **Wanted** a function that returns what JAX says, as a list. If $D$ is split in
-        both operands, that is `["ambiguous"]` for one and the same axis, and
-        `["inconsistent"]` for two different ones. If $y$ would be split twice over one
-        axis, it is `["illegal"]`. Otherwise it is the list of the two axes of $y$,
-        because JAX gathers an operand whose $D$ alone is split.
+        **Wanted** a function that returns JAX's answer, as a list. If $D$ is split in
+        both operands, the answer is `["ambiguous"]` if both use the same axis, and
+        `["inconsistent"]` if they use different axes. If both dimensions of $y$ would
+        be split over the same axis, it is `["illegal"]`. Otherwise it is the list of
+        the two axes of $y$, because JAX gathers an operand if $D$ is split in that
+        operand only.
     """,
     stub="def product(x, w): ...",
     spec=_product,
@@ -210,7 +211,7 @@ PRODUCT = Function(
         Slip(
             "refused if one side is split",
             _one_side_refused,
-            "If D is split in one operand alone, JAX gathers that operand.",
+            "If D is split in only one operand, JAX gathers that one.",
         ),
         Slip(
             "one axis twice",
@@ -220,8 +221,8 @@ PRODUCT = Function(
     ),
     hint="Look at the two entries of D first. Only then look at the two that remain.",
     solution="""
-        A chip has one place on each axis. So an axis can't split both dimensions of the
-        result.
+        A chip has only one position along each axis, so one axis can't split both
+        dimensions of the result.
 
         ```python
         def product(x, w):
@@ -252,7 +253,7 @@ MORE_SENT = Number(
         Slip(
             "all that an AllReduce sends",
             lambda right: 2 * right,
-            "That is the AllReduce. How much of it does the ReduceScatter send?",
+            "That is the AllReduce. How much of it would a ReduceScatter send?",
         ),
         Slip(
             "the part of one chip",
@@ -267,7 +268,7 @@ MORE_SENT = Number(
     ),
     hint="An AllReduce is a ReduceScatter that is followed by an AllGather.",
     solution="""
-        The AllGather at the end of the AllReduce is what could be saved.
+        The program could save the AllGather at the end of the AllReduce.
 
         ```python
         nbytes = 234_881_024 * 15 / 16
@@ -304,7 +305,7 @@ ORDER = Number(
         Slip(
             "one rounding",
             lambda right: 1.0,
-            "The difference of two results that fp32 has is even here.",
+            "fp32 has only even numbers here, so the difference is even.",
         ),
     ),
     hint="What is 16,777,216 + 1 in fp32? And 16,777,216 + 3?",
@@ -324,7 +325,7 @@ LOST = Number(
     title="Which save counts?",
     task=r"""
         **Given** a run whose steps take 2.5 seconds. After every 40th step it begins to
-        save, without stopping, and a save takes 30 seconds until it is complete. A
+        save while the steps go on, and each save is complete 30 seconds later. A
         process dies 1,021 seconds after the first step began.
 
         **Wanted** the seconds of work that are lost.
@@ -341,13 +342,13 @@ LOST = Number(
         Slip(
             "since it was complete",
             lambda right: 1021.0 - 930,
-            "That is the time since the last save was complete. Of which moment does "
-            "it hold the state?",
+            "That is the time since the last save was complete. Which moment's state "
+            "does it hold?",
         ),
         Slip(
             "half an interval",
             lambda right: 50.0,
-            "That is the mean without the time of a save. Here you know the moment.",
+            "That is the average if saves took no time. Here you know when it died.",
         ),
         Slip(
             "everything",
@@ -355,10 +356,10 @@ LOST = Number(
             "Some saves were complete by then.",
         ),
     ),
-    hint="When do saves begin, when are they complete, and which one was the last?",
+    hint="When do saves begin and when are they complete? Which complete one was last?",
     solution="""
         A save begins every 100 seconds. The one that began at 1,000 seconds would have
-        been complete at 1,030, so the one of 900 seconds counts.
+        been complete at 1,030, so the one that began at 900 seconds counts.
 
         ```python
         seconds = 1_021 - 900
@@ -395,13 +396,14 @@ KEPT = Function(
     id="20.7",
     title="Where a run resumes",
     task=r"""
-        **Given** the seconds from the first step to a `crash`, the seconds of a `step`,
-        and the number of steps after `every` of which a save begins. A save takes
-        `write` seconds until it is complete, less than there are between two saves, and
-        the steps go on meanwhile.
+        **Given** the seconds from the beginning of the first step to a `crash`, the
+        seconds that a `step` takes, and `every`, the number of steps from one save to
+        the next.
+        A save is complete `write` seconds after it began, which is less than the time
+        between two saves. The steps go on while it is written.
 
         **Wanted** a function that returns how many steps the last complete save holds,
-        0 if there is none.
+        or 0 if no save is complete.
     """,
     stub="def kept(crash, step, every, write): ...",
     spec=_kept,
@@ -445,7 +447,7 @@ HANG = Number(
         survivors can't finish the step, and all steps since the state of the last
         complete save have to be done again.
 
-        **Wanted** the mean number of chip-hours that this costs.
+        **Wanted** the average number of chip-hours that this failure costs.
     """,
     stub="chip_hours = ...",
     unit="chip-hours",
@@ -459,12 +461,12 @@ HANG = Number(
         Slip(
             "the time of a save left out",
             lambda right: 4096 * 880 / 3600,
-            "A save that is complete holds a state that is a minute old by then.",
+            "When a save is complete, the state that it holds is already a minute old.",
         ),
         Slip(
             "a whole interval lost",
             lambda right: 4096 * 1240 / 3600,
-            "In the mean the failure comes in the middle of an interval.",
+            "On average the failure comes in the middle of an interval.",
         ),
         Slip(
             "one chip",
@@ -477,11 +479,12 @@ HANG = Number(
             "That is a number of chip-seconds.",
         ),
     ),
-    hint="How old is the state in the last complete save, at least, at most and in the "
-    "mean?",
+    hint="How old is the state in the last complete save, at least, at most and on "
+    "average?",
     solution="""
-        The state in the last complete save is between 1 and 11 minutes old, 6 minutes
-        in the mean. These steps are done again, after the timeout and the restart.
+        The state in the last complete save is between 1 and 11 minutes old, and 6
+        minutes on average. The steps of this time are done again, after the timeout and
+        the restart.
 
         ```python
         seconds = 100 + 8 * 60 + 6 * 60
@@ -714,7 +717,7 @@ RUNNING = Sharded(
         Slip(
             "everything gathered",
             lambda x: [Collective("all_gather", ("X",), 4 * math.prod(x), 8)],
-            "Did you gather all rows? The sum of a part says enough about it.",
+            "Did you gather all rows? The others need only the sum of each part.",
         ),
     ),
     values=(
@@ -736,8 +739,8 @@ RUNNING = Sharded(
     hint="Compute the running sum of your own part. What is missing is the sum of all "
     "rows on the devices before yours.",
     solution="""
-        Each device tells the others the total of its part, one row. A device then adds
-        the totals of those before it.
+        Each device sends the others the total of its part, which is one row. A device
+        then adds the totals of the devices before it.
 
         ```python
         def running(x):
@@ -771,7 +774,7 @@ MEAN = Sharded(
         Slip(
             "rows gathered",
             lambda x, c: [Collective("all_gather", ("X",), 4 * math.prod(x), 8)] * 2,
-            "Did you gather the rows? A device needs only one number of each other.",
+            "Did you gather the rows? A device needs one number from each other one.",
         ),
     ),
     values=(
@@ -847,7 +850,7 @@ RESTART = Function(
         the latter is that of step `done + 1`.
 
         **Wanted** a function that returns the number of the first step whose two losses
-        are not exactly equal. If all are, it returns 0.
+        are not exactly equal. If all losses are equal, it returns 0.
     """,
     stub="def first_other(whole, resumed, done): ...",
     spec=_first_other,
@@ -861,7 +864,7 @@ RESTART = Function(
         Slip(
             "with a tolerance",
             _with_a_tolerance,
-            "Losses that are only close are of another run. Compare them exactly.",
+            "Losses that are merely close come from a different run. Compare exactly.",
         ),
         Slip(
             "compared with the beginning",
@@ -876,7 +879,7 @@ RESTART = Function(
         Slip(
             "the place in the list",
             _the_place,
-            "That is the place among the resumed losses. Which step is it?",
+            "That is the position among the resumed losses. Which step is it?",
         ),
     ),
     hint="Which entry of the whole run belongs to the first resumed loss?",

@@ -31,11 +31,12 @@ TRAFFIC = Number(
     id="22.1",
     title="The traffic of a kernel",
     task=r"""
-        **Given** $X[8192, 4096]\cdot Y[4096, 2048]$ in bf16, by a kernel with tiles of
-        1,024 rows and 512 columns and a depth of 512. The grid goes over rows of tiles,
-        columns of tiles and the pieces along the contracted size, which is the fastest.
+        **Given** $X[8192, 4096]\cdot Y[4096, 2048]$ in bf16, computed by a kernel with
+        tiles of 1,024 rows and 512 columns and a depth of 512. The axes of the grid are
+        the rows of tiles, the columns of tiles and the pieces along the contracted
+        dimension. The last axis runs fastest.
 
-        **Wanted** the bytes that cross the HBM.
+        **Wanted** the bytes that the kernel moves to and from HBM.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -54,7 +55,7 @@ TRAFFIC = Number(
         Slip(
             "the result left out",
             lambda right: right - 2 * B * F,
-            "The result is written, too.",
+            "The result is written too.",
         ),
         Slip(
             "values for bytes",
@@ -62,7 +63,7 @@ TRAFFIC = Number(
             "Those are values. Each of them has two bytes.",
         ),
     ),
-    hint="Formula (22.1). How many tiles does a row of tiles have, and how many a "
+    hint="Formula (22.1). How many tiles are in a row of tiles, and how many in a "
     "column?",
     solution="""
         There are 2,048/512 = 4 columns of tiles and 8,192/1,024 = 8 rows.
@@ -79,9 +80,9 @@ STAYS = Number(
     title="A strip that stays",
     task=r"""
         **Given** the matmul of 22.1 with the same tiles, but with a depth of 4,096: one
-        step takes all of the contracted size.
+        step takes all of the contracted dimension.
 
-        **Wanted** the bytes that cross the HBM.
+        **Wanted** the bytes that the kernel moves to and from HBM.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -90,8 +91,8 @@ STAYS = Number(
         Slip(
             "as before",
             lambda right: float(sum(STRIPS.traffic.values())),
-            "That is what formula (22.1) gives. Which block is the same in two steps "
-            "that follow each other?",
+            "That is what formula (22.1) gives. Which block stays the same from one "
+            "step to the next?",
         ),
         Slip(
             "the other strip",
@@ -106,8 +107,8 @@ STAYS = Number(
     ),
     hint="Go through the steps in order. When does the index of X's block change?",
     solution="""
-        The block of X depends on the row of tiles alone, so it stays for all four
-        columns. The block of Y changes in every step.
+        The block of X depends only on the row of tiles, so it stays in VMEM for all
+        four columns. The block of Y changes in every step.
 
         ```python
         X, Y, Z = 8_192 * 4_096, 4_096 * 2_048, 8_192 * 2_048
@@ -125,21 +126,21 @@ VMEM = Number(
         **Given** a matmul kernel in bf16 with tiles of 1,024 × 2,048, a depth
         of 256, and sums in fp32. Its blocks are double-buffered.
 
-        **Wanted** the bytes of VMEM for blocks and sums.
+        **Wanted** the bytes of VMEM that the blocks and the sums take.
     """,
     stub="nbytes = ...",
     unit="bytes",
     expected=lambda: HOLDS.vmem,
     slips=(
         Slip(
-            "one place for a block",
+            "one buffer for a block",
             lambda right: 13.5 * MiB,
-            "Each block has two places, so that the next one can arrive.",
+            "Each block has two buffers, so that the next one can arrive.",
         ),
         Slip(
             "sums twice",
             lambda right: 27.0 * MiB,
-            "The sums stay on the chip, so they need one place only.",
+            "The sums stay on the chip, so they need only one buffer.",
         ),
         Slip(
             "sums in bf16",
@@ -149,7 +150,7 @@ VMEM = Number(
         Slip(
             "sums left out",
             lambda right: 11.0 * MiB,
-            "That is the blocks alone. Where are the sums of the tile?",
+            "Those are only the blocks. Where are the sums of the tile?",
         ),
     ),
     hint="Formula (22.2).",
@@ -181,9 +182,9 @@ DEEP = Number(
             "Did you use all of the 32 MiB? The compiler asks for 25 % more.",
         ),
         Slip(
-            "one place for a block",
+            "one buffer for a block",
             lambda right: 4864.0,
-            "Each block has two places.",
+            "Each block has two buffers.",
         ),
         Slip(
             "sums left out",
@@ -192,9 +193,9 @@ DEEP = Number(
         ),
     ),
     hint="How much is left for the blocks of X and Y, and how much of it does one "
-    "value of the depth take?",
+    "unit of depth take?",
     solution="""
-        Two places for the tile and one for its sums take 8 MiB. Each value of the depth
+        Two buffers for the tile and one for its sums take 8 MiB. Each unit of depth
         takes 2 · 2 · (1,024 + 1,024) = 8,192 bytes.
 
         ```python
@@ -227,7 +228,7 @@ SIDE = Number(
         Slip(
             "rounded down",
             lambda right: 1024.0,
-            "With this side the HBM still is too slow. Round up.",
+            "With this side, the HBM is still too slow. Round up.",
         ),
         Slip(
             "four bytes",
@@ -235,7 +236,7 @@ SIDE = Number(
             "Did you count four bytes per value? bf16 has two.",
         ),
     ),
-    hint="For each step along the contracted size, a tile of side b reads 2b values "
+    hint="For each unit of the contracted dimension, a tile of side b reads 2b values "
     "and does 2b² FLOPs.",
     solution="""
         A side of b does 2b² FLOPs for 4b bytes, so its intensity is b/2.
@@ -385,12 +386,12 @@ JOIN = Function(
         Slip(
             "the first part alone is corrected",
             _first_corrected,
-            "The largest score of all may be in the first part, too.",
+            "The largest score of all may be in the first part too.",
         ),
         Slip(
             "largest scores added",
             _largest_added,
-            "The largest of all scores isn't a sum.",
+            "The largest of all scores isn't the sum of two scores.",
         ),
     ),
     hint="Formula (22.4), for two parts of any size. Which factor brings each part to "
@@ -416,7 +417,7 @@ QUERIES = Number(
         in fp8, on a chip with 4,614 TFLOPs/s in fp8 and 7.38 TB/s of HBM. The
         sequences are very long, and the exponentials take no time.
 
-        **Wanted** how many queries a block must have for the HBM to keep up.
+        **Wanted** the number of queries that a block must have for the HBM to keep up.
     """,
     stub="queries = ...",
     unit="",
@@ -472,8 +473,8 @@ COUNT = Function(
     id="22.10",
     title="Count the copies",
     task=r"""
-        **Given** `indices`, the number of the block that each step of a kernel needs of
-        one array, in the order of the steps.
+        **Given** `indices`, a list with an entry for each step of a kernel, in order:
+        the number of the block of one array that this step needs.
 
         **Wanted** a function that returns how many blocks are copied.
     """,
@@ -543,12 +544,12 @@ CAUSAL = Number(
         Slip(
             "rows apart",
             lambda right: 136.0,
-            "Very near. Which block is in VMEM when the second row begins?",
+            "Very close. Which block is in VMEM when the second row begins?",
         ),
         Slip(
             "without the diagonal",
             lambda right: 120.0,
-            "The blocks on the diagonal are needed, too.",
+            "The blocks on the diagonal are needed too.",
         ),
         Slip(
             "half of all steps",
@@ -558,8 +559,9 @@ CAUSAL = Number(
     ),
     hint="Row i needs the blocks 0 to i. Is the first block of a row already there?",
     solution="""
-        Row i needs i + 1 blocks, which makes 136 in all. But the first row ends with
-        block 0, and the second one begins with it, so it isn't copied again.
+        Row i needs i + 1 blocks, so all rows together need 136. But the first row ends
+        with block 0 and the second row begins with it, so the kernel doesn't copy it
+        again.
 
         ```python
         blocks = sum(i + 1 for i in range(16)) - 1
@@ -572,7 +574,7 @@ PADDING = Number(
     title="Padding",
     task=r"""
         **Given** four experts with 300, 20, 128 and 129 rows. The rows of each
-        expert are filled up to whole blocks of 128.
+        expert are padded to whole blocks of 128.
 
         **Wanted** the useful share of all the rows in the blocks.
     """,
@@ -583,7 +585,7 @@ PADDING = Number(
         Slip(
             "experts share blocks",
             lambda right: 577 / 640,
-            "Did you fill up the sum? A block belongs to one expert.",
+            "Did you pad the sum of all rows? A block belongs to one expert.",
         ),
         Slip(
             "the padding",
@@ -637,10 +639,11 @@ GROUPS = Function(
     id="22.13",
     title="Whose block is it?",
     task=r"""
-        **Given** `counts`, the rows of each expert, and `rows`, those of a block. The
-        rows of each expert are filled up to whole blocks, in the order of the experts.
+        **Given** `counts`, the number of rows of each expert, and `rows`, the number of
+        rows in a block. The rows of each expert are padded to whole blocks, and the
+        blocks are in the order of the experts.
 
-        **Wanted** a function that returns the list of the expert of each block, as
+        **Wanted** a function that returns a list with the expert of each block, as
         scalar prefetch needs it.
     """,
     stub="def groups(counts, rows): ...",
@@ -651,12 +654,12 @@ GROUPS = Function(
         Slip(
             "rounded down",
             _rounded_down,
-            "The last rows of an expert need a block, too.",
+            "The last rows of an expert need a block too.",
         ),
         Slip(
             "one more",
             _one_more,
-            "An expert whose rows fill whole blocks needs no further one.",
+            "An expert whose rows fill whole blocks needs no further block.",
         ),
         Slip(
             "as many for each",
@@ -680,11 +683,11 @@ WEIGHTED = Number(
     id="22.14",
     title="Two kinds of calls",
     task=r"""
-        **Given** a program that makes 200 calls which take 10 µs with new
-        kernels, 1.5 times as fast as before, and 40 calls which take 1 ms with
-        new kernels, 0.9 times as fast as before.
+        **Given** a program that makes 200 short calls and 40 long calls. With new
+        kernels, a short call takes 10 µs and is 1.5 times as fast as before, and a long
+        call takes 1 ms and is 0.9 times as fast as before.
 
-        **Wanted** the old time of all calls over the new one.
+        **Wanted** the old time of all calls divided by the new time.
     """,
     stub="gain = ...",
     unit="",
@@ -693,7 +696,7 @@ WEIGHTED = Number(
         Slip(
             "the mean of the ratios",
             lambda right: 1.2,
-            "That counts both kinds of calls once. Which takes most of the time?",
+            "That counts each kind of call once. Which kind takes most of the time?",
         ),
         Slip(
             "weighted by calls",
@@ -709,7 +712,7 @@ WEIGHTED = Number(
             "upside down", lambda right: 1 / right, "That is the new time over the old."
         ),
     ),
-    hint="What did the calls take before?",
+    hint="How long did the calls take before?",
     solution="""
         ```python
         short, long = 200 * 10e-6, 40 * 1e-3
@@ -789,10 +792,11 @@ GAIN = Function(
     title="What your program gains",
     task=r"""
         **Given** `calls`, a list with an entry for each shape: how often your
-        program calls it, the seconds of one call with the new kernel, and how
-        many times as fast as before that is.
+        program calls it, the seconds that one call takes with the new kernel, and how
+        many times as fast as before the call is.
 
-        **Wanted** a function that returns the old time of all calls over the new one.
+        **Wanted** a function that returns the old time of all calls divided by the new
+        time.
     """,
     stub="def gain(calls): ...",
     spec=_gain,
@@ -804,7 +808,7 @@ GAIN = Function(
         Slip(
             "the mean of the ratios",
             _mean_ratio,
-            "Every shape counts once there, however long it takes.",
+            "A plain mean counts every shape once, however long its calls take.",
         ),
         Slip(
             "weighted by calls",
@@ -817,7 +821,7 @@ GAIN = Function(
             "The given seconds are the new ones. The old kernel took t times s.",
         ),
     ),
-    hint="Formula (22.6), each time as often as it is called.",
+    hint="Use formula (22.6), and count each time as often as the shape is called.",
     solution="""
         ```python
         def gain(calls):
