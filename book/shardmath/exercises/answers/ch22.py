@@ -311,7 +311,8 @@ SCORES = Number(
         Slip(
             "values for bytes",
             lambda right: right / 2,
-            "Those are values. Each of them has two bytes.",
+            "Did you count values, or the lower half alone? There is no mask, and a "
+            "value has two bytes.",
         ),
         Slip(
             "half of them",
