@@ -82,8 +82,8 @@ def recomputes(model: Model) -> tuple[RematShare, ...]:
     6
     >>> for again in recomputes(DEEPSEEK_V3)[2:4]:
     ...     print(again.remat)
-    A t cq ckv R y r g u m gs us ms
-    A t cq ckv R y r g u gs us
+    A t cq ckv R y g u m r gs us ms
+    A t cq ckv R y g u r gs us
     """
     if not model.latent:
         return RECOMPUTES
