@@ -89,7 +89,10 @@ RUNS = {  # target: options, and how the lines begin that it runs
     "bench": (
         [],
         [BOOK]
-        + [f"python benchmarks/{b}.py" for b in ("site", "search", "live", "hlo")],
+        + [
+            f"python benchmarks/{b}.py"
+            for b in ("site", "search", "live", "hlo", "serving")
+        ],
     ),
 }  # fmt: skip
 

@@ -423,9 +423,12 @@ FUNCTIONS = {"max", "min", "int", "round", "math.ceil", "math.floor", "math.sqrt
 
 
 def test_worked_solutions_can_be_typed_in_one_line():
-    """All but three: those search, or call a function of their own."""
+    """All but eight: those search, loop, or call a function that the field lacks."""
     lines = {q: line for q, r in NUMBERS.items() if (line := in_one_line(r))}
-    assert NUMBERS.keys() - lines.keys() == {"03.15", "12.2", "14.11"}
+    loops = {"18.11", "22.11", "23.8"}
+    functions = {"23.3", "23.5"}  # a logarithm, and the error function
+    searches = {"03.15", "12.2", "14.11"}
+    assert NUMBERS.keys() - lines.keys() == searches | loops | functions
     for question, line in lines.items():
         found = exercises.examine(NUMBERS[question], line)
         assert found.verdict == "correct", (question, line, found.message)

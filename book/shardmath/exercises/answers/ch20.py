@@ -450,7 +450,7 @@ HANG = Number(
         **Wanted** the average number of chip-hours that this failure costs.
     """,
     stub="chip_hours = ...",
-    unit="chip-hours",
+    unit="",
     expected=lambda: 4096 * (100 + 480 + 60 + 300) / 3600,
     slips=(
         Slip(
