@@ -17,7 +17,13 @@
 
   // A link into a folded section opens it.
   const reveal = () => {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    let anchor;
+    try {
+      anchor = decodeURIComponent(location.hash.slice(1));
+    } catch {
+      return; // "100%" is no anchor
+    }
+    const target = document.getElementById(anchor);
     const shut =
       target?.closest("details.sm-deeper:not([open])") ??
       target?.querySelector(":scope > details.sm-deeper:not([open])");

@@ -214,7 +214,7 @@ def test_colours_are_known_before_the_theme_runs(new_page, site_url):
 def test_a_drawing_has_its_place_before_it_is_drawn(page, site_url):
     """Far from the screen it is not laid out, and nothing moves when it is."""
     visit(page, site_url + CHAPTERS[0])
-    panel = page.locator(".sm-panel:has(svg)").last
+    panel = page.locator(".sm-panel:has(svg):visible").last
     before = panel.bounding_box()
     assert not panel.evaluate(IS_DRAWN)
     panel.evaluate("(e) => e.scrollIntoView({ behavior: 'instant' })")

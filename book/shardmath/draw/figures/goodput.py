@@ -13,9 +13,9 @@ from .controls import Drawing, Figure, Slider
 
 DAY, HOUR, MINUTE = 86_400, 3600, 60
 CHIP = 54 * DAY / 419 * 16_384  # seconds between failures of one H100 of Llama 3.1
-MTBF = Slider("mtbf", "Time between failures", "", 23, 11_776, 184,
+MTBF = Slider("mtbf", "Failures every", "", 23, 11_776, 184,
               printed=lambda minutes: _time(minutes * MINUTE))  # fmt: skip
-INTERVAL = Slider("interval", "Between checkpoints", "minutes", 1, 512, 64)
+INTERVAL = Slider("interval", "Saves every", "minutes", 1, 512, 64)
 WRITE = Slider(
     "write", "A checkpoint stops the run for", "seconds", 1, 512, 32, parts=2
 )
