@@ -12,30 +12,13 @@ from ...inference import Formats, Layout, Requests, Scheduler, closed_loop, open
 from ...serving import Demand, Deployment, LayoutAnswer, ServingResult, simulate
 from ...serving.answer import TARGET
 from ...serving.copies import BUDGET, deployed
-from ...transformer import (
-    DEEPSEEK_V3,
-    GPT_OSS_120B,
-    LLAMA_3_8B,
-    LLAMA_3_70B,
-    LLAMA_3_405B,
-    QWEN_3_235B_A22B,
-)
+from ...transformer import DEEPSEEK_V3, LLAMA_3_8B, LLAMA_3_70B
 from .. import svg
+from ..objects.servers import CHIPS, MODELS
 from ..picture import WIDEST
 from ..shapes import circle, framed, keyed, line, number, written
 from .controls import Choice, Drawing, Figure, Slider
 
-MODELS = {
-    one.name: one
-    for one in (
-        LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B, GPT_OSS_120B, QWEN_3_235B_A22B,
-        DEEPSEEK_V3,
-    )
-}  # fmt: skip
-CHIPS = {
-    chips.CHIPS[key].name: chips.CHIPS[key]
-    for key in ("tpu_v5e", "tpu_v5p", "tpu_v6e", "tpu_7x", "h100", "h200", "b200")
-}
 TENSOR, DATA = "tensor parallel", "data parallel, experts dealt out"
 REQUESTS, POINTS = 80, 9  # played for the point; rates of the curve
 HIGH, LEFT, RIGHT = 396, 52, 406

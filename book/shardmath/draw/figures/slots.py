@@ -9,32 +9,15 @@ from ...hardware import chips
 from ...hardware.networks import network
 from ...hardware.networks.usual import usual
 from ...inference import Formats, Layout, Server, held
-from ...transformer import (
-    DEEPSEEK_V3,
-    LLAMA_2_70B,
-    LLAMA_3_8B,
-    LLAMA_3_70B,
-    LLAMA_3_405B,
-    QWEN_3_235B_A22B,
-)
+from ...transformer import LLAMA_3_70B
 from .. import svg
 from ..labels import text_width
+from ..objects.servers import CHIPS, MODELS
 from ..picture import WIDEST
 from ..shapes import box, framed, keyed, number, written
 from ..theme import paint
 from .controls import Choice, Drawing, Figure, Slider
 
-MODELS = {
-    one.name: one
-    for one in (
-        LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B, LLAMA_2_70B, QWEN_3_235B_A22B,
-        DEEPSEEK_V3,
-    )
-}  # fmt: skip
-CHIPS = {
-    chips.CHIPS[key].name: chips.CHIPS[key]
-    for key in ("tpu_v5e", "tpu_v5p", "tpu_v6e", "tpu_7x", "h100", "h200", "b200")
-}
 PAGED, RESERVED = "page by page", "to the end, at admission"
 EDGE, THICK, HIGH = 6, 28, 314
 ACROSS, DOWN, GRID = 40, 9, 144  # dots of the grid, and where it begins

@@ -3,13 +3,33 @@
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
+from ...hardware import chips
 from ...hardware.networks import network
 from ...inference import Formats, Layout, Server
 from ...serving import Deployment, Stretch
-from ...transformer import DEEPSEEK_V3, LLAMA_3_8B, LLAMA_3_70B
+from ...transformer import (
+    DEEPSEEK_V3,
+    GPT_OSS_120B,
+    LLAMA_2_70B,
+    LLAMA_3_8B,
+    LLAMA_3_70B,
+    LLAMA_3_405B,
+    QWEN_3_235B_A22B,
+)
 from ..shapes import keyed, number
 from ..theme import paint
 
+MODELS = {  # that a reader can choose
+    one.name: one
+    for one in (
+        LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B, LLAMA_2_70B, GPT_OSS_120B,
+        QWEN_3_235B_A22B, DEEPSEEK_V3,
+    )
+}  # fmt: skip
+CHIPS = {
+    chips.CHIPS[key].name: chips.CHIPS[key]
+    for key in ("tpu_v5e", "tpu_v5p", "tpu_v6e", "tpu_7x", "h100", "h200", "b200")
+}
 JOBS = {
     "8B on an H100": (LLAMA_3_8B, "h100:1", Layout(), Formats()),
     "70B on 2 H100, fp8": (LLAMA_3_70B, "h100:2", Layout(2), Formats("fp8")),
