@@ -61,34 +61,39 @@ STAY = Number(
     title="From the queue to the rate",
     task=r"""
         **Given** a server at which 90 requests are in the mean, counted every second
-        over a day. A request has a TTFT of 0.8 s and 400 tokens with a TPOT of 28 ms.
+        over a day. A request has a TTFT of 0.3 s and 20 tokens with a TPOT of 28 ms.
 
         **Wanted** the requests per second that it completes.
     """,
     stub="rate = ...",
     unit="",
-    expected=lambda: 90 / (0.8 + 399 * 0.028),
+    expected=lambda: 90 / (0.3 + 19 * 0.028),
     slips=(
         Slip(
             "no first token",
-            lambda right: 90 / (399 * 0.028),
+            lambda right: 90 / (19 * 0.028),
             "A request is also at the server while it waits for its first token.",
         ),
         Slip(
+            "one token too many",
+            lambda right: 90 / (0.3 + 20 * 0.028),
+            "The TTFT includes the first token, so 19 are left.",
+        ),
+        Slip(
             "upside down",
-            lambda right: (0.8 + 399 * 0.028) / 90,
+            lambda right: (0.3 + 19 * 0.028) / 90,
             "More requests per second mean more requests at the server.",
         ),
         Slip(
             "tokens",
-            lambda right: 90 * 400 / (0.8 + 399 * 0.028),
+            lambda right: 90 * 20 / (0.3 + 19 * 0.028),
             "Those are tokens per second.",
         ),
     ),
     hint="Little's law, (19.1).",
     solution="""
         ```python
-        stay = 0.8 + 399 * 0.028
+        stay = 0.3 + 19 * 0.028
         rate = 90 / stay
         ```
     """,
@@ -194,7 +199,7 @@ SPLIT = Number(
         96 ms. A decode server works on 256 requests at once, with steps of 30 ms.
 
         **Wanted** the number of prefill servers for each decode server that keeps both
-        pools equally busy.
+        pools equally busy. Don't round it.
     """,
     stub="ratio = ...",
     unit="",
@@ -274,7 +279,7 @@ WIDER = Number(
     title="When does the wider server win?",
     task=r"""
         **Given** two ways to use eight GPUs. A server of four GPUs has a TPOT of $11 +
-        0.20\\,B$ ms with $B$ sequences, and one of eight GPUs has $8 + 0.12\\,B$ ms.
+        0.20\,B$ ms with $B$ sequences, and one of eight GPUs has $8 + 0.12\,B$ ms.
         Users are promised a TPOT of 20 ms.
 
         **Wanted** the tokens per second of the one server of eight GPUs, over those of
@@ -387,8 +392,10 @@ LEG = Number(
     ),
     hint="What is the bound of the H200s, and what is that of the B200s?",
     solution="""
-        Only 40 %. The work of the chips became faster, but starting kernels and the
-        host did not.
+        Only 40 %. One likely cause is that matmuls with four bits reach a smaller
+        share of their peak than matmuls with eight bits. Another is that the time to
+        start a kernel doesn't become shorter with faster chips. These two throughputs
+        alone can't tell you which.
 
         ```python
         bound = 34_500 / 0.61 * 4.5
