@@ -4,7 +4,13 @@ import drawn
 import pytest
 
 from shardmath.draw import figures
-from shardmath.draw.figures.short_kernels import ALLREDUCE, CHIPS, OPERATIONS, law
+from shardmath.draw.figures.short_kernels import (
+    ALLREDUCE,
+    CHIPS,
+    OPERATIONS,
+    SERVERS,
+    law,
+)
 from shardmath.draw.picture import Picture
 from shardmath.measured.ops import bins
 
@@ -30,7 +36,7 @@ def test_every_operation_has_dots(operation):
 def test_a_gpu_without_the_operation_says_so():
     assert "A100 80GB" in CHIPS
     drawing = FIGURE.draw(operation="matmuls in fp8", chip="A100 80GB")
-    assert drawing.summary.startswith("There are no timed matmuls in fp8")
+    assert drawing.summary.startswith("There are no timed operations")
 
 
 def test_two_numbers_describe_a_million_matmuls_within_a_tenth():
@@ -49,3 +55,10 @@ def test_the_error_is_that_of_the_bins_by_hand():
     mean = FIGURE.draw(operation="matmuls in bf16", chip="H100").data["mean"]
     assert mean == pytest.approx(sum(off) / len(off))
     assert law(1.0, 0.0, 0.5) == 2.0
+
+
+def test_whole_servers_follow_the_same_law():
+    """A start for each kernel and a share of the rates, as for a single operation."""
+    good = FIGURE.draw(operation=SERVERS, start=50, share=70).data
+    none = FIGURE.draw(operation=SERVERS, start=0, share=70).data
+    assert good["mean"] < 0.2 < 0.5 < none["mean"]

@@ -1,23 +1,27 @@
 """The live figure "short_kernels": timed operations, and the law t = t0 + bound / e."""
 
+from dataclasses import replace
 from statistics import fmean, median
 
 from ...base.units import show
 from ...measured.ops import OpBin, all_bins
+from ...measured.server_points import step_bins
 from ..svg import Axis, Dot, Label, PlotLine, plot
 from .controls import Choice, Drawing, Figure, Slider
 
-MATMUL, FP8, ATTENTION, ALLREDUCE = (
+MATMUL, FP8, ATTENTION, ALLREDUCE, SERVERS = (
     "matmuls in bf16",
     "matmuls in fp8",
     "attention of decode",
     "AllReduces over 8 GPUs",
+    "steps of whole servers",
 )
 OPERATIONS = {  # what the bins call them
     MATMUL: ("matmul", "bf16"),
     FP8: ("matmul", "fp8"),
     ATTENTION: ("decode attention", "bf16"),
     ALLREDUCE: ("AllReduce of engines", "8 chips"),
+    SERVERS: ("steps of servers", "any"),
 }
 EVERY = "every GPU"
 CHIPS = tuple(dict.fromkeys(one.chip for one in all_bins()))
@@ -25,6 +29,7 @@ COLOURS = dict(
     zip(CHIPS, ("hue1", "hue2", "hue3", "hue4", "hue5", "hue6"), strict=True)
 )
 BOUND = Axis("bound of the operation", 1e-8, 1e-1, unit="s")
+STEP = replace(BOUND, label="bound of a step, for each of its kernels")
 TIMES = Axis("measured / bound", 0.5, 500.0)
 
 
@@ -38,7 +43,7 @@ def shown(operation: str, chip: str) -> tuple[OpBin, ...]:
     op, form = OPERATIONS[operation]
     return tuple(
         one
-        for one in all_bins()
+        for one in (*all_bins(), *step_bins())
         if (one.op, one.format) == (op, form) and chip in (EVERY, one.chip)
     )
 
@@ -63,17 +68,18 @@ def draw(start: int, share: int, operation: str, chip: str) -> Drawing:
     t0, e = start / 1e7, share / 100
     errors = [abs(law(one.bound, t0, e) / one.median - 1) for one in bins]
     points = sum(one.points for one in bins)
-    where = f"on {chip}" if chip != EVERY else f"on {len(CHIPS)} kinds"
+    where = f"on {chip}" if chip != EVERY else f"on {len({b.chip for b in bins})} kinds"
     title = f"{operation[0].upper()}{operation[1:]} {where}"
     mean = fmean(errors) if bins else None
     middle = median(errors) if bins else None
+    things = "measured servers" if operation == SERVERS else "timed operations"
     summary = (
-        f"There are no timed {operation} {where}. Choose another GPU, or the same "
-        "operation on all of them."
+        f"There are no {things} of this kind {where}: {operation}. Choose another GPU, "
+        "or all of them."
     )
     if bins:
         summary = (
-            f"{title}: {points:,} timed operations in {len(bins)} bins. With t0 = "
+            f"{title}: {points:,} {things} in {len(bins)} bins. With t0 = "
             f"{show(t0, 's')} and e = {e:.0%}, the law is off by {mean:.0%} in the "
             f"mean and by {middle:.0%} in the median."
         )
@@ -96,7 +102,7 @@ def draw(start: int, share: int, operation: str, chip: str) -> Drawing:
     ]
     rows = (
         ("", title),
-        ("timed operations", f"{points:,}"),
+        (things, f"{points:,}"),
         ("t0", show(t0, "s")),
         ("e", f"{e:.0%}"),
         ("mean error over the bins", f"{mean:.1%}" if bins else "none"),
@@ -108,7 +114,8 @@ def draw(start: int, share: int, operation: str, chip: str) -> Drawing:
         "mean": mean,
         "median": middle,
     }
-    svg = plot(title, summary, BOUND, TIMES, marks, head=title)
+    across = STEP if operation == SERVERS else BOUND
+    svg = plot(title, summary, across, TIMES, marks, head=title)
     return Drawing(svg, summary, rows, data)
 
 
@@ -132,8 +139,8 @@ FIGURE = Figure(
     presets={
         "matmuls in bf16": {"operation": MATMUL, "start": 30, "share": 75},
         "no start": {"operation": MATMUL, "start": 0, "share": 75},
-        "matmuls in fp8": {"operation": FP8, "start": 60, "share": 65},
         "attention": {"operation": ATTENTION, "start": 100, "share": 85},
+        "whole servers": {"operation": SERVERS, "start": 50, "share": 70},
     },
     row=("start", "share", "operation"),
 )  # fmt: skip

@@ -1,0 +1,117 @@
+"""The live figure "fronts": what a user gets against what a chip gets, measured."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ...measured.server_points import MODELS, ServerPoint, front, points
+from ..svg import Axis, Dot, Label, PlotLine, plot
+from ..theme import hue
+from .controls import Choice, Drawing, Figure, Slider
+
+LENGTHS = ("1,024 + 1,024", "1,024 + 8,192", "8,192 + 1,024")
+MEASURED, BOTH = "measured", "measured and predicted"
+USER = Axis("tokens/s that a user sees", 8.0, 500.0)
+PER_CHIP = Axis("tokens/s of each chip", 20.0, 20_000.0)
+ORDER = ("H100", "H200", "B200", "B300")
+
+
+def machines(some: Iterable[ServerPoint]) -> tuple[str, ...]:
+    """Chips and formats, older chips first."""
+    found = dict.fromkeys((ORDER.index(p.chip), p.hardware) for p in some)
+    return tuple(name for _, name in sorted(found, key=lambda one: one[0]))
+
+
+def best(some: Sequence[ServerPoint], pace: float) -> ServerPoint | None:
+    """The measured server with the most tokens per chip, of those that keep a pace."""
+    kept = [one for one in some if one.user >= pace]
+    return max(kept, key=lambda one: one.per_chip, default=None)
+
+
+def proposed(some: Sequence[ServerPoint], pace: float) -> ServerPoint | None:
+    """The server that looks best by its prediction."""
+    kept = [one for one in some if one.predicted_user >= pace]
+    return max(kept, key=lambda one: one.predicted_per_chip, default=None)
+
+
+def draw(pace: int, model: str, lengths: str, lines: str) -> Drawing:
+    """A dot for each measured server, a front for each kind of chip, and a pace."""
+    some = [p for p in points() if (p.model, p.lengths) == (model, lengths)]
+    kinds = {name: [p for p in some if p.hardware == name] for name in machines(some)}
+    title = f"{model}, {lengths} tokens"
+    head = ("", "measured best", "its server", "chosen by prediction", "it measured")
+    rows = [head]
+    for name, of in kinds.items():
+        first, second = best(of, pace), proposed(of, pace)
+        rows.append((name, _rate(first), _named(first), _named(second), _both(second)))
+    winners = {name: best(of, pace) for name, of in kinds.items()}
+    kept = {name: one for name, one in winners.items() if one}
+    summary = f"{len(some)} measured servers with {title}. "
+    if kept:
+        name = max(kept, key=lambda one: kept[one].per_chip)
+        one = kept[name]
+        summary += (
+            f"Of those that give a user {pace} tokens/s, a {name.partition(',')[0]} "
+            f"makes the most per chip: {one.per_chip:,.0f} tokens/s in "
+            f"{name.partition(', ')[2]}, with {_named(one)}."
+        )
+    else:
+        summary += f"None of them gives a user {pace} tokens/s."
+    data = {
+        "points": len(some),
+        "best": {name: one.per_chip for name, one in kept.items()},
+    }
+    marks = [*_marks(kinds, lines), *_pace(pace)]
+    svg = plot(title, summary, USER, PER_CHIP, marks, head=title)
+    return Drawing(svg, summary, tuple(rows), data)
+
+
+def _marks(kinds: dict[str, list[ServerPoint]], lines: str) -> Iterator:
+    for n, (name, of) in enumerate(kinds.items(), 1):
+        colour = hue(n)
+        for p in of:
+            key = f"{name} {p.layout} {p.clients} {p.ttft}"
+            yield Dot(p.user, p.per_chip, colour, hollow=True, key=key)
+        line = front((p.user, p.per_chip) for p in of)
+        yield PlotLine(line, colour, width=2, key=name)
+        if lines == BOTH:
+            line = front((p.predicted_user, p.predicted_per_chip) for p in of)
+            yield PlotLine(line, colour, dashed=True, width=1.5, key=f"{name}, likely")
+        yield Label(*line[-1], name, colour, "ne", key=f"{name}'s")
+
+
+def _pace(pace: int) -> Iterator:
+    ends = [(float(pace), PER_CHIP.low), (float(pace), PER_CHIP.high)]
+    yield PlotLine(ends, dashed=True, width=1, key="pace")
+    yield Label(float(pace), PER_CHIP.low, f"{pace} tokens/s", toward="ne", key="at")
+
+
+def _named(one: ServerPoint | None) -> str:
+    return f"{one.layout}, {one.clients:,} clients" if one else "none"
+
+
+def _rate(one: ServerPoint | None) -> str:
+    return f"{one.per_chip:,.0f} tokens/s" if one else "none"
+
+
+def _both(one: ServerPoint | None) -> str:
+    return f"{one.per_chip:,.0f} at {one.user:.0f}" if one else "none"
+
+
+FIGURE = Figure(
+    "fronts",
+    "What a user gets, and what a chip makes",
+    (
+        Slider("pace", "A user is promised", "tokens/s", 10, 200, 30, step=10),
+        Choice("model", "Model", MODELS, MODELS[0]),
+        Choice("lengths", "Prompt + answer", LENGTHS, LENGTHS[0]),
+        Choice("lines", "Lines", (MEASURED, BOTH), BOTH),
+    ),
+    draw,
+    first="pace",
+    presets={
+        "a reading pace": {"pace": 10},
+        "a fast agent": {"pace": 100},
+        "many experts": {"model": "DeepSeek-V3", "pace": 40},
+        "long prompts": {"lengths": "8,192 + 1,024", "pace": 30},
+    },
+    row=("pace", "model", "lengths"),
+)  # fmt: skip
