@@ -104,13 +104,14 @@ class PlotLine:
 
 @dataclass(frozen=True)
 class Dot:
-    """A point; a hollow one is filled with the paper."""
+    """A point. A hollow one is filled with the paper; a small one is one of many."""
 
     x: float
     y: float
     colour: str = "ink"
     hollow: bool = False
     key: str = ""
+    small: bool = False
 
 
 @dataclass(frozen=True)
@@ -179,7 +180,9 @@ def plot(
     parts += [_box(m, at(*m.start), at(*m.end)) for m in marks if isinstance(m, Bar)]
     parts += [_polyline(line, points) for line, points in lines]
     parts += [_circle(dot, *centre) for dot, centre in dots]
-    taken = [(px - 7, py - 7, px + 7, py + 7) for _, (px, py) in dots]
+    taken = [
+        (px - 7, py - 7, px + 7, py + 7) for dot, (px, py) in dots if not dot.small
+    ]
     # Labels keep off curves; over a guide, which is thin, their seam is enough.
     ink = [p for line, points in lines if line.width > 1 for p in along(points)]
     for label in (m for m in marks if isinstance(m, Label)):
@@ -270,8 +273,9 @@ def _circle(dot: Dot, px: float, py: float) -> str:
     colour = paint(dot.colour)
     fill = paint("paper") if dot.hollow else colour
     return (
-        f'<circle{keyed(dot.key)} cx="{number(px)}" cy="{number(py)}" r="6" '
-        f'fill="{fill}" stroke="{colour}" stroke-width="2.5"/>'
+        f'<circle{keyed(dot.key)} cx="{number(px)}" cy="{number(py)}" '
+        f'r="{3 if dot.small else 6}" fill="{fill}" stroke="{colour}" '
+        f'stroke-width="{1.5 if dot.small else 2.5}"/>'
     )
 
 

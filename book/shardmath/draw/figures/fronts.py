@@ -9,8 +9,9 @@ from .controls import Choice, Drawing, Figure, Slider
 
 LENGTHS = ("1,024 + 1,024", "1,024 + 8,192", "8,192 + 1,024")
 MEASURED, BOTH = "measured", "measured and predicted"
-USER = Axis("tokens/s that a user sees", 8.0, 500.0)
+USER = Axis("tokens/s that a user sees", 8.0, 1500.0)
 PER_CHIP = Axis("tokens/s of each chip", 20.0, 20_000.0)
+TOP = 20_000.0  # tokens/s per chip, where the names begin
 ORDER = ("H100", "H200", "B200", "B300")
 
 
@@ -69,19 +70,19 @@ def _marks(kinds: dict[str, list[ServerPoint]], lines: str) -> Iterator:
         colour = hue(n)
         for p in of:
             key = f"{name} {p.layout} {p.clients} {p.ttft}"
-            yield Dot(p.user, p.per_chip, colour, hollow=True, key=key)
+            yield Dot(p.user, p.per_chip, colour, key=key, small=True)
         line = front((p.user, p.per_chip) for p in of)
         yield PlotLine(line, colour, width=2, key=name)
         if lines == BOTH:
             line = front((p.predicted_user, p.predicted_per_chip) for p in of)
             yield PlotLine(line, colour, dashed=True, width=1.5, key=f"{name}, likely")
-        yield Label(*line[-1], name, colour, "ne", key=f"{name}'s")
+        yield Label(USER.high, TOP / 1.8**n, name, colour, "w", key=f"{name}'s")
 
 
 def _pace(pace: int) -> Iterator:
     ends = [(float(pace), PER_CHIP.low), (float(pace), PER_CHIP.high)]
     yield PlotLine(ends, dashed=True, width=1, key="pace")
-    yield Label(float(pace), PER_CHIP.low, f"{pace} tokens/s", toward="ne", key="at")
+    yield Label(float(pace), PER_CHIP.high, f"{pace} tokens/s", toward="sw", key="at")
 
 
 def _named(one: ServerPoint | None) -> str:
