@@ -10,7 +10,7 @@ from .controls import Choice, Drawing, Figure, Slider
 LENGTHS = ("1,024 + 1,024", "1,024 + 8,192", "8,192 + 1,024")
 MEASURED, BOTH = "measured", "measured and predicted"
 USER = Axis("tokens/s that a user sees", 8.0, 1500.0)
-PER_CHIP = Axis("tokens/s of each chip", 20.0, 20_000.0)
+PER_CHIP = Axis("tokens/s per chip", 20.0, 20_000.0)
 TOP = 20_000.0  # tokens/s per chip, where the names begin
 ORDER = ("H100", "H200", "B200", "B300")
 
@@ -61,7 +61,7 @@ def draw(pace: int, model: str, lengths: str, lines: str) -> Drawing:
         "best": {name: one.per_chip for name, one in kept.items()},
     }
     marks = [*_marks(kinds, lines), *_pace(pace)]
-    svg = plot(title, summary, USER, PER_CHIP, marks, head=title)
+    svg = plot(title, summary, USER, PER_CHIP, marks, head=f"{model}, {lengths}")
     return Drawing(svg, summary, tuple(rows), data)
 
 
