@@ -327,6 +327,23 @@ def test_a_chapter_asks_for_few_guesses(path):
 
 
 @each_chapter
+def test_a_guess_is_not_right_that_repeats_its_question(path):
+    """Of a number that a note states in the unit that it asks for. So a tolerance must
+    not reach from the truth to the wrong value that the question sets out from."""
+    note = ""
+    for cell in cells_of(path):
+        if cell.cell_type == "markdown" and "**Predict.**" in cell.source:
+            note = cell.source.partition("**Predict.**")[2].partition("\n\n")[0]
+        for output in cell.get("outputs", ()):
+            found = output.get("data", {}).get(GUESS, {})
+            if found.get("unit") not in ("%", "times", "tokens"):
+                continue
+            for said in re.findall(rf"([\d,.]*\d) ?{found['unit']}", note):
+                ratio = float(said.replace(",", "")) / found["value"]
+                assert max(ratio, 1 / ratio) > found["close"], (cell.id, said)
+
+
+@each_chapter
 def test_cells_are_short(path):
     """Those that a reader sees. What folds is as long as a cell may be."""
     lines = [

@@ -20,7 +20,7 @@ from shardmath.training.pipeline_schedules import (
     peak,
     schedule,
 )
-from shardmath.training.pipeline_schedules.closed_forms import held
+from shardmath.training.pipeline_schedules.closed_forms import held, idle_of
 from shardmath.training.pipeline_schedules.named import LOOPED
 
 # Each within the closed forms' domains of some schedules; `idle` refuses the others.
@@ -76,6 +76,17 @@ def test_the_closed_form_holds_for_other_times(name):
             played = schedule(name, p, M, times=times)
             assert max(played.idle) == pytest.approx(said), (p, M, times)
     assert within or name == "zb-v"
+
+
+@pytest.mark.parametrize("name", ["zb-h1", "zb-h2", "dualpipe", "dualpipev"])
+def test_what_is_computed_again_fills_no_wait(name):
+    """Under full remat B is 3F, and a third of it, not a half, can be postponed."""
+    again = Times(F=1, I=2, W=1)
+    for p, M in ((4, 16), (8, 32), (16, 64)):
+        played = max(schedule(name, p, M, times=again).idle)
+        late = 1 if name.startswith("dualpipe") else 0  # its form asks for I = F
+        assert played <= idle_of(name, p, M)(1, 3) <= played + late, (p, M)
+        assert idle_of(name, p, M)(1, 2) == pytest.approx(idle(name, p, M)), (p, M)
 
 
 def test_outside_its_domain_a_closed_form_would_be_wrong():

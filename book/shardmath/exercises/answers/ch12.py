@@ -459,9 +459,10 @@ ZERO_BUBBLE = Number(
             "That is the wait under 1F1B, which doesn't split the backward pass.",
         ),
         Slip(
-            "B of one paper in the formula of another",
+            "nothing subtracted, or B of one paper in the formula of another",
             lambda right: 7 * (0.040 + 0.090 - 0.038),
-            "In (p − 1)(F + B − W), the letter B means only the gradient of the input.",
+            "By (12.7), a stage waits for (p − 1)(F + I − W). In the form with "
+            "F + B − W, the letter B means only the gradient of the input.",
         ),
         Slip(
             "weights subtracted twice",
@@ -879,8 +880,8 @@ STEP = Number(
         step has 512 sequences of 8,192 tokens, one per microbatch. The schedule is
         interleaved with two chunks per stage, and nothing is computed again.
 
-        **Wanted** the seconds of a step if everything but the bubble is math at the
-        bf16 peak rate. Leave out the attention scores.
+        **Wanted** the seconds of a step, to four digits, if everything but the bubble
+        is math at the bf16 peak rate. Leave out the attention scores.
     """,
     given=stated(chips.H100, "flops.bf16"),
     stub="seconds = ...",

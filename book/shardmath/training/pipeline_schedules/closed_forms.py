@@ -120,13 +120,17 @@ def idle_of(
 
     Returns:
         A function of F and B, the seconds of a stage for a microbatch forward and
-        backward. Half of B is for the gradients of weights.
+        backward.
 
     Assumes:
-        The closed form of `idle`, although B is seldom exactly 2F.
+        The closed form of `idle`, although B is seldom exactly 2F. Half of B is for the
+        gradients of weights, but no more than F: what is computed again belongs to I,
+        because it has to be ready before a gradient can go on.
 
     >>> idle_of("interleaved", 8, 32, 2)(1.0, 2.0)
     10.5
+    >>> idle_of("zb-h1", 8, 32)(1.0, 2.0), idle_of("zb-h1", 8, 32)(1.0, 3.0)
+    (7.0, 14.0)
     """
     if stages == 1:
         return lambda forward, backward: 0.0
@@ -136,7 +140,8 @@ def idle_of(
         return lambda forward, backward: filled * (forward + backward)
 
     def seconds(forward: float, backward: float) -> float:
-        times = Times(forward, backward / 2, backward / 2)
+        W = min(forward, backward / 2)
+        times = Times(forward, backward - W, W)
         return max(0.0, _idle(name, stages, microbatches, v, times))
 
     return seconds
