@@ -199,6 +199,16 @@ MEMORY = Function(
             "Did you forget the gradients? In bf16 they take two more bytes per "
             "parameter.",
         ),
+        Slip(
+            "gradients in fp32",
+            lambda P, x, p, y, shards: (
+                18 * P / (x * p * y)
+                if shards == "fsdp"
+                else 6 * P / (y * p) + 12 * P / (x * y * p)
+            ),
+            "Six bytes per parameter for weights and gradients are right where "
+            "gradients are added up in fp32. Here they are in bf16.",
+        ),
     ),
     hint="Each parameter takes 16 bytes. Which of them does each axis divide?",
     solution="""
@@ -800,8 +810,8 @@ BY_HAND = Number(
         saved, gathered and computed with. A step needs 3.3 s of math. FSDP gathers
         weights over the network cards, at 50 GB/s each.
 
-        **Wanted** the number of stages |P| that the five questions of the chapter lead
-        to, as a power of two. It is 1 if FSDP and tensor parallelism alone are enough.
+        **Wanted** the number of stages |P|, a power of two, with which the chapter's
+        third question begins. It is 1 if FSDP and tensor parallelism alone are enough.
         Otherwise it is the smallest number that fits with ZeRO-1 and tensor parallelism
         over a node.
     """,
@@ -992,7 +1002,8 @@ BUDGET = Number(
             "the bubble as a share of the step",
             lambda right: _budget(bubble=7 / (64 - 7)),
             "(p − 1)/M is idle time over busy time, not over the time of the whole "
-            "step.",
+            "step. If your bubble is right, look at the data axis: a chip sends three "
+            "quarters of its weights, in bf16.",
         ),
         Slip(
             "gathered again",

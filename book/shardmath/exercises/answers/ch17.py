@@ -56,6 +56,12 @@ STEP = Number(
             "Did you count every stage? The first stage waits for only p − 1 others.",
         ),
         Slip(
+            "all of it by the chunks",
+            lambda right: (_M + _P - 1) / _V * (_F + _B) + 0.35,
+            "Did you divide everything by the chunks? They shorten the bubble, and not "
+            "the work of a stage.",
+        ),
+        Slip(
             "only what repeats",
             lambda right: (_M + (_P - 1) / _V) * (_F + _B),
             "Did you leave out what happens once per step? The gradient exchange and "
@@ -103,6 +109,18 @@ GATHER = Number(
             "The links reach only 75 % of their rate, so the gathers take 2 s.",
         ),
         Slip(
+            "shorter instead of longer",
+            lambda right: 0.75 * 1.5 * 0.75,
+            "Did you multiply by 75 %? Links that are slower than their full rate take "
+            "longer, so divide.",
+        ),
+        Slip(
+            "a negative excess",
+            lambda right: 1.5 - 1.8 + 0.75 * 1.5,
+            "Can an excess be negative? And the links reach only 75 % of their rate, "
+            "so the gathers take 2 s.",
+        ),
+        Slip(
             "only what exceeds the work",
             lambda right: 2.0 - 1.8,
             "Did you leave out the share x? It stays exposed as well, and it is a "
@@ -145,16 +163,17 @@ ROWS = Number(
     task=r"""
         **Given** an H100 whose large matmuls sustain 795 TFLOPs/s in bf16. The matmuls
         of a layer reach the fraction $e_g = 0.77$ of that rate. Its HBM has a bandwidth
-        of 3.35 TB/s, of which passes over memory reach the fraction $e_h = 0.47$. A
-        matmul of $m$ tokens with a weight of $16{,}384 \times 16{,}384$ reads the
-        weight from HBM. Leave out the bytes that it reads and writes for the tokens.
+        of 3.35 TB/s, of which reads and writes reach the fraction $e_h = 0.46$. A
+        matmul of $m$ tokens with a weight of $16{,}384 \times 16{,}384$ in bf16 reads
+        the weight from HBM. Leave out the bytes that it reads and writes for the
+        tokens.
 
         **Wanted** the number of tokens $m$ at which reading the weight takes as long as
         the math.
     """,
     stub="tokens = ...",
     unit="tokens",
-    expected=lambda: 0.77 * 795e12 / (0.47 * 3.35e12),
+    expected=lambda: 0.77 * 795e12 / (0.46 * 3.35e12),
     slips=(
         Slip(
             "at the peaks",
@@ -164,13 +183,13 @@ ROWS = Number(
         ),
         Slip(
             "one FLOP a value",
-            lambda right: 2 * 0.77 * 795e12 / (0.47 * 3.35e12),
+            lambda right: 2 * 0.77 * 795e12 / (0.46 * 3.35e12),
             "Did you count one FLOP per value? A matmul of m tokens takes 2·m FLOPs "
             "for every value of the weight.",
         ),
         Slip(
             "one byte a value",
-            lambda right: 0.5 * 0.77 * 795e12 / (0.47 * 3.35e12),
+            lambda right: 0.5 * 0.77 * 795e12 / (0.46 * 3.35e12),
             "Did you count one byte per value? A value in bf16 has two bytes.",
         ),
         Slip(
@@ -180,8 +199,14 @@ ROWS = Number(
             "of it.",
         ),
         Slip(
+            "math at its peak",
+            lambda right: 795e12 / (0.46 * 3.35e12),
+            "Did you use the full rate of the math? The matmuls of a layer reach only "
+            "the fraction e_g of it.",
+        ),
+        Slip(
             "upside down",
-            lambda right: 0.47 * 3.35e12 / (0.77 * 795e12),
+            lambda right: 0.46 * 3.35e12 / (0.77 * 795e12),
             "That is a number of bytes per FLOP. Did you divide the wrong way round?",
         ),
     ),
@@ -193,7 +218,7 @@ ROWS = Number(
         bandwidth that the memory reaches.
 
         ```python
-        tokens = 0.77 * 795e12 / (0.47 * 3.35e12)
+        tokens = 0.77 * 795e12 / (0.46 * 3.35e12)
         ```
     """,
 )
@@ -338,6 +363,14 @@ def _upside_down(rows: list) -> float:
     return fmean(errors)
 
 
+def _mean_efficiency(rows: list) -> float:
+    errors = []
+    for source, bound, seconds in rows:
+        others = [b / s for name, b, s in rows if name != source]
+        errors.append(abs(bound / fmean(others) / seconds - 1))
+    return fmean(errors)
+
+
 def _sources(rng) -> tuple:
     rows = []
     for source in "ABC"[: rng.randint(2, 3)]:
@@ -380,6 +413,11 @@ LEFT_OUT = Function(
             _row_left_out,
             "The other rows of the same source tell nearly as much as the row itself. "
             "Leave out all rows of its source.",
+        ),
+        Slip(
+            "the mean efficiency",
+            _mean_efficiency,
+            "Did you take the mean of the efficiencies? The task asks for the median.",
         ),
         Slip(
             "times the efficiency",
