@@ -202,9 +202,10 @@ FARTHEST = Number(
     expected=lambda: _B200_405B,
     slips=(
         Slip(
-            "one block of the two",
+            "one block, or both directions of NVLink",
             lambda right: 1 + 2 * (right - 1),
-            "Attention and the MLP each gather and scatter once in each pass.",
+            "Attention and the MLP each gather and scatter once in each pass. Also, a "
+            "GPU sends at the one-way rate, which is half of what is printed.",
         ),
         Slip(
             "the forward pass alone",

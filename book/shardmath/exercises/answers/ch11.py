@@ -262,8 +262,9 @@ RING_BYTES = Number(
     title="What a ring sends",
     task="""
         **Given** one layer of Llama 3.1 8B in bf16, with 32 query heads and 8 KV heads
-        of 128 values each. A sequence of 65,536 tokens is split over a ring of 8 chips,
-        and nothing is recomputed in the backward pass.
+        of 128 values each. A sequence of 65,536 tokens is split over a ring of 8 chips.
+        Each chip keeps all the keys and values that it receives, so nothing is
+        recomputed or sent again in the backward pass.
 
         **Wanted** the bytes that each chip sends for attention in both passes together.
     """,
