@@ -191,7 +191,7 @@ def test_the_furthest_apart_come_first():
     """int8 of the chips where NVIDIA cut it leads the list."""
     ratios = [float(row("td")[-1].text) for row in rows(hardware.disagreements())]
     apart = [max(ratio, 1 / ratio) for ratio in ratios]
-    printed = 1e-4  # a ratio is printed to four digits
+    printed = 5e-4  # a ratio is printed to four digits, such as 1.333
     assert all(a > b * (1 - printed) for a, b in pairwise(apart))
     assert apart[0] > 10
 
