@@ -19,10 +19,10 @@ from .controls import Choice, Drawing, Figure, Slider
 
 DECODE, PROMPT, MATMUL = "a decode step", "a prompt", "a matmul of training"
 OTHERS, EVERY = "other makers, and the one to compare", "every chip"
-WIDE, LEFT, RIGHT, TOP, BOTTOM = 416, 54, 410, 26, 226
-ROWS, FIRST_ROW, ROW = 12, 312, 21  # of the list: at most, base of the first, height
+WIDE, LEFT, RIGHT, TOP, BOTTOM = 416, 54, 410, 26, 190
+ROWS, FIRST_ROW, ROW = 12, 272, 19  # of the list: at most, base of the first, height
 NAMES_END = 128  # right end of the names of the list
-TOKENS = Slider("tokens", "At a time", "tokens", 1, 65_536, 64)
+TOKENS = Slider("tokens", "Tokens at a time", "tokens", 1, 65_536, 64)
 CONTEXT = Slider("context", "In the cache of each", "tokens", 1024, 131_072, 4096)
 
 
@@ -111,9 +111,8 @@ def work(workload: str, tokens: int, context: int, precision: str) -> Work:
 
 def peak(chip: Chip, precision: str) -> float | None:
     """Dense FLOPs/s in that precision; of 16 bits, bf16 or else fp16."""
-    if precision != WIDE_FORMAT:
-        return chip.flops.get(precision)
-    return chip.flops.get("bf16") or chip.flops.get("fp16")
+    form = Formats().compute(chip) if precision == WIDE_FORMAT else precision
+    return chip.flops.get(form)
 
 
 def ranked(
