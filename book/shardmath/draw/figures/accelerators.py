@@ -22,7 +22,7 @@ OTHERS, EVERY = "other makers, and the one to compare", "every chip"
 WIDE, LEFT, RIGHT, TOP, BOTTOM = 416, 54, 410, 26, 190
 ROWS, FIRST_ROW, ROW = 12, 272, 19  # of the list: at most, base of the first, height
 NAMES_END = 128  # right end of the names of the list
-TOKENS = Slider("tokens", "Tokens at a time", "tokens", 1, 65_536, 64)
+TOKENS = Slider("tokens", "At a time", "tokens", 1, 65_536, 64)
 CONTEXT = Slider("context", "In the cache of each", "tokens", 1024, 131_072, 4096)
 
 
