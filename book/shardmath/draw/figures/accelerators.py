@@ -27,7 +27,7 @@ CONTEXT = Slider("context", "In the cache of each", "tokens", 1024, 131_072, 409
 
 
 @dataclass(frozen=True)
-class Work:
+class WorkOfStep:
     """What a workload asks of a chip.
 
     Args:
@@ -46,7 +46,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedChip:
     """A chip and what it takes for the workload.
 
     Args:
@@ -58,7 +58,7 @@ class Ranked:
 
     chip: Chip
     roof: Roof
-    work: Work
+    work: WorkOfStep
     tokens: int
 
     @property
@@ -80,7 +80,7 @@ class Ranked:
 
 
 @cache
-def work(workload: str, tokens: int, context: int, precision: str) -> Work:
+def work(workload: str, tokens: int, context: int, precision: str) -> WorkOfStep:
     """What a step of Llama 3.1 70B asks of its chips, or one matmul of its layers.
 
     Args:
@@ -94,7 +94,7 @@ def work(workload: str, tokens: int, context: int, precision: str) -> Work:
     if workload == MATMUL:
         D, F = LLAMA_3_70B.D, LLAMA_3_70B.F
         one = roofline.matmul(tokens, D, F, chips.H100, form)
-        return Work(one.flops, one.nbytes, width * D * F)
+        return WorkOfStep(one.flops, one.nbytes, width * D * F)
 
     def step(at: str):
         server = Server(LLAMA_3_70B, alone(chips.H100), formats=Formats(at))
@@ -106,7 +106,7 @@ def work(workload: str, tokens: int, context: int, precision: str) -> Work:
     nbytes = step(form).hbm * chips.H100.hbm_bandwidth
     cached = tokens * (context if workload == DECODE else 1)
     held = LLAMA_3_70B.params * width + kv_cache(LLAMA_3_70B, cached)
-    return Work(flops, nbytes, held)
+    return WorkOfStep(flops, nbytes, held)
 
 
 def peak(chip: Chip, precision: str) -> float | None:
@@ -117,7 +117,7 @@ def peak(chip: Chip, precision: str) -> float | None:
 
 def ranked(
     workload: str, tokens: int, context: int, precision: str, among: str, versus: str
-) -> tuple[tuple[Ranked, ...], tuple[str, ...]]:
+) -> tuple[tuple[RankedChip, ...], tuple[str, ...]]:
     """Chips from the fastest, and the names of those without a published peak."""
     asked = work(workload, tokens, context, precision)
     found, lacking = [], []
@@ -127,7 +127,7 @@ def ranked(
             continue
         if rate := peak(chip, precision):
             roof = Roof(chip.name, rate, chip.memory_bandwidth)
-            found.append(Ranked(chip, roof, asked, tokens))
+            found.append(RankedChip(chip, roof, asked, tokens))
         else:
             lacking.append(chip.name)
     return tuple(sorted(found, key=lambda one: one.seconds)), tuple(lacking)
@@ -180,7 +180,7 @@ def draw(
 
 
 def _readout(
-    some: tuple[Ranked, ...], base: Ranked | None
+    some: tuple[RankedChip, ...], base: RankedChip | None
 ) -> tuple[tuple[str, ...], ...]:
     """All chips from the fastest, a row for each."""
     against = f"times the {base.chip.name}'s" if base else "times the first"
@@ -200,7 +200,9 @@ def _readout(
     return tuple(rows)
 
 
-def _plot(some: tuple[Ranked, ...], base: Ranked | None, asked: tuple) -> Iterator[str]:
+def _plot(
+    some: tuple[RankedChip, ...], base: RankedChip | None, asked: tuple
+) -> Iterator[str]:
     """The roofs over one pair of axes, and a dot on each where the workload is."""
     x = Axis("FLOPs per byte", 0.5, 50_000)
     slowest = min(min(one.roof.at(x.low), one.roof.peak) for one in some)
@@ -258,7 +260,9 @@ def _plot(some: tuple[Ranked, ...], base: Ranked | None, asked: tuple) -> Iterat
     )
 
 
-def _list(some: tuple[Ranked, ...], base: Ranked | None, title: str) -> Iterator[str]:
+def _list(
+    some: tuple[RankedChip, ...], base: RankedChip | None, title: str
+) -> Iterator[str]:
     """The chips from the fastest, each with a bar of its bound for one token."""
     shown = list(some[:ROWS])
     if base and base not in shown:
