@@ -352,7 +352,7 @@ def recorded(text: str) -> Iterator[Number]:
             )
             for value in (fact.value, *(value for value, _ in fact.disagrees)):
                 yield Number(f"{chip.name} {name}", value, kind=kind)
-        for precision in chip.flops:
+        for precision in () if chip.without_hbm else chip.flops:
             yield Number("intensity", chip.intensity(precision), kind="FLOPs/byte")
     if "laten" in text:
         for fact in LATENCY.values():

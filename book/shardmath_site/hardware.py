@@ -33,6 +33,7 @@ ABSENT = (
     '<span aria-hidden="true">–</span>'
     '<span class="visually-hidden">not published</span>'
 )
+NONE = '<span aria-hidden="true">–</span><span class="visually-hidden">none</span>'
 
 
 class fold(nodes.section):  # noqa: N801
@@ -110,6 +111,7 @@ COLUMNS = {
     ("Scale-up", "GB/s"): lambda c: c.scale_up_bandwidth / 1e9,
     ("Scale-out", "GB/s"): lambda c: c.scale_out_bandwidth / 1e9,
 }
+OVER_HBM = ("HBM", "HBM bandwidth", "Critical intensity")
 FILTER = (
     '<p class="sm-filter" hidden><label>Filter by name, vendor or year '
     '<input type="search" autocomplete="off" spellcheck="false"></label> '
@@ -120,11 +122,18 @@ FILTER = (
 def overview() -> list[nodes.Node]:
     """One row for each accelerator, and the field that filters them."""
 
+    def absent(chip: Chip, column: int) -> str:
+        heading, _ = list(COLUMNS)[column - 1]  # after the year
+        return NONE if chip.without_hbm and heading in OVER_HBM else ABSENT
+
     def row(chip: Chip, cells: tuple[str, ...]) -> str:
         words = " ".join((chip.name, chip.vendor, str(chip.year), *chip.aliases))
         return _row(
             _link(chip),
-            *(ABSENT if cell == MISSING else escape(cell) for cell in cells),
+            *(
+                absent(chip, n) if cell == MISSING else escape(cell)
+                for n, cell in enumerate(cells)
+            ),
             attributes=f' data-words="{escape(words.lower())}"',
         )
 
@@ -159,8 +168,11 @@ def _record(chip: Chip) -> fold:
     if "nvlink" in chip.facts:
         about += [f"Joined by {_link(nvswitch(chip))}."]
     about += [f"In code: <code>chips.{chip.id.upper()}</code>."]
-    balance = ", ".join(f"{chip.intensity(p):.4g} in {p}" for p in chip.flops)
-    about += [f"Critical intensity, in FLOPs per byte: {balance}."]
+    if chip.without_hbm:
+        about += [f"It has no HBM: all of its memory is {escape(chip.onchip)}."]
+    else:
+        balance = ", ".join(f"{chip.intensity(p):.4g} in {p}" for p in chip.flops)
+        about += [f"Critical intensity, in FLOPs per byte: {balance}."]
     return _facts(chip, about)
 
 

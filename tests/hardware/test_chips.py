@@ -11,6 +11,8 @@ import pytest
 from shardmath.base.tables import Absent, compare
 from shardmath.hardware import chips, roofline
 from shardmath.hardware.networks import nvswitch
+from shardmath.inference import Formats, Server, alone, smallest_layout
+from shardmath.transformer import LLAMA_3_8B
 
 EVERY_CHIP = pytest.mark.parametrize("chip", chips.ALL, ids=lambda chip: chip.id)
 FACTS = [(chip, name, fact) for chip in chips.ALL for name, fact in chip.facts.items()]
@@ -27,12 +29,47 @@ def numbers(pattern, text):
 # ------------------------------------------------------------------- each value
 
 
-def test_there_are_34_chips_with_the_facts_a_roofline_needs():
-    assert len(chips.ALL) == 34
+def test_there_are_36_chips_with_the_facts_a_roofline_needs():
+    """Two have no HBM, and of one of these nobody states the dense peak."""
+    assert len(chips.ALL) == 36
+    assert [c.name for c in chips.ALL if c.without_hbm] == ["Groq LPU", "WSE-3"]
     for chip in chips.ALL:
-        assert chip.flops, chip
+        assert bool(chip.flops) == (chip is not chips.WSE_3)
+        if chip.without_hbm:
+            assert not [name for name in chip.facts if name.startswith("hbm")]
+            assert chip.memory_bandwidth == chip.onchip_bandwidth > 1e13
+            continue
         assert chip.hbm_bytes > 0
-        assert chip.hbm_bandwidth > 0
+        assert chip.memory_bandwidth == chip.hbm_bandwidth > 0
+
+
+@pytest.mark.parametrize("chip", [chips.GROQ_LPU, chips.WSE_3], ids=lambda c: c.id)
+@pytest.mark.parametrize("name", ["hbm_bytes", "memory_bytes", "hbm_bandwidth"])
+def test_hbm_of_a_chip_without_is_refused_in_a_sentence(chip, name):
+    """To say that no source states it would send the reader to look for it."""
+    with pytest.raises(
+        Absent, match=r"has no HBM, so no 'hbm_.*; all of its memory is"
+    ):
+        getattr(chip, name)
+    with pytest.raises(ValueError, match="no fact is called 'hbm_bandwith'"):
+        chip.fact("hbm_bandwith")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda chip: roofline.read(1e9, chip),
+        lambda chip: roofline.roof(chip, "fp16"),
+        lambda chip: roofline.matmul(1, 2, 3, chip, "fp16"),
+        lambda chip: roofline.critical_batch(chip, precision="fp16"),
+        lambda chip: chip.intensity("fp16"),
+        lambda chip: Server(LLAMA_3_8B, alone(chip)).decode(1, 1000),
+        lambda chip: smallest_layout(LLAMA_3_8B, chip, Formats()),
+    ],
+)
+def test_what_needs_hbm_says_that_a_chip_has_none(ask):
+    with pytest.raises(Absent, match="Groq LPU has no HBM"):
+        ask(chips.GROQ_LPU)
 
 
 def test_sources_are_complete_used_and_never_memory():
@@ -94,9 +131,10 @@ def test_ten_chips_have_a_measured_bf16_rate():
 @EVERY_CHIP
 def test_capacities_are_whole_in_binary_units_and_say_how_gb_was_read(chip):
     """HBM in whole GiB; the note has GiB, whatever the source prints."""
-    fact = chip.fact("hbm_bytes")
-    assert fact.value % 2**30 == 0
-    assert "GiB" in fact.note
+    if not chip.without_hbm:
+        fact = chip.fact("hbm_bytes")
+        assert fact.value % 2**30 == 0
+        assert "GiB" in fact.note
     for name in ("onchip_bytes", "registers_bytes", "l2_bytes", "cmem_bytes"):
         if name in chip.facts:
             assert chip.fact(name).value % 2**10 == 0, name
@@ -443,6 +481,8 @@ def test_a_device_is_not_always_a_chip():
         ("NVIDIA H200 NVL", "H200_NVL"),
         ("GH200", "GH200"),
         ("NVIDIA L40S", "L40S"),
+        ("groq lpu", "GROQ_LPU"),
+        ("Cerebras WSE3", "WSE_3"),
     ],
 )
 def test_find_is_forgiving(name, constant):
@@ -483,7 +523,7 @@ def test_every_name_of_a_chip_finds_it(chip):
         (["h100"], r"^no chip is called \['h100'\], nor nearly so"),
         (b"h100", r"^no chip is called b'h100', nor nearly so"),
         ("h100" * 2500, r"^no chip is called '(h100){19}h1…, nor nearly so"),
-        ("rtx 4090", r"'rtx 4090', nor nearly so; chips.ALL has 34, such as TPU v5e, "),
+        ("rtx 4090", r"'rtx 4090', nor nearly so; chips.ALL has 36, such as TPU v5e, "),
     ],
 )
 def test_a_wrong_or_ambiguous_name_lists_the_candidates(name, message):
@@ -565,7 +605,8 @@ def test_records_print_as_sentences():
         "H100: 989 TFLOPs/s in bf16, 3.35 TB/s from memory, 295 FLOPs per byte."
     )
     for chip in chips.ALL:
-        assert re.fullmatch(rf"{re.escape(chip.name)}: .* FLOPs per byte\.", repr(chip))
+        ends = "from SRAM" if chip is chips.WSE_3 else "FLOPs per byte"
+        assert re.fullmatch(rf"{re.escape(chip.name)}: .* {ends}\.", repr(chip))
     text = repr(chips.TPU_V3.fact("hbm_bandwidth"))
     assert "9e+11" in text
     assert "docs/v3" in text

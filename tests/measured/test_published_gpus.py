@@ -129,7 +129,7 @@ def test_sparse_is_twice_dense_until_fp4_on_blackwell_ultra():
     broken = set()
     for chip in chips.ALL:
         for name, sparse in chip.facts.items():
-            if name.startswith("sparse."):
+            if name.startswith("sparse.") and chip.flops:  # no dense peak of a WSE-3
                 dense = chip.flops[name.removeprefix("sparse.")]
                 if sparse.value != pytest.approx(2 * dense, rel=0.001):
                     broken.add((chip.id, name))

@@ -16,6 +16,7 @@ from importlib.resources import files
 
 from ..base.facts import VOCABULARY, Fact, Source, Unpublished, recorded, term
 from ..base.records import HasFacts, named, plain
+from ..base.tables import Absent
 from ..base.units import bytes_per_value, positive, short_repr, shortened, show
 
 CORES = {  # what each maker calls them
@@ -50,7 +51,7 @@ class Chip(HasFacts):
     `facts` holds every value by name ("hbm_bytes", "flops.bf16"), and each that has no
     precision is an attribute too; `facts.VOCABULARY` says what they mean. `onchip`
     names the software-managed memory next to the matrix units (VMEM, SMEM, …), if
-    known.
+    known. Where a chip is `without_hbm`, this memory is all that it has.
 
     >>> TPU_V5E
     TPU v5e: 197 TFLOPs/s in bf16, 819 GB/s from memory, 241 FLOPs per byte.
@@ -62,6 +63,27 @@ class Chip(HasFacts):
     facts: Mapping[str, Fact]
     onchip: str = ""
     aliases: tuple[str, ...] = ()
+    without_hbm: bool = False
+
+    def fact(self, name: str) -> Fact:
+        """The value called `name`, as every record has it.
+
+        Raises:
+            Absent: a ValueError; it is about HBM, and the chip has none.
+            Unpublished, ValueError: as `HasFacts.fact`.
+
+        >>> GROQ_LPU.hbm_bandwidth
+        Traceback (most recent call last):
+        shardmath.base.tables.Absent: Groq LPU has no HBM, so no 'hbm_bandwidth'; all \
+of its memory is SRAM: see onchip_bytes and onchip_bandwidth
+        """
+        asked = name if isinstance(name, str) and name in VOCABULARY else ""
+        if self.without_hbm and asked.startswith("hbm_"):
+            raise Absent(
+                f"{shortened(self.name)} has no HBM, so no {name!r}; all of its memory "
+                f"is {self.onchip}: see onchip_bytes and onchip_bandwidth"
+            )
+        return super().fact(name)
 
     @property
     def flops(self) -> ByPrecision:
@@ -89,6 +111,17 @@ class Chip(HasFacts):
         """
         name = "hbm_usable_bytes"
         return self.fact(name if name in self.facts else "hbm_bytes").value
+
+    @property
+    def memory_bandwidth(self) -> float:
+        """Bytes per second of the memory that holds the weights: HBM, or SRAM where the
+        chip has nothing else.
+
+        >>> H100.memory_bandwidth, GROQ_LPU.memory_bandwidth
+        (3350000000000.0, 80000000000000.0)
+        """
+        name = "onchip_bandwidth" if self.without_hbm else "hbm_bandwidth"
+        return self.fact(name).value
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.facts]
@@ -154,11 +187,14 @@ class Chip(HasFacts):
         return ByPrecision(rates, self.name, what)
 
     def __repr__(self) -> str:
+        kind = self.onchip if self.without_hbm else "memory"
+        memory = f"{show(self.memory_bandwidth, 'bytes/s')} from {kind}"
+        if not self.flops:
+            return f"{self.name}: no dense peak is published, {memory}."
         precision = next(p for p in ("bf16", "fp16", *self.flops) if p in self.flops)
         rate = show(self.flops[precision], "FLOPs/s")
-        memory = show(self.hbm_bandwidth, "bytes/s")
-        balance = f"{self.intensity(precision):.0f} FLOPs per byte"
-        return f"{self.name}: {rate} in {precision}, {memory} from memory, {balance}."
+        balance = f"{self.flops[precision] / self.memory_bandwidth:.0f} FLOPs per byte"
+        return f"{self.name}: {rate} in {precision}, {memory}, {balance}."
 
 
 def find(name: str) -> Chip:
@@ -233,7 +269,7 @@ def _bare(name: str) -> str:
     >>> _bare("AWS Trainium2"), _bare("Google Cloud TPU v4")
     ('trainium2', 'tpuv4')
     """
-    makers = "google|cloud|nvidia|tesla|amd|instinct|intel|habana|amazon|aws"
+    makers = "google|cloud|nvidia|tesla|amd|instinct|intel|habana|amazon|aws|cerebras"
     return re.sub(rf"^({makers})+", "", plain(name))
 
 
@@ -306,3 +342,5 @@ TRAINIUM1 = CHIPS["trainium1"]
 TRAINIUM2 = CHIPS["trainium2"]
 TRAINIUM3 = CHIPS["trainium3"]
 MTT_S4000 = CHIPS["mtt_s4000"]
+GROQ_LPU = CHIPS["groq_lpu"]
+WSE_3 = CHIPS["wse_3"]

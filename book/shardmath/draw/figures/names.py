@@ -38,6 +38,7 @@ NAMES = (
     "serve",
     "short_kernels",
     "fronts",
+    "accelerators",
 )
 
 
