@@ -37,6 +37,7 @@ NAMES = (
     "number_line",
     "serve",
     "short_kernels",
+    "trace",
 )
 
 
