@@ -21,7 +21,7 @@ CASES = {  # the figure's name of a case: the program's name, and its options
     "AllReduce": ("summed", {}),
     "collective matmul": ("scattered", {}),
 }
-HEAD = """# Written by tools/traces.py: two layers on eight TPU v5e, as XLA schedules them.
+HEAD = """# Written by tools/traces.py: two layers on eight TPU v5e.
 # Each operation once, then the order in which a device runs them.
 """
 

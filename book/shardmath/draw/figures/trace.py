@@ -128,7 +128,7 @@ def _readout(data: Mapping[str, Mapping[str, float]]) -> tuple[tuple[str, ...], 
 def _picture(some: Mapping[str, PlayedSchedule], summary: str, now: float) -> str:
     scale = (RIGHT - LEFT) / max(one.seconds for one in some.values())
     single = len(some) == 1
-    title = "Two layers on eight TPU v5e, as XLA schedules them"
+    title = "Two layers on eight TPU v5e: XLA’s schedule"
     parts, top = [written(EDGE, 16, title, bold=True)], 24.0
     for name, one in some.items():
         high = 38 if single else 20

@@ -114,7 +114,9 @@ def compile_for(
         return _compiled(program, trips, stated, ops)
     if folder := golden_results.referee():
         if golden_results.find(program, folder) is None:
-            golden_results.write(_compiled(program, trips, stated, ops), program, folder)
+            golden_results.write(
+                _compiled(program, trips, stated, ops), program, folder
+            )
         return replace(golden_results.find(program, folder), kept=False)
     if found := golden_results.find(program):
         return found

@@ -1,4 +1,4 @@
-"""The schedule of a compiled program: what a device runs, one operation after another."""
+"""The schedule of a compiled program: the operations that a device runs, in order."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -215,7 +215,7 @@ def _traffic(
 
 
 def _handed_on(body: Computation) -> tuple[set[int], set[int]]:
-    """Numbers of the parameters of a fusion that it hands on, and of its own results."""
+    """Numbers of the parameters that a fusion hands on, and of its own results."""
     moving = {
         name
         for one in body.instructions.values()
