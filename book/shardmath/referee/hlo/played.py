@@ -134,6 +134,9 @@ def play(
     Returns:
         A PlayedSchedule.
 
+    Raises:
+        ValueError: what is no list of ScheduledOp, or no function.
+
     Assumes:
         Copies between HBM and VMEM run beside the math and are never late. A schedule
         fixes an order and no times: how long it takes is what `seconds` says.
@@ -144,10 +147,18 @@ def play(
     >>> one.seconds, one.overlap, one.exposed
     (6.0, 4.0, 2.0)
     """
+    if isinstance(ops, str | bytes) or not isinstance(ops, Iterable):
+        raise ValueError(f"ops = {short_repr(ops)}: must be a list of ScheduledOp")
+    if not callable(seconds):
+        raise ValueError(
+            f"seconds = {short_repr(seconds)}: must be a function of a ScheduledOp"
+        )
     now, spans = 0.0, []
     free = {-1: 0.0, 1: 0.0}  # when each direction of the links is free again
     done: dict[str, float] = {}
     for op in ops:
+        if not isinstance(op, ScheduledOp):
+            raise ValueError(f"ops has {short_repr(op)}: must hold ScheduledOp alone")
         if op.op:
             ways = (1, -1) if op.shift is None else (1 if op.shift > 0 else -1,)
             begin = max(now, *(free[way] for way in ways))
