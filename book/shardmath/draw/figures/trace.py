@@ -99,8 +99,8 @@ def _said(name: str, one: PlayedSchedule, now: float) -> str:
     far = "At the end" if now >= one.seconds else f"After {show(now, 's')}"
     return (
         f"{name}: {far}, the network has worked for {show(data['network'], 's')}, of "
-        f"which {show(data['overlap'], 's')} ran beside math and "
-        f"{show(data['exposed'], 's')} did not. The two layers take "
+        f"which {show(data['overlap'], 's')} were hidden behind math and "
+        f"{show(data['exposed'], 's')} were exposed. The two layers take "
         f"{show(one.seconds, 's')}."
     )
 
@@ -110,10 +110,10 @@ def _readout(data: Mapping[str, Mapping[str, float]]) -> tuple[tuple[str, ...], 
         "so far": "now",
         "math": "math",
         "network": "network",
-        "both at once": "overlap",
-        "network alone": "exposed",
+        "hidden": "overlap",
+        "exposed": "exposed",
         "the two layers": "seconds",
-        "network alone, in all": "all exposed",
+        "exposed in all": "all exposed",
     }
     body = (
         (label, *(show(one[key], "s") for one in data.values()))
@@ -206,12 +206,12 @@ def _caption(one: PlayedSchedule, now: float, y: float) -> Iterator[str]:
 
 
 def _counted(one: PlayedSchedule, now: float, y: float) -> Iterator[str]:
-    """Two bars: what the network has done so far beside math, and alone."""
+    """Two bars: how much of the network's time so far was hidden, and exposed."""
     data = _data(one, now)
     scale = (RIGHT - EDGE) / one.network
     for n, (words, name, fill) in enumerate(
-        (("of the network beside math", "overlap", 0.35),
-         ("of the network alone", "exposed", 1.0))
+        (("of the network, hidden", "overlap", 0.35),
+         ("of the network, exposed", "exposed", 1.0))
     ):  # fmt: skip
         top = y + 38 * n
         said = f"{show(data[name], 's')} {words}"
