@@ -114,10 +114,11 @@ FUSED = Number(
             "touch?",
         ),
     ),
-    hint="Which arrays lie between the operations? How often does each cross the HBM?",
+    hint="Which arrays are only needed between the operations, and how often does each "
+    "of them cross the HBM?",
     solution="""
-        Two arrays lie between the operations: the product and the sum. Each of them is
-        written once and read once.
+        Two arrays are only needed between the operations: the product and the sum.
+        Without fusion, each of them is written once and read once.
 
         ```python
         nbytes = 2 * 2 * 2 * 8_192**2
@@ -185,7 +186,8 @@ PLAYED = Number(
         Slip(
             "nothing hidden",
             lambda right: 1250e-6,
-            "The first matmul is between start and done, so it runs beside the gather.",
+            "The first matmul is between start and done, so it hides part of the "
+            "gather.",
         ),
         Slip(
             "the gather fully hidden",
@@ -201,7 +203,7 @@ PLAYED = Number(
         Slip(
             "the AllReduce hidden",
             lambda right: 750e-6,
-            "A blocking AllReduce runs beside nothing.",
+            "A blocking AllReduce can't be hidden.",
         ),
     ),
     hint="When does the second matmul begin?",
