@@ -21,6 +21,7 @@ from shardmath.draw.objects import waves as wave_pictures
 from shardmath.hardware import blocks, chips, roofline, systolic, waves
 from shardmath.hardware.chips import H100, TPU_V5E
 from shardmath.hardware.waves import dispatch
+from shardmath.referee import hlo
 from shardmath.training import causal_ring, pipeline_schedules
 from shardmath.training.pipeline_schedules import Times, schedule
 
@@ -73,6 +74,11 @@ SIZES = {"B": 256, "D": 512, "F": 1024}
 SHAPE = {"stages": 4, "microbatches": 8}
 PIPELINE = {"name": "1f1b", **SHAPE, "chunks": 1}
 X = [[1.0, 2.0], [3.0, 4.0]]
+SCHEDULED = """HloModule f, is_scheduled=true
+ENTRY %f (a: f32[8]) -> f32[8] {
+  %a = f32[8]{0} parameter(0)
+  ROOT %b = f32[8]{0} negate(%a)
+}"""
 
 CALLS = (
     Called(units.show, {"value": 1.0, "unit": "s", "digits": 3}, "digits"),
@@ -98,6 +104,9 @@ CALLS = (
         {"name": "mine", "flops": {"fp32": 2e11}, "hbm_bandwidth": 2e10},
         "hbm_bandwidth",
     ),
+    Called(hlo.seconds, {"op": hlo.ScheduledOp("a", cycles=3), "chip": TPU_V5E}),
+    Called(hlo.play, {"ops": [hlo.ScheduledOp("a", cycles=3)], "seconds": bool}),
+    Called(hlo.schedule, {"text": SCHEDULED, "mesh": {"X": 1}}),
     Called(TPU_V5E.intensity, {"precision": "bf16"}),
     Called(TPU_V5E.flops.__getitem__, {"precision": "bf16"}),
     Called(Leg, {"resource": "HBM", "amount": 8, "rate": 2, "slack": 0},

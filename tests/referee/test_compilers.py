@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import math
 import os
 import re
 import subprocess
@@ -456,6 +457,27 @@ def test_every_kept_file_is_named_by_its_key_and_reads():
         assert file.read_text() == golden_results.text(row), (
             f"{file.name} was edited by hand"
         )
+
+
+def test_kept_operations_come_back_in_their_order():
+    """Each is kept once; a loop runs the same ones again."""
+    rows = [
+        json.loads(file.read_text())
+        for file in sorted(Path(str(golden_results.FOLDER)).glob("*.json"))
+    ]
+    rows = [row for row in rows if "ops" in row]
+    assert any(len(row["order"]) > len(row["ops"]) for row in rows)
+    for row in rows:
+        ops = golden_results.ops_in(row)
+        assert [row["ops"].index(golden_results._ops_row((op,))["ops"][0]) for op in ops
+                ] == row["order"]  # fmt: skip
+        sent = sum(math.prod(one["loops"]) * one["count"] for one in row["launches"])
+        assert sum(bool(op.op) for op in ops) == sent
+
+
+def test_operations_of_a_tpu_want_its_schedule():
+    with pytest.raises(ValueError, match="must go with schedule=True"):
+        gathered("v5e:2x4", ops=True)
 
 
 # -------------------------------------------------- without a compiler, and with one

@@ -39,6 +39,7 @@ NAMES = (
     "short_kernels",
     "fronts",
     "accelerators",
+    "trace",
 )
 
 

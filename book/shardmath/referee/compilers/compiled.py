@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ...base.units import show
 from ...collectives import NAMES, Collective
 from .. import ledger
-from ..hlo import CompiledCollective
+from ..hlo import CompiledCollective, ScheduledOp
 from .targets import Target
 
 
@@ -104,6 +104,8 @@ class CompilerResult:
         compiler: versions, by the name of the package.
         options: what the compiler was told.
         kept: whether this is a stored result of this very program.
+        ops: what a device runs, in order; see `hlo.schedule`. None where the compiler
+            was not asked for it.
     """
 
     name: str
@@ -118,6 +120,7 @@ class CompilerResult:
     compiler: Mapping[str, str]
     options: Mapping[str, object]
     kept: bool
+    ops: tuple[ScheduledOp, ...] | None = None
 
     @property
     def collectives(self) -> list[Collective]:

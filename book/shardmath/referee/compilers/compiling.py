@@ -12,7 +12,7 @@ try:
 except ImportError as error:
     raise missing("shardmath.referee.compilers", error) from error
 
-from ...base.units import GiB, KiB, MiB
+from ...base.units import GiB, KiB, MiB, flags
 from ...collectives import Collective
 from .. import hlo
 from ..programs import Placement
@@ -48,6 +48,7 @@ def compile_for(
     out: Placement | None = None,
     options: Mapping[str, object] | None = None,
     schedule: bool = False,
+    ops: bool = False,
     name: str | None = None,
     trips: Mapping[str, int] | None = None,
     stated: Mapping[str, Collective | Iterable[Collective]] | None = None,
@@ -74,6 +75,8 @@ def compile_for(
         schedule: compile for a TPU at the compiler's default level, several times as
             slow, so that the schedule is that of a real run, and list its `overlaps`.
             Without it at level O1, for counts and memory. A GPU has one level.
+        ops: list each operation of the schedule too, in order. On a TPU this goes with
+            ``schedule=True``; another level is one of the `options`.
         name: what the program is called; without it, the name of `fn`.
         trips, stated: see `hlo.read`.
 
@@ -84,7 +87,8 @@ def compile_for(
 
     Raises:
         ValueError: a target that there is not, a mesh of another size, a kept result
-            that cannot be read.
+            that cannot be read, `ops` that is neither True nor False, or `ops` for a
+            TPU without its `schedule`.
         NotCompiledError: nothing is kept of this program, and its compiler is not here.
             In a notebook that is one line.
 
@@ -95,24 +99,30 @@ def compile_for(
     AllGather over X (8 devices), 4.19 MB: each sends 3.67 MB
     """
     machine = target(machine)
+    (ops,) = flags(ops=ops)
+    if ops and machine.platform == "tpu" and not schedule:
+        raise ValueError("ops = True: must go with schedule=True on a TPU")
     told = dict(options or {})
     if machine.platform == "tpu" and not schedule:
         told = {"optimization_level": "O1"} | told
     schedule = machine.platform == "cuda" or (schedule and machine.platform == "tpu")
     reading = tuple(f"{sorted(one.items())}" for one in (trips, stated) if one)
+    reading += ("ops",) if ops else ()
     name = re.sub(r"\W+", "", name or getattr(fn, "__name__", "")) or "program"
     program = lowered(machine, fn, args, mesh, out, told, schedule, name, reading)
     if machine.platform == HERE:
-        return _compiled(program, trips, stated)
+        return _compiled(program, trips, stated, ops)
     if folder := golden_results.referee():
         if golden_results.find(program, folder) is None:
-            golden_results.write(_compiled(program, trips, stated), program, folder)
+            golden_results.write(
+                _compiled(program, trips, stated, ops), program, folder
+            )
         return replace(golden_results.find(program, folder), kept=False)
     if found := golden_results.find(program):
         return found
     if lacks := devices.missing(machine):
         raise NotCompiledError(_sought(program, lacks))
-    return _compiled(program, trips, stated)
+    return _compiled(program, trips, stated, ops)
 
 
 def _sought(program: Lowered, lacks: str) -> str:
@@ -129,7 +139,7 @@ def _sought(program: Lowered, lacks: str) -> str:
     )
 
 
-def _compiled(program: Lowered, trips, stated) -> CompilerResult:
+def _compiled(program: Lowered, trips, stated, ops: bool) -> CompilerResult:
     """Compile, and read what came of it."""
     machine, sizes = program.target, dict(program.mesh.shape)
     order = devices.devices(machine, tuple(sizes.values()))
@@ -178,6 +188,7 @@ def _compiled(program: Lowered, trips, stated) -> CompilerResult:
             flops=_flops(text, trips),
             overlaps=_overlapped(hlo.overlaps(text)) if program.schedule else None,
             seconds=seconds,
+            ops=tuple(hlo.schedule(text, sizes, trips)) if ops else None,
         )
     )
 

@@ -5,13 +5,13 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from importlib.resources import files
 from pathlib import Path
 
 from ...base.units import short_repr
 from ...collectives import Collective
-from ..hlo import CompiledCollective
+from ..hlo import CompiledCollective, ScheduledOp
 from .compiled import CompiledMemory, CompilerResult, OutOfMemory, Overlapped
 from .lowering import Lowered
 
@@ -94,7 +94,7 @@ def _rounded(seconds: float) -> float:
 
 
 def _row(found: CompilerResult) -> dict[str, object]:
-    return {
+    row = {
         "compiler": dict(found.compiler),
         "flops": found.flops,
         "launches": list(_launches(found)),
@@ -107,6 +107,18 @@ def _row(found: CompilerResult) -> dict[str, object]:
         "seconds": _rounded(found.seconds),
         "target": found.target.name,
     }
+    return row if found.ops is None else row | _ops_row(found.ops)
+
+
+def _ops_row(ops: tuple[ScheduledOp, ...]) -> dict[str, object]:
+    """Each operation once, what is usual left out, and the order in which they run."""
+    usual = {one.name: one.default for one in fields(ScheduledOp)}
+    said = [
+        {name: value for name, value in asdict(op).items() if value != usual[name]}
+        for op in ops
+    ]
+    rows = list({json.dumps(one): one for one in said}.values())
+    return {"ops": rows, "order": [rows.index(one) for one in said]}
 
 
 def _launches(found: CompilerResult) -> Iterator[dict[str, object]]:
@@ -145,7 +157,16 @@ def _read(row: dict, lowered: Lowered) -> CompilerResult:
         compiler=row["compiler"],
         options=row["options"],
         kept=True,
+        ops=ops_in(row),
     )
+
+
+def ops_in(row: dict) -> tuple[ScheduledOp, ...] | None:
+    """The operations of a kept row, in order; None where none are kept."""
+    if "ops" not in row:
+        return None
+    ops = [ScheduledOp(**one) for one in row["ops"]]
+    return tuple(ops[n] for n in row["order"])
 
 
 def _collectives(rows: list[dict]) -> Iterator[CompiledCollective]:

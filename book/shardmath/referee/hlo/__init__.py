@@ -10,16 +10,24 @@ loop is reported as permutes.
 
 from .flops import flops
 from .overlap import HloOverlap, overlaps
+from .played import PlayedSchedule, PlayedSpan, play, seconds
 from .reading import CompiledCollective, collectives_in, read
+from .scheduled import ScheduledOp, schedule
 from .text import UnknownTurnsError, UnreadableLineError
 
 __all__ = [
     "CompiledCollective",
     "HloOverlap",
+    "PlayedSchedule",
+    "PlayedSpan",
+    "ScheduledOp",
     "UnknownTurnsError",
     "UnreadableLineError",
     "collectives_in",
     "flops",
     "overlaps",
+    "play",
     "read",
+    "schedule",
+    "seconds",
 ]

@@ -92,6 +92,13 @@ def flops(text: str, trips: Mapping[str, int] | None = None) -> float:
     return float(_run(module, module.entry, unknown, dict(trips or {})))
 
 
+def flops_of(
+    module: Module, where: Computation, line: Instruction, trips: Mapping[str, int]
+) -> float:
+    """FLOPs of one run of one instruction, with all that it calls."""
+    return float(_of(module, where, line, unknown, trips))
+
+
 def _run(
     module: Module, where: Computation, arguments: Arguments, trips: Mapping[str, int]
 ) -> float:

@@ -62,37 +62,37 @@ def _pairs(module: Module, where: Computation) -> list[HloOverlap]:
     lines = list(where.instructions.values())
     found = []
     for at, line in enumerate(lines):
-        op = _started(module, line)
+        op = started(module, line)
         if not op:
             continue
         for end, other in enumerate(lines[at + 1 :], at + 1):
-            if _ends(module, line, other):
+            if ends(module, line, other):
                 between = lines[at + 1 : end]
-                matmuls = sum(_multiplies(module, one) for one in between)
+                matmuls = sum(multiplies(module, one) for one in between)
                 found.append(HloOverlap(line.name, other.name, op, matmuls))
                 break
     return found
 
 
-def _started(module: Module, line: Instruction) -> str:
+def started(module: Module, line: Instruction) -> str:
     """The collective that `line` starts, or ""."""
     if line.opcode == "send" or line.opcode.endswith("-start"):
         if moves(line):
             return line.opcode.removesuffix("-start")
-        inner = [one for one in _inside(module, line) if moves(one)]
+        inner = [one for one in inside(module, line) if moves(one)]
         return inner[0].opcode if inner else ""
     if line.opcode == "fusion" and _has_target(module, line, "AsyncCollectiveStart"):
-        (inner,) = [one for one in _inside(module, line) if moves(one)][:1] or [None]
+        (inner,) = [one for one in inside(module, line) if moves(one)][:1] or [None]
         return inner.opcode if inner else ""
     return ""
 
 
-def _ends(module: Module, start: Instruction, line: Instruction) -> bool:
+def ends(module: Module, start: Instruction, line: Instruction) -> bool:
     """Is `line` the end of the collective that `start` begins?"""
     if start.opcode == "fusion":
-        chains = [_link(one) for one in _inside(module, start) if moves(one)]
+        chains = [_link(one) for one in inside(module, start) if moves(one)]
         return _has_target(module, line, "AsyncCollectiveDone") and any(
-            _link(one) in chains for one in _inside(module, line) if moves(one)
+            _link(one) in chains for one in inside(module, line) if moves(one)
         )
     return line.opcode.endswith("-done") and start.name in line.operands
 
@@ -102,25 +102,25 @@ def _link(line: Instruction) -> tuple[str | None, str | None]:
     return line.attribute(r"(channel_id=\d+)"), line.attribute(r'chain_id="(\w+)"')
 
 
-def _multiplies(module: Module, line: Instruction) -> bool:
+def multiplies(module: Module, line: Instruction) -> bool:
     if line.opcode == "custom-call":
         target = line.attribute(r'custom_call_target="([^"]*)"') or ""
         return any(word in target for word in _MATMUL_CALLS)
     return line.opcode in _PRODUCTS or any(
-        one.opcode in _PRODUCTS for one in _inside(module, line)
+        one.opcode in _PRODUCTS for one in inside(module, line)
     )
 
 
 def _has_target(module: Module, line: Instruction, target: str) -> bool:
     return line.opcode == "fusion" and any(
-        f'custom_call_target="{target}"' in one.rest for one in _inside(module, line)
+        f'custom_call_target="{target}"' in one.rest for one in inside(module, line)
     )
 
 
-def _inside(module: Module, line: Instruction) -> list[Instruction]:
+def inside(module: Module, line: Instruction) -> list[Instruction]:
     """Instructions of the computations that `line` calls, theirs included."""
     found = []
     for name in line.callees:
         for one in module.computations[name].instructions.values():
-            found += [one, *_inside(module, one)]
+            found += [one, *inside(module, one)]
     return found

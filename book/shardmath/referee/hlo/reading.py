@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from ...base.units import positive_int
+from ...base.units import positive_int, short_repr
 from ...collectives import Collective
 from .groups import FORMS
 from .text import Computation, Instruction, Module, parse, taken_apart
@@ -147,7 +147,8 @@ class _Program:
 
 def _checked(module: Module, mesh: Mapping[str, int]) -> dict[str, int]:
     if not isinstance(mesh, Mapping):
-        raise ValueError(f"mesh {mesh!r}: must be sizes by axis name, like mesh.shape")
+        given = short_repr(mesh)
+        raise ValueError(f"mesh {given}: must be sizes by axis name, like mesh.shape")
     sizes = dict(
         zip(mesh, positive_int(**{str(a): n for a, n in mesh.items()}), strict=True)
     )

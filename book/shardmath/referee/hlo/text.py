@@ -123,7 +123,7 @@ class Instruction:
         >>> Instruction("x", "(f32[8,2]{1,0}, token[], s4[10])", "tuple", ")").arrays
         [('f32', 64.0), ('s4', 5.0)]
         """
-        return [(dtype, prod(sizes) * _bits(dtype) / 8) for dtype, sizes in self.shapes]
+        return [(dtype, prod(sizes) * bits(dtype) / 8) for dtype, sizes in self.shapes]
 
     @property
     def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
@@ -131,7 +131,7 @@ class Instruction:
         return [
             (dtype, tuple(int(size) for size in dims.split(",") if size))
             for dtype, dims in _ARRAY.findall(self.shape)
-            if _bits(dtype)
+            if bits(dtype)
         ]
 
 
@@ -283,7 +283,7 @@ def _partitions(head: str) -> int:
     return int(counts[0]) if counts else 1
 
 
-def _bits(dtype: str) -> int:
+def bits(dtype: str) -> int:
     """Bits of a value; 0 for tokens and other things that are no arrays."""
     if dtype == "pred":
         return 8
