@@ -53,6 +53,18 @@ def test_the_bounds_are_those_of_the_cost_model(workload, tokens):
     assert compared > 25
 
 
+@pytest.mark.parametrize("tokens", [64, 16_384])
+def test_in_fp8_the_bound_counts_attention_in_fp8_too_and_says_so(tokens):
+    """It is never above that of a server whose attention stays in 16 bits."""
+    drawing = FIGURE.draw(workload=PROMPT, tokens=tokens, precision="fp8")
+    assert "Attention counts as if it ran in fp8 too." in drawing.summary
+    for row in drawing.data["chips"]:
+        chip = chips.find(row["chip"])
+        if not chip.without_hbm:
+            server = Server(LLAMA_3_70B, alone(chip), formats=Formats("fp8"))
+            assert row["seconds"] <= 1.001 * server.prefill(tokens).bound / tokens
+
+
 def test_chips_are_sorted_and_limits_follow_the_ridge():
     for params in ({}, *FIGURE.presets.values()):
         drawing = FIGURE.draw(**params)
@@ -87,6 +99,8 @@ def test_who_has_no_peak_is_named():
     assert FIGURE.draw(precision="fp8").data["lacking"] == [
         "MI250X", "MTT S4000", "Groq LPU", "WSE-3",
     ]  # fmt: skip
+    alone_in_16 = FIGURE.draw(precision="fp8", versus="MI250X")
+    assert "no chip is compared with the MI250X" in alone_in_16.summary
 
 
 def test_the_cache_counts_in_a_decode_step_alone():

@@ -417,6 +417,9 @@ def _server(model: Model, chip: Chip, layout: Layout, formats: Formats) -> Serve
         most = model.experts.count
         fit = (n for n in range(1, most + 1) if layout.stage % n == 0)
         layout = replace(layout, expert=max(fit))
+    if chip is not CHIPS[chip.id]:  # a record that somebody changed
+        there = replace(_network(chip, layout.chips), chip=chip)
+        return Server(model, there, layout, formats)
     return _known(model, chip.id, layout, formats)
 
 

@@ -88,6 +88,8 @@ def work(workload: str, tokens: int, context: int, precision: str) -> WorkOfStep
         tokens: at a time: sequences that decode, tokens of a prompt, or rows.
         context: tokens in the cache of each sequence that decodes.
         precision: "16 bits" or "fp8", of weights and matmuls; the cache has 16 bits.
+            Attention's math is priced at the peak of that precision too, so the bound
+            is at most that of a server whose attention runs in 16 bits.
     """
     form = "bf16" if precision == WIDE_FORMAT else precision
     width = bytes_per_value(form)
@@ -156,6 +158,10 @@ def draw(
     if lacking:
         summary += f" No dense peak is published in {precision} for "
         summary += f"{', '.join(lacking)}."
+    if versus in lacking:
+        summary += f" So no chip is compared with the {versus}."
+    if precision != WIDE_FORMAT and workload != MATMUL:
+        summary += f" Attention counts as if it ran in {precision} too."
     parts = [*_plot(some, base, asked), *_list(some, base, title)]
     shown = min(len(some), ROWS)
     svg = framed(title, summary, parts, WIDE, FIRST_ROW + ROW * shown - 8)
@@ -184,7 +190,14 @@ def _readout(
 ) -> tuple[tuple[str, ...], ...]:
     """All chips from the fastest, a row for each."""
     against = f"times the {base.chip.name}'s" if base else "times the first"
-    head = ("", "bound per token", "limited by", against, "per joule", "chips to hold")
+    head = (
+        "",
+        "bound per token",
+        "limited by",
+        against,
+        "tokens per joule",
+        "chips to hold",
+    )
     rows = [head]
     for one in some:
         power = one.chip.facts.get("power")

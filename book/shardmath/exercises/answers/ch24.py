@@ -283,12 +283,12 @@ REPLACE = Number(
     title="How many chips replace 100 H100s?",
     task=r"""
         **Given** compute-bound work in bf16 on 100 H100s. An H100 has a peak of
-        989.4 TFLOPs/s, and its best measured matmul reaches 794.5 TFLOPs/s. An MI300X
-        has a peak of 1,307.4 TFLOPs/s, and its best measured matmul reaches
-        668.4 TFLOPs/s. Suppose that the work runs at the rate of these matmuls and that
-        the network costs nothing.
+        989.4 TFLOPs/s, and the best matmul of a search reached 794.5 TFLOPs/s. An
+        MI300X has a peak of 1,307.4 TFLOPs/s, and its best matmul in the same search
+        reached 668.4 TFLOPs/s. Suppose that the work runs at the rate of these matmuls
+        and that the network costs nothing.
 
-        **Wanted** the smallest number of MI300X that is at least as fast as 100 H100s.
+        **Wanted** the smallest number of MI300Xs that is at least as fast as 100 H100s.
     """,
     stub="chips = ...",
     unit="",
@@ -376,7 +376,8 @@ JOULES = Number(
         decode step for 32 users reads 141 GB of weights and 43 GB of cache and is
         memory-bound.
 
-        **Wanted** an upper bound on the tokens per joule at the rated power.
+        **Wanted** the tokens per joule, if each step takes its lower bound and the chip
+        draws its rated power.
     """,
     stub="tokens = ...",
     unit="",
@@ -443,7 +444,7 @@ SERIAL = Number(
             "Did you count bits? The bandwidth is in bytes per second.",
         ),
     ),
-    hint="Formula (24.2), left side.",
+    hint="Formula (24.2), first line.",
     solution="""
         ```python
         nbytes = 2 * 8e9
