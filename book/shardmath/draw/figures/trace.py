@@ -243,7 +243,7 @@ FIGURE = Figure(
     carries=("program",),
     presets={
         "all blocking": {"program": QUICK, "moment": SHOWN},
-        "fetched early": {"program": FSDP, "moment": 8},
+        "gathered early": {"program": FSDP, "moment": 8},
         "sums that block": {"program": SUMMED, "moment": 14},
         "sums in pieces": {"program": SCATTERED, "moment": 8},
     },

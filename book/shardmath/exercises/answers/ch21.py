@@ -683,7 +683,7 @@ PLAY = Function(
         Slip(
             "no waiting",
             _never_waits,
-            "A done waits until its collective has finished.",
+            "A done line waits until its collective has finished.",
         ),
         Slip(
             "one after another",
@@ -744,7 +744,8 @@ LOOPED = Number(
     ),
     hint="How many of the reported FLOPs belong to one layer?",
     solution="""
-        One layer has 76 − 60 = 16 TFLOPs, and the loop turns 80 times.
+        One layer has 76 − 60 = 16 TFLOPs, and the loop runs 80
+        times.
 
         ```python
         flops = 80 * (76e12 - 60e12) + 60e12
@@ -757,8 +758,8 @@ EVENTS = Number(
     title="Is the trace complete?",
     task=r"""
         **Given** a profile of five steps on 16 devices. The compiled program has a loop
-        of 32 turns with two collectives in its body, and one more collective after the
-        loop.
+        of 32 iterations with two collectives in its body, and one more collective after
+        the loop.
 
         **Wanted** how many events of collectives the profile must contain.
     """,
@@ -769,7 +770,7 @@ EVENTS = Number(
         Slip(
             "lines of the text",
             lambda right: 5.0 * 16 * 3,
-            "The collectives in the loop run in each of its turns.",
+            "The collectives in the loop run in each of its iterations.",
         ),
         Slip(
             "one device",
