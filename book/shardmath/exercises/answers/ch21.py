@@ -673,6 +673,7 @@ PLAY = Function(
         ([["start", "g", 5], ["math", "m", 3], ["done", "g", 0], ["math", "n", 2]],),
         ([["start", "g", 5], ["start", "h", 4], ["done", "g", 0], ["done", "h", 0]],),
         ([["math", "m", 2], ["block", "r", 3], ["math", "n", 1]],),
+        ([["start", "g", 5], ["block", "r", 3], ["math", "n", 1], ["done", "g", 0]],),
     ),
     slips=(
         Slip(
