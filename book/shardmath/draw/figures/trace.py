@@ -145,8 +145,8 @@ def _picture(some: Mapping[str, PlayedSchedule], summary: str, now: float) -> st
     desc = (
         f"{summary} Math is above and the network below, on one clock. The order is "
         "that of the compiled schedule. The length of an operation is the compiler's "
-        "estimate, that of a collective its lower bound on the links. Nothing here was "
-        "measured."
+        "estimate, that of a collective the time of a ring at the full rate of its "
+        "links. Nothing here was measured."
     )
     return framed(title, desc, parts, WIDEST, top + 24)
 
@@ -236,14 +236,14 @@ FIGURE = Figure(
     (
         Slider("moment", "Moment", "", 0, SHOWN, 12, step=1, play=True,
                printed=lambda stop: f"{stop} of {SHOWN}"),
-        Choice("program", "Program", (*PROGRAMS, ALL), FSDP),
+        Choice("program", "Program", (*PROGRAMS, ALL), QUICK),
     ),
     draw,
     first="moment",
     carries=("program",),
     presets={
         "all blocking": {"program": QUICK, "moment": SHOWN},
-        "fetched early": {"program": FSDP, "moment": 8},
+        "gathered early": {"program": FSDP, "moment": 8},
         "sums that block": {"program": SUMMED, "moment": 14},
         "sums in pieces": {"program": SCATTERED, "moment": 8},
     },

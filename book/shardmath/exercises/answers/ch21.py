@@ -673,6 +673,7 @@ PLAY = Function(
         ([["start", "g", 5], ["math", "m", 3], ["done", "g", 0], ["math", "n", 2]],),
         ([["start", "g", 5], ["start", "h", 4], ["done", "g", 0], ["done", "h", 0]],),
         ([["math", "m", 2], ["block", "r", 3], ["math", "n", 1]],),
+        ([["start", "g", 5], ["block", "r", 3], ["math", "n", 1], ["done", "g", 0]],),
     ),
     slips=(
         Slip(
@@ -683,7 +684,7 @@ PLAY = Function(
         Slip(
             "no waiting",
             _never_waits,
-            "A done waits until its collective has finished.",
+            "A done line waits until its collective has finished.",
         ),
         Slip(
             "one after another",
@@ -744,7 +745,8 @@ LOOPED = Number(
     ),
     hint="How many of the reported FLOPs belong to one layer?",
     solution="""
-        One layer has 76 − 60 = 16 TFLOPs, and the loop turns 80 times.
+        One layer has 76 − 60 = 16 TFLOPs, and the loop runs 80
+        times.
 
         ```python
         flops = 80 * (76e12 - 60e12) + 60e12
@@ -757,8 +759,8 @@ EVENTS = Number(
     title="Is the trace complete?",
     task=r"""
         **Given** a profile of five steps on 16 devices. The compiled program has a loop
-        of 32 turns with two collectives in its body, and one more collective after the
-        loop.
+        of 32 iterations with two collectives in its body, and one more collective after
+        the loop.
 
         **Wanted** how many events of collectives the profile must contain.
     """,
@@ -769,7 +771,7 @@ EVENTS = Number(
         Slip(
             "lines of the text",
             lambda right: 5.0 * 16 * 3,
-            "The collectives in the loop run in each of its turns.",
+            "The collectives in the loop run in each of its iterations.",
         ),
         Slip(
             "one device",
