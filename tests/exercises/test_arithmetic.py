@@ -423,9 +423,9 @@ FUNCTIONS = {"max", "min", "int", "round", "math.ceil", "math.floor", "math.sqrt
 
 
 def test_worked_solutions_can_be_typed_in_one_line():
-    """All but eight: those search, loop, or call a function that the field lacks."""
+    """All but nine: those search, loop, or call a function that the field lacks."""
     lines = {q: line for q, r in NUMBERS.items() if (line := in_one_line(r))}
-    loops = {"18.11", "22.11", "23.8"}
+    loops = {"18.11", "21.6", "22.11", "23.8"}
     functions = {"23.3", "23.5"}  # a logarithm, and the error function
     searches = {"03.15", "12.2", "14.11"}
     assert NUMBERS.keys() - lines.keys() == searches | loops | functions

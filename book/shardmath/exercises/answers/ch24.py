@@ -314,9 +314,9 @@ REPLACE = Number(
     hint="Which two of the four rates does the work run at?",
     solution="""
         ```python
-        from math import ceil
+        import math
 
-        chips = ceil(100 * 794.5 / 668.4)
+        chips = math.ceil(100 * 794.5 / 668.4)
         ```
     """,
 )
@@ -486,9 +486,9 @@ HOLDING = Number(
     hint="Add the bytes of the weights and of the cache.",
     solution="""
         ```python
-        from math import ceil
+        import math
 
-        chips = ceil((47e9 + 20e9) / 230e6)
+        chips = math.ceil((47e9 + 20e9) / 230e6)
         ```
     """,
 )
