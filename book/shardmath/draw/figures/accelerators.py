@@ -141,7 +141,9 @@ def draw(
     """Every roof, the workload on each, and the chips from the fastest."""
     asked = (workload, tokens, context, precision)
     some, lacking = ranked(*asked, among, versus)
-    kind = f"{work(*asked).intensity:.3g} FLOPs per byte"
+    density = work(*asked).intensity
+    digits = ",.0f" if density >= 100 else ".3g"
+    kind = f"{density:{digits}} FLOPs per byte"
     title = f"{workload[0].upper()}{workload[1:]} in {precision}: {kind}"
     best = some[0]
     bound_by = {"math": "its math", "HBM": "its memory"}[best.limit]
