@@ -148,8 +148,9 @@ def draw(
     best = some[0]
     bound_by = {"math": "its math", "HBM": "its memory"}[best.limit]
     limited = sum(one.limit == "HBM" for one in some)
+    those = f"{limited} are" if limited > 1 else "one is" if limited else "none is"
     summary = (
-        f"{title}. Of {len(some)} chips, {limited} are limited by their memory. The "
+        f"{title}. Of {len(some)} chips, {those} limited by memory. The "
         f"lowest bound is that of the {best.chip.name}, {show(best.seconds, 's')} of "
         f"one chip per token, limited by {bound_by}."
     )
