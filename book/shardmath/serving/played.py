@@ -177,8 +177,13 @@ class PlayedServer:
         return self._play(seconds, 1, self._decoding, chunks)
 
     def _decode(self, until: float) -> list[Sequence]:
-        """Steps of decode alone, as many as are equal."""
-        most = self._ends[0][0] - self._tick if self.skip else 1
+        """Steps of decode alone, as many as are equal.
+
+        Where prefill comes first and this step preempted a sequence, the pages that are
+        free again may admit a prompt before the next step.
+        """
+        waits = not self.engine.chunked and self._prompt_waits()
+        most = self._ends[0][0] - self._tick if self.skip and not waits else 1
 
         def seconds(step: int) -> float:
             return self._timed(self._batch(self._decoding, step, []))
