@@ -248,13 +248,15 @@ def _tick(cycle: Cycle) -> Cells:
 
 def _numbers(name: str, rows: Rows) -> list[list[float]]:
     """The matrix in Python's own numbers, which do not overflow."""
+    read = []
     try:
-        listed = [list(row) for row in rows]
+        for row in rows:  # one by one: a long text is refused at its first letter
+            read.append([number(name, value) for value in row])
     except TypeError:
         raise ValueError(
             f"{name} = {short_repr(rows)}: must be rows of numbers"
         ) from None
-    return [[number(name, value) for value in row] for row in listed]
+    return read
 
 
 def _tiled(X: Rows, W: Rows, size: int):
