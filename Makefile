@@ -30,7 +30,7 @@ pdf: $(VENV)/all.ok book ## print the whole book into _build/shardmath.pdf
 	@$(WITH) python tools/pdf.py
 
 test: $(VENV)/all.ok book ## run every notebook, unit test and site test (ARGS="-k 04")
-	@$(WITH) pytest -n 2 --durations=20 $(ARGS)
+	@$(WITH) pytest -n auto --durations=20 $(ARGS)
 
 referee: $(VENV)/compilers.ok $(VENV)/all.ok ## compile again what is kept of TPUs and GPUs (WRITE=1 keeps what is new)
 	@$(WITH) python tools/referee.py $(VENV)/compilers $(if $(WRITE),--write) $(FILES)

@@ -4,6 +4,7 @@ Cells of a notebook run in order in one kernel, and module fixtures are dear: a 
 stays on one worker. Only the pages of the site are dealt out one by one.
 """
 
+import os
 import re
 from collections import Counter
 
@@ -65,6 +66,12 @@ def expected_seconds(scope: str, tests: int) -> float:
     """
     found = (cost for start, cost in SECONDS.items() if scope.startswith(start))
     return float(tests * next(found, OTHERS))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """One more than there are cores: a worker often waits for a browser or a kernel."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -68,7 +68,7 @@ RUNS = {  # target: options, and how the lines begin that it runs
     "book": ([], [BOOK]),
     "serve": (["PORT=8123"], [BOOK, "python tools/serve.py _build/html 8123"]),
     "pdf": ([], [BOOK, "python tools/pdf.py"]),
-    "test": (["ARGS=-k 04"], [BOOK, "pytest -n 2 --durations=20 -k 04"]),
+    "test": (["ARGS=-k 04"], [BOOK, "pytest -n auto --durations=20 -k 04"]),
     "referee": (
         ["WRITE=1", "FILES=a.ipynb"],
         ["python tools/referee.py .*/venv/compilers --write a.ipynb"],

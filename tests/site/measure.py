@@ -1,4 +1,4 @@
-"""How much of a chapter's page is open code, and how far apart its pictures stand."""
+"""How a page is laid out: open code, distances of pictures, stages of live figures."""
 
 from dataclasses import dataclass
 
@@ -34,6 +34,30 @@ MEASURE = """() => {
         opens_with_picture: seen.some(([top]) => top + article.top < innerHeight),
     };
 }"""
+
+# At this width of the screen, a picture and its first control take so many pixels.
+MOST_STAGE = {1280: 700, 390: 640}
+STAGES = """() => [...document.querySelectorAll(".sm-live:has(.sm-numbers)")]
+    .map((figure) => {
+    const box = (selector) => figure.querySelector(selector).getBoundingClientRect();
+    const { top, width } = figure.getBoundingClientRect();
+    const lines = (e) => new Set([...e.getClientRects()].map((r) => r.top)).size;
+    const numbers = figure.querySelector(".sm-numbers").open;
+    for (const fold of figure.querySelectorAll("details")) fold.open = true;
+    const broken = [...figure.querySelectorAll("b, .sm-value")]
+        .filter((e) => lines(e) > 1).map((e) => e.textContent);
+    for (const fold of figure.querySelectorAll("details")) fold.open = false;
+    return {
+        name: figure.dataset.figure,
+        width,
+        article: figure.closest("article").getBoundingClientRect().width,
+        first: box(".sm-row > .sm-control").bottom - top,
+        order: box(".sm-picture").bottom <= box(".sm-row").top
+            && box(".sm-row").bottom <= box(".sm-line").top,
+        rows: new Set([...figure.querySelectorAll(".sm-controls .sm-row > *")]
+            .map((e) => e.getBoundingClientRect().bottom)).size,
+        numbers,
+        broken }; })"""
 
 
 @dataclass(frozen=True)
@@ -72,3 +96,28 @@ def reading(page, url: str) -> Reading:
 def measured(page) -> Reading:
     """The same of a page that is open, 1280 × 900 and as it is."""
     return Reading(**page.evaluate(MEASURE))
+
+
+def misplaced(page, width: int) -> list[str]:
+    """What is wrong with the stages of a page's live figures, at this width of it.
+
+    A picture and its first control are seen together, at the full width of the page;
+    below come its controls and the line that it says. Each number stands beside its
+    unit, and the table is closed.
+    """
+    told = []
+    for stage in page.evaluate(STAGES):
+        wrong = {
+            f"picture and control take {stage['first']:.0f} px": stage["first"]
+            > MOST_STAGE[width],
+            f"{stage['width']:.0f} px wide": abs(
+                stage["width"] - min(816, stage["article"])
+            )
+            > 1,
+            "not in order": not stage["order"],
+            f"values on two lines: {stage['broken']}": stage["broken"],
+            f"{stage['rows']} rows of controls": width > 390 and stage["rows"] != 1,
+            "its table is open": stage["numbers"],
+        }
+        told += [f"{stage['name']}: {what}" for what, is_so in wrong.items() if is_so]
+    return told

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import pickle
 import re
 import shutil
 import signal
@@ -205,10 +206,15 @@ def test_without_node_the_build_says_what_to_do(pages, monkeypatch, tmp_path):
 
 # A build that is cut short ------------------------------------------------------------
 
+# What pages need of the package is gathered once, for all of these processes.
 DYING = """
 extensions += ["shardmath_site.builder"]
 html_static_path = []
-import os, signal
+import os, pickle, signal
+from pathlib import Path
+from shardmath_site import runtime
+gathered = pickle.loads(Path(__file__).with_name("pages").read_bytes())
+runtime.pages = lambda: gathered
 live = setup
 def setup(app):
     live(app)
@@ -240,13 +246,14 @@ def tree(html: Path) -> dict[str, str]:
     }
 
 
-def test_a_killed_build_is_mended_by_the_next(tmp_path):
+def test_a_killed_build_is_mended_by_the_next(pages, tmp_path):
     """Whether it was killed between pages, before the files they name, or after.
 
     One that is not killed leaves nothing to do for the next.
     """
     html = tmp_path / "html"
     write(tmp_path / "source")
+    (tmp_path / "source/pages").write_bytes(pickle.dumps(pages))
     with (tmp_path / "source/conf.py").open("a") as conf:
         conf.write(DYING)
     assert sphinx(tmp_path) == 0

@@ -1,63 +1,12 @@
-"""The stage of live figures: what is seen together, what plays, and Jupyter's side."""
+"""The stage of live figures: what plays, and Jupyter's side."""
 
 import json
 import re
 
 import pytest
 from pairs import WHY, known
-from written import ROOT
 
-from shardmath.draw.live import MIME, answer, block
-
-# Every live figure, where it stands ---------------------------------------------------
-
-PAGES = sorted(
-    f"{folder}/{path.stem}.html"
-    for folder in ("chapters", "book")
-    for path in (ROOT / folder).glob("*.ipynb")
-    if MIME in path.read_text("utf-8")
-)
-MOST = {1280: (900, 700), 390: (844, 640)}  # width: height, and pixels of the stage
-STAGES = """() => [...document.querySelectorAll(".sm-live")].map((figure) => {
-    const box = (selector) => figure.querySelector(selector).getBoundingClientRect();
-    const { top, width } = figure.getBoundingClientRect();
-    const lines = (e) => new Set([...e.getClientRects()].map((r) => r.top)).size;
-    for (const fold of figure.querySelectorAll("details")) fold.open = true;
-    const broken = [...figure.querySelectorAll("b, .sm-value")]
-        .filter((e) => lines(e) > 1).map((e) => e.textContent);
-    for (const fold of figure.querySelectorAll("details")) fold.open = false;
-    return {
-        name: figure.dataset.figure,
-        width,
-        article: figure.closest("article").getBoundingClientRect().width,
-        first: box(".sm-row > .sm-control").bottom - top,
-        order: box(".sm-picture").bottom <= box(".sm-row").top
-            && box(".sm-row").bottom <= box(".sm-line").top,
-        rows: new Set([...figure.querySelectorAll(".sm-controls .sm-row > *")]
-            .map((e) => e.getBoundingClientRect().bottom)).size,
-        numbers: figure.querySelector(".sm-numbers").open,
-        broken }; })"""
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_a_picture_and_its_first_control_are_seen_together(new_page, site_url, name):
-    """At the full width of the page; each number beside its unit, the table closed."""
-    page = new_page()
-    page.add_init_script('localStorage.setItem("shardmath.guesses.asks", "no")')
-    page.emulate_media(reduced_motion="reduce")
-    page.goto(site_url + name)
-    page.wait_for_selector(".sm-controls:not(:disabled)", state="attached")
-    for width, (height, most) in MOST.items():
-        page.set_viewport_size({"width": width, "height": height})
-        stages = page.evaluate(STAGES)
-        assert stages
-        for stage in stages:
-            assert stage["first"] <= most, (stage["name"], width)
-            assert stage["width"] == pytest.approx(min(816, stage["article"]), abs=1)
-            assert stage["order"], (stage["name"], width)
-            assert stage["broken"] == [], (stage["name"], width)
-            assert width == 390 or stage["rows"] == 1, stage["name"]
-
+from shardmath.draw.live import answer, block
 
 # It plays once ------------------------------------------------------------------------
 
