@@ -966,7 +966,7 @@ FUSED = Traffic(
         ```
 
         With two kernels, six arrays would cross the bus instead of four, which takes
-        half as long again.
+        1.5 times as long.
     """,
 )
 
