@@ -58,9 +58,11 @@ def draw(units: int, machine: str, op: str, size: int) -> Drawing:
     count = f"{units} {kind if units > 1 else UNIT[kind]}"
     what = f"{op} of {show(nbytes, 'capacity')}"
     decides = _named(priced.level)
+    spare = units > 1 and priced.level in INSIDE  # outside, bytes could cross twice
+    which = f"that brings each byte into a {UNIT[kind]} once " if spare else ""
     summary = (
-        f"{what} over {mesh.network.chips:,} chips in {count}: no schedule takes less "
-        f"than {show(priced.lower, 's')}, for which {decides} "
+        f"{what} over {mesh.network.chips:,} chips in {count}: no schedule {which}"
+        f"takes less than {show(priced.lower, 's')}, for which {decides} "
         f"{'are' if decides.endswith('s') else 'is'} busy. With the latency that we "
         f"expect it is {show(priced.expected, 's')}, and "
         f"{show(priced.upper, 's')} if one level waits for the other."
