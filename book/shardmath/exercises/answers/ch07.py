@@ -148,10 +148,21 @@ TOKEN = Number(
             "Q · K and P · V have no weights, but they do take FLOPs.",
         ),
         Slip(
+            "one product of attention",
+            lambda right: right - 3 / 2 * flops(DENSE, 4096, "causal").attention,
+            "Attention has two products, Q · K and P · V. Did you count only one?",
+        ),
+        Slip(
             "the embedding multiplied",
             lambda right: right + 6 * DENSE.vocab * DENSE.D,
             "The embedding is only looked up. Of the two tables, only the head is "
             "used in a matmul.",
+        ),
+        Slip(
+            "6 · params and full attention",
+            lambda right: conventions(DENSE, 4096)["6 · params, full attention"],
+            "That counts the keys behind the mask, and the embedding, which is only "
+            "looked up.",
         ),
         Slip(
             "no head",
@@ -696,7 +707,8 @@ LATENT = Number(
         values, and a rotary key of 64 values that all the heads share.
 
         **Wanted** how many KV heads with $H = 128$ a model with grouped-query attention
-        could have for the same cache per token and layer.
+        could have for the same cache per token and layer. The result need not be a
+        whole number.
     """,
     stub="heads = ...",
     unit="heads",
@@ -704,7 +716,9 @@ LATENT = Number(
     slips=(
         scaled("keys alone", 2, "A KV head has both a key and a value."),
         Slip(
-            "no rotary key", lambda right: 512 / 256, "The rotary key is cached, too."
+            "no rotary key",
+            lambda right: 512 / 256,
+            "The rotary key is cached, too. If you counted it, don't round the result.",
         ),
         Slip(
             "a rotary key for each head",

@@ -61,9 +61,10 @@ HELD = Number(
     id="14.1",
     title="What stays on a chip",
     task=r"""
-        **Given** Llama 3.1 70B with 70,553,706,496 parameters, in bf16 with Adam in
-        f32. It runs on 256 chips with ZeRO-1 over $|X| = 8$, a pipeline of $|P| = 4$
-        even stages, and tensor parallelism over $|Y| = 8$.
+        **Given** Llama 3.1 70B with 70,553,706,496 parameters. Weights and gradients
+        are in bf16, and Adam keeps its state in f32, with a copy of the weights. The
+        model runs on 256 chips with ZeRO-1 over $|X| = 8$, a pipeline of $|P| = 4$ even
+        stages, and tensor parallelism over $|Y| = 8$.
 
         **Wanted** the bytes of weights, gradients and optimizer state on one chip.
     """,
@@ -138,12 +139,13 @@ MEMORY = Function(
     id="14.2",
     title="The memory of any mesh",
     task=r"""
-        **Given** a model of $P$ parameters in bf16 with Adam in f32. Its mesh has $x$
-        chips along the data axis, $p$ even pipeline stages, and $y$ chips along the
-        axis of tensor parallelism. The argument `shards` is `"zero-1"` or `"fsdp"`.
+        **Given** a model of $P$ parameters, with weights and gradients in bf16 and
+        Adam's state in f32. Its mesh has $x$ chips along the data axis, $p$ even
+        pipeline stages, and $y$ chips along the axis of tensor parallelism. The
+        argument `shards` is `"zero-1"` or `"fsdp"`.
 
         **Wanted** a function that returns the bytes of weights, gradients and optimizer
-        state that one chip holds between two steps.
+        state that one chip holds when the backward pass ends.
     """,
     stub="def held(P, x, p, y, shards): ...",
     spec=_held_under,
