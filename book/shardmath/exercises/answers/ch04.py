@@ -1018,6 +1018,15 @@ LEAST = Function(
             "node, it keeps one of `gpus` parts.",
         ),
         Slip(
+            "both ways into a GPU",
+            lambda nbytes, gpus, nodes, pods, up, out, taper: max(
+                2 * nbytes * (1 - 1 / (gpus * nodes * pods)) / (up + out),
+                _reduce_seconds(nbytes, gpus, nodes, pods, math.inf, out, taper),
+            ),
+            "To fill a GPU's card and its NVLink all the time, bytes that the node "
+            "has already would have to enter it again.",
+        ),
+        Slip(
             "the node forgotten",
             lambda nbytes, gpus, nodes, pods, up, out, taper: _reduce_seconds(
                 nbytes, gpus, nodes, pods, math.inf, out, taper
