@@ -284,6 +284,17 @@ KEYS = Function(
             "before them yet.",
         ),
         Slip(
+            "the first window alone",
+            lambda S, window: (window + 1) / 2,
+            "That is the mean over the first `window` queries. All later queries see "
+            "a full window.",
+        ),
+        Slip(
+            "no window",
+            lambda S, window: (S + 1) / 2,
+            "Did you leave out the window? No query sees more than `window` keys.",
+        ),
+        Slip(
             "without itself",
             lambda S, window: window - window * (window + 1) / (2 * S),
             "A query sees its own token, too.",
@@ -560,6 +571,23 @@ KEPT = Function(
             "the gate forgotten",
             lambda B, S, D, F, N, K, H: _kept(B, S, D, F, N, K, H) - 2 * B * S * F,
             "A gated MLP has two matmuls that give F values per token.",
+        ),
+        Slip(
+            "the input of down, too",
+            lambda B, S, D, F, N, K, H: _kept(B, S, D, F, N, K, H) + 2 * B * S * F,
+            "The input of down is the result of the activation function, not of a "
+            "matmul, so it is computed again.",
+        ),
+        Slip(
+            "the result of attention, too",
+            lambda B, S, D, F, N, K, H: _kept(B, S, D, F, N, K, H) + 2 * B * S * N * H,
+            "The result of attention comes from a product without weights, so it is "
+            "computed again.",
+        ),
+        Slip(
+            "keys alone",
+            lambda B, S, D, F, N, K, H: _kept(B, S, D, F, N, K, H) - 2 * B * S * K * H,
+            "Keys and values are the results of two matmuls. Did you count both?",
         ),
     ),
     hint="Seven arrays are kept: the input, Q, K, V, and the results of o, gate and "

@@ -183,6 +183,23 @@ MEMORY = Function(
             "Did you leave out the pipeline? A stage has only its own layers.",
         ),
         Slip(
+            "tensor parallelism forgotten",
+            lambda P, x, p, y, shards: (
+                y * (16 * P / (x * p * y) if shards == "fsdp" else _held(P, x, p, y))
+            ),
+            "Did you leave out tensor parallelism? Each chip has only its part of "
+            "every weight matrix.",
+        ),
+        Slip(
+            "two moments for the state",
+            lambda P, x, p, y, shards: (
+                12 * P / (x * p * y)
+                if shards == "fsdp"
+                else 4 * P / (y * p) + 8 * P / (x * y * p)
+            ),
+            "Besides its two moments, Adam keeps the weights in f32.",
+        ),
+        Slip(
             "gradients split too",
             lambda P, x, p, y, shards: (
                 16 * P / (x * p * y)
@@ -689,7 +706,8 @@ BOTH = Sharded(
 
 
 def _head_shapes(rng):
-    N, S, H = 2 * rng.randint(1, 3), 4 * rng.randint(2, 5), 8 * rng.randint(1, 3)
+    N, S = 2 * rng.randint(1, 3), 4 * rng.randint(2, 5)
+    H = rng.choice([8, 24, 40])  # its root is no number of devices
     return ((N, S, H),) * 3
 
 
@@ -754,6 +772,12 @@ HEADS = Sharded(
             _with_a_softmax,
             "Did you use a softmax? The task leaves it out, so the scores themselves "
             "are the weights.",
+        ),
+        Slip(
+            "scaled scores",
+            lambda Q, K, V: (Q @ K.transpose(0, 2, 1)) @ V / Q.shape[2] ** 0.5,
+            "Did you divide the scores by the square root of H? The task leaves this "
+            "out, together with the softmax.",
         ),
     ),
     hint="The queries stay where they are. What do they need from the devices that "
