@@ -28,7 +28,7 @@ class Priced:
     once, as all do that we know of. Where NVLink is the slower level, a schedule could
     take some bytes in twice, by the cards of two GPUs, to spare their NVLink. Only the
     links of a GPU, NVLink and card together, would limit it: by 3.6 % less time on two
-    nodes of H100s, and by 10 to 14 % less on nodes of H800s.
+    nodes of H100s, and by 9 to 14 % less on nodes of H800s.
 
     `exact` says that `simulator` plays a schedule that takes `expected`. No number
     contains the start of a kernel, what protocols add, or the traffic of others.
