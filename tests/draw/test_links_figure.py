@@ -55,3 +55,18 @@ def test_one_unit_has_no_wire_outside():
     drawing = FIGURE.draw(units=1)
     assert list(drawing.data["levels"]) == ["NVLink"]
     assert "card" not in drawing.svg.replace("data-drag", "")
+
+
+def test_a_bound_says_which_schedules_it_is_about():
+    """Switches that add beat the first, and cards with time to spare the second."""
+
+    def told(**settings):
+        return FIGURE.draw(size=1024, **settings).summary
+
+    one = told(units=1, machine="nodes of 8 H100", op="AllReduce")
+    assert "no schedule in which the GPUs do the adding takes less" in one
+    more = told(units=8, machine="nodes of 8 H800", op="AllReduce")
+    assert "do the adding and each byte enters a node only once takes" in more
+    for op, machine in (("AllGather", "nodes of 8 H100"), ("AllToAll", "racks")):
+        names = [name for name in MACHINES if name.startswith(machine)]
+        assert "no schedule takes less" in told(units=8, machine=names[0], op=op)

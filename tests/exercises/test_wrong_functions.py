@@ -142,6 +142,8 @@ def whole_state(P, x, p, y, shards):  # 14.2
         ("01.10", critical(0), "zero for none"),
         ("01.10", critical_without_else, "None for none"),
         ("01.10", critical(math.inf), None),
+        ("01.10", critical(-1), "not infinite"),
+        ("01.10", lambda intensity, D, F: 7, ""),
         ("01.11", moved_bytes, "bytes for values"),
         ("06.9", divided_result, "the result divided by n"),
         ("06.9", lambda *a: [v / 3 for v in divided_result(*a)], ""),
@@ -214,6 +216,7 @@ def test_a_number_of_single_precision_has_no_more_room_than_it_needs():
         ([1, 2], [None, None], "no return", "It is None in every case"),
         ([1, 2], [1, None], "no return", "Does every branch return"),
         ([1.0, 2.0], [1.0, math.nan], "NaN or infinity", "divide by zero"),
+        ([1.0, math.inf], [1.0, 9], "not infinite", "right result is finite"),
     ],
 )
 def test_what_wrong_results_have_in_common(wanted, got, name, word):
@@ -228,6 +231,7 @@ def test_what_wrong_results_have_in_common(wanted, got, name, word):
         ([1.0, 2.0, 5.0], [2.0, 3.0, 7.0]),
         ([1, 2], [3, None]),
         ([1.0, math.inf], [2.0, math.inf]),
+        ([1.0, math.inf], [2.0, 9]),
         ([[1], [1, 2]], [[2], [2, 4]]),
         (["I", "J"], ["J", "I"]),
         ([True, False], [2, 0]),

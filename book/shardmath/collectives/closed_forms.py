@@ -26,7 +26,8 @@ switches stand on switches (`Switch.uplinks`), the bytes of the spine come throu
 leaf, so a unit of the leaf is one of all n/g.
 
     lower   the bytes alone: all levels work at once, on different parts, and the
-            slowest sets the time, which is that of a cut around its units.
+            slowest sets the time, which is that of a cut around its units. A byte
+            enters each unit once: see `Priced` for what else could be quicker.
     upper   one dimension after the other, with the latency of each: the sum. On
             switches `simulator` plays just that; over unequal sides of a torus its
             schedule lies between the bounds.

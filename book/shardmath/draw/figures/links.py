@@ -58,9 +58,10 @@ def draw(units: int, machine: str, op: str, size: int) -> Drawing:
     count = f"{units} {kind if units > 1 else UNIT[kind]}"
     what = f"{op} of {show(nbytes, 'capacity')}"
     decides = _named(priced.level)
+    which = _assumed(op, kind, units, priced.level)
     summary = (
-        f"{what} over {mesh.network.chips:,} chips in {count}: no schedule takes less "
-        f"than {show(priced.lower, 's')}, for which {decides} "
+        f"{what} over {mesh.network.chips:,} chips in {count}: no schedule {which}"
+        f"takes less than {show(priced.lower, 's')}, for which {decides} "
         f"{'are' if decides.endswith('s') else 'is'} busy. With the latency that we "
         f"expect it is {show(priced.expected, 's')}, and "
         f"{show(priced.upper, 's')} if one level waits for the other."
@@ -76,6 +77,16 @@ def draw(units: int, machine: str, op: str, size: int) -> Drawing:
     high = 176 + ROW * (len(levels) + 1)
     picture = framed(f"{what} on {count}", summary, drawn, WIDEST, high)
     return Drawing(picture, summary, _readout(mesh, levels, priced), data, STOPS[-1])
+
+
+def _assumed(op: str, kind: str, units: int, level: str) -> str:
+    """Of the schedules that a bound is about: another kind may be quicker."""
+    which = []
+    if op == "AllReduce" and kind != "slices":
+        which.append("the GPUs do the adding")  # and not the NVSwitches
+    if units > 1 and level in INSIDE:  # the wires outside have time for more
+        which.append(f"each byte enters a {UNIT[kind]} only once")
+    return f"in which {' and '.join(which)} " if which else ""
 
 
 def _named(level: str) -> str:

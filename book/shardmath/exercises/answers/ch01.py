@@ -329,7 +329,8 @@ TILE = Number(
     id="01.7",
     title="A tile that is not square",
     task="""
-        **Given** an MI300X in bf16, and a tile of results with $b = 1024$ rows.
+        **Given** an MI300X in bf16, and a tile of results with $b = 1024$ rows. The
+        contracted dimension is long, so leave out the traffic of the results.
 
         **Wanted** the number of columns $f$ at which the tile's intensity reaches the
         chip's critical intensity.
@@ -464,7 +465,8 @@ BOUNDS = Function(
     title="The two bounds, as a function",
     task="""
         **Given** the sizes $B$, $D$ and $F$ of a bf16 matmul, a peak in FLOPs/s and a
-        bandwidth in bytes/s.
+        bandwidth in bytes/s. The weights, the input and the result move between the HBM
+        and the chip once each.
 
         **Wanted** a function that returns the lower and the upper bound of the matmul's
         time in seconds, as a pair.
@@ -555,7 +557,8 @@ CROSSING = Function(
     title="The critical batch, even where there is none",
     task="""
         **Given** a chip's critical intensity and the sizes $D$ and $F$ of a weight
-        matrix. Everything is in bf16.
+        matrix. Everything is in bf16, and the weights, the input and the result move
+        between the HBM and the chip once each.
 
         **Wanted** a function that returns the exact critical batch, or infinity where
         no batch makes the matmul compute-bound.
@@ -1222,9 +1225,9 @@ OFFLOADED = Function(
             )
         ```
 
-        With 200 GB of weights on an H100 with 80 GB of room, a step takes 1.875 s as
-        long as there are few tokens: the host is the limit up to about 9,300 tokens. So
-        offloading suits large batches.
+        Take 100 billion weights in bf16 on an H100 with room for 80 GB of them. As long
+        as there are few tokens, a step takes 1.875 s, the time of the host, which is
+        the limit up to about 9,300 tokens. So offloading suits large batches.
     """,
     points=2,
 )

@@ -514,8 +514,8 @@ FACTOR = Number(
         Slip(
             "two precisions",
             lambda right: IRONWOOD.flops["fp8"] / V4.flops["bf16"],
-            "The peak above the fraction line is in fp8. Which precision does the "
-            "program use?",
+            "That divides the Ironwood's fp8 peak by the v4's bf16 peak. In which "
+            "precision does the program run?",
         ),
         Slip(
             "bandwidth",
@@ -953,8 +953,8 @@ STREAMED = Number(
         tokens = transfer / one_token
         ```
 
-        It takes thousands of tokens. A decode step never has that many, but a long
-        prompt does.
+        It takes about 12,600 tokens. A decode step hardly ever has that many, but a
+        few long prompts do.
     """,
     points=2,
 )

@@ -744,8 +744,19 @@ EFFICIENCY = Function(
         2 ** rng.randint(5, 8),
         rng.randint(1, 160),
     ),
-    examples=((896, 2432, 128, 128, 132), (1, 1, 128, 128, 132)),
+    examples=(
+        (896, 2432, 128, 128, 132),
+        (1, 1, 128, 128, 132),
+        (1408, 1536, 128, 128, 132),
+    ),
     slips=(
+        Slip(
+            "a wave too many",
+            lambda B, F, b, f, sms: (
+                B * F / (b * f * (math.ceil(B / b) * math.ceil(F / f) // sms + 1) * sms)
+            ),
+            "If the tiles fill the last wave exactly, no further wave follows it.",
+        ),
         Slip(
             "edges left out",
             lambda B, F, b, f, sms: (
@@ -837,8 +848,18 @@ BLOCKS = Function(
         (32, 0, 256, 2**18, 2**17, 64),
         (32, 1024, 33, 2**18, 2**17, 64),
         (96, 1024, 96, 2**18, 2**17, 64),
+        (32, 2**14, 64, 2**18, 2**17, 64),
     ),
     slips=(
+        Slip(
+            "a KiB for each block",
+            lambda registers, smem, threads, file, shared, most: min(
+                _blocks(registers, 0, threads, file, shared, most),
+                *([shared // (smem + 1024)] if smem else []),
+                math.inf,
+            ),
+            "The 1 KiB that an SM takes for each block is left out here.",
+        ),
         Slip(
             "shared memory left out",
             lambda registers, smem, threads, file, shared, most: _blocks(
@@ -966,7 +987,7 @@ FUSED = Traffic(
         ```
 
         With two kernels, six arrays would cross the bus instead of four, which takes
-        half as long again.
+        1.5 times as long.
     """,
 )
 
@@ -1258,8 +1279,19 @@ BEST_TILE = Function(
         (896, 4096, 2432, [(128, 128), (128, 256)], 132, 1e15, 30e12),
         (16, 8192, 8192, [(64, 128), (128, 128)], 132, 1e15, 2e12),
         (1000, 4096, 3000, [(128, 128), (128, 256)], 100, 1e15, 8e12),
+        (1408, 4096, 1536, [(128, 128)], 132, 1e15, 30e12),
     ),
     slips=(
+        Slip(
+            "a wave too many",
+            lambda B, D, F, tiles, sms, peak, l2: min(
+                max(wave + 2 * b * f * D / (peak / sms) * (count % sms == 0), feed)
+                for b, f in tiles
+                for count in [math.ceil(B / b) * math.ceil(F / f)]
+                for wave, feed in [_tile_legs(B, D, F, (b, f), sms, peak, l2)]
+            ),
+            "If the tiles fill the last wave exactly, no further wave follows it.",
+        ),
         Slip(
             "waves left out",
             lambda B, D, F, tiles, sms, peak, l2: min(

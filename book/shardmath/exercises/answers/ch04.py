@@ -971,7 +971,8 @@ LEAST = Function(
         **Given** a tree of `pods` pods with `nodes` nodes each, and `gpus` GPUs in each
         node. The bandwidth of a GPU into its node's switch is `up`, and that of its
         network card is `out`. The level between the pods is oversubscribed `taper` to 1
-        (a `taper` of 1 means that it is full). The GPUs do the adding.
+        (a `taper` of 1 means that it is full). The GPUs do the adding, and no byte
+        enters a node or a pod more often than it must.
 
         **Wanted** a function that returns the least time, in seconds, of an AllReduce
         of `nbytes` bytes over all the GPUs, without latency. All levels work at once.
@@ -1015,6 +1016,15 @@ LEAST = Function(
             ),
             "What a GPU reduces with other nodes goes over its own card. Inside the "
             "node, it keeps one of `gpus` parts.",
+        ),
+        Slip(
+            "both ways into a GPU",
+            lambda nbytes, gpus, nodes, pods, up, out, taper: max(
+                2 * nbytes * (1 - 1 / (gpus * nodes * pods)) / (up + out),
+                _reduce_seconds(nbytes, gpus, nodes, pods, math.inf, out, taper),
+            ),
+            "To fill a GPU's card and its NVLink all the time, bytes that the node "
+            "has already would have to enter it again.",
         ),
         Slip(
             "the node forgotten",

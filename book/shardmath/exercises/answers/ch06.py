@@ -226,7 +226,7 @@ GATHER_TIME = Number(
         chip sends in both directions at once, at `chips.TPU_V5P.link_bandwidth` in
         each. The links of other axes can't be used.
 
-        **Wanted** the time of the collective that this case requires, from the
+        **Wanted** the time of the AllGather that this case usually takes, from the
         bandwidth only, without the latency of the hops.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),

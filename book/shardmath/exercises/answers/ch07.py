@@ -148,10 +148,21 @@ TOKEN = Number(
             "Q · K and P · V have no weights, but they do take FLOPs.",
         ),
         Slip(
+            "one product of attention",
+            lambda right: right - 3 / 2 * flops(DENSE, 4096, "causal").attention,
+            "Attention has two products, Q · K and P · V. Did you count only one?",
+        ),
+        Slip(
             "the embedding multiplied",
             lambda right: right + 6 * DENSE.vocab * DENSE.D,
             "The embedding is only looked up. Of the two tables, only the head is "
             "used in a matmul.",
+        ),
+        Slip(
+            "6 · params and full attention",
+            lambda right: conventions(DENSE, 4096)["6 · params, full attention"],
+            "That counts the keys behind the mask, and the embedding, which is only "
+            "looked up.",
         ),
         Slip(
             "no head",
@@ -271,6 +282,17 @@ KEYS = Function(
             lambda S, window: window,
             "The first queries see fewer keys, because there are not enough tokens "
             "before them yet.",
+        ),
+        Slip(
+            "the first window alone",
+            lambda S, window: (window + 1) / 2,
+            "That is the mean over the first `window` queries. All later queries see "
+            "a full window.",
+        ),
+        Slip(
+            "no window",
+            lambda S, window: (S + 1) / 2,
+            "Did you leave out the window? No query sees more than `window` keys.",
         ),
         Slip(
             "without itself",
@@ -550,6 +572,23 @@ KEPT = Function(
             lambda B, S, D, F, N, K, H: _kept(B, S, D, F, N, K, H) - 2 * B * S * F,
             "A gated MLP has two matmuls that give F values per token.",
         ),
+        Slip(
+            "the input of down, too",
+            lambda B, S, D, F, N, K, H: _kept(B, S, D, F, N, K, H) + 2 * B * S * F,
+            "The input of down is the result of the activation function, not of a "
+            "matmul, so it is computed again.",
+        ),
+        Slip(
+            "the result of attention, too",
+            lambda B, S, D, F, N, K, H: _kept(B, S, D, F, N, K, H) + 2 * B * S * N * H,
+            "The result of attention comes from a product without weights, so it is "
+            "computed again.",
+        ),
+        Slip(
+            "keys alone",
+            lambda B, S, D, F, N, K, H: _kept(B, S, D, F, N, K, H) - 2 * B * S * K * H,
+            "Keys and values are the results of two matmuls. Did you count both?",
+        ),
     ),
     hint="Seven arrays are kept: the input, Q, K, V, and the results of o, gate and "
     "up. How large is each of them?",
@@ -696,7 +735,8 @@ LATENT = Number(
         values, and a rotary key of 64 values that all the heads share.
 
         **Wanted** how many KV heads with $H = 128$ a model with grouped-query attention
-        could have for the same cache per token and layer.
+        could have for the same cache per token and layer. The result need not be a
+        whole number.
     """,
     stub="heads = ...",
     unit="heads",
@@ -704,7 +744,9 @@ LATENT = Number(
     slips=(
         scaled("keys alone", 2, "A KV head has both a key and a value."),
         Slip(
-            "no rotary key", lambda right: 512 / 256, "The rotary key is cached, too."
+            "no rotary key",
+            lambda right: 512 / 256,
+            "The rotary key is cached, too. If you counted it, don't round the result.",
         ),
         Slip(
             "a rotary key for each head",

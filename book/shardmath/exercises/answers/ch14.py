@@ -61,9 +61,10 @@ HELD = Number(
     id="14.1",
     title="What stays on a chip",
     task=r"""
-        **Given** Llama 3.1 70B with 70,553,706,496 parameters, in bf16 with Adam in
-        f32. It runs on 256 chips with ZeRO-1 over $|X| = 8$, a pipeline of $|P| = 4$
-        even stages, and tensor parallelism over $|Y| = 8$.
+        **Given** Llama 3.1 70B with 70,553,706,496 parameters. Weights and gradients
+        are in bf16, and Adam keeps its state in f32, with a copy of the weights. The
+        model runs on 256 chips with ZeRO-1 over $|X| = 8$, a pipeline of $|P| = 4$ even
+        stages, and tensor parallelism over $|Y| = 8$.
 
         **Wanted** the bytes of weights, gradients and optimizer state on one chip.
     """,
@@ -138,12 +139,13 @@ MEMORY = Function(
     id="14.2",
     title="The memory of any mesh",
     task=r"""
-        **Given** a model of $P$ parameters in bf16 with Adam in f32. Its mesh has $x$
-        chips along the data axis, $p$ even pipeline stages, and $y$ chips along the
-        axis of tensor parallelism. The argument `shards` is `"zero-1"` or `"fsdp"`.
+        **Given** a model of $P$ parameters, with weights and gradients in bf16 and
+        Adam's state in f32. Its mesh has $x$ chips along the data axis, $p$ even
+        pipeline stages, and $y$ chips along the axis of tensor parallelism. The
+        argument `shards` is `"zero-1"` or `"fsdp"`.
 
         **Wanted** a function that returns the bytes of weights, gradients and optimizer
-        state that one chip holds between two steps.
+        state that one chip holds when the backward pass ends.
     """,
     stub="def held(P, x, p, y, shards): ...",
     spec=_held_under,
@@ -179,6 +181,23 @@ MEMORY = Function(
                 p * (16 * P / (x * p * y) if shards == "fsdp" else _held(P, x, p, y))
             ),
             "Did you leave out the pipeline? A stage has only its own layers.",
+        ),
+        Slip(
+            "tensor parallelism forgotten",
+            lambda P, x, p, y, shards: (
+                y * (16 * P / (x * p * y) if shards == "fsdp" else _held(P, x, p, y))
+            ),
+            "Did you leave out tensor parallelism? Each chip has only its part of "
+            "every weight matrix.",
+        ),
+        Slip(
+            "two moments for the state",
+            lambda P, x, p, y, shards: (
+                12 * P / (x * p * y)
+                if shards == "fsdp"
+                else 4 * P / (y * p) + 8 * P / (x * y * p)
+            ),
+            "Besides its two moments, Adam keeps the weights in f32.",
         ),
         Slip(
             "gradients split too",
@@ -687,7 +706,8 @@ BOTH = Sharded(
 
 
 def _head_shapes(rng):
-    N, S, H = 2 * rng.randint(1, 3), 4 * rng.randint(2, 5), 8 * rng.randint(1, 3)
+    N, S = 2 * rng.randint(1, 3), 4 * rng.randint(2, 5)
+    H = rng.choice([8, 24, 40])  # its root is no number of devices
     return ((N, S, H),) * 3
 
 
@@ -752,6 +772,12 @@ HEADS = Sharded(
             _with_a_softmax,
             "Did you use a softmax? The task leaves it out, so the scores themselves "
             "are the weights.",
+        ),
+        Slip(
+            "scaled scores",
+            lambda Q, K, V: (Q @ K.transpose(0, 2, 1)) @ V / Q.shape[2] ** 0.5,
+            "Did you divide the scores by the square root of H? The task leaves this "
+            "out, together with the softmax.",
         ),
     ),
     hint="The queries stay where they are. What do they need from the devices that "

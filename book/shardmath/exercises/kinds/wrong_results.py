@@ -37,6 +37,8 @@ def diagnose(
         return _nothing(wanted, got)
     if any(_is_undefined(value) for value in _flat(got)):
         return _undefined(wanted, got)
+    if any(_is_undefined(value) for value in _flat(wanted)):
+        return _finite(wanted, got)
     columns = _columns(wanted, got)
     if columns is None:
         return None
@@ -107,6 +109,22 @@ def _undefined(wanted: Sequence, got: Sequence) -> Diagnosis | None:
         "NaN or infinity",
         "It is NaN or infinite in some cases. Does something overflow on the way, or "
         "do you divide by zero?",
+    )
+
+
+def _finite(wanted: Sequence, got: Sequence) -> Diagnosis | None:
+    """Numbers everywhere, where some right results are infinite."""
+    others = [
+        (a, b)
+        for a, b in zip(wanted, got, strict=True)
+        if not any(_is_undefined(value) for value in _flat([a]))
+    ]
+    if not all(_equal(_flat([a]), _flat([b])) for a, b in others):
+        return None
+    return Diagnosis(
+        "not infinite",
+        "It is right wherever the right result is finite. What should the function "
+        "return in the other cases?",
     )
 
 
