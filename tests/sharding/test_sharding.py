@@ -27,6 +27,7 @@ from shardmath.hardware.mesh import Mesh
 from shardmath.hardware.networks import Cluster, NVLinkDomain, Torus, network
 from shardmath.hardware.networks.wiring import Network, Ring, Switch
 from shardmath.referee import hlo
+from shardmath.sharding import fused_axes
 from shardmath.sharding import plan as plan_module
 from shardmath.sharding import reshard_search as search_module
 from shardmath.sharding.contraction import default_plan
@@ -748,6 +749,42 @@ def test_six_axes_leave_few_states_to_search(text, name, best):
         op = sharding.contract(text, mesh, B=4096, D=4096, F=4096)
     assert op.best.moves == best
     assert sum(settled) < 1_000  # of 13,327 placements of each of three arrays
+
+
+@pytest.mark.parametrize(
+    ("text", "slower"),
+    [
+        ("A[I_UV, J_X] · B[J_X, K_Y] -> C[I_UV, K_Y]", 1),
+        ("A[I_UV, J] · B[J, K_XY] -> C[I, K]", 1),
+        ("A[I, J_UV] · B[J_UV, K] -> C[I_XY, K]", 1),
+        # Where axes change places, some of a run could go another way.
+        ("A[I, J_UV] · B[J_UV, K_XY] -> C[I_XY, K_UV]", 1.5),
+        ("A[I_Y, J] · B[J, K]{U_UV} -> C[I_Y, K]{U_UV}", 1),
+    ],
+)
+def test_axes_that_go_together_are_spelt_out_in_plans(text, slower):
+    """Every plan of a search with fewer axes gives the product, and the best is nearly
+    always as quick as that of a search with all axes one by one."""
+    mesh = Mesh(network("h100:2x8"), dict.fromkeys("UVXY", 2))
+    sizes = {"I": 64, "J": 64, "K": 64}
+    whole = sharding.contract(text, mesh, **sizes)
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (plan_module, fused_axes):
+            patch.setattr(module, "MOST_AXES", 3)
+        few = sharding.contract(text, mesh, **sizes)
+    for plan in few.candidates:
+        check_plan(plan, few.a, few.b, few.c)
+    assert 1 < len(few.candidates) <= len(whole.candidates)
+    assert few.plan.moves == whole.plan.moves
+    times = few.expected(few.best), whole.expected(whole.best)
+    assert 0.999 < times[0] / times[1] < 1.001 * slower
+
+
+def test_six_idle_axes_are_not_all_taken_for_one():
+    """No more than it takes: a gather may still go over some of them."""
+    mesh = Mesh(network("h100:8x8"), dict.fromkeys("UVWXYZ", 2))
+    op = sharding.contract("A[B, D] · W[D, F] -> C[B, F]", mesh, B=4096, D=4096, F=4096)
+    assert op.best.moves == "AllGather_XY C"
 
 
 def test_a_plan_that_crosses_nodes_is_ranked_by_what_it_does_to_each_level():

@@ -9,7 +9,7 @@ the terms of a sum that an operand still is (so is the result then), or not at a
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations, product
 
 from ..base.estimate import Estimate, Leg
@@ -18,6 +18,7 @@ from ..collectives import Collective
 from ..hardware.chips import Chip
 from ..hardware.mesh import Mesh
 from .bind_axes import named_axes
+from .fused_axes import MOST_AXES, fewer_axes, fused, runs_alike, spelt, spelt_array
 from .layout import Names, Placed, ShardedArray
 from .machine import chip_of
 from .prices import Prices
@@ -265,8 +266,11 @@ def candidates(
     That one moves the fewest bytes over the axes that the line names, as compilers do.
     Others may take the best ways there are (`routes`) over all of `usable`. Left out
     are plans whose blocks would not be of equal size, and those that need more than one
-    collective beyond the named plan's.
+    collective beyond the named plan's. Of more than `MOST_AXES` axes, neighbours that
+    no array tells apart go together.
     """
+    if runs := _runs((a, b, c), usable, prices):
+        return _with_fewer_axes((a, b, c), usable, prices, runs)
     named = named_axes((a, b, c))
     by_case = named_plan(a, b, c)
     if by_case is None:
@@ -283,6 +287,43 @@ def candidates(
     for plan in sorted(few, key=_bytes_first):
         kept.setdefault(_key(plan), plan)
     return tuple(kept.values())
+
+
+def _runs(arrays: Operands, usable: Names, prices: Prices | None) -> dict[str, Names]:
+    """Runs of axes that go together; an axis with a block has a place of its own."""
+    if len(usable) <= MOST_AXES:
+        return {}
+    runs = runs_alike(arrays, usable)
+    blocks = {} if prices is None else prices.mesh.blocks
+    return {axis: run for axis, run in runs.items() if not set(run) & set(blocks)}
+
+
+def _with_fewer_axes(
+    arrays: Operands, usable: Names, prices: Prices | None, runs: dict[str, Names]
+) -> tuple[ShardingPlan, ...]:
+    """The candidates on a mesh on which each of `runs` is one axis, spelt out."""
+    rest = {axis for run in runs.values() for axis in run[1:]}
+    few = tuple(fused(array, runs, rest) for array in arrays)
+    left = tuple(axis for axis in usable if axis not in rest)
+    priced = None if prices is None else Prices(fewer_axes(prices.mesh, runs))
+    own = {(array.name, array.dims): array for array in arrays}
+
+    @cache
+    def whole(array: ShardedArray) -> ShardedArray:
+        return spelt_array(array, own[array.name, array.dims], runs)
+
+    @cache
+    def change(step: Change) -> Change:
+        return spelt(step, own[step.before.name, step.before.dims], runs)
+
+    return tuple(
+        ShardingPlan(
+            tuple(map(change, plan.before)),
+            *map(whole, (plan.a, plan.b, plan.c)),
+            tuple(map(change, plan.after)),
+        )
+        for plan in candidates(*few, left, priced)
+    )
 
 
 def splits(

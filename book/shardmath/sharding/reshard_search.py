@@ -13,7 +13,8 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from .layout import Names, Placed, ShardedArray
+from .fused_axes import fused, short, spelt
+from .layout import Names, ShardedArray
 from .prices import Prices, Rate
 from .reshard_graph import OPS, SLICE, Move, State, graph
 from .reshard_step import Change, Swaps, swapped_runs
@@ -224,13 +225,13 @@ def _alike(
     runs = _together(start, end)
     less = {axis for run in runs.values() for axis in run[1:]}
     placed, unreduced = start if back else end
-    goal = _short(placed, less), _short((unreduced,), less)[0]
+    goal = short(placed, less), short((unreduced,), less)[0]
     usable = tuple(axis for axis in axes if axis not in less)
-    one = _fused(array, runs, less)
+    one = fused(array, runs, less)
     found = _by_bytes(one, usable, back).found([goal]).changes(goal)
     if runs and any(step.op == "permute" for step in found):
         return None
-    return tuple(_spelt(step, array, runs) for step in found)
+    return tuple(spelt(step, array, runs) for step in found)
 
 
 def _together(start: State, end: State) -> dict[str, Names]:
@@ -241,44 +242,6 @@ def _together(start: State, end: State) -> dict[str, Names]:
     used = {axis for axes in after for axis in axes}.union(left)
     rest = tuple(axis for axis in open_ if axis not in used)
     return {axes[0]: axes for axes in (*found, rest) if len(axes) > 1}
-
-
-def _short(placed: Placed, less: Collection[str]) -> Placed:
-    return tuple(tuple(axis for axis in axes if axis not in less) for axes in placed)
-
-
-def _fused(
-    array: ShardedArray, runs: Mapping[str, Names], less: Collection[str]
-) -> ShardedArray:
-    """`array` on a mesh on which each of `runs` is one axis."""
-    mesh = (
-        (name, array.ways(runs[name]) if name in runs else size)
-        for name, size in array.mesh
-        if name not in less
-    )
-    return replace(
-        array,
-        placed=_short(array.placed, less),
-        unreduced=_short((array.unreduced,), less)[0],
-        mesh=tuple(mesh),
-    )
-
-
-def _spelt(step: Change, array: ShardedArray, runs: Mapping[str, Names]) -> Change:
-    """A step on such a mesh, on that of `array`."""
-
-    def axes(some: Names) -> Names:
-        return tuple(a for axis in some for a in runs.get(axis, (axis,)))
-
-    def state(one: ShardedArray) -> ShardedArray:
-        sums = axes(one.unreduced)
-        in_order = tuple(name for name, _ in array.mesh if name in sums)
-        return array.moved(tuple(map(axes, one.placed)), in_order)
-
-    over = axes(step.axes)
-    if step.op == "all_reduce":
-        over = tuple(name for name, _ in array.mesh if name in over)
-    return Change(state(step.before), state(step.after), step.op, over)
 
 
 def _plain(
