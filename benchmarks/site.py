@@ -27,7 +27,6 @@ sys.path.insert(0, str(ROOT / "tests" / "site"))
 
 from measure import reading  # noqa: E402
 
-WHOLE = 24  # chapters of the book when it is whole
 RUNS = 3  # of Lighthouse: one run in a busy moment says little
 METRICS = ("first-contentful-paint", "largest-contentful-paint", "total-blocking-time")
 COMPRESSED = {".html", ".css", ".js", ".mjs", ".svg", ".json", ".wasm", ".txt"}
@@ -142,7 +141,7 @@ def one_lighthouse(url: str, chromium: str) -> dict:
 
 
 def build(tree: Path) -> float:
-    """Seconds of one build of `tree`; copied notebooks warn of double labels."""
+    """Seconds of one build of `tree`."""
     builder = Path(sys.executable).with_name("jupyter-book")
     start = time.perf_counter()
     command = [builder, "build", ".", "--keep-going", "--quiet"]
@@ -151,7 +150,7 @@ def build(tree: Path) -> float:
 
 
 def build_times() -> dict:
-    """Cold and warm builds of the book as it is, and with all its chapters."""
+    """A cold and a warm build of the book, in a copy of its sources."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder)
         for name in ("book", "chapters", "exercises"):
@@ -159,17 +158,7 @@ def build_times() -> dict:
         for name in ("_config.yml", "_toc.yml"):
             shutil.copy(ROOT / name, tree)
         (tree / "node_modules").symlink_to(ROOT / "node_modules")
-        times = {"cold": build(tree), "warm": build(tree)}
-        toc = yaml.safe_load((tree / "_toc.yml").read_text("utf-8"))
-        chapters = sorted((ROOT / "chapters").glob("*.ipynb"))
-        for number in range(len(chapters) + 1, WHOLE + 1):
-            name = f"chapters/{number:02}_copy"
-            shutil.copy(chapters[number % len(chapters)], tree / f"{name}.ipynb")
-            toc["parts"][0]["chapters"].append({"file": name})
-        (tree / "_toc.yml").write_text(yaml.safe_dump(toc), encoding="utf-8")
-        times[f"cold, {WHOLE} chapters"] = build(tree)
-        times[f"warm, {WHOLE} chapters"] = build(tree)
-    return times
+        return {"cold": build(tree), "warm": build(tree)}
 
 
 def main() -> None:
