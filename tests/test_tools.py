@@ -434,6 +434,19 @@ def test_jupyterlab_shows_what_the_site_shows():
     assert again == [*cells.values()]
 
 
+def test_a_guess_gets_a_key_once():
+    """Two chapters have two keys for cells of one name, and a key stays as it is."""
+
+    def key(cells, chapter):
+        found = {cell.id: cell for cell in form.formed(cells, chapter)}
+        return found["guess"].metadata["shardmath"]["key"]
+
+    cells = chapter_cells()
+    first = key(cells, "05_collectives")
+    assert first != key(chapter_cells(), "06_sharding")
+    assert key(cells, "06_sharding") == first
+
+
 def test_measurements_of_a_notebook_are_renewed_together(notebook):
     """A new figure beside an old table would contradict it."""
     before = clock(notebook)

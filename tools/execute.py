@@ -133,7 +133,7 @@ def main() -> int:
         stored = nbformat.read(path, as_version=4)
         fresh = normalise(execute(stored, path.parent), stored, args.measure)
         if path.parent.name != "exercises":  # whose code is the reader's own
-            fresh.cells = formed(fresh.cells)
+            fresh.cells = formed(fresh.cells, path.stem)
         if claims := broken(fresh):
             failed = 1
             print(f"{path}: not stored", *claims, sep="\n  ", file=sys.stderr)

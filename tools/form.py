@@ -5,9 +5,11 @@ are metadata, and it shows a result before the reader has guessed it. `formed` w
 all three into the notebook: code that the site folds is collapsed, with its title as
 the first line, which JupyterLab shows in its place; a caption gets a cell of its own,
 which the site leaves out; and what stands between a *Predict* note and its guess is
-collapsed until the reader opens it.
+collapsed until the reader opens it. A guess gets the key under which the site keeps
+what a reader guessed, so that other words in the question do not lose it.
 """
 
+import hashlib
 import re
 
 import nbformat
@@ -20,7 +22,7 @@ PREDICT = re.compile(r"^> \*\*Predict\.\*\*", re.MULTILINE)
 HEADING = re.compile(r"^##+ ", re.MULTILINE)
 
 
-def formed(cells: list) -> list:
+def formed(cells: list, chapter: str = "") -> list:
     """The cells of a chapter, collapsed and captioned; twice changes nothing."""
     cells = [cell for cell in cells if not is_caption(cell)]
     behind = _behind_guesses(cells)
@@ -31,6 +33,9 @@ def formed(cells: list) -> list:
             continue
         title = cell.metadata.get("shardmath", {}).get("fold")
         cell.source = titled(cell.source, title)
+        if _is_guess(cell):
+            mine = cell.metadata.setdefault("shardmath", nbformat.from_dict({}))
+            mine.setdefault("key", _digest(f"{chapter} {cell.id}"))
         hidden = {
             "source_hidden": bool(fold_words(cell.source, is_first, title))
             or _is_guess(cell)
@@ -63,6 +68,10 @@ def untitled(source: str, title: str | None) -> str:
 def is_caption(cell) -> bool:
     """Whether `formed` has written this cell."""
     return "caption_of" in cell.metadata.get("shardmath", {})
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _is_guess(cell) -> bool:

@@ -97,16 +97,21 @@ class JoinGuesses(SphinxTransform):
         note += guess_form(
             anchor=anchor,
             record=record,
-            key=self._key(note, record),
+            key=_kept_key(cell) or self._key(note, record),
             title=section.next_node(nodes.title).astext(),
         )
 
     def _key(self, note, record) -> str:
-        """Under which a reader's guess is kept: new for what asks something else."""
+        """Under which a reader's guess is kept, where no cell names it."""
         asked = [record.get("choices"), record.get("unit")]
         words = " ".join(note.astext().split())
         text = json.dumps([self.env.docname, words, *asked])
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _kept_key(cell) -> str | None:
+    """The key in the metadata of a guess's cell, whatever the words around it."""
+    return cell.get("cell_metadata", {}).get("shardmath", {}).get("key")
 
 
 def _in_order(line, before, after) -> list:

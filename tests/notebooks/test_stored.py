@@ -61,6 +61,18 @@ def test_a_notebook_has_the_form_that_jupyterlab_needs(path):
     assert formed(deepcopy(stored)) == stored
 
 
+def test_every_guess_has_a_key_of_its_own():
+    """Under which a reader's guess is kept: two with one key would share it."""
+    guesses = [
+        cell.metadata.get("shardmath", {}).get("key")
+        for path in CHAPTERS
+        for cell in code_cells(path)
+        if any(GUESS in output.get("data", {}) for output in cell.outputs)
+    ]
+    assert None not in guesses
+    assert len(set(guesses)) == len(guesses) > 100
+
+
 @each_notebook
 def test_every_cell_was_run_in_order(path):
     """A cell without a number has outputs from nobody knows when."""

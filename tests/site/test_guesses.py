@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from docutils import nodes
 from docutils.utils import new_document
+from measure import measured
 from nbformat.v4 import (
     new_code_cell,
     new_markdown_cell,
@@ -26,6 +27,7 @@ from written import AXE, ROOT
 from shardmath.base.guess import guess
 from shardmath_site import guesses
 
+MOST_SCREENS = 26  # of 900 pixels, before any guess
 STORE = "shardmath.guesses.v1"
 REFUSED = """{
     const { setItem } = Storage.prototype;
@@ -368,9 +370,9 @@ def test_is_legible_on_a_phone_in_the_dark(opened):
 # ---- Which note a guess belongs to ---------------------------------------------------
 
 
-def note(kind="predict"):
+def note(kind="predict", words="?"):
     return nodes.block_quote(
-        "", nodes.paragraph("", "?"), classes=["sm-lead", f"sm-lead-{kind}"]
+        "", nodes.paragraph("", words), classes=["sm-lead", f"sm-lead-{kind}"]
     )
 
 
@@ -403,6 +405,19 @@ def test_a_guess_belongs_to_the_nearest_note_above():
         "title block_quote block_quote guess_behind block_quote guess_summary"
     )
     assert [type(child).__name__ for child in found[3]] == ["guess_answer", "paragraph"]
+
+
+def test_a_reader_keeps_a_guess_whose_question_is_reworded():
+    """The key is in the metadata of the cell; without one it is that of the words."""
+
+    def key(words, kept=None):
+        of = cell(answer())
+        of["cell_metadata"] = {"shardmath": {"key": kept}} if kept else {}
+        (form,) = joined(note(words=words), of).findall(guesses.guess_form)
+        return form["key"]
+
+    assert key("How many?", "a1") == key("How many are there?", "a1") == "a1"
+    assert key("How many?") != key("How many are there?")
 
 
 def printing(*outputs):
@@ -545,7 +560,10 @@ TOLD_BEFORE = """() => [...document.querySelectorAll(".sm-guess")].map((form) =>
 
 def test_no_chapter_shows_an_answer_that_waits(site, new_page, site_url):
     """With no guess made, what a guess opens is out of sight in every chapter, and what
-    stands above it in its section does not tell a number that it asks for."""
+    stands above it in its section does not tell a number that it asks for.
+
+    The page is then no longer than it should be, and its pictures stand close enough.
+    """
     for path in sorted((site / "chapters").glob("*.html")):
         page = new_page()
         page.goto(f"{site_url}chapters/{path.name}")
@@ -555,6 +573,9 @@ def test_no_chapter_shows_an_answer_that_waits(site, new_page, site_url):
         )
         assert waiting.count() >= 1, path.name
         assert shown == 0, path.name
+        closed = measured(page)
+        assert closed.screens <= MOST_SCREENS, path.name
+        assert closed.faults() == [], path.name
         for said, above in page.evaluate(TOLD_BEFORE):
             answer = " ".join(said.split()).partition(":")[2].strip(" .")
             if number := re.fullmatch(r"([\d.,]+)\s?(\D+)", answer):  # with its unit
