@@ -334,7 +334,7 @@ ULYSSES_BYTES = Number(
         of 128 values each. Ulysses splits a sequence of 65,536 tokens over 8 chips.
         Full remat runs the forward pass a second time, including its AllToAlls.
 
-        **Wanted** the bytes that each chip sends for attention in one step.
+        **Wanted** the bytes that each chip sends for attention in one training step.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -514,11 +514,11 @@ HIDES = Function(
     task="""
         **Given** causal ring attention in zig-zag order and in bf16, with $N$ query
         heads and $K$ KV heads. Each chip computes `peak` FLOPs/s and sends `bandwidth`
-        bytes/s to its neighbour, one way. In each step a chip computes half of the
-        scores.
+        bytes/s to its neighbour, one way. In each step of the ring, a chip computes
+        half of the scores between its queries and the keys that it holds.
 
-        **Wanted** a function that returns how many tokens per chip make the math of a
-        forward step take exactly as long as a hop.
+        **Wanted** a function that returns how many tokens per chip make the math of
+        such a step in the forward pass take exactly as long as a hop.
     """,
     stub="def tokens(N, K, peak, bandwidth): ...",
     spec=_hides,
@@ -963,8 +963,9 @@ RING_TIME = Number(
         bf16, with 64 query heads and 8 KV heads of 128 values each. A sequence of
         16,384 tokens is split in zig-zag order over a ring of 8 TPU 7x chips
         (Ironwood). Each chip sends `chips.TPU_7X.link_bandwidth` bytes/s to the next
-        one, one way. In each step it computes half of the scores while the keys and
-        values for the next step travel.
+        one, one way. In each step of the ring, it computes half of the scores between
+        its queries and the keys that it holds, while the keys and values for the next
+        step travel.
 
         **Wanted** the seconds that all steps take together at peak rates.
     """,
@@ -1056,8 +1057,9 @@ ORDER_GAIN = Number(
         the same shares. All math runs at the same rate, the network is hidden, and each
         layer waits for its slowest chip.
 
-        **Wanted** the factor by which a step becomes faster if you replace contiguous
-        order with zig-zag order. Use the limit for long sequences.
+        **Wanted** the factor by which a training step becomes faster if you replace
+        contiguous order with zig-zag order. Use the limit of the busiest chip's work
+        for long sequences.
     """,
     stub="times = ...",
     unit="",
