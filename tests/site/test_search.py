@@ -18,7 +18,7 @@ FIRST = {
     "B*": "Above the critical batch, the math decides",
     "1.5": "Above the critical batch, the math decides",
     "(1.5)": "Above the critical batch, the math decides",
-    "NVL72": "A rack of 72 helps an AllToAll most",
+    "NVL72": "A rack of 72 keeps more traffic inside",
     "quantization": "Tiles run in waves, and every wave takes its full time",
     "quantisation": "Tiles run in waves, and every wave takes its full time",
     "240": "Above the critical batch, the math decides",

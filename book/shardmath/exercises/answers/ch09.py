@@ -31,7 +31,8 @@ CHAPTER = Chapter(
         the weight and two moments in f32.
 
         09.10 to 09.14 are programs for eight virtual devices. They are graded on their
-        result and on what XLA compiles them to, array by array.
+        result and on what XLA compiles them to, array by array. All arrays are in
+        float32.
     """,
     setup="""
         import jax

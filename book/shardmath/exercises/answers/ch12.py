@@ -27,7 +27,8 @@ CHAPTER = Chapter(
         bytes, seconds, microbatches. A bubble is idle time over busy time.
 
         In 12.9 to 12.11 you write programs for eight virtual devices. They are graded
-        on their result and on what XLA compiles them to, array by array.
+        on their result and on what XLA compiles them to, array by array. All arrays are
+        in float32.
     """,
     setup="""
         import jax

@@ -27,7 +27,8 @@ CHAPTER = Chapter(
         weights. Answers are in base units: bytes, seconds, tokens.
 
         In 13.8 to 13.10 you write programs for eight virtual devices. They are graded
-        on their result and on the collectives that XLA compiles them to.
+        on their result and on the collectives that XLA compiles them to. All arrays are
+        in float32, and the bytes of a collective are those of its whole array.
     """,
     setup="""
         import math
