@@ -27,7 +27,7 @@ from shardmath.training.pipeline_schedules import Times, schedule
 
 LONG = "x" * 100_000
 MESSAGE = 500  # characters of an error message, at most
-SECONDS = 5.0  # of a call, at most; nothing here needs a tenth of a second
+SECONDS = 1.0  # of a call, at most; nothing here needs a tenth of it
 
 
 class Sulky:
