@@ -1,8 +1,19 @@
 """What every test and every kernel that a test starts must share."""
 
 import os
+import sys
+
+from hypothesis import settings
 
 pytest_plugins = ["suite"]  # tests/suite.py
+
+# An example that waits for a busy machine is no fault.
+settings.register_profile("book", deadline=None)
+settings.load_profile("book")
+
+# Hundreds of processes import the package: only the first should have to compile it.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Kernels inherit these.
 os.environ |= {

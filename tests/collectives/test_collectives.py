@@ -52,7 +52,6 @@ def test_bytes_that_one_device_sends(op, sent):
 
 
 @given(st.integers(2, 4096), SIZES)
-@settings(deadline=None)
 def test_all_reduce_is_a_reduce_scatter_and_an_all_gather(n, V):
     """In bytes and, on rings and on switches that do not add, in time.
 
@@ -74,7 +73,6 @@ def test_all_reduce_is_a_reduce_scatter_and_an_all_gather(n, V):
 
 
 @given(st.integers(3, 500), SIZES)
-@settings(deadline=None)
 def test_all_to_all_is_a_quarter_of_an_all_gather(n, V):
     """On a ring n/(4(n−1)) or (n+1)/(4n) of it; half, when one direction is used."""
     mesh = mesh_of(ring(n))
@@ -113,7 +111,6 @@ def test_time_of_a_ring_does_not_grow_with_its_size():
 
 
 @given(st.integers(2, 64), st.booleans())
-@settings(deadline=None)
 def test_small_arrays_are_latency_bound(n, wrap):
     """Below the size where both terms are equal hops count, above it bytes."""
     for op in NAMES:
@@ -460,7 +457,7 @@ def loads_on_the_graph(network, pairs):
 
 
 @given(st.sampled_from([(8,), (4, 4), (3, 5), (4, 6)]), st.randoms())
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_the_bounds_of_a_permute_hold_the_busiest_link(shape, random):
     """Whatever the pairs: lower ≤ bytes of the busiest link, in one go ≤ upper."""
     network = Network(tuple(ring(n, latency=0) for n in shape))
@@ -476,7 +473,6 @@ def test_the_bounds_of_a_permute_hold_the_busiest_link(shape, random):
 
 
 @given(st.sampled_from([(8,), (4, 4), (4, 8), (3, 5)]), st.booleans())
-@settings(deadline=None)
 def test_an_even_ragged_all_to_all_is_an_all_to_all(shape, wrap):
     mesh = mesh_of(*(ring(n, wrap) for n in shape))
     n = math.prod(shape)
@@ -551,7 +547,7 @@ def must_leave(op, V, mesh, axis, unit):
     st.sampled_from(sorted(set(NAMES) - {"permute"})),
     st.sampled_from(["A", "B", ("A", "B")]),
 )
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_no_price_lies_under_the_cut_around_a_unit(mesh, op, axis):
     """What must leave the chips below a level, over all that the graph lets out."""
     network, V = mesh.network, 1e3
@@ -578,7 +574,6 @@ SPLITS = [(2, 2), (2, 4), (4, 4), (3, 2), (2, 2, 2), (4, 32)]
     st.floats(1, 8),
     SIZES,
 )
-@settings(deadline=None)
 def test_more_switch_levels_over_the_same_nodes_are_never_faster(
     levels, op, gpus, taper, V
 ):

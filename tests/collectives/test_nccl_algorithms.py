@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from shardmath.collectives import ALGORITHMS, PROTOCOLS, all_reduce, nccl_all_reduce
@@ -53,7 +53,6 @@ def tree_steps(n):
 
 
 @given(st.integers(2, 64), st.sampled_from([1, 2, 4, 8]))
-@settings(deadline=None)
 def test_hops_of_a_ring_grow_with_the_nodes_and_those_of_a_tree_with_their_log(k, g):
     mesh = whole(cluster(k, g))
     up, out = chips.B200.scale_up_bandwidth, chips.B200.scale_out_bandwidth
@@ -78,7 +77,6 @@ def test_hops_of_a_ring_grow_with_the_nodes_and_those_of_a_tree_with_their_log(k
 
 
 @given(st.integers(1, 40), st.integers(1, 8), st.floats(1, 1e11))
-@settings(deadline=None)
 def test_no_algorithm_is_faster_than_the_bound(k, g, nbytes):
     for adds in (False, True):
         mesh = whole(cluster(k, g, adds))

@@ -50,7 +50,7 @@ def texts(svg):
 
 
 @given(traces())
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_what_is_held_is_what_the_simulator_holds(trace):
     """Every number of every state is the sum of the terms said to be in it."""
     for step in range(len(trace.steps) + 1):
@@ -63,7 +63,7 @@ def test_what_is_held_is_what_the_simulator_holds(trace):
 
 
 @given(traces())
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_parcels_are_what_the_links_carry(trace):
     n, halves = trace.group.size, trace.group.halves
     names = n * n if trace.priced.collective.op == "all_to_all" else n
@@ -78,7 +78,7 @@ def test_parcels_are_what_the_links_carry(trace):
 
 
 @given(traces())
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_every_block_is_drawn_on_its_chip_once(trace):
     """The letters on a plate are the blocks that the chip holds, and no others."""
     n = trace.group.size
@@ -139,7 +139,7 @@ def moved(transform, place):
 
 
 @given(traces())
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_no_words_cover_others_or_leave_the_picture(trace):
     """A block that arrived may have its letter twice, at the same place."""
     for step in range(len(trace.steps) + 1):
@@ -197,7 +197,7 @@ def test_a_sum_is_filled_as_far_as_it_is_added(n):
 
 
 @given(traces())
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_an_arrow_is_as_wide_as_its_load(trace):
     """From 1 for nothing to 4 for the fullest link of all steps."""
     most = max(load for played in trace.steps for load in played.loads.values())
@@ -212,7 +212,7 @@ def test_an_arrow_is_as_wide_as_its_load(trace):
 
 
 @given(traces())
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_what_a_link_carries_is_written_between_its_chips(trace):
     """As often as it is carried, and nearer to the chips of the link than to others."""
     n, pieces = trace.group.size, trace.priced.collective.op == "all_to_all"
@@ -260,7 +260,7 @@ def test_half_a_piece_is_named_inside_the_picture_and_beside_its_arrow(n):
 
 
 @given(traces())
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_what_comes_has_set_off_in_the_picture_before(trace):
     """Arrivals have the keys of empty marks there: at the sender, in a held slot."""
     before = {}
@@ -302,7 +302,7 @@ def test_the_clock_ends_at_the_closed_form(op, ways):
 
 
 @given(traces())
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_the_bar_is_filled_as_far_as_the_clock_says(trace):
     """Pale for the hops, dark for the bytes."""
     bars = [filled(panel(trace, step)) for step in range(len(trace.steps) + 1)]
@@ -381,7 +381,7 @@ def test_words_say_what_a_step_did(op, n, one_way, step, words):
 
 
 @given(traces())
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_words_hold_for_every_chip(trace):
     """They speak of every chip, so all must do, and have, the same."""
     for step in range(1, len(trace.steps) + 1):

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from trees import trees
 
@@ -65,7 +65,6 @@ def mesh_of(*wires):
 
 
 @given(OPS, equals(), SIZES, st.booleans())
-@settings(deadline=None)
 def test_closed_forms_that_claim_it_are_met_exactly(op, wires, V, one_way):
     """All claim it, except permutes on several axes and three collectives on lines."""
     trace = simulate(op, V, mesh_of(*wires), "X", one_way=one_way)
@@ -79,7 +78,6 @@ def test_closed_forms_that_claim_it_are_met_exactly(op, wires, V, one_way):
 
 
 @given(OPS, mixtures(), SIZES, st.booleans())
-@settings(deadline=None)
 def test_no_closed_form_is_above_what_a_schedule_takes(op, wires, V, one_way):
     """Its bandwidth term bounds that of every schedule, its hops the steps'."""
     still = [replace(w, latency=0.0) for w in wires]
@@ -121,7 +119,6 @@ def test_64_mib_on_four_v5e_in_a_line_take_two_thirds_of_two_passes():
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.booleans(), st.booleans())
-@settings(deadline=None)
 def test_an_all_reduce_on_a_grid_is_bound_by_all_its_links(a, b, wrap_a, wrap_b):
     """2V(n−1) bytes in all over all links, counted one by one; V into every chip."""
     assume(a * b > 1)
@@ -179,7 +176,6 @@ def test_published_scalars_on_every_link():
 
 
 @given(OPS, st.integers(2, 12), SIZES)
-@settings(deadline=None)
 def test_what_a_device_sends_into_a_switch_is_the_records(op, n, V):
     trace = simulate(op, V, mesh_of(Switch(n, 1e9, 0.0)), "X")
     for chip in range(n):
@@ -480,7 +476,6 @@ def permutes(draw):
 
 
 @given(permutes(), SIZES, st.booleans())
-@settings(deadline=None)
 def test_a_permute_is_priced_by_the_links_that_its_pairs_cross(case, V, one_way):
     """Played hop by hop: the upper bound to the last second, the lower one below it."""
     wires, pairs = case
@@ -493,7 +488,6 @@ def test_a_permute_is_priced_by_the_links_that_its_pairs_cross(case, V, one_way)
 
 
 @given(OPS, trees(latency=1e-6, adds=st.booleans()), SIZES)
-@settings(deadline=None)
 def test_on_a_tree_the_upper_bound_is_what_one_level_after_another_takes(op, net, V):
     trace = simulate(op, V, Mesh(net, {"X": net.chips}), "X")
     assert trace.seconds == pytest.approx(trace.priced.upper, rel=1e-9)
@@ -501,7 +495,6 @@ def test_on_a_tree_the_upper_bound_is_what_one_level_after_another_takes(op, net
 
 
 @given(OPS, mixtures(), SIZES, st.booleans())
-@settings(deadline=None)
 def test_a_schedule_takes_no_longer_than_the_upper_bound(op, wires, V, one_way):
     """Lockstep over unequal sides may take more steps than one side after the other,
     but no more time for the bytes, where all links of the torus are equal.

@@ -6,7 +6,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from trees import trees
 
@@ -53,7 +53,6 @@ def groups(mesh, names):
     return grid.transpose(rest + at).reshape(-1, mesh.size(tuple(names)))
 
 
-@settings(deadline=None)
 @given(meshes(), st.sampled_from(["X", "Y", "W", ("X", "Y"), ("X", "Y", "Z", "W")]))
 def test_a_span_holds_exactly_the_chips_of_a_group(mesh, axes):
     names = (axes,) if isinstance(axes, str) else axes
@@ -70,7 +69,6 @@ def test_a_span_holds_exactly_the_chips_of_a_group(mesh, axes):
         assert spanned == set(map(int, group))
 
 
-@settings(deadline=None)
 @given(meshes())
 def test_all_axes_together_see_the_whole_network(mesh):
     pieces = mesh.span(tuple(mesh.axes))
@@ -291,7 +289,6 @@ def test_three_rates_of_one_gather_are_told_apart():
     assert mesh.binding("X").array_bandwidth == leaf.array_bandwidth
 
 
-@settings(deadline=None)
 @given(trees(), st.data())
 def test_a_group_sees_the_stack_of_switches_that_its_bytes_pass(network, data):
     """Down to the chips' own links, even where it lies on the outer switches alone."""

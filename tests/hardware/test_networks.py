@@ -84,13 +84,12 @@ def narrowest(network):
     return least
 
 
-@settings(deadline=None)
 @given(networks(st.integers(1, 6), most=60))
 def test_diameter_is_the_longest_shortest_path(network):
     assert network.diameter == farthest(network)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(networks(st.sampled_from([1, 2, 4, 6]), most=12).filter(lambda n: n.chips > 1))
 def test_bisection_is_the_narrowest_cut_of_even_sides(network):
     assert network.bisection == narrowest(network)
@@ -102,13 +101,12 @@ def test_bisection_of_a_4x4_torus_is_the_narrowest_cut(wraps):
     assert network.bisection == narrowest(network)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(networks(st.integers(1, 5), most=12).filter(lambda n: n.chips % 2 == 0))
 def test_bisection_around_odd_sides_is_never_too_small(network):
     assert network.bisection >= narrowest(network)
 
 
-@settings(deadline=None)
 @given(networks(st.integers(1, 6), most=120))
 def test_links_are_those_of_each_dimension(network):
     """Links join neighbours of one coordinate, in both directions, none twice."""
@@ -132,7 +130,6 @@ def test_links_are_those_of_each_dimension(network):
 
 
 @given(trees(most=24, latency=2.0))
-@settings(deadline=None)
 def test_a_chip_under_a_stack_of_switches_has_one_link_into_it(network):
     """Its card, whatever stands above it; and one into the switch of its node."""
     joined = any(network.dims[n].size > 1 for n in network.stack(0))
@@ -152,7 +149,6 @@ def test_links_of_a_superpod():
 
 
 @given(trees(latency=2.0))
-@settings(deadline=None)
 def test_the_longest_way_through_a_tree_is_its_outermost_crossing(network):
     """And the ways inside a node; a crossing of the spine passes the leaf once."""
     stack = network.stack(0)
@@ -165,7 +161,7 @@ def test_the_longest_way_through_a_tree_is_its_outermost_crossing(network):
 
 
 @given(trees(most=8).filter(lambda n: n.chips > 1))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_no_half_of_a_tree_lets_out_less_than_the_bisection(network):
     """Sides of 1, 2 and 4: equal to the least flow between two halves."""
     assume(all(size in (1, 2, 4) for size in network.shape))

@@ -71,17 +71,19 @@ def test_exceptions_belong_to_a_chapter():
 
 
 def mutations(text: str):
-    """`text` with one digit of a number raised by one, for each digit.
+    """`text` with one digit of a number raised by one, for each number.
 
+    It is the first digit of the first number, the second of the second, and so on.
     Numbers of one digit are left out: nearly always the other stands somewhere too.
     """
-    for number in prose_numbers.numbers(text):
-        places = [n for n, sign in enumerate(number.text, number.at) if sign.isdigit()]
+    for n, number in enumerate(prose_numbers.numbers(text)):
+        digits = enumerate(number.text, number.at)
+        places = [at for at, sign in digits if sign.isdigit()]
         if number.counts or len(places) < 2:
             continue
-        for place in places:
-            raised = str(int(text[place]) % 9 + 1)
-            yield text[:place] + raised + text[place + 1 :]
+        place = places[n % len(places)]
+        raised = str(int(text[place]) % 9 + 1)
+        yield text[:place] + raised + text[place + 1 :]
 
 
 def test_a_changed_digit_is_noticed():

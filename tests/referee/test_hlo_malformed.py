@@ -54,7 +54,7 @@ def damaged(draw):
     return name, "\n".join(lines)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(damaged())
 def test_damaged_text_is_read_or_refused(case):
     name, text = case

@@ -163,7 +163,7 @@ READMITTED = {
 }  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @example([(0.0, 5, 30, 0), (0.0, 297, 26, 0)], READMITTED, 0)
 @given(st.lists(lengths, min_size=1, max_size=25), engines, st.integers(0, 3))
 def test_nothing_is_lost_and_skipping_changes_nothing(rows, options, clients):
@@ -183,7 +183,7 @@ def test_nothing_is_lost_and_skipping_changes_nothing(rows, options, clients):
         assert getattr(fast, name) == pytest.approx(getattr(slow, name))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(lengths, min_size=1, max_size=25), engines)
 def test_a_server_that_is_done_holds_nothing(rows, options):
     server = PlayedServer(roof, Engine(**options))
@@ -210,7 +210,7 @@ def test_a_server_that_is_done_holds_nothing(rows, options):
     assert server.pool.unread == sum(one.pages for one in kept)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(lengths, min_size=1, max_size=25), st.integers(2, 12))
 def test_the_work_is_that_of_the_requests(rows, slots):
     """Without preemption: prefill is all prompts, decode all tokens but the first."""
@@ -380,7 +380,7 @@ def test_pools_without_interference_keep_the_time_per_token():
 # Stretches, pages, percentiles -------------------------------------------------------
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.lists(st.tuples(st.floats(0.1, 5), st.floats(0, 1)), min_size=1, max_size=3),
     st.integers(1, 400),

@@ -200,7 +200,7 @@ def test_every_matmul_on_played_devices(mesh):
 
 
 @given(st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_all_plans_give_the_product(data):
     """Not only the named plan: every other too, with batch dimensions and two sums."""
     mesh = data.draw(st.sampled_from([XY, {"X": 2, "Y": 2}]))
@@ -213,7 +213,7 @@ def test_all_plans_give_the_product(data):
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_plan_alone_is_the_plan_among_all_others(data):
     """`case_plan` looks at few places for each axis: same bytes and FLOPs, and right
     values."""
@@ -253,7 +253,7 @@ def test_axes_that_go_alike_part_where_one_can_change_places():
 
 
 @given(st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_route_on_played_devices(data):
     """Any sharding, with partial sums, to any other: right values, bytes as counted."""
     mesh = data.draw(st.sampled_from([XY, XYZ]))
@@ -643,7 +643,7 @@ def drawn_line(draw, dims="BDF"):
 
 @pytest.mark.parametrize("key", TWO_AXES)
 @given(data=st.data())
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_the_best_plan_is_the_quickest_of_all_candidates(key, data):
     """`best` and `ranking` against each candidate, evaluated by itself."""
     name, x, y = TWO_AXES[key]
@@ -675,7 +675,7 @@ def unlimited(*arguments, targets=None, most=None, **more):
     ],
 )
 @given(data=st.data())
-@settings(deadline=None, max_examples=6)
+@settings(max_examples=6)
 def test_candidates_are_those_of_the_full_search(name, axes, data):
     """With and without what is left out because no plan can use it.
 
@@ -806,7 +806,7 @@ def test_a_plan_that_crosses_nodes_is_ranked_by_what_it_does_to_each_level():
 
 @pytest.mark.parametrize("key", ["2 nodes of 8 H100", "4 nodes of 8 H100, X crosses"])
 @given(data=st.data())
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_between_crossings_one_plan_is_the_quickest(key, data):
     """On two levels too: at sizes between crossings nothing beats the plan named."""
     name, x, y = TWO_AXES[key]
@@ -1006,7 +1006,7 @@ def test_no_chain_is_better_than_the_resharding(name):
 
 
 @given(st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_best_plan_is_the_best_of_all_ways(data):
     """The exhaustive search: every split, with all chains that are short enough.
 
@@ -1278,7 +1278,7 @@ NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9]{0,4}(_[a-z0-9]{1,3})?", fullmatch=Tr
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_what_is_printed_is_read_back(data):
     """Axes of any names, in any order, on any two dimensions or partial."""
     names = data.draw(st.lists(NAMES, min_size=1, max_size=5, unique=True))

@@ -18,37 +18,43 @@ HIDDEN = """(selector) => [...document.querySelectorAll(selector)].filter((e) =>
     const visible = e.checkVisibility({ visibilityProperty: true });
     return !(box.width && box.height && visible);
 }).filter((e) => !e.closest("details")).map((e) => e.outerHTML.slice(0, 160))"""
-RUN = """([within, options]) => {
-    const include = within.map((name) => {
-        const [tag, style] = name.split(/\\.(.*)/s);
-        return [style ? `${tag}.${CSS.escape(style)}` : tag]; });
-    return axe.run(include.length ? { include } : document, options); }"""
+WITHIN = """const within = (names) => names.map((name) => {
+    const [tag, style] = name.split(/\\.(.*)/s);
+    return style ? `${tag}.${CSS.escape(style)}` : tag; });"""
+RUN = f"""([names, options]) => {{
+    {WITHIN}
+    const include = within(names).map((name) => [name]);
+    return axe.run(include.length ? {{ include }} : document, options); }}"""
 # Text has the contrast of other text of its kind, of one colour, size, weight and class
-# on the same grounds, the backgrounds of its ancestors: three of a kind are looked at.
-MARK = """() => {
-    const plain = "rgba(0, 0, 0, 0),none,1", grounds = new Map(), seen = new Map();
-    const ground = (e) => {
+# on the same grounds, the backgrounds of its ancestors: one of a kind is looked at.
+MARK = f"""([names, known]) => {{
+    {WITHIN}
+    const plain = "rgba(0, 0, 0, 0),none,1", grounds = new Map(), seen = new Set(known);
+    const ground = (e) => {{
         if (!e) return "";
-        if (!grounds.has(e)) {
-            const { backgroundColor, backgroundImage, opacity } = getComputedStyle(e);
-            const own = `${[backgroundColor, backgroundImage, opacity]}`;
+        if (!grounds.has(e)) {{
+            const {{ backgroundColor, backgroundImage, opacity }} = getComputedStyle(e);
+            const own = `${{[backgroundColor, backgroundImage, opacity]}}`;
             const below = ground(e.parentElement);
-            grounds.set(e, own === plain ? below : `${below}|${own}`);
-        }
-        return grounds.get(e); };
-    const named = (e) => `${e.localName}.${e.getAttribute("class")}`;
+            grounds.set(e, own === plain ? below : `${{below}}|${{own}}`);
+        }}
+        return grounds.get(e); }};
+    const named = (e) => `${{e.localName}}.${{e.getAttribute("class")}}`;
     const isText = (n) => n.nodeType === Node.TEXT_NODE && n.data.trim();
     const says = (e) =>
         e.matches("input, select, textarea") || [...e.childNodes].some(isText);
-    for (const e of document.querySelectorAll("body *")) {
+    const looked = within(names).join();
+    for (const e of document.querySelectorAll("body *")) {{
         e.removeAttribute("data-contrast");
-        if (!says(e) || !e.checkVisibility({ visibilityProperty: true })) continue;
-        const { color, fontSize, fontWeight } = getComputedStyle(e);
+        if (!says(e) || !e.checkVisibility({{ visibilityProperty: true }})) continue;
+        if (looked && !e.closest(looked)) continue;
+        const {{ color, fontSize, fontWeight }} = getComputedStyle(e);
         const kind = [named(e), named(e.parentElement), color, fontSize, fontWeight,
             ground(e)].join();
-        seen.set(kind, (seen.get(kind) ?? 0) + 1);
-        if (seen.get(kind) <= 3) e.setAttribute("data-contrast", "");
-    } }"""
+        if (!seen.has(kind)) e.setAttribute("data-contrast", "");
+        seen.add(kind);
+    }}
+    return [...seen]; }}"""
 ONCE = """axe.configure({ rules: [
     { id: "color-contrast", selector: "[data-contrast]" }] })"""
 HEADER = """document.querySelector(".bd-header-article")
@@ -64,8 +70,18 @@ ON_VALUES = """() => [...document.querySelectorAll(".sm-control:has(.sm-value)")
 OVERFLOW = "document.documentElement.scrollWidth - innerWidth"
 
 
-def complaints(page, options=None, within=()) -> str:
-    """What axe finds, `within` elements ("tag.class") or all, folds opened."""
+@pytest.fixture(scope="session")
+def kinds() -> set[str]:
+    """The kinds of text whose contrast was looked at, on any page of this worker."""
+    return set()
+
+
+def complaints(page, options=None, within=(), kinds=None) -> str:
+    """What axe finds, `within` elements ("tag.class") or all, folds opened.
+
+    The contrast of `kinds` is known; those that are looked at join them.
+    """
+    kinds = set() if kinds is None else kinds
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     page.evaluate("scrollTo({ top: document.body.scrollHeight, behavior: 'instant' })")
     # What it covers for the moment would count as too small to be hit.
@@ -73,7 +89,7 @@ def complaints(page, options=None, within=()) -> str:
     if page.evaluate("!window.axe"):
         page.evaluate(AXE.read_text("utf-8"))
         page.evaluate(ONCE)
-    page.evaluate(MARK)
+    kinds.update(page.evaluate(MARK, [list(within), list(kinds)]))
     options = {"resultTypes": ["violations"], "preload": False} | (options or {})
     found = page.evaluate(RUN, [list(within), options])
     return "\n".join(
@@ -84,7 +100,7 @@ def complaints(page, options=None, within=()) -> str:
 
 
 @each_page
-def test_accessible_and_fits_a_phone(new_page, site, site_url, name):
+def test_accessible_and_fits_a_phone(new_page, site, site_url, name, kinds):
     """At 390 px nothing sticks out, and axe finds nothing: what scrolls has a key.
 
     A chapter also keeps to its form: little open code, a picture on its first screen
@@ -111,14 +127,14 @@ def test_accessible_and_fits_a_phone(new_page, site, site_url, name):
     if name in specimens(site):
         added = specimens(site)[name]
         show(page, 1280, "light")
-        assert not complaints(page, within=added)
+        assert not complaints(page, within=added, kinds=kinds)
         for width in (1280, 390):
             show(page, width, "dark")
-            assert not complaints(page, VIEW_RULES, added), f"dark, {width} px"
+            assert not complaints(page, VIEW_RULES, added, kinds), f"dark, {width} px"
             assert page.evaluate(OVERFLOW) <= 0
         show(page, 390, "light")
     page.evaluate(BARE)
-    assert not complaints(page)
+    assert not complaints(page, kinds=kinds)
 
 
 def show(page, width: int, scheme: str) -> None:

@@ -16,7 +16,7 @@ from ..shapes import box, framed, keyed, line, number, written
 from ..theme import paint
 from .controls import Choice, Drawing, Figure, Slider
 
-SHOWN = 24  # moments from the start to the last end
+SHOWN = 20  # moments from the start to the last end
 EDGE, LEFT, RIGHT = 6, 76, WIDEST - 6
 QUICK, FSDP, SUMMED, SCATTERED = "FSDP, quick level", "FSDP", "AllReduce", \
     "collective matmul"  # fmt: skip
@@ -234,7 +234,7 @@ FIGURE = Figure(
     "trace",
     "A schedule on two lanes",
     (
-        Slider("moment", "Moment", "", 0, SHOWN, 12, step=1, play=True,
+        Slider("moment", "Moment", "", 0, SHOWN, SHOWN // 2, step=1, play=True,
                printed=lambda stop: f"{stop} of {SHOWN}"),
         Choice("program", "Program", (*PROGRAMS, ALL), QUICK),
     ),
@@ -243,8 +243,8 @@ FIGURE = Figure(
     carries=("program",),
     presets={
         "all blocking": {"program": QUICK, "moment": SHOWN},
-        "gathered early": {"program": FSDP, "moment": 8},
-        "sums that block": {"program": SUMMED, "moment": 14},
-        "sums in pieces": {"program": SCATTERED, "moment": 8},
+        "gathered early": {"program": FSDP, "moment": 7},
+        "sums that block": {"program": SUMMED, "moment": 12},
+        "sums in pieces": {"program": SCATTERED, "moment": 7},
     },
 )  # fmt: skip
