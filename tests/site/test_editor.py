@@ -151,19 +151,19 @@ def wrong(record) -> str:
 def test_every_function_is_judged_in_the_page_as_in_the_notebook(
     page, site_url, site, scripts
 ):
-    """All of them, with what the pack of their chapter holds: solution, stub, slip."""
+    """Every solution, with what the pack of its chapter holds; some stubs and slips."""
     page.set_default_timeout(START)
     visit(page, site_url + "404.html")
-    sources = [
-        (record.id, source)
-        for record in ASKED
-        for source in (record.code, record.stub, wrong(record))
-    ]
+    sources, verdicts = [], []
+    for n, record in enumerate(ASKED):
+        tried = {"correct": record.code}
+        if n % 4 == 0:
+            tried |= {"todo": record.stub, "wrong": wrong(record)}
+        sources += [(record.id, source) for source in tried.values()]
+        verdicts += tried
     url = site_url + (scripts / "engine.js").relative_to(site).as_posix()
     judged = page.evaluate(JUDGE, [url, sources])
-    assert [found["verdict"] for found in judged] == [
-        verdict for _ in ASKED for verdict in ("correct", "todo", "wrong")
-    ]
+    assert [found["verdict"] for found in judged] == verdicts
     for (question, source), found in zip(sources, judged, strict=True):
         assert found == judge_function(question, source), question
 
