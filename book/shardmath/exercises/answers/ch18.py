@@ -111,6 +111,8 @@ CACHE = Number(
     ),
     hint="Use formula (18.2).",
     solution="""
+        Every layer caches a key and a value per KV head.
+
         ```python
         nbytes = 2 * 64 * 8 * 128 * 1
         ```
@@ -316,8 +318,8 @@ COPIES = Number(
         sequence. With data-parallel attention, each holds an eighth of the sequences,
         and also a full copy of the 14 GB of attention weights instead of an eighth.
 
-        **Wanted** how many times as many tokens the eight GPUs can cache with
-        data-parallel attention as with tensor parallelism.
+        **Wanted** the factor by which data-parallel attention raises the number of
+        tokens that the eight GPUs can cache.
     """,
     stub="ratio = ...",
     unit="",
@@ -450,8 +452,7 @@ DRAFTS = Number(
         step. In each round it guesses 3 tokens, and each guess is accepted with
         probability 0.7. The step that then checks them takes 13 ms.
 
-        **Wanted** how many times as many tokens per second the server produces with
-        drafts as without.
+        **Wanted** the factor by which drafts raise the server's tokens per second.
     """,
     stub="speed_up = ...",
     unit="",
@@ -726,8 +727,8 @@ WASTE = Function(
         **Given** the `lengths` of some sequences in tokens, and the number of tokens in
         a `page`.
 
-        **Wanted** a function that returns the number of places that stay unused in
-        their pages, divided by the number of tokens.
+        **Wanted** a function that returns how many places in their pages stay unused,
+        divided by the number of tokens.
     """,
     stub="def waste(lengths, page): ...",
     spec=_pages,

@@ -150,9 +150,9 @@ BURST = Number(
     task=r"""
         **Given** 50 clients that all send a request at the same moment. The server
         reads one prompt after the other, each in 0.4 s, and does nothing else until all
-        are read. The first token comes as soon as its prompt is read. After that, each
-        client sends seven more requests, one by one. These arrive at different times,
-        and each has a TTFT of 0.5 s.
+        are read. A request gets its first token once its prompt is read. After that,
+        each client sends seven more requests, one by one. These arrive at different
+        times, and each has a TTFT of 0.5 s.
 
         **Wanted** the mean TTFT of all 400 requests.
     """,

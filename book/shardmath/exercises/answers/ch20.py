@@ -49,12 +49,12 @@ ON_A_CHIP = Number(
         Slip(
             "one axis alone",
             lambda right: 8 * right,
-            "Did you divide by the data axis alone? The second dimension is split too.",
+            "Did you divide only by the data axis? The second dimension is split too.",
         ),
         Slip(
             "the other axis alone",
             lambda right: 16 * right,
-            "Did you divide by the model axis alone? The first dimension is split too.",
+            "Did you divide only by the model axis? The first dimension is split too.",
         ),
         Slip(
             "values for bytes",
@@ -349,8 +349,8 @@ LOST = Number(
         Slip(
             "since it was complete",
             lambda right: 1021.0 - 930,
-            "That is the time since the last save was complete. Which moment's state "
-            "does it hold?",
+            "That is the time since the last save was complete. When did this save "
+            "begin?",
         ),
         Slip(
             "half an interval",
@@ -588,9 +588,9 @@ ROWS = Function(
     task=r"""
         **Given** a data set in a fixed order. Process number `i` of `readers` reads
         `source[i::readers]`, that is, row `i` and then every `readers`-th row. Together
-        the processes read `batch` rows per step, each of them equally many. The
-        checkpoint says that `done` batches have been read, perhaps by a different
-        number of processes.
+        the processes read `batch` rows per step, the same number each. The checkpoint
+        says that `done` batches have been read, perhaps by a different number of
+        processes.
 
         **Wanted** a function that returns the list of the rows, numbered from 0 in the
         fixed order, that process `i` reads for the next batch.

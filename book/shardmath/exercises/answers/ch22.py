@@ -226,7 +226,7 @@ SIDE = Number(
         Slip(
             "one strip alone",
             lambda right: 640.0,
-            "Did you count one strip? A step reads values of X and of Y.",
+            "Did you count only one strip? A step reads values of X and of Y.",
         ),
         Slip(
             "rounded down",
@@ -256,10 +256,10 @@ TIME = Number(
     id="22.6",
     title="A kernel, step by step",
     task=r"""
-        **Given** a kernel with 1,024 steps. The math of a step takes 4 µs, and the
-        blocks that a step needs arrive in 3 µs. A tile is finished after every eighth
-        step, and its copy to HBM takes 4 µs, during the next step. Copies run one after
-        another, but at the same time as the math.
+        **Given** a kernel with 1,024 steps. The math of a step takes 4 µs, and its
+        blocks arrive in 3 µs, during the step before it. A tile is finished after every
+        eighth step, and its copy to HBM takes 4 µs, during the next step. Copies run
+        one after another, but at the same time as the math.
 
         **Wanted** the time of the kernel in seconds.
     """,
@@ -438,7 +438,7 @@ QUERIES = Number(
         Slip(
             "two bytes",
             lambda right: 2 * right,
-            "That is right for two bytes per value. A value in fp8 has only one.",
+            "That is right for two bytes per value. fp8 has only one.",
         ),
         Slip(
             "bytes on the wrong side",
@@ -726,7 +726,7 @@ WEIGHTED = Number(
             "upside down", lambda right: 1 / right, "That is the new time over the old."
         ),
     ),
-    hint="How long did the calls take before?",
+    hint="How long did each call take before?",
     solution="""
         A call that became s times as fast took s times as long before.
 
