@@ -233,7 +233,7 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("09.18", 80 * 4 * FORWARD, "both passes as one"),
         ("10.3", "30.2 GPUs", None),
         ("10.13", SPLIT + SUMS / 2, "one block, or both directions of NVLink"),
-        ("10.13", SPLIT / 2 + SUMS, "one FLOP a weight, or the sparse peak"),
+        ("10.13", SPLIT / 2 + SUMS, "one FLOP per weight, or the sparse peak"),
         ("11.5", 3 * 2 * 64 * 128 * 8192 * 7 / 8, "keys and values left out"),
         ("11.14", 2, "twice, and attention alone"),
         ("11.14", 1.72 * 7 / 8 / 3.11, "how much faster"),
