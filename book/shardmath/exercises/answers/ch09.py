@@ -312,8 +312,8 @@ COUNT = Number(
         FSDP with full remat. A batch has 4 microbatches. Gathered weights and whole
         gradients are forgotten before the next layer begins.
 
-        **Wanted** the number of collectives that a step needs for these matrices, if
-        every matrix has its own.
+        **Wanted** the number of collectives that a step needs for these matrices, if no
+        collective combines two matrices.
     """,
     stub="times = ...",
     unit="collectives",
@@ -605,7 +605,7 @@ ACROSS = Number(
     "Which collective adds these up over the nodes?",
     solution="""
         After the scatter, each GPU has an eighth of the gradients, and an AllReduce
-        adds these up over the 32 nodes.
+        adds these up over 32 nodes.
 
         ```python
         V = 2 * 8_030_261_248 / 8
@@ -867,8 +867,7 @@ FORGOTTEN = Sharded(
     hint="Use `jax.lax.scan` over the layers. Gather the weight inside the layer, and "
     "put `jax.checkpoint` around the layer.",
     solution="""
-        Under `jax.checkpoint`, JAX forgets the gathered weight and gathers it again in
-        the backward pass.
+        Under `jax.checkpoint`, the backward pass gathers the weights again.
 
         ```python
         def gradient(x, w):
@@ -881,8 +880,8 @@ FORGOTTEN = Sharded(
         ```
 
         With a Python loop over the layers instead of the scan, there are only five
-        AllGathers. The gradient needs no value of the loss, so the compiler leaves out
-        the last layer's forward pass and its gather.
+        AllGathers. The gradient doesn't need the value of the loss, so the compiler
+        leaves out the last layer's forward pass and its gather.
     """,
 )
 
