@@ -333,8 +333,6 @@ ORDERS = Function(
     "cut into rows, a chip gets one term of a sum. Which part of its input does the "
     "second matrix need on each chip?",
     solution="""
-        Columns give each chip a part of the result, and rows give it one term of a sum.
-
         ```python
         def sent(first, second, B, D, F, n):
             hidden, out = 2 * B * F, 2 * B * D
@@ -429,8 +427,9 @@ SAVED = Number(
     id="10.6",
     title="What sequence parallelism saves",
     task=r"""
-        **Given** Llama 3.1 405B with $L = 126$ and $D = 16{,}384$, under full remat
-        over $|Y| = 8$ chips, with two sequences of 8,192 tokens in bf16.
+        **Given** Llama 3.1 405B with $L = 126$ and $D = 16{,}384$, in bf16, with full
+        remat and tensor parallelism over $|Y| = 8$ chips. The batch has two sequences
+        of 8,192 tokens.
 
         **Wanted** the bytes of activations that each chip no longer keeps for the
         backward pass with sequence parallelism.
@@ -528,7 +527,7 @@ LOSS = Number(
     hint="There are three AllReduces of one value per token. How many bytes does a "
     "chip send for each of them?",
     solution="""
-        Each AllReduce has one value per token, and a chip sends it about twice.
+        Each AllReduce sends one value per token about twice.
 
         ```python
         V = 4 * 8192
@@ -597,8 +596,8 @@ PAIR = Sharded(
         ),
     ),
     values=NO_ACTIVATION,
-    hint="Each device can compute its own term of the result. Which collective adds up "
-    "the terms?",
+    hint="Each device can compute one term of the result. Which collective adds them "
+    "up?",
     solution="""
         A device's columns of `up` match its rows of `down`, so only the last sum is
         sent.
