@@ -10,7 +10,7 @@ CHAPTER = Chapter(
     ),
     intro="""
         from a rate of tokens to the audit of a table. A share is a number between 0 and
-        1, so 40 % is 0.4. 6N means 6 FLOPs for each of the $N$ parameters of a model.
+        1, so 40 % is 0.4. 6N means 6 FLOPs for each of a model's $N$ parameters.
         Answers are in base units. In 16.9 to 16.12 you write functions that check
         reports.
     """,
@@ -157,7 +157,7 @@ BETTER = Number(
     title="Two labs",
     task=r"""
         **Given** two reports of runs on the same chip. Lab A prints an MFU of 46 % and
-        counts full attention, which makes 1.15 times 6N for its model. Lab B prints
+        counts full attention, which gives 1.15 times 6N for its model. Lab B prints
         41 % and counts 6N.
 
         **Wanted** the MFU of lab A divided by the MFU of lab B, if you count 6N for
@@ -226,7 +226,7 @@ RUN_MFU = Number(
     ),
     hint="Use formula (16.2), with the hours in seconds.",
     solution="""
-        We divide the FLOPs of the run by those of all GPU-hours at the peak.
+        We divide the FLOPs of the run by the peak FLOPs of all GPU-hours.
 
         ```python
         mfu = 6 * 65.2e9 * 1.4e12 / (1_022_362 * 3_600 * 312e12)
@@ -308,8 +308,8 @@ TWICE = Number(
     ),
     hint="How many tokens does one GPU train on per second?",
     solution="""
-        The printed rate counts recomputation, so we start from the tokens per second of
-        a GPU.
+        The printed rate counts recomputation, so we start from a GPU's tokens per
+        second.
 
         ```python
         tokens = 2_048 * 2_048 / (98 * 384)
@@ -587,8 +587,8 @@ CONTRADICTION = Function(
         **Given** three figures of one run: the `mfu`, which counts 6N FLOPs per token,
         the `rate` of one chip in tokens per second, and a `step`, which is a list of
         the peak of a chip, the seconds of a step, its tokens, and the number of chips.
-        The model has `params` parameters. From each figure you can compute the tokens
-        per second of one chip.
+        The model has `params` parameters. Each figure gives the tokens per second of
+        one chip.
 
         **Wanted** a function that returns the list of those figures whose implied rate
         differs from those of both others by more than 5 %, that is,
@@ -688,8 +688,8 @@ OUTLIER = Function(
         of a model, its tokens, and its chip-hours on the same kind of chip.
 
         **Wanted** a function that returns the number of the row, from 0, whose MFU over
-        all its hours is farthest from the median of all rows. Measure the distance as a
-        ratio: half of the median is as far from it as twice the median.
+        all its hours is farthest from the median of all rows. Measure by ratio: half of
+        the median is as far from it as twice the median.
     """,
     stub="def outlier(rows): ...",
     spec=_outlier,
