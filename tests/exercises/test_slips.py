@@ -546,7 +546,7 @@ def no_sums(in_a, in_b):
         ("01.9", one_flop, "multiply-add"),
         ("01.9", one_byte, "bytes per value"),
         ("01.9", smaller, "minimum for maximum"),
-        ("01.9", fp32, "four bytes a value"),
+        ("01.9", fp32, "four bytes per value"),
         ("01.10", whole_batch, "rounded up"),
         ("01.11", padded, "padded tiles"),
         ("01.11", whole_tiles_only, "edge left out"),
