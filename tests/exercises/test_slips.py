@@ -92,7 +92,7 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("03.3", 84, "bytes for registers"),
         ("03.3", 20 / 64, "the occupancy"),
         ("03.5", 132 * 8 * 32 * 4 * 1.83e9 / 700, "loads of four bytes"),
-        ("03.5", 132 * 32 * 16 * 1.83e9 / 700, "one warp an SM"),
+        ("03.5", 132 * 32 * 16 * 1.83e9 / 700, "one warp per SM"),
         ("03.6", 79, "percent"),
         ("03.6", 1 - 256 / 324, "the idle share"),
         ("03.6", 324 / 256, "upside down"),
