@@ -191,7 +191,7 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("07.9", "1.252", None),
         ("07.1", 19.3e9, ""),  # no nearer to a slip than 0.5 %
         ("01.15", 75.41, "not a whole number"),  # and never rounded
-        ("06.1", 8192 * 32_768 / 32, "copies counted as parts, or one byte a value"),
+        ("06.1", 8192 * 32_768 / 32, "copies counted as parts, or one byte per value"),
         ("06.1", 8 * 2**24, "X alone, or bits"),
         ("06.2", 2, "Z alone"),
         ("06.2", 32, "a factor of 2"),
@@ -199,7 +199,7 @@ EIGHTH, SENT = 1e9 * 7 / 8, 2 * 1e9 * 7 / 8
         ("06.7", 18_360, ""),
         ("06.1", "16 MiB", None),
         ("06.3", 2 * 2048 * 8192 * 7 / 8, "the activations"),
-        ("06.3", 2 * 4 * 2048 * 16_384 * 7 / 8, "the weights, or four bytes a value"),
+        ("06.3", 2 * 4 * 2048 * 16_384 * 7 / 8, "the weights, or four bytes per value"),
         ("06.4", "1174 us", None),
         ("06.4", 2 * 4096 * 8192 * 7 / 8 / 2e11, "the activations"),
         ("06.4", 2 * 8192 * 16_384 * 7 / 8 / 6e11, "all six links"),
@@ -568,7 +568,7 @@ def no_sums(in_a, in_b):
         ("06.8", no_sums, "case 3 forgotten"),
         ("06.9", without_alltoall, "AllToAll left out"),
         ("06.9", activations_first, "the other way round"),
-        ("06.9", int8_plans, "one byte a value"),
+        ("06.9", int8_plans, "one byte per value"),
         (
             "06.17",
             turned_by_gather,
