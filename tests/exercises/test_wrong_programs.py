@@ -472,7 +472,7 @@ def added_squares(x, c):
         ("05.11", gathered_backwards, "in another order"),
         ("05.12", scattered_one_too_far, "shifted along the mesh"),
         ("05.13", columns_joined_wrong, "in another order"),
-        ("05.14", softmax_of_own_largest, "a maximum of its own"),
+        ("05.14", softmax_of_own_largest, "each chip's own maximum"),
         ("05.14", softmax_of_own_sum, "NaN or infinity"),
         ("05.14", softmax_that_overflows, "NaN or infinity"),
         ("05.14", softmax_without_the_factor, "the scores as they are"),

@@ -22,7 +22,7 @@ CHAPTER = Chapter(
         "one chip can serve, and weights kept on the host"
     ),
     intro="""
-        from a single division to a program on a machine that counts the bytes it moves.
+        from a single product to a program on a machine that counts the bytes it moves.
         The last three questions take several steps. Answers are in base units: FLOPs,
         bytes, seconds. `chips` holds every data sheet: `chips.H100.hbm_bandwidth`,
         `chips.TPU_V6E.intensity("bf16")`.
@@ -84,7 +84,7 @@ NBYTES = Number(
         **Given** the same matmul in bf16, $X[B, D] \cdot Y[D, F]$ with $B = 512$,
         $D = 4096$, $F = 16384$. Every array moves between the HBM and the chip once.
 
-        **Wanted** the number of bytes that move.
+        **Wanted** the number of bytes that move in all.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -103,7 +103,7 @@ NBYTES = Number(
         Slip(
             "weights alone",
             lambda right: 2 * D * F,
-            "That counts the weights alone. With 512 tokens, the input and the result "
+            "You counted only the weights. With 512 tokens, the input and the result "
             "matter as well.",
         ),
         slips.precision_bytes(1 / 2),
@@ -126,7 +126,8 @@ LOWER = Number(
     title="The least time on an H100",
     task=r"""
         **Given** the same matmul on one H100, in bf16: $X[B, D] \cdot Y[D, F]$ with
-        $B = 512$, $D = 4096$, $F = 16384$.
+        $B = 512$, $D = 4096$, $F = 16384$. Every array moves between the HBM and the
+        chip once.
 
         **Wanted** the lower bound of the time that this matmul takes.
     """,
@@ -138,14 +139,14 @@ LOWER = Number(
         slips.scaled(
             "half of the math",
             1 / 2,
-            "That is the time of the math at the rate for matrices that are half "
-            "zeros, or with only one FLOP for a multiply and its add.",
+            "Did you use the peak for matrices that are half zeros, or count a "
+            "multiply and its add as only one FLOP?",
         ),
         Slip(
             "the HBM's time",
             lambda right: roofline.matmul(B, D, F, chips.H100).seconds["HBM"],
-            "That is the time of the memory traffic. At the dense peak, and with two "
-            "FLOPs for a multiply and its add, the math takes longer. The lower bound "
+            "That is the time of the memory traffic. The math takes longer, at the "
+            "dense peak and with two FLOPs for a multiply and its add, and the matmul "
             "has to wait for both.",
         ),
         Slip(
@@ -228,7 +229,7 @@ EXACT = Number(
         $D = 1024$ and $F = 4096$. The weights, the input and the result move between
         the HBM and the chip once each.
 
-        **Wanted** the exact critical batch, with the bytes of all three arrays counted.
+        **Wanted** the exact critical batch. Count the bytes of all three arrays.
     """,
     given=stated(chips.TPU_V5P, "flops.bf16", "hbm_bandwidth"),
     stub="tokens = ...",
@@ -257,8 +258,8 @@ EXACT = Number(
         Slip(
             "multiply-add",
             lambda right: 1 / (2 / chips.TPU_V5P.intensity() - 1 / 1024 - 1 / 4096),
-            "A multiply and the add that follows are two FLOPs, and a value takes two "
-            "bytes. Did you leave out one of these factors of two?",
+            "A multiply and the add that follows are two FLOPs, and a bf16 value takes "
+            "two bytes. Did you leave out one of these factors of two?",
         ),
         Slip(
             "minus for plus",
@@ -267,8 +268,8 @@ EXACT = Number(
             "smaller. On which side of the equation does this traffic end up?",
         ),
     ),
-    hint="Set the two times equal, with all three arrays in the bytes. B appears on "
-    "both sides. What do you get if you solve for it?",
+    hint="Set the two times equal, and count the bytes of all three arrays. B appears "
+    "on both sides. What do you get if you solve for B?",
     solution="""
         The critical batch is where the two times are equal:
         $2BDF / C = 2(BD + DF + BF) / W_\\text{hbm}$. With $I^* = C / W_\\text{hbm}$,
@@ -284,11 +285,11 @@ EXACT = Number(
 
 DECODE = Number(
     id="01.6",
-    title="Tokens per second for one reader",
+    title="Tokens per second for one user",
     task=r"""
-        **Given** a model with $8.03 \cdot 10^9$ parameters in bf16, which writes text
-        for a single reader on one H100. Each step writes one token and reads every
-        parameter once. Leave out everything else that is read.
+        **Given** a model with $8.03 \cdot 10^9$ parameters in bf16, which generates
+        text for a single user on one H100. Each step generates one token and reads
+        every parameter from the HBM once. Leave out all other reads.
 
         **Wanted** the largest possible number of tokens per second.
     """,
@@ -301,8 +302,8 @@ DECODE = Number(
         Slip(
             "the wrong roof",
             lambda right: chips.H100.flops["bf16"] / (2 * LLAMA_8B_PARAMS),
-            "That is the rate at which the matrix units could work if the weights were "
-            "on the chip already. How long does it take to read the weights?",
+            "That is the rate that the matrix units allow if the weights are already "
+            "on the chip. How long does it take to read the weights?",
         ),
         slips.inverse(),
         slips.scaled(
@@ -311,8 +312,8 @@ DECODE = Number(
             "That counts four bytes for each weight.",
         ),
     ),
-    hint="With one token, each matmul multiplies a matrix by a vector. Which resource "
-    "limits it?",
+    hint="With one token, each matmul multiplies a matrix by a vector. Is such a "
+    "matmul limited by the math or by the memory traffic?",
     solution="""
         With one token per step, the intensity is 1 FLOP per byte, far below the
         critical intensity of 295. So the step is memory-bound, and it takes as long as
@@ -349,7 +350,8 @@ TILE = Number(
         Slip(
             "columns alone",
             lambda right: chips.MI300X.intensity("bf16"),
-            "With so few columns, no number of rows is enough.",
+            "With so few columns, the tile cannot reach the critical intensity, "
+            "however many rows it has.",
         ),
         Slip(
             "multiply-add",
@@ -359,7 +361,8 @@ TILE = Number(
         ),
     ),
     hint="In each step along D, a tile of b rows and f columns receives b + f values "
-    "and does 2·b·f FLOPs. For which f does its intensity equal the chip's?",
+    "and does 2·b·f FLOPs. For which f does the tile's intensity equal the chip's "
+    "critical intensity?",
     solution="""
         In bf16, the tile's intensity is $2bf / 2(b + f)$. Setting it equal to $I^*$
         gives $1/f = 1/I^* - 1/b$:
@@ -379,10 +382,10 @@ SPLIT = Number(
     title="One and a half times the speed",
     task=r"""
         **Given** a matmul of $B$ tokens with a matrix $[D, F]$ in bf16. $D$ is split in
-        half over two v5p chips, which are joined by one ICI link. The matmul is
+        half over two v5p chips, which are joined by one ICI link. In the end, both
+        chips have the whole result, and they exchange their sums in bf16. The matmul is
         compute-bound both on one chip and on each of the two. It is cut into so many
-        pieces that the exchange between the chips hides behind the math wherever it
-        can.
+        pieces that math and exchange overlap perfectly.
 
         **Wanted** the $D$ at which two chips are, at best, 1.5 times as fast as one.
     """,
@@ -395,7 +398,8 @@ SPLIT = Number(
             "twice as fast",
             2 / 1.5,
             "At that D, the exchange takes no longer than the math on each chip, so "
-            "two chips are twice as fast as one. The question asks for less.",
+            "two chips are twice as fast as one. Here they need only be 1.5 times as "
+            "fast.",
         ),
         slips.scaled(
             "no slower than one",
@@ -407,13 +411,13 @@ SPLIT = Number(
         slips.scaled(
             "all of the sums, there and back",
             2,
-            "That sends too much. Each chip sends half of its partial sums and later "
-            "half of the result, which makes 2BF bytes in bf16.",
+            "Did you let each chip send all of its partial sums and all of the result? "
+            "It has to send only half of each.",
         ),
         slips.scaled(
             "nothing hidden",
             4,
-            "That adds the two times. Here, the exchange hides behind the math.",
+            "You added the two times. Here, the exchange overlaps with the math.",
         ),
         slips.scaled(
             "all six links",
@@ -431,7 +435,8 @@ SPLIT = Number(
         slips.half_of_other_link(chips.TPU_V5P.fact("link_bandwidth"), -1),
     ),
     hint="Write down three times: the math on one chip, the math on each of the two "
-    "chips, and the exchange. Which of the last two is longer here?",
+    "chips, and the exchange. Which of the last two is longer if two chips are only "
+    "1.5 times as fast as one?",
     solution="""
         One chip needs $2BDF / C$. Each of two chips needs half of that for its math,
         and the exchange takes $2BF / W_\\text{link}$ with the one-way bandwidth of one
@@ -522,11 +527,11 @@ BOUNDS = Function(
                 max(2 * B * D * F / peak, 2 * D * F / bandwidth),
                 2 * B * D * F / peak + 2 * D * F / bandwidth,
             ),
-            "That counts the weights alone. The rule of thumb leaves out the input and "
+            "You counted only the weights. The rule of thumb leaves out the input and "
             "the result, but the two bounds count their bytes as well.",
         ),
         Slip(
-            "four bytes a value",
+            "four bytes per value",
             lambda B, D, F, peak, bandwidth: _bounds(B, D, F, peak, bandwidth / 2),
             "That counts four bytes for each value, as in fp32.",
         ),
@@ -560,8 +565,8 @@ CROSSING = Function(
         matrix. Everything is in bf16, and the weights, the input and the result move
         between the HBM and the chip once each.
 
-        **Wanted** a function that returns the exact critical batch, or infinity where
-        no batch makes the matmul compute-bound.
+        **Wanted** a function that returns the exact critical batch, or infinity if no
+        batch makes the matmul compute-bound.
     """,
     stub="def critical_batch(intensity, D, F): ...",
     spec=_crossing,
@@ -611,8 +616,8 @@ CROSSING = Function(
             "number.",
         ),
     ),
-    hint="Use formula (1.5) with two bytes per value everywhere. What does it mean if "
-    "its denominator is zero or less?",
+    hint="Use formula (1.5) with two bytes for every value. What does it mean if the "
+    "denominator is zero or less?",
     solution="""
         Where the denominator of (1.5) is zero or less, the traffic of the activations
         alone takes at least as long as the math, however large the batch is:
@@ -643,12 +648,13 @@ TILES = Function(
     id="01.11",
     title="Values moved by a tiled matmul",
     task=r"""
-        **Given** the sizes $B$, $D$ and $F$ of a matmul, and a tile of $b \times f$
-        results that stays on the chip while $D$ streams past it. The sides of the tile
-        need not divide those of the result.
+        **Given** the matmul $X[B, D] \cdot Y[D, F]$, where a tile of $b \times f$
+        results stays on the chip while its rows of $X$ and its columns of $Y$ stream
+        past it. If $b$ or $f$ does not divide the result evenly, the tiles at the edge
+        are smaller.
 
         **Wanted** a function that returns the number of values that move between the
-        HBM and the chip.
+        HBM and the chip, including the results.
     """,
     stub="def values_moved(B, D, F, b, f): ...",
     spec=_tile_values,
@@ -665,8 +671,8 @@ TILES = Function(
         Slip(
             "partial tiles",
             lambda B, D, F, b, f: B * D * (F / f) + D * F * (B / b) + B * F,
-            "A tile that sticks out over the edge still needs its operands, so count "
-            "whole tiles.",
+            "A tile at the edge still needs all of D from both operands, however small "
+            "the tile is. So round the numbers of tiles up.",
         ),
         Slip(
             "rows and columns",
@@ -692,7 +698,7 @@ TILES = Function(
         Slip(
             "edge left out",
             lambda B, D, F, b, f: B * D * (F // f) + D * F * (B // b) + B * F,
-            "What remains at the edge needs a tile as well.",
+            "The rows and columns that are left over at the edge need tiles as well.",
         ),
         Slip(
             "result left out",
@@ -700,11 +706,11 @@ TILES = Function(
             "You left out the result, which has to be written to the HBM.",
         ),
     ),
-    hint="How many times is X read, and how many times are the weights read? Try a "
-    "result of 65 rows in tiles of 16.",
+    hint="How many times is X read, and how many times is Y read? Try a result of 65 "
+    "rows with tiles of 16 rows.",
     solution="""
-        Each tile reads its rows of X and its columns of the weights. So X is read once
-        for each column of tiles, and the weights are read once for each row of tiles:
+        Each tile reads its rows of X and its columns of Y. So X is read once for each
+        column of tiles, and Y is read once for each row of tiles:
 
         ```python
         import math
@@ -741,8 +747,8 @@ TILED = Traffic(
         `machine.store(block, name, row=i, col=j)` and `machine.free(block)`.
 
         **Wanted** a program that leaves $AB$ in `C` and moves at most
-        $4 (2n^3/24 + n^2)$ bytes. That is an intensity of 6 or more before the result
-        is written. The machine counts the bytes.
+        $4 (2n^3/24 + n^2)$ bytes. Without the $n^2$ values of the result, that is an
+        intensity of 6 FLOPs per byte. The machine counts the bytes.
     """,
     stub="def tiled(machine, n): ...",
     cases=lambda rng: (48 * rng.randint(1, 2),),
@@ -754,8 +760,8 @@ TILED = Traffic(
         Slip(
             "three equal blocks",
             lambda n: _tiled_bytes(n, 16),
-            "Three blocks of 16 × 16 values fill the scratchpad, and the results get "
-            "only a third of it. How much of A and B has to be there at once?",
+            "With three blocks of 16 × 16 values, the results get only a third of the "
+            "scratchpad. How much of A and B has to be there at once?",
         ),
         Slip(
             "small tiles",
@@ -771,8 +777,8 @@ TILED = Traffic(
         Slip(
             "sums go back and forth",
             lambda n: 4 * (4 * n**3 / 16),
-            "Your partial sums cross the bus in every step. Can they stay in the "
-            "scratchpad?",
+            "Your program loads and stores its partial sums in every step. Can they "
+            "stay in the scratchpad?",
         ),
     ),
     points=2,
@@ -803,7 +809,7 @@ TILED = Traffic(
                     machine.free(c)
         ```
 
-        Slices that are one wide would leave room for 26 × 26 results. That saves
+        Slices that are one value wide would leave room for 26 × 26 results. That saves
         nothing here, because 48 rows still take two tiles.
     """,
 )
@@ -831,8 +837,8 @@ CHAIN = Compiled(
     spec=_chain,
     at_most=lambda a, b, v: {"flops": 2 * b[0] * b[1] + 2 * a[0] * a[1]},
     points=2,
-    hint="You can start a product of three factors on the left or on the right. How "
-    "many FLOPs does each of the two orders take?",
+    hint="You can multiply three factors from the left or from the right. How many "
+    "FLOPs does each of the two orders take?",
     solution="""
         $(AB)v$ starts by multiplying two matrices. $A(Bv)$ only multiplies a matrix by
         a vector, twice, which takes far fewer FLOPs:
@@ -924,14 +930,16 @@ OVERTAKES = Number(
         Slip(
             "the v5p's critical intensity",
             lambda right: V5P.intensity(),
-            "That is the critical intensity of the v5p, its critical batch if the "
-            "weights are in bf16. Here they are in int8, and two chips are compared.",
+            "That is the critical intensity of the v5p, which is its critical batch "
+            "only if the weights are in bf16. Here they are in int8, and the question "
+            "compares two chips.",
         ),
         Slip(
             "the Trillium's critical intensity",
             lambda right: TRILLIUM.intensity(),
-            "That is the critical intensity of the Trillium, its critical batch if the "
-            "weights are in bf16. Here they are in int8, and two chips are compared.",
+            "That is the critical intensity of the Trillium, which is its critical "
+            "batch only if the weights are in bf16. Here they are in int8, and the "
+            "question compares two chips.",
         ),
         Slip(
             "the v5p's critical batch",
@@ -947,13 +955,14 @@ OVERTAKES = Number(
             "the multiplication runs in bf16 here.)",
         ),
     ),
-    hint="Draw the time of each chip against the batch: at first it hardly rises, and "
-    "then it does. Which part of one curve meets which part of the other?",
+    hint="Draw the time of each chip against the batch. Each curve is nearly flat "
+    "while the chip is memory-bound, and then it rises steeply. Which part of one "
+    "curve meets which part of the other?",
     solution="""
         With few tokens, both chips are memory-bound and the v5p is faster. With many
         tokens, both are compute-bound and the Trillium is faster. The v5p becomes
-        compute-bound first, near 85 tokens, and the Trillium near 307. In between, a
-        step takes $2BDF / C$ on the v5p and $(DF + 2BD + 2BF) / W_\\text{hbm}$ on the
+        compute-bound first, near 85 tokens, and the Trillium near 307. In between, the
+        matmul takes $2BDF / C$ on the v5p and $(DF + 2BD + 2BF) / W_\\text{hbm}$ on the
         Trillium. The answer is the batch at which these two times are equal:
 
         ```python
@@ -987,11 +996,11 @@ USERS = Number(
     task="""
         **Given** one H200 that holds a model of 32 billion weights in fp8, and in
         addition 1.2 GB for the text of each user. In each step, every user gets one
-        token. The weights are read from the HBM once for all users, and what is kept of
-        each user's text is read once for that user. Each user's token takes two FLOPs
-        with every weight, in fp8. Reads reach 85 % of the HBM's peak, the math reaches
-        its peak, and the two overlap. Nothing else takes time. A step may take 30 ms.
-        The weights and the texts must fit into the HBM.
+        token. A step reads the weights from the HBM once for all users together, and it
+        reads the 1.2 GB of every user once. Each user's token takes two FLOPs with
+        every weight, in fp8. Reads reach 85 % of the HBM's peak bandwidth, the math
+        reaches its peak, and the two overlap. Nothing else takes time. A step may take
+        30 ms. The weights and the texts must fit into the HBM.
 
         **Wanted** the largest number of users that the chip can serve.
     """,
@@ -1020,8 +1029,8 @@ USERS = Number(
         Slip(
             "math alone",
             lambda right: math.floor(0.03 * H200.flops["fp8"] / (2 * PARAMS)),
-            "The matrix units could serve that many users. How many bytes have to be "
-            "read for them in a step?",
+            "The matrix units could serve that many users. How many bytes would a step "
+            "have to read for them?",
         ),
         Slip(
             "weights left out",
@@ -1034,7 +1043,7 @@ USERS = Number(
             "All users of a step share one read of the weights.",
         ),
         Slip(
-            "two bytes a weight",
+            "two bytes per weight",
             lambda right: _users(weights=2 * PARAMS),
             "How many bytes does a weight take in fp8?",
         ),
@@ -1058,8 +1067,8 @@ USERS = Number(
     "the room in the HBM. How many users does each of them allow?",
     solution="""
         In 30 ms, the chip can read 122 GB. The weights take 32 GB of that and each user
-        takes 1.2 GB, so the time allows 75 users. The room would allow 99 users, and
-        the math 927:
+        takes 1.2 GB, so the time for reading allows 75 users. The room in the HBM would
+        allow 99 users, and the math would allow 927:
 
         ```python
         h200, weights, each = chips.H200, 32e9, 1.2e9
@@ -1127,12 +1136,11 @@ OFFLOADED = Function(
     task=r"""
         **Given** a model of `params` weights of `w` bytes each, on a chip whose HBM has
         room for `room` bytes of them. The rest is kept in the host's memory. In every
-        step, this rest comes over PCIe at `host` bytes/s in that direction and is
-        written to the HBM. In every step, the chip also reads each weight from the HBM
-        once. Reads and writes share the HBM's `hbm` bytes/s. The step multiplies $B$
-        tokens with every weight, which takes two FLOPs for each token and weight, at
-        `peak` FLOPs/s. Math, HBM and host overlap perfectly, and activations are left
-        out.
+        step, this rest comes over PCIe at `host` bytes/s and is written to the HBM, and
+        the chip reads each weight from the HBM once. Reads and writes share the HBM's
+        `hbm` bytes/s. The step multiplies $B$ tokens with every weight, which takes two
+        FLOPs for each token and weight, at `peak` FLOPs/s. Math, HBM and host overlap
+        perfectly, and activations are left out.
 
         **Wanted** a function that returns the least time of a step and which of the
         three takes that long: `"math"`, `"HBM"` or `"host"`.
@@ -1167,7 +1175,7 @@ OFFLOADED = Function(
     slips=(
         _offload_slip(
             "all from the host",
-            "What fits into the HBM stays there from step to step.",
+            "The weights that fit into the HBM stay there from step to step.",
             _all_away,
         ),
         Slip(
@@ -1179,11 +1187,11 @@ OFFLOADED = Function(
         Slip(
             "not written to the HBM",
             _read_only,
-            "What comes from the host has to be written to the HBM before it is read "
-            "there.",
+            "The weights that come from the host have to be written to the HBM before "
+            "the chip reads them there.",
         ),
         _offload_slip(
-            "two bytes a weight",
+            "two bytes per weight",
             "A weight takes w bytes, which need not be two.",
             _two_bytes,
         ),
@@ -1194,7 +1202,7 @@ OFFLOADED = Function(
         ),
         _offload_slip(
             "both directions",
-            "The weights come in one direction of the link. The other direction "
+            "The weights travel in one direction of the link. The other direction "
             "carries none of them.",
             _both_ways,
         ),
@@ -1205,15 +1213,16 @@ OFFLOADED = Function(
                 ((2 * w * params - room) / hbm, "HBM"),
                 ((w * params - room) / host, "host"),
             ),
-            "Where all the weights fit into the HBM, nothing comes from the host. The "
+            "If all the weights fit into the HBM, nothing comes from the host. The "
             "number of bytes from the host cannot be negative.",
         ),
     ),
-    hint="How many bytes have no room in the HBM? They appear in two of the three "
-    "times, and there may be none of them.",
+    hint="How many bytes have no room in the HBM? This number appears in two of the "
+    "three times, and it can be zero.",
     solution="""
-        The bytes that have no room come from the host, and they cost the HBM a write in
-        addition to the read. All three resources overlap, so the longest time counts:
+        The bytes that have no room in the HBM come from the host, so they are written
+        to the HBM before they are read there. All three resources overlap, so the
+        longest time counts:
 
         ```python
         def step(B, params, w, room, peak, hbm, host):
@@ -1225,9 +1234,10 @@ OFFLOADED = Function(
             )
         ```
 
-        Take 100 billion weights in bf16 on an H100 with room for 80 GB of them. As long
-        as there are few tokens, a step takes 1.875 s, the time of the host, which is
-        the limit up to about 9,300 tokens. So offloading suits large batches.
+        Take 100 billion weights in bf16 on an H100 with room for 80 GB of them. With
+        few tokens, a step takes 1.875 s, because the host is the slowest of the three.
+        It stays the slowest up to about 9,300 tokens, so offloading suits large
+        batches.
     """,
     points=2,
 )

@@ -52,7 +52,7 @@ TILE_CYCLES = Number(
     task="""
         **Given** the chapter's toy array with the side of a v5p's MXU, empty at first.
         One tile of weights falls in, one row per cycle, and 512 tokens enter, one per
-        cycle. Values cross one cell per cycle.
+        cycle. All values then move on by one cell per cycle.
 
         **Wanted** the number of cycles until the last sum has left the array.
     """,
@@ -70,8 +70,8 @@ TILE_CYCLES = Number(
         Slip(
             "one way across",
             lambda right: right - (side(V5P) - 1),
-            "That counts only one way across the array. The last token runs to the "
-            "right, and its sums run down.",
+            "You counted only one way across the array. The last token moves to the "
+            "right, and its sums move down.",
         ),
         Slip(
             "steps for cells",
@@ -82,7 +82,7 @@ TILE_CYCLES = Number(
         Slip(
             "crossing left out",
             lambda right: right - 2 * (side(V5P) - 1),
-            "By then, the last token has entered, but its wave has not reached the far "
+            "By then, the last token has entered, but it has not yet reached the far "
             "corner.",
         ),
         Slip(
@@ -114,7 +114,7 @@ BUSY = Number(
         and a matrix with very many tiles. The weights of each tile load at one row per
         cycle, while the tile before it multiplies.
 
-        **Wanted** the share of an MXU's cell-cycles in which a cell multiplies, as a
+        **Wanted** the share of the cycles in which a cell of the MXU multiplies, as a
         fraction.
     """,
     given=stated(chips.TPU_V6E, "mxu_size"),
@@ -133,7 +133,7 @@ BUSY = Number(
             "A Trillium's array is larger than those of the TPUs before it.",
         ),
         Slip(
-            "one weight a cell",
+            "one weight per cell",
             lambda right: 100 / (100 + side(TRILLIUM)),
             "That loads each tile only after the one before it has finished. But each "
             "cell has room for a second weight.",
@@ -141,8 +141,9 @@ BUSY = Number(
         slips.percent(),
         slips.inverse(),
     ),
-    hint="With a second weight in each cell, a tile takes max(B, s) cycles, where s is "
-    "the side of the array. In how many of them does a cell multiply?",
+    hint="Loading and multiplying overlap, so a tile takes max(B, s) cycles for B "
+    "tokens, where s is the side of the array. In how many of these cycles does a cell "
+    "multiply?",
     solution="""
         Loading the next tile takes as many cycles as the array has rows, and each cell
         multiplies in only $B = 100$ of these cycles:
@@ -157,10 +158,11 @@ USEFUL = Number(
     id="02.3",
     title="Odd shapes",
     task=r"""
-        **Given** a weight matrix of $80 \times 640$ on a Trillium.
+        **Given** a weight matrix of $80 \times 640$ on a Trillium, padded with zeros to
+        whole tiles.
 
-        **Wanted** the share of the multiplications that use a real weight, as a
-        fraction.
+        **Wanted** the share of the multiplications that use a real weight and not a
+        zero of the padding, as a fraction.
     """,
     given=stated(chips.TPU_V6E, "mxu_size"),
     stub="share = ...",
@@ -186,8 +188,8 @@ USEFUL = Number(
         Slip(
             "the padded share",
             lambda right: 1 - right,
-            "That is the share that meets padding. The question asks for the other "
-            "share.",
+            "That is the share of the multiplications that use padding. The question "
+            "asks for the others.",
         ),
     ),
     hint="Round both sizes up to multiples of the array's side. How many weights are "
@@ -237,8 +239,8 @@ CLOCK = Number(
         slips.scaled(
             "one row",
             128,
-            "That counts a single row of cells. An array of side 128 has 128 rows of "
-            "as many cells.",
+            "You counted a single row of cells. An array of side 128 has 128 rows of "
+            "128 cells each.",
         ),
     ),
     hint="How many FLOPs does the whole chip do per cycle?",
@@ -275,8 +277,8 @@ COUNT = Number(
         slips.scaled(
             "as listed",
             1 / 2,
-            "That is the number of MXUs that the page lists. Is it enough to reach the "
-            "peak?",
+            "That is the number of MXUs that Trillium's page lists. Is it enough to "
+            "reach the peak?",
         ),
         slips.scaled(
             "twice as many",
@@ -290,12 +292,12 @@ COUNT = Number(
             "A Trillium's array is larger than those of the TPUs before it.",
         ),
     ),
-    hint="The peak is 2 s² · arrays · clock, where s is the side of an array. How many "
-    "arrays follow from that?",
+    hint="The peak is 2 s² · MXUs · clock, where s is the side of an MXU. How many "
+    "MXUs follow from that?",
     solution="""
-        The v5p's clock follows from the v5p's own peak. At this clock, each of
-        Trillium's MXUs reaches a certain number of FLOPs per second. Dividing the peak
-        by this number gives the number of MXUs:
+        The v5p's clock follows from the v5p's own peak. First compute how many FLOPs
+        per second one of Trillium's MXUs does at this clock. Trillium's peak divided by
+        this rate is the number of MXUs:
 
         ```python
         v5p, trillium = chips.TPU_V5P, chips.TPU_V6E
@@ -313,7 +315,7 @@ VMEM = Number(
     id="02.6",
     title="Weights from VMEM",
     task="""
-        **Given** a v5e that multiplies in int8. The weights are in int8 and wait in
+        **Given** a v5e that multiplies in int8. The weights are in int8 and already in
         VMEM, and $D$ and $F$ are large. Leave out the traffic of activations.
 
         **Wanted** the critical batch, with VMEM's bandwidth instead of the HBM's.
@@ -326,8 +328,7 @@ VMEM = Number(
         Slip(
             "HBM for VMEM",
             lambda right: V5E.flops["int8"] / V5E.hbm_bandwidth / 2,
-            "That is the critical batch for weights in the HBM. Where do they wait "
-            "here?",
+            "That is the critical batch for weights in the HBM. Where are they here?",
         ),
         slips.scaled(
             "bytes per weight",
@@ -343,15 +344,16 @@ VMEM = Number(
         Slip(
             "rounded up",
             lambda right: math.ceil(right),
-            "Leave the quotient as it is, because it need not be a whole number.",
+            "Do not round the quotient. A critical batch need not be a whole number.",
         ),
         slips.inverse(),
     ),
     hint="Each token takes two operations with every weight, and a weight takes one "
-    "byte. For how many tokens do the operations take as long as reading the weights?",
+    "byte. With how many tokens does the math take as long as reading the weights?",
     solution="""
-        There are $2B$ operations for each byte of weights. At the critical batch, this
-        equals the ratio of the chip's two rates:
+        With $B$ tokens, the chip does $2B$ operations for each byte of weights. At the
+        critical batch, math and reading take equally long, so $2B$ equals the ratio of
+        the chip's two rates:
 
         ```python
         v5e = chips.TPU_V5E
@@ -369,7 +371,8 @@ VECTOR = Number(
         number of lanes of a core, and `.cores` is the number of cores.
 
         **Wanted** the number of vector operations per score that take as long as the
-        work of the two matmuls for this score.
+        FLOPs of the two matmuls for this score. MXUs and vector units both work at
+        their peak.
     """,
     given=stated(chips.TPU_V4, "flops.bf16", "cores", "lanes", "clock"),
     stub="operations = ...",
@@ -379,11 +382,11 @@ VECTOR = Number(
         slips.scaled(
             "half of it",
             1 / 2,
-            "A score is made in one matmul and used in another, and the chip has the "
-            "lanes of two cores. Which of the two did you miss?",
+            "A score is computed in one matmul and used in another, and the chip has "
+            "the lanes of two cores. Which of the two did you miss?",
         ),
         slips.scaled(
-            "two operations a cycle",
+            "two operations per cycle",
             2,
             "Here, a lane does one operation per cycle, either a multiply or an add.",
         ),
@@ -391,7 +394,7 @@ VECTOR = Number(
             "for one operation",
             lambda right: 4 * 256 / right,
             "That is the number of FLOPs that take as long as one vector operation. "
-            "How many FLOPs does a score cost?",
+            "How many FLOPs does a score take?",
         ),
         Slip(
             "FLOPs for operations",
@@ -401,11 +404,11 @@ VECTOR = Number(
         ),
         slips.inverse(),
     ),
-    hint="A score costs 2 H FLOPs to make and 2 H FLOPs to use, where H is the size of "
-    "a head. How much faster are the MXUs than the vector units?",
+    hint="Computing a score takes 2 H FLOPs and using it takes another 2 H, where H is "
+    "the size of a head. How much faster are the MXUs than the vector units?",
     solution="""
-        A score costs 4 · 256 FLOPs in the two matmuls. In the same time, the vector
-        units do fewer operations, because their rate is lower:
+        A score takes 4 · 256 FLOPs in the two matmuls. In the same time, the vector
+        units do fewer operations, in proportion to their lower rate:
 
         ```python
         v4 = chips.TPU_V4
@@ -413,8 +416,7 @@ VECTOR = Number(
         operations = 4 * 256 * vector_rate / v4.flops["bf16"]
         ```
 
-        Compared with heads of size 128, there is time for twice as many operations, 16
-        instead of 8.
+        There is time for 16 operations, twice as many as with heads of size 128.
     """,
 )
 
@@ -424,7 +426,7 @@ HOSTS = Number(
     task=r"""
         **Given** a v5p slice of $8 \times 8 \times 12$ chips.
 
-        **Wanted** the number of hosts of this slice.
+        **Wanted** the number of hosts that this slice has.
     """,
     stub="hosts = ...",
     unit="hosts",
@@ -432,7 +434,7 @@ HOSTS = Number(
     expected=lambda: Torus(V5P, (8, 8, 12)).hosts,
     slips=(
         slips.scaled(
-            "two trays a host", 1 / 2, "That would be right for a v5e or a Trillium."
+            "two trays per host", 1 / 2, "That would be right for a v5e or a Trillium."
         ),
         slips.scaled(
             "chips", 4, "That is the number of chips. Four of them share a host."
@@ -500,8 +502,8 @@ FACTOR = Number(
     id="02.10",
     title="Like for like",
     task="""
-        **Given** the claim, made at a launch, that an Ironwood is "more than 16 times"
-        a TPU v4.
+        **Given** the claim, made at a launch, that an Ironwood has "more than 16 times"
+        the performance of a TPU v4.
 
         **Wanted** the factor by which a compute-bound bf16 program is faster on one
         Ironwood chip than on one v4 chip.
@@ -536,7 +538,8 @@ FACTOR = Number(
         ```
 
         The claim, as reported from Hot Chips 2025, compares 4,614 TFLOPs/s with 275
-        TFLOPs/s. That is fp8 compared with bf16, which makes the factor twice as large.
+        TFLOPs/s. The first is an fp8 peak and the second a bf16 peak, which doubles the
+        factor.
     """,
 )
 
@@ -561,10 +564,10 @@ CYCLES = Function(
         **Given** $B$ tokens, a weight matrix $[D, F]$ of any size, and one array of
         side `size` that works as in the chapter's model. The weights of a tile take
         `size` cycles to fall in. Those of the first tile begin to fall at once, and
-        those of any other tile when the tokens of the tile before it begin to enter.
-        The tokens of a tile enter one per cycle, as soon as the weights of this tile
-        are in place and the tile before it has taken in its last token. When the very
-        last token has entered, it still has to cross the grid.
+        those of any other tile begin when the tokens of the tile before it begin to
+        enter. The tokens of a tile enter one per cycle, as soon as the weights of this
+        tile are in place and the last token of the tile before it has entered. When the
+        very last token has entered, it still has to cross the grid.
 
         **Wanted** a function that returns the number of cycles that the whole product
         takes.
@@ -582,7 +585,7 @@ CYCLES = Function(
     examples=((1, 1, 1, 128), (128, 256, 128, 128), (64, 129, 128, 128)),
     slips=(
         Slip(
-            "one weight a cell",
+            "one weight per cell",
             lambda B, D, F, size: systolic.cycles(
                 B, _tiles(D, F, size), size, prefetch=False
             ),
@@ -591,7 +594,7 @@ CYCLES = Function(
         Slip(
             "tiles that never wait",
             lambda B, D, F, size: size + _tiles(D, F, size) * B + 2 * size - 2,
-            "With few tokens, a tile ends before the weights of the next tile have "
+            "With few tokens, a tile is done before the weights of the next tile have "
             "arrived.",
         ),
         Slip(
@@ -609,8 +612,8 @@ CYCLES = Function(
             lambda B, D, F, size: (
                 size + _tiles(D, F, size) * max(B, size) + 2 * size - 2
             ),
-            "No weights load behind the last tile, so it takes no longer than its "
-            "tokens.",
+            "No further weights load during the last tile, so it takes only as long as "
+            "its tokens need to enter.",
         ),
         Slip(
             "the first weights left out",
@@ -620,7 +623,7 @@ CYCLES = Function(
         Slip(
             "crossing left out",
             lambda B, D, F, size: _cycles(B, D, F, size) - (2 * size - 2),
-            "By then, the last token has entered, but its wave has not reached the far "
+            "By then, the last token has entered, but it has not yet reached the far "
             "corner.",
         ),
         Slip(
@@ -634,8 +637,9 @@ CYCLES = Function(
     "cycles. How many does the last one take?",
     solution="""
         Every tile but the last takes as long as its tokens need to enter or the next
-        weights need to fall in, whichever is longer. Before the first tile its weights
-        have to fall in, and after the last token the grid has to be crossed:
+        weights need to fall in, whichever is longer. In addition, the weights of the
+        first tile have to fall in at the start, and the last token has to cross the
+        grid at the end:
 
         ```python
         def cycles(B, D, F, size):
@@ -656,12 +660,12 @@ def _fewest(peak, side, fastest):
 
 AUDIT = Function(
     id="02.12",
-    title="The fewest arrays",
+    title="The fewest MXUs",
     task="""
-        **Given** a bf16 peak in FLOPs/s, the side of an array, and the fastest clock
-        that you find credible, in Hz.
+        **Given** a bf16 peak in FLOPs/s, the side of an MXU, and the fastest clock that
+        you find credible, in Hz.
 
-        **Wanted** a function that returns the smallest number of arrays that can reach
+        **Wanted** a function that returns the smallest number of MXUs that can reach
         this peak.
     """,
     stub="def fewest_mxus(peak, side, fastest): ...",
@@ -678,8 +682,8 @@ AUDIT = Function(
         Slip(
             "always one more",
             lambda peak, side, fastest: int(peak / (2 * side**2 * fastest)) + 1,
-            "Where a whole number of arrays reaches the peak exactly, this number is "
-            "enough.",
+            "If a whole number of MXUs reaches the peak exactly, no further one is "
+            "needed.",
         ),
         Slip(
             "rounded down",
@@ -697,11 +701,11 @@ AUDIT = Function(
             "A chip has a whole number of arrays.",
         ),
     ),
-    hint="The peak is 2 s² · arrays · clock, where s is the side of an array. How many "
-    "arrays does that take at the fastest clock?",
+    hint="The peak is 2 s² · MXUs · clock, where s is the side of an MXU. How many "
+    "MXUs does that take at the fastest clock?",
     solution="""
-        The faster the clock, the fewer arrays are needed, so use the fastest one. Only
-        whole arrays exist, so round up:
+        The faster the clock, the fewer MXUs are needed, so use the fastest clock. A
+        chip has a whole number of MXUs, so round up:
 
         ```python
         import math
@@ -736,8 +740,8 @@ STATIONARY = Traffic(
         `machine.store(block, name, row=i, col=j)` and `machine.free(block)`.
 
         **Wanted** a program that leaves $XW$ in `Y`. It may move every weight once,
-        every result once, and `X` once for each block column of 8, which makes
-        $4 (n^2 + bn + bn \cdot n/8)$ bytes in all. The machine counts the bytes.
+        every result once, and `X` once for each block column of 8 columns in `W`, which
+        makes $4 (n^2 + bn + bn \cdot n/8)$ bytes in all. The machine counts the bytes.
     """,
     stub="def stationary(machine, b, n): ...",
     cases=lambda rng: (BLOCK * rng.randint(2, 4), BLOCK * rng.randint(2, 4)),
@@ -763,22 +767,22 @@ STATIONARY = Traffic(
         Slip(
             "columns narrower than 8",
             lambda b, n: 4 * (n * n + 2 * b * n * (n // BLOCK) + b * n),
-            "X has to pass once for each block column of W. Are your block columns 8 "
-            "wide?",
+            "Your program loads X more often than once for each 8 columns of W. How "
+            "wide are your blocks of W?",
         ),
         Slip(
             "results back and forth",
             lambda b, n: _once(b, n) + 8 * b * n * (n // BLOCK - 1),
-            "Your sums leave the scratchpad and come back. There is room to keep them "
-            "until their column of tiles is done.",
+            "Your program stores its partial sums and loads them again. There is room "
+            "to keep them until their column of tiles is done.",
         ),
     ),
-    hint="Take one block column of W at a time. Can you keep the sums of all tokens "
-    "for it, and let each of its tiles stay while the blocks of X pass?",
+    hint="Take 8 columns of W at a time. Can you keep the sums of all tokens for these "
+    "columns, and let each tile of W stay while the blocks of X pass?",
     solution="""
-        The sums of all tokens for one block column fit into the scratchpad, next to one
-        tile of weights and one block of activations. So no sum has to leave before it
-        is finished. An MXU's accumulators hold its sums in the same way:
+        The sums of all tokens for 8 columns fit into the scratchpad, next to one tile
+        of weights and one block of activations. So no sum has to leave before it is
+        finished. An MXU's accumulators hold its sums in the same way:
 
         ```python
         def stationary(machine, b, n):
@@ -810,16 +814,16 @@ def _written(nbytes, users=USERS, reached=REACHED):
 
 DECODE = Number(
     id="02.14",
-    title="The tokens that a slice writes",
+    title="The tokens that a slice generates",
     task=r"""
         **Given** a v5e slice of $4 \times 8$ chips that holds a model of 340 billion
-        parameters in int8. Every step writes one token for each of 64 users. In a step,
-        each chip reads its share of the weights once, and also its share of the 0.5 GB
-        that the model keeps of each user's text. Reads reach 80 % of the HBM's peak,
-        and nothing else takes time.
+        parameters in int8. Every step generates one token for each of 64 users. In a
+        step, each chip reads its share of the weights once, and also its share of the
+        0.5 GB that the model keeps for each user's text. Reads reach 80 % of the HBM's
+        peak bandwidth, and nothing else takes time.
 
-        **Wanted** the number of tokens that the slice writes per second, for all users
-        together.
+        **Wanted** the number of tokens that the slice generates per second, for all
+        users together.
     """,
     given=stated(V5E, "hbm_bandwidth"),
     stub="rate = ...",
@@ -829,34 +833,34 @@ DECODE = Number(
         Slip(
             "one user's tokens",
             lambda right: right / USERS,
-            "That is the rate that one user sees. Every user gets a token from every "
-            "step.",
+            "That is the number of tokens per second for one user. How many users get "
+            "a token in every step?",
         ),
         Slip(
             "one chip reads all",
             lambda right: right / CHIPS,
-            "The chips read at the same time, and each of them reads only its own "
-            "share.",
+            "You let one chip read everything. The chips read at the same time, and "
+            "each of them reads only its own share.",
         ),
         Slip(
             "the users' bytes left out",
             lambda right: _written(340e9 / CHIPS),
-            "A step also reads what is kept of the text of each of the 64 users.",
+            "A step also reads the 0.5 GB of each of the 64 users.",
         ),
         Slip(
             "the users' bytes on every chip",
             lambda right: _written(340e9 / CHIPS + USERS * EACH),
-            "What is kept of the users' text is divided among the chips as well.",
+            "The 0.5 GB of each user are divided among the chips as well.",
         ),
         Slip(
-            "two bytes a weight",
+            "two bytes per weight",
             lambda right: _written((2 * 340e9 + USERS * EACH) / CHIPS),
             "How many bytes does a weight take in int8?",
         ),
         Slip(
             "the time of a step",
             lambda right: USERS / right,
-            "That is how long one step takes. How many tokens does a step write?",
+            "That is how long one step takes. How many tokens does a step generate?",
         ),
         slips.scaled(
             "the whole peak", 1 / REACHED, "The reads reach only a part of the peak."
@@ -866,7 +870,7 @@ DECODE = Number(
     solution="""
         In each step, the slice reads 340 GB of weights and 32 GB for its users, which
         is 11.6 GB on each chip. At 80 % of the peak, that takes 17.7 ms, and each step
-        writes 64 tokens:
+        generates 64 tokens:
 
         ```python
         nbytes = (340e9 * 1 + 64 * 0.5e9) / 32
@@ -894,9 +898,9 @@ STREAMED = Number(
     title="Weights from the host",
     task=r"""
         **Given** a Trillium that multiplies in bf16, and a layer of $2880 \times 2880$
-        int8 weights. For every batch, the weights come from the host again while the
-        chip multiplies. The MXUs multiply the padding too, but PCIe carries none of it.
-        The activations stay on the chip, and their traffic is hidden.
+        int8 weights. For every batch, the weights come over PCIe from the host again
+        while the chip multiplies. The MXUs multiply the padding too, but PCIe carries
+        none of it. The activations stay on the chip, and their traffic is hidden.
 
         **Wanted** the number of tokens in a batch whose multiplication takes as long as
         the transfer of the weights.
@@ -924,8 +928,8 @@ STREAMED = Number(
         Slip(
             "padding upside down",
             lambda right: _streamed(size=1) ** 2 / right,
-            "The zeros keep the MXUs busy longer. Does it then take more tokens or "
-            "fewer?",
+            "The zeros of the padding keep the MXUs busy longer. Do you then need more "
+            "tokens or fewer?",
         ),
         Slip(
             "the HBM's rate",
@@ -953,8 +957,8 @@ STREAMED = Number(
         tokens = transfer / one_token
         ```
 
-        It takes about 12,600 tokens. A decode step hardly ever has that many, but a
-        few long prompts do.
+        The answer is about 12,600 tokens. A decode step hardly ever has that many, but
+        a few long prompts do.
     """,
     points=2,
 )
@@ -1007,7 +1011,7 @@ PACE = Function(
     ),
     slips=(
         Slip(
-            "legs added up",
+            "times added up",
             lambda *case: sum(_legs(*case)),
             "Arithmetic and traffic overlap, so only the longer of the two times "
             "counts.",
@@ -1026,7 +1030,7 @@ PACE = Function(
                 _tiles(D, F, size) * B / (mxus * clock),
                 _legs(B, D, F, w, size, mxus, clock, bandwidth)[1],
             ),
-            "With few tokens, a tile ends before the weights of the next tile have "
+            "With few tokens, a tile is done before the weights of the next tile have "
             "arrived.",
         ),
         Slip(
@@ -1038,7 +1042,7 @@ PACE = Function(
             "share the tiles.",
         ),
         Slip(
-            "padding on the wire",
+            "padding moved too",
             lambda B, D, F, w, size, mxus, clock, bandwidth: max(
                 _legs(B, D, F, w, size, mxus, clock, bandwidth)[0],
                 (w * _tiles(D, F, size) * size**2 + 2 * B * (D + F)) / bandwidth,
@@ -1051,7 +1055,8 @@ PACE = Function(
                 _legs(B, D, F, w, size, mxus, clock, bandwidth)[0],
                 w * (D * F + B * D + B * F) / bandwidth,
             ),
-            "Activations and results take two bytes each, whatever a weight takes.",
+            "Activations and results take two bytes per value, however many bytes a "
+            "weight takes.",
         ),
         Slip(
             "weights alone",
@@ -1059,11 +1064,11 @@ PACE = Function(
                 _legs(B, D, F, w, size, mxus, clock, bandwidth)[0],
                 w * D * F / bandwidth,
             ),
-            "That counts the traffic of the weights alone. Activations and results "
-            "move between the HBM and the chip as well.",
+            "You counted only the traffic of the weights. Activations and results move "
+            "between the HBM and the chip as well.",
         ),
         Slip(
-            "two bytes a weight",
+            "two bytes per weight",
             lambda B, D, F, w, size, mxus, clock, bandwidth: _least(
                 B, D, F, 2, size, mxus, clock, bandwidth
             ),

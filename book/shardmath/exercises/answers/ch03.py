@@ -48,7 +48,7 @@ PER_CLOCK = Number(
         **Given** the record `chips.H100`.
 
         **Wanted** the number of dense bf16 FLOPs that the Tensor Cores of the whole
-        chip do in one clock.
+        chip do in one clock cycle.
     """,
     given=stated(chips.H100, "cores", "flops_per_clock"),
     stub="flops = ...",
@@ -63,7 +63,7 @@ PER_CLOCK = Number(
             "The H100 may run at 1.98 GHz, but its peak is stated for a lower clock.",
         ),
         slips.scaled(
-            "one Tensor Core an SM",
+            "one Tensor Core per SM",
             1 / 4,
             "That counts one Tensor Core per SM. How many Tensor Cores does an SM "
             "have?",
@@ -84,17 +84,19 @@ PER_CLOCK = Number(
             "Those are the FLOPs of one SM. The chip has more than a hundred SMs.",
         ),
     ),
-    hint="Use formula (3.2) without its last factor, or divide the peak by the clock.",
+    hint="Formula (3.2) multiplies by the clock to get a rate. What is left for a "
+    "single clock cycle?",
     solution="""
-        All SMs work in every clock, and each of them does the number of FLOPs that the
-        record states:
+        All SMs work in every clock cycle, and each of them does the number of FLOPs
+        that the record states:
 
         ```python
         h100 = chips.H100
         flops = h100.fact("cores").value * h100.fact("flops_per_clock").value
         ```
 
-        That is about half a million FLOPs in each of 1.83 billion clocks per second.
+        That is about half a million FLOPs in each of the 1.83 billion clock cycles of a
+        second.
     """,
 )
 
@@ -103,7 +105,7 @@ CLOCK = Number(
     title="The clock behind a peak",
     task="""
         **Given** the fp32 peak of a B200, which counts one multiply-add per lane and
-        clock.
+        clock cycle.
 
         **Wanted** the clock for which this peak is stated.
     """,
@@ -158,11 +160,11 @@ CLOCK = Number(
             "own.",
         ),
     ),
-    hint="Every lane does one multiply-add per clock. How many lanes does the whole "
-    "chip have?",
+    hint="Every lane does one multiply-add per clock cycle. How many lanes does the "
+    "whole chip have?",
     solution="""
-        Every lane does two FLOPs per clock, a multiply and an add. Dividing the peak by
-        the FLOPs of all the lanes in one clock gives the clock:
+        Every lane does two FLOPs per clock cycle, a multiply and an add. Dividing the
+        peak by the FLOPs that all the lanes do in one cycle gives the clock:
 
         ```python
         b200 = chips.B200
@@ -180,10 +182,10 @@ RESIDENT = Number(
     id="03.3",
     title="Warps that fit",
     task="""
-        **Given** a kernel on an H100 that takes 96 registers per thread, of four bytes
-        each, and so little SMEM that the SMEM limits nothing. The registers of an SM
-        are divided into four equal subpartitions, and all the registers of a warp are
-        in the same one.
+        **Given** a kernel on an H100 that takes 96 registers of four bytes per thread.
+        Only these registers and the largest number of warps limit it. The registers of
+        an SM are divided into four equal subpartitions, and all the registers of a warp
+        are in the same one.
 
         **Wanted** the number of warps that are resident on one SM.
     """,
@@ -207,7 +209,8 @@ RESIDENT = Number(
         Slip(
             "rounded up",
             lambda right: right + 4,
-            "The last of these warps do not fit.",
+            "With that many warps, the registers of a subpartition are not enough for "
+            "the last of them.",
         ),
         Slip(
             "one subpartition",
@@ -263,8 +266,8 @@ IN_FLIGHT = Number(
         reports, both in its record.
 
         **Wanted** the smallest number of bytes that have to be in flight on the whole
-        chip to use all of the bandwidth. Assume that reads take no longer than from an
-        idle memory.
+        chip to use all of the bandwidth. Assume that reads take no longer than they do
+        when the memory is idle.
     """,
     given=stated(chips.B200, "hbm_bandwidth", "hbm_latency", "clock"),
     stub="nbytes = ...",
@@ -283,7 +286,8 @@ IN_FLIGHT = Number(
         Slip(
             "clocks for seconds",
             lambda right: right * _fact(chips.B200, "clock"),
-            "The latency is given in clocks, but the bandwidth is in bytes per second.",
+            "The latency is given in clock cycles, but the bandwidth is in bytes per "
+            "second.",
         ),
         Slip(
             "latency of the L2",
@@ -295,8 +299,8 @@ IN_FLIGHT = Number(
             "That uses the latency of the L2. These bytes come from the HBM.",
         ),
     ),
-    hint="Use Little's law, formula (3.3). The record states the latency in clocks. "
-    "How many seconds is that?",
+    hint="Use Little's law, formula (3.3). The record states the latency in clock "
+    "cycles. How many seconds is that?",
     solution="""
         By Little's law, the bytes in flight are the bandwidth times the latency, which
         has to be in seconds:
@@ -308,9 +312,9 @@ IN_FLIGHT = Number(
         ```
 
         A B200 needs at least 3.5 MB in flight, while an H100 needs 1.2 or 1.3 MB,
-        depending on which of its clocks you use. Under load, reads take longer: in the
-        chapter's table, 9.7 MB in flight, or 64 KiB on each SM, reached 81 % of the
-        bandwidth.
+        depending on which of its two clocks you use. Under load, reads take longer. In
+        the chapter's table, even 9.7 MB in flight, 64 KiB on each SM, reached only 81 %
+        of the bandwidth.
     """,
 )
 
@@ -319,8 +323,8 @@ ASKED = Number(
     title="Too little in flight",
     task="""
         **Given** a kernel on an H100 with eight resident warps on every SM. Each thread
-        has one load of 16 bytes on its way, and requests the next load when this one
-        arrives.
+        always has one load of 16 bytes in flight, and requests the next load when this
+        one arrives.
 
         **Wanted** the highest rate at which the chip can read, by Little's law.
     """,
@@ -343,9 +347,10 @@ ASKED = Number(
             "That is the full bandwidth. Are there enough bytes in flight for it?",
         ),
         slips.scaled(
-            "one thread a warp",
+            "one thread per warp",
             1 / 32,
-            "That counts one load per warp. But every thread of a warp loads.",
+            "You counted one load per warp. But every thread of a warp has a load in "
+            "flight.",
         ),
         slips.scaled(
             "all 64 warps",
@@ -353,9 +358,9 @@ ASKED = Number(
             "Only eight of the 64 possible warps are resident here.",
         ),
         slips.scaled(
-            "one warp an SM",
+            "one warp per SM",
             1 / 8,
-            "That counts one warp per SM. Every SM has eight warps here.",
+            "You counted one warp per SM. Every SM has eight warps here.",
         ),
         slips.scaled("loads of four bytes", 1 / 4, "Each load asks for 16 bytes."),
         Slip(
@@ -379,11 +384,12 @@ ASKED = Number(
             "That uses the latency of the L2. These bytes come from the HBM.",
         ),
     ),
-    hint="How many bytes are in flight on the whole chip? By formula (3.3), this many "
-    "bytes arrive once in every latency.",
+    hint="How many bytes are in flight on the whole chip? Solve formula (3.3) for the "
+    "bandwidth.",
     solution="""
-        Every thread has one load in flight, and by Little's law all these loads arrive
-        once in every latency:
+        Every thread has one load in flight. All these loads arrive within one latency,
+        and by then each thread has requested the next one. So the rate is the bytes in
+        flight divided by the latency:
 
         ```python
         h100 = chips.H100
@@ -403,7 +409,8 @@ USED = Number(
         **Given** a matmul $X[1024, D] \cdot W[D, 8192]$, cut into tiles of 128 × 256
         (rows × columns), on an A100.
 
-        **Wanted** the share of the SMs' time that is spent on tiles.
+        **Wanted** the share of the SMs' time that they spend on tiles, until the last
+        wave ends.
     """,
     given=stated(chips.A100_80GB, "cores"),
     stub="share = ...",
@@ -413,8 +420,8 @@ USED = Number(
         Slip(
             "waves rounded down",
             lambda right: 256 / (2 * _fact(chips.A100_80GB, "cores")),
-            "That would mean that more than the whole chip is busy. The last wave "
-            "takes as long as a full one.",
+            "A share above 1 would mean that more SMs are busy than there are. Did you "
+            "leave out the last wave, which takes as long as a full one?",
         ),
         Slip(
             "the last wave alone",
@@ -422,8 +429,8 @@ USED = Number(
                 waves.Waves(256, _fact(chips.A100_80GB, "cores")).last
                 / _fact(chips.A100_80GB, "cores")
             ),
-            "That is the share of the last wave that is used. The waves before it were "
-            "full.",
+            "That is the share of the SMs that are busy in the last wave. The waves "
+            "before it are full.",
         ),
         Slip(
             "the idle share",
@@ -437,8 +444,8 @@ USED = Number(
             "That is the share with tiles of 128 × 128.",
         ),
     ),
-    hint="How many tiles are there, and how many waves do they take? The answer is the "
-    "second factor of (3.5).",
+    hint="How many tiles are there, and how many waves do they take? The second factor "
+    "of (3.5) compares the two.",
     solution="""
         The 8 · 32 = 256 tiles take three waves on 108 SMs, and in the last wave many
         SMs have no tile:
@@ -460,7 +467,7 @@ EDGE = Number(
         **Given** the matmul $X[1000, 8192] \cdot W[8192, 9000]$ in bf16, cut into tiles
         of 128 × 256, on an H100. Only the math counts.
 
-        **Wanted** the time that it takes, with whole tiles and whole waves.
+        **Wanted** the time that the matmul takes, with whole tiles and whole waves.
     """,
     given=stated(chips.H100, "cores", "flops.bf16"),
     stub="seconds = ...",
@@ -481,8 +488,8 @@ EDGE = Number(
         Slip(
             "ideal time",
             lambda right: _EDGE.ideal,
-            "That is the ideal time. It would take tiles and waves that can be "
-            "divided.",
+            "That is the ideal time, in which tiles and waves could be divided. Here "
+            "they cannot.",
         ),
         Slip(
             "idle SMs at work",
@@ -508,7 +515,7 @@ EDGE = Number(
         Slip(
             "the whole chip on each tile",
             lambda right: right / _fact(chips.H100, "cores"),
-            "Each tile has one SM to itself, which has only its share of the chip's "
+            "Only one SM works on each tile, and it has only its share of the chip's "
             "peak.",
         ),
         Slip(
@@ -538,7 +545,7 @@ DENSE = Number(
     id="03.8",
     title="A B300 in fp4",
     task="""
-        **Given** a B300 that multiplies ordinary matrices, without zeros, in fp4.
+        **Given** a B300 that multiplies ordinary (dense) matrices in fp4.
 
         **Wanted** its critical intensity.
     """,
@@ -557,7 +564,8 @@ DENSE = Number(
             lambda right: (
                 _fact(chips.B300, "sparse.fp4") / 2 / chips.B300.hbm_bandwidth
             ),
-            "Half of the sparse rate is not the dense rate here.",
+            "On a B300, the dense fp4 rate is not half of the sparse one. The record "
+            "states both.",
         ),
         Slip(
             "another format",
@@ -576,17 +584,17 @@ DENSE = Number(
             "byte.",
         ),
     ),
-    hint="The record has two rates for fp4. Which one holds for matrices without "
-    "zeros?",
+    hint="The record has two rates for fp4. Which one can ordinary matrices use?",
     solution="""
-        The matrices are not sparse, so the dense peak counts:
+        Critical intensity is peak divided by bandwidth. The matrices are not sparse, so
+        the dense peak counts:
 
         ```python
         intensity = chips.B300.flops["fp4"] / chips.B300.hbm_bandwidth
         ```
 
-        That is 1,688 FLOPs for every byte. At half a byte per weight, it means a
-        critical batch of 422 tokens.
+        That is 1,688 FLOPs for every byte. With fp4 weights of half a byte each, the
+        critical batch is 422 tokens.
     """,
 )
 
@@ -597,7 +605,7 @@ FEED = Number(
         **Given** a B200 at its bf16 peak. Every SM works on its own tile of 256 × 256,
         and the SMs share no operands.
 
-        **Wanted** the rate at which operands must reach all the SMs together.
+        **Wanted** the rate at which operands in bf16 must reach all the SMs together.
     """,
     given=stated(chips.B200, "flops.bf16"),
     stub="rate = ...",
@@ -613,7 +621,7 @@ FEED = Number(
         Slip(
             "one operand",
             lambda right: chips.B200.flops["bf16"] / 256,
-            "That counts one operand. A tile reads rows of one array and columns of "
+            "You counted one operand. A tile reads rows of one array and columns of "
             "the other.",
         ),
         Slip(
@@ -622,9 +630,9 @@ FEED = Number(
             "That is the rate for one SM. All of them need operands at the same time.",
         ),
         Slip(
-            "what HBM has",
+            "the HBM's bandwidth",
             lambda right: chips.B200.hbm_bandwidth,
-            "That is what the HBM delivers. How much do the tiles need?",
+            "That is the rate of the HBM. How many bytes per second do the tiles need?",
         ),
         Slip(
             "the highest clock",
@@ -668,8 +676,9 @@ FINISH = Function(
     id="03.10",
     title="Hand out tiles",
     task="""
-        **Given** a list with the time that each tile takes, and a number of SMs. The
-        tiles are handed out in order, each to the SM that is free first.
+        **Given** a list with the time that each tile takes, and a number of SMs. All
+        SMs are free at time 0. The tiles are handed out in order, each to the SM that
+        becomes free first.
 
         **Wanted** a function that returns the time at which the last tile is done.
     """,
@@ -692,13 +701,14 @@ FINISH = Function(
             lambda seconds, sms: sum(
                 max(seconds[n : n + sms]) for n in range(0, len(seconds), sms)
             ),
-            "An SM takes its next tile as soon as it is free; it does not wait for the "
-            "others.",
+            "An SM takes its next tile as soon as it is free, and does not wait for "
+            "the others.",
         ),
         Slip(
-            "dealt like cards",
+            "SMs in turn",
             lambda seconds, sms: max(sum(seconds[n::sms]) for n in range(sms)),
-            "The next tile goes to the SM that is free first, whichever it is.",
+            "Did you hand out the tiles to the SMs in turn? The next tile goes to the "
+            "SM that becomes free first.",
         ),
     ),
     hint="Keep a list of the times at which the SMs become free. Which of these times "
@@ -778,17 +788,19 @@ EFFICIENCY = Function(
             lambda B, F, b, f, sms: (
                 B * F / (b * f * math.ceil(B * F / (b * f) / sms) * sms)
             ),
-            "The rows and columns of tiles are rounded up before the waves are.",
+            "Round the rows and the columns of tiles up first, and only then the "
+            "waves.",
         ),
         Slip(
             "percent",
             lambda *case: 100 * _efficiency(*case),
-            "The answer has to be a fraction: 0.4 and 40% are the same.",
+            "The answer has to be a fraction, such as 0.4 for 40 %.",
         ),
         Slip(
             "the share lost",
             lambda *case: 1 - _efficiency(*case),
-            "That is the share that tiles and waves cost. What do they leave?",
+            "That is the share that tiles and waves cost. How much of the peak do they "
+            "leave?",
         ),
     ),
     hint="Use formula (3.5). Which three numbers have to be rounded up?",
@@ -960,7 +972,7 @@ FUSED = Traffic(
             "it stay in the SMEM?",
         ),
         Slip(
-            "two products",
+            "an array read twice",
             lambda n: 4 * 5 * n * n,
             "One of the arrays is read twice.",
         ),
@@ -997,11 +1009,12 @@ LAST = Compiled(
     task=r"""
         **Given** the activations of a prompt, $x[B, D]$, and weights, $W[D, F]$, in
         float32. After the prompt, a GPU needs only the result for the last token, which
-        is the last row of $x[B, D] \cdot W[D, F]$. That is one row of tiles instead of
-        many.
+        is the last row of $x[B, D] \cdot W[D, F]$. A single row of tiles is enough for
+        it, instead of many.
 
         **Wanted** a JAX function that returns that row and compiles to no more FLOPs
-        than the row needs. The FLOPs are counted in what XLA compiles for this machine.
+        than the row needs. The FLOPs are counted in the program that XLA compiles for
+        this machine.
     """,
     stub="def last_row(x, W): ...",
     shapes=lambda rng: (
@@ -1029,7 +1042,7 @@ LAST = Compiled(
         ```
 
         If you write `(x @ W)[-1]`, the compiled program multiplies all the rows and
-        throws all but the last one away.
+        keeps only the last one.
     """,
 )
 
@@ -1055,8 +1068,8 @@ WORTH = Number(
     task=r"""
         **Given** a service that does nothing but the matmul
         $X[640, 8192] \cdot W[8192, 7168]$ in bf16, cut into tiles of 128 × 256 (rows ×
-        columns). Each SM works on one tile at a time. The HBM carries $X$, $W$ and the
-        result once, while the SMs multiply, each at its share of the peak. The service
+        columns). Each SM works on one tile at a time. The HBM moves $X$, $W$ and the
+        result once while the SMs multiply, each at its share of the peak. The service
         runs on an H200 that is rented for 4 dollars an hour.
 
         **Wanted** the number of dollars per hour that a B200 may cost if it is to do as
@@ -1098,7 +1111,8 @@ WORTH = Number(
         Slip(
             "the factor alone",
             lambda right: right / RENT,
-            "That is the ratio of the two speeds. What may an hour of the B200 cost?",
+            "That is how many times as fast the B200 is. How many dollars may an hour "
+            "of it cost?",
         ),
         Slip(
             "upside down",
@@ -1106,8 +1120,8 @@ WORTH = Number(
             "The faster GPU may cost more, not less.",
         ),
     ),
-    hint="There are two times for each GPU, of which the longer counts. Is the number "
-    "of tiles above or below the number of SMs?",
+    hint="Each GPU has a time for the math and one for the HBM, and the longer one "
+    "counts. Is the number of tiles above or below the number of SMs?",
     solution="""
         The 5 · 28 = 140 tiles take two waves on the 132 SMs of the H200, and one wave
         on the 148 SMs of the B200. The HBM needs 28.6 µs on the H200 and 17.1 µs on the
@@ -1126,7 +1140,7 @@ WORTH = Number(
 
         So the B200 may cost four times the rent of the H200, although its peak is only
         2.3 times as high. With eight tiles fewer, both GPUs would need one wave, and
-        the factor would fall to half of that.
+        the B200 would be worth only half as much.
     """,
     points=2,
 )
@@ -1151,10 +1165,10 @@ GATHERED = Number(
     task="""
         **Given** a kernel on an H100 that takes 96 registers of four bytes per thread,
         256 threads per block and 48 KiB of SMEM per block. Blocks fill every SM as far
-        as its limits allow. A thread always has two loads of four bytes on their way,
-        and requests the next one when one arrives. In each load, the threads of a warp
-        read every second fp32 value of an aligned row, and the HBM moves whole pieces
-        of 32 bytes. The values in between are never needed.
+        as its limits allow. A thread always has two loads of four bytes in flight, and
+        requests the next one when one arrives. In each load, the threads of a warp read
+        every second fp32 value of an aligned row. The HBM moves whole pieces of 32
+        bytes, so the values in between are moved too, but they are never needed.
 
         **Wanted** the least time in which the kernel reads 1 GB (10⁹ bytes) of values
         that it needs, by Little's law.
@@ -1168,8 +1182,8 @@ GATHERED = Number(
         Slip(
             "the whole bandwidth",
             lambda right: _gathered(full=True),
-            "Are enough bytes on their way to use the whole bandwidth? Only whole "
-            "blocks are resident, and the tightest of their limits counts.",
+            "Are enough bytes in flight to use the whole bandwidth? Only whole blocks "
+            "are resident, and the tightest of their limits counts.",
         ),
         Slip(
             "the data sheet alone",
@@ -1178,16 +1192,16 @@ GATHERED = Number(
             "byte. Neither is true here.",
         ),
         slips.scaled(
-            "all that is moved is wanted",
+            "every byte needed",
             1 / STRIDE,
             "Half of every piece of 32 bytes is moved but never needed.",
         ),
         slips.scaled(
-            "a half too many",
+            "half of the bytes",
             2,
-            "More than one block is resident, a thread has two loads on their way, and "
-            "all the bytes of a load are needed, but not the bytes that come with "
-            "them. Which of these did you miss?",
+            "More than one block is resident, a thread has two loads in flight, and "
+            "all the bytes of a load are needed, but not the bytes between them. Which "
+            "of these did you miss?",
         ),
         Slip(
             "the highest clock",
@@ -1201,11 +1215,11 @@ GATHERED = Number(
         ),
     ),
     hint="How many blocks fit on an SM? Question 03.12 shows how to count them. Then "
-    "work out the bytes that are on their way, the rate, and the share of that rate "
-    "that is needed.",
+    "work out the bytes in flight, the rate at which they arrive, and the share of "
+    "them that is needed.",
     solution="""
-        The registers allow 20 warps and therefore two blocks. The SMEM would allow four
-        blocks and the limit on warps eight, so two blocks are resident:
+        The registers allow 20 warps, which is two blocks of eight warps. The SMEM would
+        allow four blocks and the limit on warps eight, so two blocks are resident:
 
         ```python
         h100 = chips.H100
@@ -1219,8 +1233,8 @@ GATHERED = Number(
         seconds = 1e9 / (rate / 2)
         ```
 
-        Only 1.08 MB are on their way, but the whole bandwidth would take at least 1.28
-        MB. So the HBM moves 2.83 TB/s, and half of that is needed.
+        Only 1.08 MB are in flight, but the whole bandwidth would take at least 1.28 MB.
+        So the HBM moves 2.83 TB/s, and only half of these bytes are needed.
     """,
     points=2,
 )
@@ -1315,8 +1329,8 @@ BEST_TILE = Function(
             lambda B, D, F, tiles, sms, peak, l2: min(
                 _tile_legs(B, D, F, tile, sms, peak, l2)[0] for tile in tiles
             ),
-            "That is the time of the arithmetic. Small tiles need more bytes from the "
-            "L2.",
+            "That is the time of the arithmetic alone. The L2 also has to deliver the "
+            "operands of every tile, which can take longer.",
         ),
         Slip(
             "one operand",
@@ -1325,11 +1339,11 @@ BEST_TILE = Function(
                 for tile in tiles
                 for wave, feed in [_tile_legs(B, D, F, tile, sms, peak, l2)]
             ),
-            "That counts one operand. A tile reads rows of one array and columns of "
+            "You counted one operand. A tile reads rows of one array and columns of "
             "the other.",
         ),
         Slip(
-            "legs added up",
+            "times added up",
             lambda B, D, F, tiles, sms, peak, l2: min(
                 sum(_tile_legs(B, D, F, tile, sms, peak, l2)) for tile in tiles
             ),
@@ -1352,15 +1366,15 @@ BEST_TILE = Function(
             "A multiply and the add that follows are two FLOPs.",
         ),
         Slip(
-            "one byte a value",
+            "one byte per value",
             lambda B, D, F, tiles, sms, peak, l2: _least(
                 B, D, F, tiles, sms, peak, 2 * l2
             ),
             "A bf16 value takes two bytes.",
         ),
     ),
-    hint="For each tile size there are two times, of which the longer counts. For "
-    "which tile size is this longer time the shortest?",
+    hint="Each tile size has a time for the arithmetic and one for the delivery, and "
+    "the longer one counts. For which tile size is this longer time the shortest?",
     solution="""
         Large tiles need fewer bytes from the L2, but they can waste more of the SMs'
         time. Which effect is stronger depends on the sizes, so the function tries every

@@ -83,19 +83,18 @@ LINK = Number(
         link = 800e9 / (4 * 2)
         ```
 
-        The chip's record states these 100 GB/s, and also the figure that the page
-        prints.
+        The chip's record states both these 100 GB/s and the printed figure.
     """,
 )
 
 POD = Number(
     id="04.2",
-    title="What a pod says about a link",
+    title="From a pod's figure to a link",
     task="""
         **Given** a TPU v4 pod of 4,096 chips with 6 links each, and its page, which
         prints an all-reduce bandwidth of 1.1 PB/s for the pod.
 
-        **Wanted** the one-way bandwidth of one link that this figure implies.
+        **Wanted** the one-way bandwidth of one link that follows from this figure.
     """,
     stub="link = ...",
     unit="bytes/s",
@@ -107,19 +106,19 @@ POD = Number(
         slips.scaled(
             "links forgotten",
             6,
-            "That is the share of one chip. How many links carry it?",
+            "That is the bandwidth of one chip. Over how many links does a chip send?",
         ),
         slips.scaled(
             "halved once more",
             1 / 2,
-            "The pod's figure is one-way already: it counts every link once, in the "
-            "direction out of its chip.",
+            "The pod's figure is one-way already, because it counts each link of a "
+            "chip once, in the direction out of that chip.",
         ),
         Slip(
             "the record's link",
             lambda right: chips.TPU_V4.link_bandwidth,
             "That is the bandwidth of a link as the v4 paper states it. Which "
-            "bandwidth does the pod's figure imply?",
+            "bandwidth follows from the pod's figure?",
         ),
     ),
     hint="The printed figure is the one-way sum of all the links of all the chips. How "
@@ -152,7 +151,8 @@ BISECTION = Number(
         slips.scaled(
             "no wraparound",
             1 / 2,
-            "A ring is cut in two places. Do the sides of this slice wrap?",
+            "You cut every ring in one place. How often does a cut into halves meet a "
+            "ring?",
         ),
         slips.scaled(
             "the wrong cut",
@@ -193,22 +193,23 @@ DIAMETER = Number(
         Slip(
             "no wraparound",
             lambda right: 11 + 15 + 19,
-            "On a ring, no chip is farther away than half of the ring's length.",
+            "The sides wrap, so no chip is farther away than half of a ring.",
         ),
         slips.scaled(
             "all sides",
             2,
-            "That counts the whole length of every ring. Half of a ring is far enough.",
+            "You counted the whole length of every ring. The other way round is "
+            "shorter for all chips beyond the middle.",
         ),
         Slip(
             "longest side alone",
             lambda right: 10,
-            "That is the longest side alone. The farthest chip differs in all three "
-            "coordinates.",
+            "You counted only the hops along the longest side. The farthest chip is "
+            "half a ring away along all three sides.",
         ),
     ),
-    hint="On a ring of n chips, the farthest chip is n/2 hops away. What happens on a "
-    "torus, where the hops along the sides add up?",
+    hint="How many hops away is the farthest chip on a ring of n chips? On a torus, "
+    "the hops along the sides add up.",
     solution="""
         Along each side, the farthest chip is half a ring away, and the hops along the
         three sides add up:
@@ -229,10 +230,10 @@ LINE = Number(
     id="04.5",
     title="An AllGather on an open side",
     task=r"""
-        **Given** a v5e slice of $8 \times 8$ and an AllGather along one side, where the
-        gathered array has 4 MB. Assume a latency of one microsecond per hop.
+        **Given** a v5e slice of $8 \times 8$ chips and an AllGather along one side,
+        whose result has 4 MB. Assume a latency of 1 µs per hop.
 
-        **Wanted** the time that you expect, latency included.
+        **Wanted** the time that you expect, including the latency.
     """,
     given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="seconds = ...",
@@ -254,7 +255,7 @@ LINE = Number(
         Slip(
             "a hop too many",
             lambda right: _gather((8, 8)).bandwidth_seconds + 8 * HOP,
-            "There are eight chips in a line. How many links lie between them?",
+            "There are eight chips in a line. How many links join them?",
         ),
         Slip(
             "hops of a ring",
@@ -265,8 +266,8 @@ LINE = Number(
         Slip(
             "one hop",
             lambda right: _gather((8, 8)).bandwidth_seconds + HOP,
-            "That counts a single hop. The part of the first chip has to reach the "
-            "last one.",
+            "You counted a single hop. The part of the first chip has to reach the "
+            "last chip.",
         ),
         Slip(
             "latency left out",
@@ -276,10 +277,11 @@ LINE = Number(
         Slip(
             "own part counted",
             lambda right: GATHERED / chips.TPU_V5E.link_bandwidth + 7 * HOP,
-            "A chip has one part already. How much is left to arrive?",
+            "Each chip already has one part. How much of the array is left to arrive?",
         ),
     ),
-    hint="Use formula (4.3) for a line. How many hops lie between its two ends?",
+    hint="Does a side of 8 wrap on a v5e? Use the line of formula (4.3) that fits, and "
+    "count the hops to the farthest chip.",
     solution="""
         A side of 8 does not wrap on a v5e. So the chip at an end receives seven of the
         eight parts through one link, and the farthest part takes seven hops:
@@ -296,18 +298,20 @@ UNIT = Number(
     title="What a SuperPOD unit sends to the spine",
     task="""
         **Given** a unit of 32 nodes. Each node has eight H100s with one network card of
-        400 Gb/s each, and the network tree above the nodes is full.
+        400 Gb/s each. The network above the nodes is a full tree, which has as many
+        links up as down at every level.
 
-        **Wanted** the one-way rate at which the unit can send into the spine.
+        **Wanted** the one-way rate, in bytes/s, at which the unit can send into the
+        spine.
     """,
     stub="egress = ...",
     unit="bytes/s",
     expected=lambda: Cluster(NVLinkDomain(chips.H100), (4, 32)).egress("spine"),
     slips=(
         slips.scaled(
-            "one card a node",
+            "one card per node",
             1 / 8,
-            "That gives each node one card. How many cards does a node have?",
+            "You counted one card for each node. How many cards does a node have?",
         ),
         slips.bits_for_bytes(8),
         slips.scaled(
@@ -320,7 +324,8 @@ UNIT = Number(
     hint="There are 32 nodes, and each has 8 cards of 400 Gb/s. How many bytes per "
     "second can all of them send together?",
     solution="""
-        The tree is full, so all the cards of the unit can send into the spine at once:
+        The tree is full, so all the cards of the unit can send into the spine at their
+        full rate at once:
 
         ```python
         egress = 32 * 8 * 400e9 / 8
@@ -342,7 +347,7 @@ CROSSING = Number(
     title="An AllReduce over four nodes",
     task="""
         **Given** 32 B200s in four nodes of 8, and an AllReduce of 10 GB over all of
-        them. The GPUs do the adding.
+        them. The GPUs do the adding, not the switches.
 
         **Wanted** the lower bound of its time, which counts only the bytes.
     """,
@@ -354,8 +359,8 @@ CROSSING = Number(
         slips.scaled(
             "one card for all",
             8,
-            "Each GPU of a node has a card of its own, and carries an eighth of the "
-            "bytes.",
+            "You sent all the bytes of a node through one card. Every GPU has its own "
+            "card.",
         ),
         Slip(
             "NVLink alone",
@@ -366,14 +371,14 @@ CROSSING = Number(
         Slip(
             "one node alone",
             lambda right: 2 * REDUCED * 7 / 8 / chips.B200.scale_up_bandwidth,
-            "Each node needs that long over NVLink for its own sum. What crosses to "
-            "the other nodes, and over which links?",
+            "Each node needs that long over NVLink for its own sum. How many bytes go "
+            "to the other nodes, and over which links?",
         ),
         slips.scaled(
             "GPUs for nodes",
             (7 / 8) / (3 / 4),
-            "Between eight GPUs, 7/8 of the bytes cross. What share crosses between "
-            "four nodes?",
+            "Between eight GPUs, each sends 7/8 of its bytes. What is this share "
+            "between four nodes?",
         ),
         slips.scaled(
             "one pass",
@@ -384,27 +389,28 @@ CROSSING = Number(
         Slip(
             "both levels added",
             lambda right: right + 2 * REDUCED * 7 / 8 / chips.B200.scale_up_bandwidth,
-            "That is the time if one level waits for the other. The lower bound lets "
-            "them work at once, on different parts.",
+            "That is the time if one level waits for the other. For the lower bound, "
+            "they work at the same time, on different parts.",
         ),
         Slip(
             "own node counted",
             lambda right: right * 4 / 3,
-            "A node keeps one part of what it sums up, so only 3 of 4 parts cross.",
+            "Each node keeps one part of the sum for itself. How many of the four "
+            "parts have to leave it?",
         ),
         Slip(
             "one ring for all",
             lambda right: right * (31 / 32) / (3 / 4),
-            "That is the time of one ring through all the GPUs. Less has to cross if "
-            "each node sums up first.",
+            "That is the time of one ring through all the GPUs. If each node adds up "
+            "its own arrays first, it sends fewer bytes to the others.",
         ),
     ),
-    hint="Let the GPUs sum up inside their nodes first. Each GPU then holds an eighth, "
-    "and reduces it over the four nodes with its own card. How long does that take?",
+    hint="Let the GPUs add up their arrays inside each node first. How much of the sum "
+    "does each GPU then have to reduce over the four nodes, with its own card?",
     solution="""
-        After a ReduceScatter inside the node, each GPU holds $V/8$. The 8 cards of a
-        node reduce these parts over the 4 nodes, all at once, while NVLink has time to
-        spare:
+        After a ReduceScatter inside the node, each GPU holds an eighth of the node's
+        sum. The 8 cards of a node reduce these parts over the 4 nodes, all at once,
+        while NVLink has time to spare:
 
         ```python
         part = 10e9 / 8
@@ -426,7 +432,8 @@ SHARP = Number(
     title="How far busbw can exceed the bandwidth of the links",
     task="""
         **Given** a large AllReduce over *six* H200s of one node, with switches that
-        add. According to (4.8), a GPU sends its array of $V$ bytes once, and no more.
+        add. According to (4.8), a GPU then sends each of the $V$ bytes of its array
+        only once.
 
         **Wanted** the highest `busbw` that (4.8) allows.
     """,
@@ -448,24 +455,24 @@ SHARP = Number(
         Slip(
             "four GPUs",
             lambda right: 3 / 2 * _h200(reduces=False),
-            "Six GPUs take part, and the share that stays in place is a sixth.",
+            "That is the limit for four GPUs. How many GPUs take part here?",
         ),
         Slip(
             "eight GPUs",
             lambda right: 7 / 4 * _h200(reduces=False),
-            "How many GPUs take part here?",
+            "That is the limit for eight GPUs. How many GPUs take part here?",
         ),
         Slip(
             "as NCCL does it",
             lambda right: right * 6 / 7,
-            "That is the limit of NCCL's algorithm, which sends one part more. What if "
-            "a GPU sends V and no more?",
+            "That is the limit of NCCL's algorithm, in which a GPU sends one part "
+            "more. Here, it sends only V bytes.",
         ),
         Slip(
             "as NCCL does it, over eight",
             lambda right: 7 / 4 * 8 / 9 * _h200(reduces=False),
             "That is the limit of NCCL's algorithm on eight GPUs. Here, six GPUs take "
-            "part, and each of them sends V and no more.",
+            "part, and each of them sends only V bytes.",
         ),
     ),
     hint="busbw counts 2 V (n - 1)/n bytes, but a GPU really sends only V. How much "
@@ -484,10 +491,11 @@ HALF = Number(
     id="04.9",
     title="The half-bandwidth size",
     task=r"""
-        **Given** a sweep of AllReduces over 16 GPUs, to which $\alpha = 20$ µs and a
-        bus bandwidth of 400 GB/s were fitted.
+        **Given** a sweep of AllReduces over 16 GPUs. A fit of (4.7) to it gives a
+        latency of $\alpha = 20$ µs and a bus bandwidth of 400 GB/s.
 
-        **Wanted** the size of the array at which half of the bandwidth is reached.
+        **Wanted** the size of the array at which an AllReduce reaches half of this
+        bandwidth.
     """,
     stub="size = ...",
     unit="bytes",
@@ -496,7 +504,7 @@ HALF = Number(
         slips.scaled(
             "sent for size",
             2 * 15 / 16,
-            "That is how many bytes a GPU sends. How large is the array?",
+            "That is the number of bytes that a GPU sends. How large is the array?",
         ),
         slips.scaled(
             "factor upside down",
@@ -517,8 +525,8 @@ HALF = Number(
             "a sixteenth.",
         ),
     ),
-    hint="At this size, the two terms of (4.7) are equal. How many bytes does the "
-    "array then have?",
+    hint="At half of the bandwidth, an AllReduce takes twice as long as its bytes "
+    "alone. How large are the two terms of (4.7) then?",
     solution="""
         Half of the bandwidth is reached where sending the bytes takes as long as the
         latency:
@@ -540,12 +548,13 @@ SLICES = Number(
     id="04.10",
     title="When the DCN is no longer the limit",
     task="""
-        **Given** many slices of Ironwood chips (`chips.TPU_7X`), joined by the DCN.
-        Every chip adds its share to the DCN bandwidth of its slice.
+        **Given** many slices of Ironwood chips (`chips.TPU_7X`), joined by the DCN. All
+        the chips of a slice can send into the DCN at the same time.
 
         **Wanted** the number of chips that a slice must have before an AllReduce over
         all slices is limited by ICI and no longer by the DCN. There are many slices,
-        and they are large, so leave out the factor $(n-1)/(n-g)$.
+        and they are large, so leave out the factor $(n-1)/(n-g)$, where $n$ counts all
+        the chips and $g$ those of a slice.
     """,
     given=stated(chips.TPU_7X, "links", "link_bandwidth", "scale_out_bandwidth"),
     stub="size = ...",
@@ -556,7 +565,8 @@ SLICES = Number(
         slips.scaled(
             "one link",
             1 / 6,
-            "That compares one link. A chip can send through all its links at once.",
+            "You compared the DCN with a single ICI link. A chip can send through all "
+            "its links at once.",
         ),
         Slip(
             "whole cubes",
@@ -567,8 +577,8 @@ SLICES = Number(
         slips.both_directions(2),
         slips.inverse(),
     ),
-    hint="At how many chips does everything that a slice sends into the DCN equal what "
-    "one chip sends into its ICI links?",
+    hint="How fast can a slice of g chips send into the DCN? At which g is this as "
+    "fast as one chip can send into its ICI links?",
     solution="""
         The DCN is no longer the limit once all the chips of a slice together can send
         as much into the DCN as one chip sends into its ICI links:
@@ -643,8 +653,8 @@ CUT = Function(
             "shorter side that is open may have fewer. Try all the sides.",
         ),
     ),
-    hint="Try a cut across each side. It meets as many rows of chips as the product of "
-    "the other sides. Does it meet each row once or twice?",
+    hint="Try a cut across each side. The number of rows that it meets is the product "
+    "of the other sides. Does it meet each row once or twice?",
     solution="""
         A cut across a side meets every row along that side, twice if the side wraps and
         once if it does not. The bisection is the cut with the least bandwidth:
@@ -685,8 +695,8 @@ FIT = Function(
         array, with the size of each array in bytes and the time of each AllReduce in
         seconds.
 
-        **Wanted** a function that returns $\alpha$ in seconds and the *bus* bandwidth
-        in bytes/s, as a pair, such that (4.7) gives both times.
+        **Wanted** a function that returns the latency $\alpha$ in seconds and the *bus*
+        bandwidth in bytes/s, as a pair, such that (4.7) gives both times.
     """,
     stub="def fit(n, small, small_seconds, large, large_seconds): ...",
     spec=_fit,
@@ -709,8 +719,8 @@ FIT = Function(
         Slip(
             "smallest time for alpha",
             lambda n, small, t, large, u: (t, _fit(n, small, t, large, u)[1]),
-            "That takes the smaller time for α. But even the smaller array has bytes "
-            "to send.",
+            "You took the smaller time for α. But even the smaller array has bytes to "
+            "send.",
         ),
         Slip(
             "each time for one number",
@@ -725,8 +735,8 @@ FIT = Function(
             "send in an AllReduce?",
         ),
     ),
-    hint="You have two equations, t = α + c V at two sizes. What is left if you "
-    "subtract one from the other?",
+    hint="You have two equations of the form t = α + c V, one for each size V. What is "
+    "left if you subtract one from the other?",
     solution="""
         Both times contain the same $\\alpha$, so it cancels out if you subtract one
         time from the other:
@@ -758,7 +768,7 @@ def _hierarchical(x):
 
 HIERARCHY = Sharded(
     id="04.13",
-    title="An AllReduce that knows its wires",
+    title="An AllReduce that spares the slow link",
     task="""
         **Given** 8 devices as a mesh of 2 nodes with 4 GPUs each, on the axes `node`
         and `gpu`. The function runs on each device, inside `jax.shard_map`, and gets
@@ -781,8 +791,8 @@ HIERARCHY = Sharded(
         Slip(
             "flat",
             lambda x: [Collective("all_reduce", ("node", "gpu"), 4 * x[1], 8)],
-            "A single AllReduce over both axes does not say how much crosses from node "
-            "to node.",
+            "From a single AllReduce over both axes, one cannot see how many bytes go "
+            "from node to node. Use a separate collective between the nodes.",
         ),
         Slip(
             "whole array across",
@@ -798,8 +808,9 @@ HIERARCHY = Sharded(
     "and `all_gather` inside the node, with `tiled=True`. How large is the array in "
     "each of them?",
     solution="""
-        If the sum inside the node comes first and leaves each GPU with a quarter, only
-        a quarter per GPU has to cross to the other node:
+        If the GPUs of a node add up their arrays first, each of them holds a quarter of
+        the node's sum. So each GPU has to exchange only this quarter with the other
+        node:
 
         ```python
         def hierarchical(x):
@@ -819,9 +830,10 @@ SCATTERED = Sharded(
     task="""
         **Given** the same devices and rows as in question 04.13.
 
-        **Wanted** the same sum, but left scattered: over `gpu` first, then over `node`,
-        each in a separate collective. Each device ends with $m/8$ values, and no more
-        than $m/4$ values are in the collective between the nodes.
+        **Wanted** a function that computes the same sum but leaves it scattered, over
+        `gpu` first and then over `node`, each in a separate collective. Each device
+        ends with $m/8$ values, and the collective between the nodes has no more than
+        $m/4$ values.
     """,
     stub="def scattered(x): ...",
     mesh=MESH,
@@ -837,8 +849,8 @@ SCATTERED = Sharded(
         Slip(
             "flat",
             lambda x: [Collective("reduce_scatter", ("node", "gpu"), 4 * x[1], 8)],
-            "A single collective over both axes does not say how much crosses from "
-            "node to node.",
+            "From a single collective over both axes, one cannot see how many bytes go "
+            "from node to node. Use a separate collective for each axis.",
         ),
         Slip(
             "summed across, then cut",
@@ -849,8 +861,8 @@ SCATTERED = Sharded(
         Slip(
             "gathered and cut",
             _hierarchical,
-            "That puts the whole array on every GPU, which is more than the question "
-            "asks for.",
+            "Your program leaves the whole array on every GPU. Here, each GPU needs "
+            "only an eighth of it.",
         ),
     ),
     hint="No device needs the whole array, so no device has to gather it. What if you "
@@ -883,12 +895,12 @@ HEADLINE = Number(
     title="From a headline to an AllGather",
     task=r"""
         **Given** an older page for Trillium, which printed 3584 Gb/s of inter-chip
-        bandwidth per chip, one-way over all 4 links. (A headline made "3.5 Tb/s" of
-        it.) On a slice of $8 \times 16$ such chips, an AllGather runs along the side of
-        **8** and ends with 2 GB on each chip.
+        bandwidth per chip, one-way over all 4 links. (A headline rounded it to "3.5
+        Tb/s".) On a slice of $8 \times 16$ such chips, an AllGather runs along the side
+        of **8** and ends with 2 GB on each chip.
 
-        **Wanted** the seconds that the AllGather takes by the page's figure, without
-        latency.
+        **Wanted** the seconds that the AllGather takes at the rate that follows from
+        this page, without latency.
     """,
     stub="seconds = ...",
     unit="s",
@@ -916,7 +928,8 @@ HEADLINE = Number(
         Slip(
             "the side of 16",
             lambda right: right / 2 * (15 / 16) / (7 / 8),
-            "That is the time along the side of 16, which is a ring.",
+            "That is the time along the side of 16, which is a ring. Is the side of 8 "
+            "one, too?",
         ),
         slips.scaled(
             "two digits",
@@ -930,10 +943,10 @@ HEADLINE = Number(
             "That uses today's figure. What did the older page say?",
         ),
     ),
-    hint="What is the rate of one link in bytes/s? And does this side close to a ring?",
+    hint="What is the rate of one link in bytes/s? Does the side of 8 form a ring?",
     solution="""
-        A side of 8 is an open line, and the chip at its end receives seven of the eight
-        parts through a single link:
+        On a Trillium, a side of 8 does not wrap. So the chip at its end receives seven
+        of the eight parts through a single link:
 
         ```python
         link = 3584e9 / 8 / 4  # bits to bytes, then one of four links
@@ -999,14 +1012,14 @@ LEAST = Function(
             "time, all levels work at once.",
         ),
         Slip(
-            "one pod is all",
+            "nodes of one pod",
             lambda nbytes, gpus, nodes, pods, up, out, taper: max(
                 2 * nbytes * (1 - 1 / gpus) / up,
                 2 * nbytes * (1 - 1 / nodes) / (gpus * out),
                 2 * nbytes * (1 - 1 / pods) / (gpus * nodes * out / taper),
             ),
-            "A node takes in what all the other nodes have, including those of other "
-            "pods, and all of it comes through the node's own cards.",
+            "You counted only the nodes of one pod. The cards of a node also carry the "
+            "sums from the nodes of all other pods.",
         ),
         Slip(
             "all of it by NVLink",
@@ -1014,8 +1027,9 @@ LEAST = Function(
                 _reduce_seconds(nbytes, gpus, nodes, pods, up, out, taper),
                 2 * nbytes * (1 - 1 / (gpus * nodes * pods)) / up,
             ),
-            "What a GPU reduces with other nodes goes over its own card. Inside the "
-            "node, it keeps one of `gpus` parts.",
+            "You counted too many bytes for NVLink. A GPU exchanges its part with "
+            "other nodes over its own card, so inside the node it keeps one of `gpus` "
+            "parts.",
         ),
         Slip(
             "both ways into a GPU",
@@ -1023,15 +1037,16 @@ LEAST = Function(
                 2 * nbytes * (1 - 1 / (gpus * nodes * pods)) / (up + out),
                 _reduce_seconds(nbytes, gpus, nodes, pods, math.inf, out, taper),
             ),
-            "To fill a GPU's card and its NVLink all the time, bytes that the node "
-            "has already would have to enter it again.",
+            "A GPU's card and its NVLink cannot both be busy all the time. Bytes that "
+            "the node already has would have to enter it again.",
         ),
         Slip(
             "the node forgotten",
             lambda nbytes, gpus, nodes, pods, up, out, taper: _reduce_seconds(
                 nbytes, gpus, nodes, pods, math.inf, out, taper
             ),
-            "Where a node has fast cards and slow NVLink, NVLink is the limit.",
+            "Did you leave out the time inside the node? If NVLink is slow and the "
+            "cards are fast, NVLink is the limit.",
         ),
         Slip(
             "taper forgotten",
@@ -1041,27 +1056,28 @@ LEAST = Function(
             "The level between the pods has less bandwidth than the cards below it.",
         ),
         Slip(
-            "one card a node",
+            "one card per node",
             lambda nbytes, gpus, nodes, pods, up, out, taper: _reduce_seconds(
                 nbytes, gpus, nodes, pods, up, out / gpus, taper
             ),
-            "Every GPU has a card of its own, and these cards share the node's bytes.",
+            "You sent all the bytes of a node through one card. Every GPU has its own "
+            "card, and all of them share the node's bytes.",
         ),
         Slip(
             "one pass",
             lambda *case: _reduce_seconds(*case) / 2,
-            "That is the time of an AllGather or a ReduceScatter. An AllReduce does "
+            "That is the time of an AllGather or of a ReduceScatter. An AllReduce does "
             "both.",
         ),
     ),
     hint=(
-        "There are three kinds of units, each with its own way out: a GPU in its node, "
-        "a node, and a pod. How much must enter each of them, and over how many cards?"
+        "Look at a GPU, a node and a pod in turn. How many bytes must enter each of "
+        "them, and at which rate can it receive them?"
     ),
     solution="""
-        A GPU, a node and a pod each take in the parts of the array that they do not
-        have themselves. All levels work at once, so the slowest of the three sets the
-        time:
+        A GPU, a node and a pod each have to receive the parts of the array that they do
+        not have themselves. All levels work at once, so the slowest of the three
+        determines the time:
 
         ```python
         def reduce_seconds(nbytes, gpus, nodes, pods, up, out, taper):
@@ -1075,8 +1091,9 @@ LEAST = Function(
             return 2 * nbytes * max(times)
         ```
 
-        An AllReduce uses each way out twice. A full spine is never the limit, because a
-        pod can send as much as all its nodes together but has less to take in.
+        The factor of 2 is there because an AllReduce moves its array twice. A full
+        spine is never the limit, because a pod can receive as fast as all its nodes
+        together but has less to receive.
     """,
     points=2,
 )
@@ -1098,10 +1115,10 @@ GRADIENTS = Number(
         **Given** 8 pods of 3,072 H100s, with one network card of 400 Gb/s per GPU. The
         network is full inside the pods and oversubscribed 7 to 1 between them. A model
         of 405 billion parameters is spread over the 3,072 GPUs of each pod, and each
-        GPU holds an equal part of the gradients, in bf16. Once per step, each GPU sums
-        its part with the seven GPUs that hold the same part in the other pods. A step
-        takes 6 FLOPs for each parameter and token. It has 16 million tokens, and each
-        GPU reaches 400 TFLOPs/s.
+        GPU holds an equal part of the gradients, in bf16. Once per step, an AllReduce
+        sums each GPU's part with those of the seven GPUs that hold the same part in the
+        other pods. A step takes 6 FLOPs for each parameter and token. It has 16 million
+        tokens, and each GPU reaches 400 TFLOPs/s.
 
         **Wanted** the least time of these AllReduces, which all run at once, divided by
         the time of the step's math. Leave out latency.
@@ -1121,7 +1138,7 @@ GRADIENTS = Number(
             "taper forgotten, two digits",
             lambda right: float(f"{right / 7:.1e}"),
             "Between the pods, a GPU's share of the uplinks is a seventh of its card's "
-            "bandwidth. Besides, two digits are too few.",
+            "bandwidth. Also give more than two digits.",
         ),
         slips.scaled(
             "one pass",
@@ -1132,8 +1149,8 @@ GRADIENTS = Number(
         slips.scaled(
             "own part counted",
             8 / 7,
-            "One of the eight pods is the GPU's own, so the GPU takes in only what the "
-            "other pods have.",
+            "One of the eight pods is the GPU's own, so the GPU has to receive only "
+            "the parts of the seven others.",
         ),
         slips.scaled(
             "an eighth",
@@ -1142,9 +1159,10 @@ GRADIENTS = Number(
             "byte has 8 bits, and each pod holds all the parts on its 3,072 GPUs.",
         ),
         slips.scaled(
-            "one card a node",
+            "one card per node",
             8,
-            "Every GPU has a card of its own, and sends its own part over it.",
+            "You counted one card for each node. Every GPU has its own card and sends "
+            "its own part over it.",
         ),
         slips.scaled(
             "at the peak",
@@ -1158,9 +1176,9 @@ GRADIENTS = Number(
             "math together? The question asks for the time of the math alone.",
         ),
     ),
-    hint="You need four numbers: the bytes of a part, a GPU's rate between the pods, "
-    "the factor of an AllReduce over eight pods, and the FLOPs of one GPU. What are "
-    "they?",
+    hint="You need four numbers: the bytes of a part, the rate of a GPU between the "
+    "pods, the factor of an AllReduce over eight pods, and the FLOPs of one GPU in a "
+    "step. What are they?",
     solution="""
         Each GPU sends only its own part of the gradients between the pods, at a seventh
         of its card's bandwidth:
@@ -1182,10 +1200,10 @@ GRADIENTS = Number(
 
 TOTAL = Number(
     id="04.18",
-    title="What a printed total says about a cut",
+    title="From a printed total to a cut",
     task="""
         **Given** a DGX B200, whose page prints 14.4 TB/s of NVLink bandwidth for its 8
-        GPUs. This adds up all their links, in both directions.
+        GPUs. This figure adds up all their links in both directions.
 
         **Wanted** the one-way bisection bandwidth of these GPUs.
     """,
@@ -1219,26 +1237,26 @@ TOTAL = Number(
         slips.scaled(
             "half a GPU",
             1 / 8,
-            "That is half of what one GPU sends. The figure of 900 GB/s per GPU is "
-            "one-way already, so it need not be halved again.",
+            "That is half of what one GPU sends. The rate of 900 GB/s per GPU is "
+            "one-way already, so do not halve it again.",
         ),
         slips.scaled(
             "doubled",
             8,
-            "The printed figure has both directions already. Which part of it is "
-            "one-way and leads across the cut?",
+            "You doubled the printed figure, which has both directions already. Which "
+            "part of it is one-way and leads across the cut?",
         ),
     ),
-    hint="In one direction, what crosses the cut is what the GPUs on one side of it "
-    "send. How many GPUs are there, and how much does each of them send?",
+    hint="In one direction, the GPUs on one side of the cut send to those on the other "
+    "side. How many GPUs send, and how fast does each of them send?",
     solution="""
-        One direction is half of the printed figure. The four GPUs on one side of the
-        cut have half of that, and everything that they send can go across the cut:
+        Half of the printed figure is one-way. Half of that belongs to the four GPUs on
+        one side of the cut, and all that they send can cross it:
 
         ```python
         cut = 14.4e12 / 2 / 2
         ```
 
-        Formula (4.2) gives the same: 900 GB/s per GPU, times 8 / 2.
+        Formula (4.2) gives the same, 900 GB/s per GPU times 8 / 2.
     """,
 )

@@ -82,7 +82,7 @@ SENT = Number(
     task="""
         **Given** $A[I_X, J]$ in bf16 with $I = J = 8192$ and $|X| = 16$.
 
-        **Wanted** the bytes that one chip sends in an AllGather over $X$.
+        **Wanted** the number of bytes that one chip sends in an AllGather over $X$.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -91,7 +91,8 @@ SENT = Number(
         Slip(
             "own part too",
             lambda right: MATRIX,
-            "One of the sixteen parts is where it has to be from the start.",
+            "Each chip already has one of the sixteen parts. How many parts does it "
+            "lack?",
         ),
         Slip(
             "one step",
@@ -105,12 +106,12 @@ SENT = Number(
             "Each step moves one part, not the whole array.",
         ),
     ),
-    hint="How large is a part, and how many parts does a chip pass on?",
+    hint="How large is a part, and how many parts does a chip send on?",
     solution="""
-        There are sixteen parts. Every chip sends its own part, and then passes on every
-        part that it receives except the last one, which makes fifteen. You can also
-        count what arrives: every chip must receive the fifteen parts that it lacks, and
-        every part that is received has been sent by some chip:
+        There are sixteen parts. Every chip sends its own part, and then sends on every
+        part that it receives except the last one, which makes fifteen parts. You can
+        also count what arrives. Every chip must receive the fifteen parts that it
+        lacks, so on average every chip sends fifteen parts:
 
         ```python
         V = 2 * 8192 * 8192
@@ -126,7 +127,8 @@ GATHER = Number(
         **Given** the AllGather of question 05.1 on a ring of 16 TPU v5p chips, with
         both directions in use.
 
-        **Wanted** its time from the bandwidth only, without the latency of the hops.
+        **Wanted** the time that follows from the bandwidth alone, without the latency
+        of the hops.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -138,13 +140,14 @@ GATHER = Number(
         slips.scaled(
             "own part too",
             16 / 15,
-            "Dividing the bytes by the bandwidth is right in the limit of many chips. "
-            "With sixteen chips, one of the sixteen parts need not move.",
+            "You sent the whole array. With sixteen chips, one of the sixteen parts "
+            "need not move.",
         ),
         slips.scaled(
             "a part for the array",
             1 / 16,
-            "V is the whole array, which is the result of the gather.",
+            "You divided the array by the number of chips. In (5.2), V is the size of "
+            "the whole array, the result of the AllGather.",
         ),
         Slip("latency too", _with_hops(8), NO_LATENCY),
         slips.scaled(
@@ -156,10 +159,11 @@ GATHER = Number(
         slips.other_link(chips.TPU_V5P.fact("link_bandwidth"), -1),
         slips.half_of_other_link(chips.TPU_V5P.fact("link_bandwidth"), -1),
     ),
-    hint="The bytes of question 05.1 leave through two links at once. How long does "
-    "that take?",
+    hint="The bytes of question 05.1 leave each chip through two links at once. How "
+    "long does that take?",
     solution="""
-        The bytes leave through two links at once, so use (5.2) without its second term:
+        The bytes leave each chip through two links at once, so use (5.2) without its
+        second term, the latency:
 
         ```python
         from shardmath.hardware import chips
@@ -177,8 +181,8 @@ REDUCE = Number(
         **Given** eight H100s on NVLink, with a switch that does not add. Each GPU holds
         1 GB (10⁹ bytes) of gradients.
 
-        **Wanted** the time of the AllReduce from the bandwidth only, without the
-        latency.
+        **Wanted** the time of the AllReduce that follows from the bandwidth alone,
+        without the latency.
     """,
     given=stated(chips.H100, "scale_up_bandwidth"),
     stub="seconds = ...",
@@ -189,8 +193,8 @@ REDUCE = Number(
         slips.scaled(
             "half of it",
             1 / 2,
-            "That is one of the two halves of an AllReduce, or it counts NVLink in "
-            "both directions. Of a GPU's 900 GB/s, 450 go out and 450 come in.",
+            "Did you count only one of the two halves of an AllReduce, or NVLink in "
+            "both directions? Of a GPU's 900 GB/s, 450 go out and 450 come in.",
         ),
         slips.scaled(
             "an adding switch",
@@ -206,20 +210,20 @@ REDUCE = Number(
         slips.scaled(
             "all eight at once",
             1 / 8,
-            "That divides by what all eight GPUs can send together. Each has to send "
-            "its own bytes through its own links.",
+            "You divided by the rate of all eight GPUs together. Each of them has to "
+            "send its own bytes through its own links.",
         ),
         slips.scaled(
             "all eight arrays together",
             8,
-            "The eight arrays are the terms of one sum. V is the array that each GPU "
-            "holds.",
+            "You counted the arrays of all eight GPUs. In (5.4), V is the size of the "
+            "array that each GPU holds.",
         ),
         slips.scaled(
             "whole arrays",
             4,
-            "Sending the whole array to all seven others is the straightforward way. "
-            "What do you gain if each GPU first finishes one part?",
+            "You let each GPU send its whole array to the seven others. How much less "
+            "does it send if each GPU first finishes one part of the sum?",
         ),
     ),
     hint="An AllReduce is a ReduceScatter and an AllGather. How much does a GPU send "
@@ -240,11 +244,11 @@ TO_ALL = Number(
     id="05.4",
     title="An AllToAll on a ring",
     task=r"""
-        **Given** an array of 256 MiB (256 · 2²⁰ bytes) in all, sharded over a ring of
-        16 TPU v5e chips, which is one axis of a $16 \times 16$ slice.
+        **Given** an array of $V$ = 256 MiB (256 · 2²⁰ bytes) in all, sharded over a
+        ring of 16 TPU v5e chips, which is one axis of a $16 \times 16$ slice.
 
-        **Wanted** the time of an AllToAll over these 16 chips from the bandwidth only,
-        without the latency of the hops.
+        **Wanted** the time of an AllToAll over these 16 chips that follows from the
+        bandwidth alone, without the latency of the hops.
     """,
     given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="seconds = ...",
@@ -255,31 +259,33 @@ TO_ALL = Number(
         slips.scaled(
             "an AllGather's time",
             3.75,
-            "That is the time of an AllGather. An AllToAll takes as long if everything "
-            "is sent around in one direction only.",
+            "That is the time of an AllGather. In an AllToAll, every chip sends a "
+            "different part to each other chip.",
         ),
         slips.scaled(
             "a quarter",
             15 / 16,
-            "A quarter of the AllGather's time is the limit for many chips. Count the "
-            "hops for sixteen.",
+            "An AllToAll takes a quarter of the AllGather's time only in the limit of "
+            "many chips. Count the hops for sixteen.",
         ),
         Slip("latency too", _with_hops(8), NO_LATENCY),
         slips.scaled("MB for MiB", 1e6 / 2**20, "A MiB has 2²⁰ bytes, not 10⁶."),
         Slip(
             "no detours",
             lambda right: EXPERTS * 15 / 256 / 2 / chips.TPU_V5E.link_bandwidth,
-            "That is what a chip sends of its own. On a ring, a chip must also pass on "
-            "what others send.",
+            "You counted only the bytes that start at a chip. On a ring, a chip must "
+            "also send on the parts of others.",
         ),
         slips.one_direction(2),
     ),
-    hint="Each part has V/256 bytes. How many hops do the parts of one chip make "
-    "together, and how many links are there per chip?",
+    hint="Every chip has a sixteenth of the array and cuts it into 16 parts. How many "
+    "hops do the parts of one chip make together, and how many links are there per "
+    "chip?",
     solution="""
-        The parts of one chip make $\\lfloor n^2/4 \\rfloor = 64$ hops together, and
-        each part has $V/256$ bytes. As every chip does the same, each chip sends 64
-        such parts through its two links, which takes $V/8W_\\text{link}$:
+        Each chip cuts its sixteenth of the array into 16 parts of $V/16^2$ bytes. The
+        parts of one chip make $\\lfloor n^2/4 \\rfloor = 64$ hops together. All chips
+        share this work equally, so each chip sends 64 such parts through its two links,
+        which takes $V/8W_\\text{link}$:
 
         ```python
         from shardmath.hardware import chips
@@ -297,8 +303,9 @@ BEND = Number(
         **Given** the same ring of 16 TPU v5e chips as in question 05.4. Assume a
         latency of 1 µs per hop (`LATENCY["ICI"]`).
 
-        **Wanted** the number of bytes $V$ below which you expect an AllGather to be
-        latency-bound. At this number, the two terms of its time are equal.
+        **Wanted** the number of bytes $V$ of the gathered array below which you expect
+        an AllGather to be latency-bound. At this $V$, the hops take as long as the
+        bytes.
     """,
     given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="nbytes = ...",
@@ -308,27 +315,28 @@ BEND = Number(
         slips.scaled(
             "one hop",
             15 / 256,
-            "That is what a link carries during one hop. The gather takes eight hops, "
-            "and cuts the array into sixteen parts.",
+            "That is the number of bytes that a link carries during one hop. How many "
+            "hops does the AllGather take, and over how many links does a chip "
+            "receive?",
         ),
         slips.scaled(
             "many chips",
             15 / 16,
-            "The rule n W α holds for many chips. With sixteen chips, a chip lacks "
-            "only fifteen parts. (With one direction alone, you get the same number, "
-            "but here both are in use.)",
+            "The rule n W α of (5.7) holds for many chips. With sixteen chips, each of "
+            "them lacks only fifteen parts. (With one direction alone, you get the "
+            "same number, but here both are in use.)",
         ),
         slips.scaled(
             "one hop, two links",
             15 / 128,
-            "That is what a chip's two links carry during one hop. How many hops away "
-            "is the farthest chip?",
+            "That is the number of bytes that a chip's two links carry during one hop. "
+            "How many hops away is the farthest chip?",
         ),
         Slip(
             "fifteen for sixteen",
             lambda right: right * (15 / 16) ** 2,
-            "A chip lacks fifteen of the sixteen parts, so the array is larger than "
-            "what the chip takes in, not smaller.",
+            "Each chip receives only fifteen of the sixteen parts, so the array is "
+            "larger than the bytes that a chip receives, not smaller.",
         ),
         slips.scaled(
             "fifteen hops",
@@ -357,11 +365,11 @@ SLICE = Number(
     id="05.6",
     title="A slice without wraparound",
     task=r"""
-        **Given** a $4 \times 4$ slice of TPU v5e chips and an array of 32 MiB, sharded
-        over $X$ with $|X| = 4$.
+        **Given** a $4 \times 4$ slice of TPU v5e chips and an array of 32 MiB in all,
+        sharded over $X$ with $|X| = 4$.
 
-        **Wanted** the time of an AllGather over $X$ from the bandwidth only, without
-        the latency of the hops.
+        **Wanted** the time of an AllGather over $X$ that follows from the bandwidth
+        alone, without the latency of the hops.
     """,
     given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="seconds = ...",
@@ -378,18 +386,19 @@ SLICE = Number(
         slips.scaled(
             "own part too",
             4 / 3,
-            "A chip lacks three of the four parts.",
+            "Each chip already has one of the four parts. How many does it lack?",
         ),
         slips.scaled(
             "sixteen chips",
             5 / 4,
-            "The gather runs over X alone, so there are four chips in a group.",
+            "You gathered over all sixteen chips. The AllGather runs over X alone, so "
+            "there are four chips in a group.",
         ),
         slips.scaled("MB for MiB", 1e6 / 2**20, "A MiB has 2²⁰ bytes, not 10⁶."),
         Slip("latency too", _with_hops(3), NO_LATENCY),
     ),
-    hint="Look at the chip at the end of the line. How much must come in, and through "
-    "how many links?",
+    hint="Look at the chip at the end of the line. How many bytes must it receive, and "
+    "through how many links?",
     solution="""
         A side of four does not close to a ring, so the chip at the end receives three
         of the four parts through its only link along X:
@@ -410,8 +419,8 @@ AXES = Number(
         (10⁹ bytes), sharded over $X$ and $Y$ together and replicated over $Z$.
 
         **Wanted** the time of the AllGather over $X$ and $Y$ that follows from the
-        bandwidth of the links of these two axes alone: leave out the latency of the
-        hops.
+        bandwidth alone, without the latency of the hops. Only the links of these two
+        axes may be used.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -441,7 +450,8 @@ AXES = Number(
         slips.scaled(
             "eight chips",
             (7 / 8) / (63 / 64),
-            "The group consists of all the chips along both axes.",
+            "You counted eight chips. The group consists of all the chips along both "
+            "axes.",
         ),
         slips.scaled(
             "own part too",
@@ -457,7 +467,7 @@ AXES = Number(
         Slip("latency too", _with_hops(8), NO_LATENCY),
     ),
     hint="How many links does a chip have along X and Y together, and how many parts "
-    "does it lack?",
+    "of the array does it lack?",
     solution="""
         A chip lacks 63 of the 64 parts, and it has four links along X and Y:
 
@@ -467,8 +477,9 @@ AXES = Number(
         seconds = 1e9 * 63 / 64 / (4 * chips.TPU_V5P.link_bandwidth)
         ```
 
-        The idle links along Z would make the AllGather faster still: each chip drops
-        all but an eighth of its part, and then gathers over X, Y and Z with six links.
+        The idle links along Z could make the AllGather faster still. Each chip would
+        drop all but an eighth of its part and then gather over X, Y and Z, with six
+        links.
     """,
 )
 
@@ -476,10 +487,10 @@ BUS = Number(
     id="05.8",
     title="A bus bandwidth",
     task="""
-        **Given** a test log, which says that an AllReduce of 1 GB (10⁹ bytes) over
-        eight H100s took 3.7 ms.
+        **Given** a log that reports 3.7 ms for an AllReduce of 1 GB (10⁹ bytes) over
+        eight H100s.
 
-        **Wanted** the bus bandwidth that NCCL's tests would print for it.
+        **Wanted** the bus bandwidth that NCCL's tests would print for this AllReduce.
     """,
     given=stated(chips.H100, "scale_up_bandwidth"),
     stub="rate = ...",
@@ -505,9 +516,8 @@ BUS = Number(
         Slip(
             "the wire",
             lambda right: chips.H100.scale_up_bandwidth,
-            "That is what a GPU's links carry one way. The test divides by the time "
-            "that it measured, and a switch that adds spares the GPUs some of the "
-            "sending.",
+            "That is the one-way rate of a GPU's links. NCCL's tests compute the bus "
+            "bandwidth from the time that they measured.",
         ),
     ),
     hint="How many bytes must a GPU send if no switch helps it? The bus bandwidth is "
@@ -520,9 +530,9 @@ BUS = Number(
         rate = 2 * 1e9 * 7 / 8 / 3.7e-3
         ```
 
-        That is 473 GB/s through links of 450 GB/s, which shows that the switch has
-        added. If it had not, a measurement above 450 GB/s would mean that the clock was
-        wrong.
+        That is 473 GB/s through links of 450 GB/s, which shows that the switch has done
+        some of the adding. Without such a switch, a measurement above 450 GB/s would
+        have to be an error.
     """,
 )
 
@@ -544,11 +554,10 @@ SECONDS = Function(
     title="The time of an AllGather",
     task=r"""
         **Given** the bytes $V$ of the whole array, $n \ge 3$ chips on a ring, the
-        one-way bandwidth $W$ of a link, and the latency $\alpha$ that you expect of a
-        hop.
+        one-way bandwidth $W$ of a link, and the latency $\alpha$ of a hop.
 
-        **Wanted** a function that returns the expected time, latency included, of an
-        AllGather that uses both directions.
+        **Wanted** a function that returns the expected time, including the latency, of
+        an AllGather that uses both directions.
     """,
     stub="def seconds(V, n, W, alpha): ...",
     spec=_gather_seconds,
@@ -565,7 +574,8 @@ SECONDS = Function(
         Slip(
             "one way round",
             lambda V, n, W, alpha: V / W * (n - 1) / n + (n - 1) * alpha,
-            "A ring has two directions, and the array has two halves.",
+            "You used one direction of the ring. Half of the parts can go the other "
+            "way.",
         ),
         Slip(
             "too many hops",
@@ -580,7 +590,8 @@ SECONDS = Function(
         Slip(
             "own part too",
             lambda V, n, W, alpha: V / (2 * W) + n // 2 * alpha,
-            "A chip need not receive the part that it already has.",
+            "You counted all n parts. A chip need not receive the part that it already "
+            "has.",
         ),
         Slip(
             "rounded up",
@@ -598,7 +609,8 @@ SECONDS = Function(
             "The hops take time as well.",
         ),
     ),
-    hint="Use formula (5.2). How many hops does it take for n = 5?",
+    hint="Use formula (5.2). How many hops away is the farthest chip on a ring of n = "
+    "5?",
     solution="""
         The bytes arrive through two links at once. The farthest chip is
         $\\lfloor n/2 \\rfloor$ hops away, because both directions are in use:
@@ -639,12 +651,13 @@ HOPS = Function(
         Slip(
             "one way round",
             lambda n: n * (n - 1) // 2,
-            "No part has to go the long way round the ring.",
+            "You sent every part in the same direction. No part has to go the long way "
+            "round the ring.",
         ),
         Slip(
             "not whole",
             lambda n: n * n / 4,
-            "Check an odd n by hand: with three chips, each chip sends two parts, and "
+            "Check an odd n by hand. With three chips, each chip sends two parts, and "
             "each part makes one hop.",
         ),
         Slip(
@@ -690,9 +703,9 @@ BY_HAND = Sharded(
         **Given** a mesh axis `"X"` of eight chips. Each chip holds its rows `x` of an
         array $A[I_X, J]$, in float32.
 
-        **Wanted** the function that each chip runs to end with all of $A[I, J]$. It is
-        built from `jax.lax.ppermute` alone, and it may send no more than an AllGather
-        must.
+        **Wanted** the function that each chip runs and that returns all of $A[I, J]$ on
+        each of them. It uses no other collective than `jax.lax.ppermute`, and it may
+        send no more bytes than an AllGather must.
     """,
     stub="def gather(x): ...",
     mesh={"X": 8},
@@ -706,7 +719,8 @@ BY_HAND = Sharded(
         Slip(
             "whole array each time",
             lambda a: [Collective("permute", "X", _bytes(a), 8, times=7)],
-            "Send on only what came in last, not everything that you have.",
+            "Your program sends everything that a chip has so far. Send on only the "
+            "part that came in last.",
         ),
         Slip(
             "ready made",
@@ -715,9 +729,9 @@ BY_HAND = Sharded(
             "permutes.",
         ),
     ),
-    hint="In every step, send on what came in during the step before. After `step` "
-    "steps, a chip holds the part that set out `step` places to its left. Where in the "
-    "whole array does that part belong?",
+    hint="In every step, send on the part that came in during the step before. After "
+    "`step` steps, a chip receives the part of the chip that is `step` places to its "
+    "left. Where in the whole array does that part belong?",
     solution="""
         Each part travels once around the ring. In every step, a chip sends on the part
         that came in last, so each of the seven steps moves only one part:
@@ -743,8 +757,8 @@ SCATTER = Sharded(
         partial sums $A[J]\{U_X\}$.
 
         **Wanted** the function that leaves $A[J_X]$, an eighth of the sums, on each
-        chip. It is built from `jax.lax.ppermute` alone, and it may send no more than a
-        ReduceScatter must. (Return an array of shape `[J // 8]`.)
+        chip. It uses no other collective than `jax.lax.ppermute`, and it may send no
+        more bytes than a ReduceScatter must. (Return an array of shape `[J // 8]`.)
     """,
     stub="def reduce_scatter(x): ...",
     mesh={"X": 8},
@@ -770,15 +784,16 @@ SCATTER = Sharded(
         Slip(
             "everything to everybody",
             lambda a: [Collective("all_reduce", "X", _bytes(a) / 8, 8)],
-            "That leaves the whole sum on every chip, and sends twice as many bytes.",
+            "Your program leaves the whole sum on every chip, which takes twice as "
+            "many bytes.",
         ),
     ),
-    hint="The sum for chip d sets out from chip d + 1. Which of its eight parts does a "
-    "chip add when a sum that set out `step` chips ago comes by?",
+    hint="The sum for chip d starts on chip d + 1. For which chip is the sum that has "
+    "already made k hops when it arrives here? That chip's part has to be added.",
     solution="""
-        The sum for each chip starts at the chip to its right and travels around the
-        ring. Every chip that it reaches adds its own part, and the chip that it is
-        meant for adds the last one:
+        The sum for each chip starts on the chip to its right and travels around the
+        ring to the right. Every chip that it visits adds its own part, and the chip
+        that it is for adds the last part:
 
         ```python
         def reduce_scatter(x):
@@ -815,8 +830,8 @@ TURN = Sharded(
         Slip(
             "gather and cut",
             lambda a: [Collective("all_gather", "X", _bytes(a), 8)],
-            "That brings the whole array to every chip, and then throws seven eighths "
-            "of it away.",
+            "Your program brings the whole array to every chip and then throws seven "
+            "eighths of it away.",
         ),
     ),
     hint="`jax.lax.all_to_all` needs the axis that is cut and the axis along which the "
@@ -855,8 +870,8 @@ SOFTMAX = Sharded(
         $A[I, J_X]$, in float32.
 
         **Wanted** the function that returns this chip's columns of the softmax of
-        $100 A$ over $J$. The largest score of a row is subtracted first, so that
-        nothing overflows. The function may send two AllReduces of one number per row.
+        $100 A$ over $J$. To avoid an overflow, the largest score of a row is subtracted
+        first. The function may use two AllReduces, each of one number per row.
     """,
     stub="def softmax(x): ...",
     mesh={"X": 8},
@@ -875,7 +890,7 @@ SOFTMAX = Sharded(
     ),
     values=(
         Slip(
-            "a maximum of its own",
+            "each chip's own maximum",
             _softmax_of_own_largest,
             "Each chip has subtracted its own largest value, so the exponentials of "
             "two chips have different scales and cannot be added. Subtract the largest "
@@ -887,7 +902,7 @@ SOFTMAX = Sharded(
             "That is the softmax of A. The question asks for the softmax of 100 A.",
         ),
     ),
-    hint="What does a chip have to know about the rest of a row? `jax.lax.pmax` is an "
+    hint="Which two numbers must a chip know about a whole row? `jax.lax.pmax` is an "
     "AllReduce that takes the largest value.",
     solution="""
         A chip needs only two numbers per row from the others: first the largest value,
@@ -938,8 +953,9 @@ GRADIENT = Sharded(
     hint="Write this chip's loss as a function of its shard of w, with the gather "
     "inside. What does `jax.grad` then do for you?",
     solution="""
-        The transpose of the AllGather is a ReduceScatter, which adds the gradients of
-        all the chips' losses. JAX puts it in by itself:
+        When JAX differentiates the AllGather, it puts in a ReduceScatter by itself.
+        This adds up the gradients of all the chips' losses and leaves each chip its own
+        shard of the sum:
 
         ```python
         def gradient(w, x):
@@ -950,8 +966,7 @@ GRADIENT = Sharded(
             return jax.grad(loss)(w)
         ```
 
-        In the end, a chip holds no more than its own shard of the gradient. This is the
-        idea of FSDP.
+        FSDP works in this way.
     """,
 )
 
@@ -962,8 +977,9 @@ BUCKETS = Number(
     task=r"""
         **Given** a model of 10⁹ parameters with gradients in bf16, on a ring of 16 TPU
         v5e chips, which is one axis of a $16 \times 16$ slice. Assume a latency of 1 µs
-        per hop. The backward pass hands the gradients over in equal **buckets**. Each
-        bucket is added up by a separate AllReduce, one after the other.
+        per hop. The backward pass hands the gradients over in equal **buckets**. A
+        separate AllReduce adds up each bucket over the chips, one bucket after the
+        other.
 
         **Wanted** the number of bytes in the smallest bucket for which latency adds no
         more than 10 % to the time that the bytes take.
@@ -984,8 +1000,8 @@ BUCKETS = Number(
         slips.scaled(
             "a tenth of the whole",
             9 / 10,
-            "With that bucket, latency is a tenth of the whole time. The question asks "
-            "for a tenth of the time that the bytes take.",
+            "With that bucket, latency is a tenth of the whole time. It should be a "
+            "tenth of the time that the bytes take.",
         ),
         slips.scaled(
             "one half's hops",
@@ -1001,19 +1017,18 @@ BUCKETS = Number(
         slips.scaled(
             "many chips",
             15 / 16,
-            "A chip's own part need not move, so only fifteen of the sixteen parts "
-            "move. (With one direction alone, you get the same number, but here both "
-            "are in use.)",
+            "Only fifteen of the sixteen parts have to move. (With one direction "
+            "alone, you get the same number, but here both are in use.)",
         ),
         Slip(
-            "how many",
+            "the number of buckets",
             lambda right: GRADIENT_BYTES / right,
             "That is the number of buckets. The question asks for the bytes of one "
             "bucket.",
         ),
     ),
     hint="Write down the two terms of one bucket's AllReduce. How many hops does it "
-    "take, and how large is the bucket whose bytes take ten times as long?",
+    "take? How large is a bucket whose bytes take ten times as long as these hops?",
     solution="""
         The AllReduce of one bucket takes 2 · 8 hops. Its bytes must take ten times as
         long as these hops, and each chip's two links carry 15/16 of the bucket twice:
@@ -1025,9 +1040,9 @@ BUCKETS = Number(
         nbytes = 10 * latency * chips.TPU_V5E.link_bandwidth * 16 / 15
         ```
 
-        The bucket has about 8.5 MB, ten times $V^*$, so there are at most 234 buckets
-        for the 2 GB. The number of parameters of the model does not matter for the size
-        of one bucket.
+        The bucket has about 8.5 MB, ten times the $V^*$ of (5.7), so the 2 GB of
+        gradients make at most 234 buckets. The size of the smallest bucket does not
+        depend on the model.
     """,
 )
 
@@ -1049,11 +1064,11 @@ TWO_LEVELS = Function(
     title="An AllReduce over nodes, step by step",
     points=2,
     task="""
-        **Given** $k$ nodes of $g$ GPUs each. Each GPU holds $V$ bytes. It sends `up`
-        bytes/s inside its node and, through its own card, `out` bytes/s to other nodes,
-        both one-way. No switch adds. The GPUs do an AllReduce in three steps, one after
-        the other: a ReduceScatter in each node, an AllReduce of each part among the
-        GPUs that hold it, and an AllGather in each node.
+        **Given** $k$ nodes of $g$ GPUs each. Each GPU holds an array of $V$ bytes. It
+        can send `up` bytes/s inside its node and, through its own card, `out` bytes/s
+        to other nodes, both one-way. No switch adds. The GPUs do an AllReduce in three
+        steps, one after the other: a ReduceScatter in each node, an AllReduce of each
+        part among the GPUs that hold this part, and an AllGather in each node.
 
         **Wanted** a function that returns the time of this AllReduce, without latency.
     """,
@@ -1081,16 +1096,17 @@ TWO_LEVELS = Function(
         Slip(
             "one ring over all",
             lambda V, k, g, up, out: 2 * V * (k * g - 1) / (k * g) / out,
-            "That is one ring through all the GPUs, with one card per node at work. "
-            "Count step by step what a GPU sends, and over which link.",
+            "That is one ring through all the GPUs, which uses one card per node. "
+            "Count the bytes that a GPU sends in each of the three steps, and over "
+            "which link.",
         ),
         Slip(
             "both at once",
             lambda V, k, g, up, out: max(
                 2 * V * (g - 1) / g / up, 2 * V / g * (k - 1) / k / out
             ),
-            "That is the lower bound, with NVLink and cards at work at the same time. "
-            "Here, one step waits for the other.",
+            "That is the lower bound, in which NVLink and cards work at the same time. "
+            "Here, each step waits for the one before it.",
         ),
         Slip(
             "once between nodes",
@@ -1111,7 +1127,8 @@ TWO_LEVELS = Function(
             "shared by all",
             lambda V, k, g, up, out: 2 * V * (k * g - 1) / (k * g) / g / out,
             "That is a ring through all the GPUs that uses every card of a node. Here, "
-            "each node adds up first, so that less has to cross.",
+            "each node adds up its own arrays first and sends fewer bytes to the "
+            "others.",
         ),
         Slip(
             "own part too",
@@ -1119,8 +1136,8 @@ TWO_LEVELS = Function(
             "In each step, one part stays where it is.",
         ),
     ),
-    hint="How much does a GPU send in each step? Ask yourself how large the array of "
-    "that step is, and over how many GPUs the step runs.",
+    hint="How many bytes does a GPU send in each step? That depends on the size of the "
+    "array in this step and on the number of GPUs over which the step runs.",
     solution="""
         The arrays of the three steps have V, V/g and V bytes, and in each step one part
         stays where it is:
@@ -1133,8 +1150,8 @@ TWO_LEVELS = Function(
         ```
 
         For 1 GB on 4 nodes of eight H100s, that is 3.9 ms inside the nodes and 3.75 ms
-        between them: the card is nine times slower than NVLink, but it carries only an
-        eighth of the bytes.
+        between them. The card has only a ninth of NVLink's bandwidth, but it also
+        carries only an eighth of the array.
     """,
 )
 
@@ -1166,8 +1183,8 @@ POPULAR = Number(
         like any other). The tokens go out in fp8. After the last token has arrived, the
         results come back in bf16.
 
-        **Wanted** the time of both exchanges together from the bandwidth only, without
-        the latency.
+        **Wanted** the time of both exchanges together that follows from the bandwidth
+        alone, without the latency.
     """,
     given=stated(chips.H100, "scale_up_bandwidth"),
     stub="seconds = ...",
@@ -1178,14 +1195,15 @@ POPULAR = Number(
         slips.scaled(
             "as if even",
             (1 / 8) / 0.3,
-            "That would be an even AllToAll of as many bytes. Here, one GPU takes in "
-            "more than the others, and all of them have to wait for it.",
+            "That would be the time if every expert got the same number of tokens. "
+            "Here, one GPU receives more than the others, and all of them have to wait "
+            "for it.",
         ),
         slips.scaled(
             "the wrong port",
             (0.3 + 6 * 0.1) / (7 * 0.3),
-            "That is how long one of the other seven GPUs sends. Which GPU's port has "
-            "the most to carry?",
+            "That is how long one of the other seven GPUs takes to send. Which GPU's "
+            "port has to carry the most bytes?",
         ),
         slips.scaled(
             "own copies too",
@@ -1195,8 +1213,8 @@ POPULAR = Number(
         slips.scaled(
             "no way back, or what the first GPU sends out",
             1 / 3,
-            "The results come back as well, in bf16. And which of the two takes longer "
-            "on the way out: what the first GPU sends, or what it takes in from the "
+            "The results come back as well, in bf16. And what takes the first GPU "
+            "longer on the way out, to send its own copies or to receive those of the "
             "seven others?",
         ),
         slips.scaled(

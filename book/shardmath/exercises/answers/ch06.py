@@ -61,9 +61,9 @@ LOCAL = Number(
     expected=lambda: array("W[D_X, F_Y]", XYZ, D=8192, F=32_768).local_nbytes,
     slips=(
         scaled(
-            "copies counted as parts, or one byte a value",
+            "copies counted as parts, or one byte per value",
             1 / 2,
-            "The line doesn't name Z. What do two chips hold that differ only in "
+            "W[D_X, F_Y] doesn't name Z. What do two chips hold that differ only in "
             "their place along Z? And how many bytes does a value take?",
         ),
         scaled(
@@ -78,8 +78,8 @@ LOCAL = Number(
             "That is one whole copy of W. How much of it does a single chip hold?",
         ),
     ),
-    hint="How many bytes does one copy take? Divide them by the size of every axis "
-    "that the line names.",
+    hint="How many bytes does one copy of W take? Divide them by the size of every "
+    "axis that W[D_X, F_Y] names.",
     solution="""
         $X$ splits the rows into 4 parts, and $Y$ splits the columns into 8. The chips
         along $Z$ hold copies, so $Z$ doesn't make a chip's part any smaller.
@@ -111,16 +111,20 @@ COPIES = Number(
         scaled(
             "all chips",
             4,
-            "The 64 chips don't all hold the same block, because X splits the rows.",
+            "That is the number of all chips. They don't all hold the same block, "
+            "because X splits the rows.",
         ),
         scaled(
-            "Y alone", 1 / 2, "Which axes does the line leave out? All of them count."
+            "Y alone",
+            1 / 2,
+            "Which axes does A[B_X, D] leave out? The chips along "
+            "all of them hold copies.",
         ),
         scaled(
-            "Z alone", 1 / 8, "The line leaves out Z, but not only Z. What about Y?"
+            "Z alone", 1 / 8, "A[B_X, D] leaves out Z, but not only Z. What about Y?"
         ),
     ),
-    hint="There are 64 chips. Into how many different blocks does the line cut A?",
+    hint="There are 64 chips. Into how many different blocks does A[B_X, D] cut A?",
     solution="""
         Only $X$ splits $A$, so the $4 \\cdot 8 \\cdot 2 = 64$ chips hold 4 different
         blocks, and each block is on 16 chips.
@@ -144,7 +148,7 @@ ALL_REDUCE = Number(
         **Given** $A[B, D_X] \cdot W[D_X, F] \to C[B, F]$ in bf16 with $B = 2048$,
         $D = 8192$, $F = 16{,}384$, over $|X| = 8$ chips.
 
-        **Wanted** the bytes that each chip sends.
+        **Wanted** the number of bytes that each chip sends, if no operand is moved.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -153,7 +157,7 @@ ALL_REDUCE = Number(
         scaled(
             "one of two rounds",
             1 / 2,
-            "That is what a ReduceScatter sends. Here every chip needs the whole "
+            "That is what a ReduceScatter sends. But here every chip needs the whole "
             "result.",
         ),
         scaled(
@@ -163,17 +167,16 @@ ALL_REDUCE = Number(
             "where it is.",
         ),
         Slip(
-            "the weights, or four bytes a value",
+            "the weights, or four bytes per value",
             lambda right: 2 * 8192 * 16_384 * 7 / 8,
             "That is what a gather of W would send. But both operands are split along "
-            "D, so neither of them travels. The array that does travel has two bytes "
-            "per value.",
+            "D, so only the result has to travel, with two bytes per value.",
         ),
         Slip(
             "the activations",
             lambda right: 2 * 2048 * 8192 * 7 / 8,
             "That is what a gather of A would send. But both operands are split along "
-            "D, so neither of them travels.",
+            "D, so only the result has to travel.",
         ),
         scaled(
             "a chip's share",
@@ -195,10 +198,11 @@ ALL_REDUCE = Number(
         ),
     ),
     hint="Which case is it, which array travels, and how often does an AllReduce send "
-    "it?",
+    "this array?",
     solution="""
         Both operands are split along the contraction, which is case 3. Every chip
-        computes a term of $C$ in full size, and an AllReduce adds up the terms.
+        computes a partial sum with the full size of $C$, and an AllReduce, in two
+        rounds, adds up these sums.
 
         ```python
         V = 2 * 2048 * 16_384
@@ -226,8 +230,8 @@ GATHER_TIME = Number(
         chip sends in both directions at once, at `chips.TPU_V5P.link_bandwidth` in
         each. The links of other axes can't be used.
 
-        **Wanted** the time of the AllGather that this case usually takes, from the
-        bandwidth only, without the latency of the hops.
+        **Wanted** the time of the AllGather that this case usually takes, without the
+        latency of the hops.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -239,13 +243,12 @@ GATHER_TIME = Number(
         scaled(
             "own part sent too",
             8 / 7,
-            "Each chip already has one of the n parts, so that part doesn't have to "
-            "travel to it.",
+            "Each chip already has one of the n parts. How many parts does it lack?",
         ),
         scaled(
             "a chip's share",
             1 / 8,
-            "The weights have to be whole in the end. How many of their bytes must "
+            "Every chip needs all the weights in the end. How many of their bytes must "
             "arrive at each chip?",
         ),
         scaled(
@@ -263,9 +266,12 @@ GATHER_TIME = Number(
             "links lie along it.",
         ),
     ),
-    hint="Each chip sends V(n − 1)/n bytes. How fast is a ring that runs in both "
-    "directions?",
+    hint="Which operand has to be gathered? Each chip sends (n − 1)/n of its bytes. "
+    "How fast can a chip send if the ring runs in both directions?",
     solution="""
+        Only $W$ is split along the contraction (case 2), so each chip gathers $W$ over
+        its two links.
+
         ```python
         from shardmath.hardware import chips
 
@@ -290,8 +296,8 @@ CROSSING = Number(
         $F = 14{,}336$ and $|X| = 8$. The weights are stored and gathered in int8, and
         the activations and the result are in bf16.
 
-        **Wanted** the number of tokens $B$ at which a chip sends the same number of
-        bytes whether the weights move or the activations move.
+        **Wanted** the number of tokens $B$, over all the chips, at which a chip sends
+        the same number of bytes whether the weights or the activations move.
     """,
     stub="tokens = ...",
     unit="tokens",
@@ -306,8 +312,8 @@ CROSSING = Number(
         scaled(
             "formats swapped",
             4,
-            "Did you swap the formats? Smaller weights are sent sooner, so they must "
-            "lower the number of tokens.",
+            "Did you swap the formats? Smaller weights are cheaper to send, so moving "
+            "them pays off with fewer tokens.",
         ),
         Slip(
             "AllToAll left out",
@@ -362,7 +368,7 @@ TWO_AXES = Number(
         **Given** $A[B_X, D_Y] \cdot W[D_X, F_Y] \to C[B_X, F_Y]$ in bf16 with
         $B = 4096$, $D = 8192$, $F = 32{,}768$, $|X| = 16$, $|Y| = 4$.
 
-        **Wanted** the bytes that each chip sends over $X$.
+        **Wanted** the number of bytes that each chip sends over $X$.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -383,8 +389,8 @@ TWO_AXES = Number(
         scaled(
             "a chip's share",
             1 / 16,
-            "That is about what a chip holds before the gather. How much does it have "
-            "to send until all the other chips have everything?",
+            "That is about what a chip holds before the gather. How many bytes does it "
+            "send until every chip has all the parts?",
         ),
         Slip(
             "the traffic over Y alone",
@@ -416,10 +422,11 @@ HIDDEN = Number(
     title="A gather that hides",
     task=r"""
         **Given** $A[B_X, D] \cdot W[D, F_X] \to C[B, F_X]$ in bf16, on a ring of 16
-        Trillium chips (`chips.TPU_V6E`). The blocks of $A$ travel around the ring in
-        one direction while the chips multiply.
+        Trillium chips (`chips.TPU_V6E`). In each step, a chip multiplies one block of
+        $A$ at its peak and sends it to the next chip at the same time.
 
-        **Wanted** the smallest $F$ at which the math hides the travel of the blocks.
+        **Wanted** the smallest $F$ at which a step's math takes at least as long as
+        sending the block.
     """,
     given=stated(chips.TPU_V6E, "flops.bf16", "link_bandwidth"),
     stub="F = ...",
@@ -436,13 +443,13 @@ HIDDEN = Number(
         Slip(
             "HBM for the link",
             lambda right: 16 * chips.TPU_V6E.intensity("bf16"),
-            "That divides by the bandwidth of HBM. What do the blocks travel over?",
+            "You divided by the bandwidth of the HBM. Over what do the blocks travel?",
         ),
         slips.other_link(chips.TPU_V6E.fact("link_bandwidth"), -1),
         slips.half_of_other_link(chips.TPU_V6E.fact("link_bandwidth"), -1),
     ),
-    hint="In each step, a chip multiplies a block of tokens by F/n columns and sends "
-    "the block once. What cancels if both take equally long?",
+    hint="In each step, a chip multiplies a block of tokens by F/n columns, for n "
+    "chips, and sends the block once. What cancels if both take equally long?",
     solution="""
         In each step, a chip computes $2 (B/n) D (F/n)$ FLOPs and sends $2 (B/n) D$
         bytes. At the peak rate $C_\\text{peak}$, both take equally long if
@@ -499,13 +506,16 @@ CASE = Function(
         Slip(
             "split elsewhere",
             _case_either_alone,
-            "The axis splits one operand along J and the other along another "
+            "The axis may split one operand along J and the other along another "
             "dimension. What does a chip still need for the product?",
         ),
     ),
     hint="Is J split in neither operand, in one, or in both? Look at I and K only if "
     "J is split in neither.",
     solution="""
+        A split along $J$ decides. Without one, the axis is in the way only if it splits
+        both $I$ and $K$.
+
         ```python
         def case(in_a, in_b):
             if in_a == "J" and in_b == "J":
@@ -529,8 +539,9 @@ PLANS = Function(
     task=r"""
         **Given** $A[B_X, D] \cdot W[D_X, F] \to C[B_X, F]$ in bf16 and $n = |X|$.
 
-        **Wanted** a function that returns a pair: the bytes that each chip sends if the
-        weights travel, and the bytes that it sends if the activations travel.
+        **Wanted** a function that returns a pair: the number of bytes that each chip
+        sends if the weights travel, and the number that it sends if the activations
+        travel.
     """,
     stub="def plans(B, D, F, n): ...",
     spec=_both_plans,
@@ -564,7 +575,7 @@ PLANS = Function(
             "they can be multiplied.",
         ),
         Slip(
-            "one byte a value",
+            "one byte per value",
             lambda B, D, F, n: [v / 2 for v in _both_plans(B, D, F, n)],
             "A value in bf16 takes two bytes.",
         ),
@@ -574,9 +585,9 @@ PLANS = Function(
                 2 * D * F * (n - 1) / n,
                 2 * (D / n + F / n) * B * (n - 1) / n,
             ],
-            "Every chip has a term of the whole of C, which has B × F values, and the "
-            "ReduceScatter adds up all of them. Only A is already in n parts when it "
-            "is sent.",
+            "Every chip has a partial sum for the whole of C, with B × F values, and "
+            "the ReduceScatter adds up all of these. Only A is already in n parts when "
+            "it is sent.",
         ),
         Slip(
             "the other way round",
@@ -598,6 +609,9 @@ PLANS = Function(
         "these?"
     ),
     solution="""
+        Each chip has only $1/n$ of $A$ to send, but its partial sum is as large as all
+        of $C$.
+
         ```python
         def plans(B, D, F, n):
             share = (n - 1) / n
@@ -621,8 +635,9 @@ NOTHING = Sharded(
     task="""
         **Given** $A[I, J]$ and $B[J, K]$, whole on every device.
 
-        **Wanted** a function of the whole arrays that returns $C[I_X, K]$ and compiles
-        to no collective at all. The types of the arrays carry their shardings.
+        **Wanted** a function of the whole arrays that returns the product $C[I_X, K]$
+        and compiles to no collective at all. The types of the arrays carry their
+        shardings.
     """,
     stub="def product(a, b): ...",
     mesh=RING,
@@ -632,8 +647,8 @@ NOTHING = Sharded(
     spec=lambda a, b: a @ b,
     collectives=lambda a, b: [],
     view="explicit",
-    hint="The type of the result must be sharded. How do you ask for that? "
-    "`jnp.einsum` takes an `out_sharding`.",
+    hint="The type of the result must be sharded. How can you tell `jnp.einsum`, which "
+    "takes an `out_sharding`?",
     solution="""
         Every device has all of $A$ and $B$, so it can compute its rows of $C$ without
         receiving anything from another device.
@@ -677,8 +692,8 @@ ONE_SUM = Sharded(
             lambda a, b, c, d: [
                 Collective("all_reduce", ("X",), 4 * a[0] * b[1], 8, times=2)
             ],
-            "Your program adds up each product on its own. What can a device do with "
-            "its terms before they are added up over the devices?",
+            "Your program sums each product over the devices on its own. What can a "
+            "device do with its two partial sums before that?",
         ),
     ),
     values=(
@@ -694,8 +709,11 @@ ONE_SUM = Sharded(
         ),
     ),
     hint='`jax.P(None, None, unreduced={"X"})` leaves a sum open, and `jax.reshard` '
-    "finishes it. When do you have to finish it?",
+    "finishes it. Does each product have to be finished before you add the two?",
     solution="""
+        The sum of two partial sums is a partial sum of $A B + C D$, so one AllReduce is
+        enough.
+
         ```python
         def both(a, b, c, d):
             open_ = jax.P(None, None, unreduced={"X"})
@@ -737,9 +755,12 @@ SCATTERED = Sharded(
             "Your program gathers both operands, so every device computes everything.",
         ),
     ),
-    hint="`jax.lax.psum_scatter` adds up the terms and scatters the sum. Which "
-    "dimension of the result is split?",
+    hint="`jax.lax.psum_scatter` adds up the devices' partial sums and scatters the "
+    "result. Which dimension of the result is split?",
     solution="""
+        A device's product is a partial sum of $C$, and the device needs only its
+        columns of the total.
+
         ```python
         def scattered(a, b):
             return jax.lax.psum_scatter(a @ b, "X", scatter_dimension=1, tiled=True)
@@ -779,7 +800,8 @@ TRAVEL = Sharded(
                 Collective("all_gather", ("X",), 4 * math.prod(a), 8),
                 Collective("reduce_scatter", ("X",), 4 * a[0] * w[1], 8),
             ],
-            "A device needs all the tokens, but only its own part of D.",
+            "Your program gathers all of A. A device needs all the tokens, but only "
+            "its own part of D.",
         ),
         Slip(
             "sum, then slice",
@@ -793,6 +815,9 @@ TRAVEL = Sharded(
     hint="First turn A[B_X, D] into A[B, D_X]. Which collective moves a split from "
     "one dimension to another?",
     solution="""
+        After the AllToAll, a device has its part of $D$ for all tokens and computes a
+        partial sum of $C$.
+
         ```python
         def travel(a, w):
             a = jax.lax.all_to_all(a, "X", 1, 0, tiled=True)
@@ -843,8 +868,8 @@ LAYER = Sharded(
                 Collective("all_gather", ("X",), 4 * a[0] * w[1], 8),
                 Collective("reduce_scatter", ("X",), 4 * a[0] * v[1], 8),
             ],
-            "The hidden layer is split in the same way as the rows of W₂, so it can "
-            "stay split.",
+            "Your program gathers the result of the first matmul. It is split in the "
+            "same way as the rows of W₂, so it can stay split.",
         ),
     ),
     values=(
@@ -855,7 +880,7 @@ LAYER = Sharded(
             "negative values must become zero.",
         ),
     ),
-    hint="Which case is each of the two matmuls? Between them, nothing has to move.",
+    hint="Which case is each of the two matmuls? Nothing has to move between them.",
     solution="""
         In the first matmul, the contraction is split only in $A$. This is case 2, and
         $A$ is gathered. In the second, it is split both in $W_2[F_X, D]$ and in
@@ -877,10 +902,10 @@ RING_SUM = Sharded(
         **Given** each device's part of $A[I, J_X]$ and $B[J_X, K]$ on eight devices.
 
         **Wanted** the function that every device runs. It returns the device's part of
-        $C[I_X, K]$, and in it the sums travel around the ring while the products are
-        computed. It compiles to exactly seven permutes of $4 I K / 8$ bytes each. The
-        result and the bytes are graded, but not whether a sum starts to travel before
-        the last product is computed.
+        the product $C[I_X, K]$, and the sums travel around the ring while the devices
+        multiply. The function compiles to exactly seven permutes of $4 I K / 8$ bytes
+        each. The result and the bytes are graded, but not whether a sum starts to
+        travel before the last product is computed.
     """,
     stub="def ring(a, b): ...",
     mesh=RING,
@@ -895,7 +920,7 @@ RING_SUM = Sharded(
         Slip(
             "one ReduceScatter",
             lambda a, b: [Collective("reduce_scatter", ("X",), 4 * a[0] * b[1], 8)],
-            "The number of bytes is the same, but the sum starts only after the whole "
+            "A ReduceScatter sends as many bytes, but it starts only after the whole "
             "product is computed.",
         ),
         Slip(
@@ -909,15 +934,14 @@ RING_SUM = Sharded(
         Slip(
             "whole products sent",
             lambda a, b: [Collective("permute", ("X",), 4 * a[0] * b[1], 8, times=7)],
-            "Each step should send the sum of only one block of rows, not of all the "
-            "rows.",
+            "Your program sends sums for all the rows. Each step should send the sum "
+            "for only one block of rows.",
         ),
     ),
     neighbours=True,
-    hint="The sum for a device starts on the next device and travels all the way "
-    "around the ring to the device that it is for. Every device that it visits "
-    "adds its own product of those rows. Which rows does device d add in the "
-    "first step?",
+    hint="The sum for a device starts on the next device and travels around the ring "
+    "to the device that it is for. Every device that it visits adds its own product "
+    "for those rows. Which rows does device d add in the first step?",
     solution="""
         The sum for device $d$ starts on device $d + 1$ and ends on device $d$. So in
         step $s$, counted from 0, device $d$ adds to the sum for device $d - 1 - s$,
@@ -964,8 +988,8 @@ HIDDEN_GATHER = Number(
         $D = 8192$, $F = 32{,}768$, on $4 \times 4 \times 4$ TPU v4 chips. $X$, $Y$ and
         $Z$ are the three sides, and each is a closed ring. A chip sends in both
         directions of a ring at once, at `chips.TPU_V4.link_bandwidth` in each. The
-        links of $Y$ carry other traffic. One AllGather fetches the weights, and it is
-        as fast as the other links allow.
+        links of $Y$ carry other traffic. One AllGather fetches the weights, and it runs
+        as fast as the links of $X$ and $Z$ allow.
 
         **Wanted** the smallest number of tokens $B$, over all the chips, at which the
         gather can hide behind the product. The math of the product runs at the peak.
@@ -986,8 +1010,8 @@ HIDDEN_GATHER = Number(
         Slip(
             "bytes of X alone",
             lambda right: 3 * _PER_BYTE,
-            "Together with Z, 16 chips take part in one AllGather. Which share of the "
-            "bytes does each of them send?",
+            "If the links of Z help, 16 chips take part in the AllGather. Which share "
+            "of the bytes does each of them send?",
         ),
         slips.one_direction(2),
         scaled(
@@ -1020,8 +1044,9 @@ HIDDEN_GATHER = Number(
             "Did you count the latency of the hops? It is left out here.",
         ),
     ),
-    hint="Suppose a chip drops all but its part over X and Z. What does it then lack "
-    "of its columns, and over how many rings does that arrive? D and F cancel.",
+    hint="Suppose each chip drops all but its part of the split over X and Z. How much "
+    "of its columns does it then lack, and over how many rings does that arrive? D and "
+    "F cancel.",
     solution="""
         The chips along $Z$ hold copies of $W[D_X, F_Y]$. Each chip drops all but its
         part, $W[D_{XZ}, F_Y]$, without sending anything. Then 16 chips gather over two
@@ -1037,9 +1062,9 @@ HIDDEN_GATHER = Number(
         tokens = gather / math_of_a_token
         ```
 
-        A gather over $X$ alone would take 1.6 times as many tokens. A schedule that is
-        not a single AllGather, and that keeps the quarter that a chip already holds,
-        would need only 0.8 times as many.
+        A gather over $X$ alone would take 1.6 times as many tokens. If the chips kept
+        the quarter that they already hold, which a single AllGather doesn't allow, 0.8
+        times as many tokens would be enough.
     """,
 )
 
@@ -1067,8 +1092,8 @@ FEWEST = Function(
         already have and finish the sum. Or you can move the split of the weights to
         their columns, multiply, and gather the columns of the result.
 
-        **Wanted** a function that returns the bytes that each chip sends in the plan
-        that sends the fewest.
+        **Wanted** a function that returns the number of bytes that each chip sends in
+        the plan that sends the fewest.
     """,
     stub="def fewest(B, D, F, n): ...",
     spec=_fewest,
@@ -1084,15 +1109,14 @@ FEWEST = Function(
         Slip(
             "the third plan left out, or its AllToAll as a gather",
             _without_columns,
-            "Does any case need no collective for the product, once the weights are "
-            "split along another dimension? An AllToAll moves that split and sends "
+            "There is a third plan: if the columns of the weights are split, the "
+            "product needs no collective. An AllToAll moves the split there and sends "
             "only 1/n of the bytes of a gather.",
         ),
         Slip(
             "one of two rounds",
             lambda B, D, F, n: min(2 * D * F, 2 * B * F) * (n - 1) / n,
-            "That is what a ReduceScatter sends. But every chip needs the whole "
-            "result.",
+            "You counted a ReduceScatter. But every chip needs the whole result.",
         ),
         Slip(
             "own part sent too",
@@ -1101,7 +1125,7 @@ FEWEST = Function(
             "where it is.",
         ),
         Slip(
-            "one byte a value",
+            "one byte per value",
             lambda B, D, F, n: _fewest(B, D, F, n) / 2,
             "A value in bf16 takes two bytes.",
         ),
@@ -1175,7 +1199,8 @@ TWO_STEPS = Sharded(
                 Collective("all_gather", ("X", "Y"), 4 * math.prod(w), 8),
                 Collective("all_gather", ("Y",), math.prod(a), 2),
             ],
-            "Y splits the contraction in both operands. Which case is that?",
+            "Your program gathers both operands over Y. But Y splits the contraction "
+            "in both of them. Which case is that?",
         ),
         Slip(
             "everything gathered, axis by axis",
@@ -1184,12 +1209,12 @@ TWO_STEPS = Sharded(
                 Collective("all_gather", ("Y",), 4 * math.prod(w), 2),
                 Collective("all_gather", ("Y",), math.prod(a), 2),
             ],
-            "Your program has nothing left to add up, but only because it sends "
-            "everything first. What does Y split in both operands?",
+            "Your program gathers both operands, so nothing is left to add up. But Y "
+            "splits the contraction in both of them. Which case is that?",
         ),
     ),
-    hint="Which case is it on each axis? D_YX is cut over Y first, and then each part "
-    "is cut over X. Which of the two can be gathered alone?",
+    hint="Which case is it on each axis? D is cut over Y first, and then each part is "
+    "cut over X. Over which of the two axes must the parts of W be gathered?",
     solution="""
         $X$ splits the contraction in $W$ but not in $A$. This is case 2, and the
         weights are gathered. $X$ is the minor axis of $D_{YX}$, so the parts along it

@@ -37,8 +37,8 @@ CHAPTER = Chapter(
         "what they compile to"
     ),
     intro="""
-        from seven sizes of a model to the days that its training takes. Answers are in
-        base units: params, FLOPs, bytes, seconds, tokens.
+        from seven sizes of a model to the number of days that its training takes.
+        Answers are in base units: params, FLOPs, bytes, seconds, tokens.
 
         07.15 to 07.18 are programs. They are graded on their result and on what XLA
         compiles them to, and two of them run on eight virtual devices.
@@ -56,8 +56,9 @@ CHAPTER = Chapter(
 
 DENSE = Model("ours", 48, 6144, 16_384, 48, 8, 128, 64_000)
 SIZES = (
-    "$L = 48$, $D = 6144$, $F = 16{,}384$, $N = 48$, $K = 8$, $H = 128$, a vocabulary "
-    "of 64,000, a gated MLP, and a head that is separate from the embedding"
+    "$L = 48$ layers, $D = 6144$, $F = 16{,}384$, $N = 48$ query heads and $K = 8$ KV "
+    "heads of $H = 128$, a vocabulary of 64,000, a gated MLP, and a head that is "
+    "separate from the embedding"
 )
 
 PARAMS = Number(
@@ -86,7 +87,7 @@ PARAMS = Number(
         Slip(
             "keys alone",
             lambda right: right - DENSE.L * DENSE.D * DENSE.K * DENSE.H,
-            "Keys and values each have a matrix of their own.",
+            "Did you count only the keys? The values have a matrix as well.",
         ),
         Slip(
             "one table",
@@ -96,19 +97,19 @@ PARAMS = Number(
         Slip(
             "no vocabulary",
             lambda right: right - DENSE.embedding_params,
-            "The layers aren't the whole model. Tokens also have to come in and go "
-            "out.",
+            "Did you leave out the embedding and the head?",
         ),
         scaled(
             "one layer",
             1 / 48,
-            "Did you count only one layer? The model has L of them.",
+            "You counted only one of the L layers.",
         ),
     ),
-    hint="q and o have D·N·H values each, k and v have D·K·H each, and each of the "
-    "three matrices of the MLP has D·F. How many layers are there, and how many "
-    "tables?",
+    hint="q and o have D·N·H values each, and k and v have D·K·H each. How many does "
+    "the MLP have? How many layers are there, and how many tables?",
     solution="""
+        A layer has four matrices in attention and three in the MLP.
+
         ```python
         L, D, F, N, K, H, vocab = 48, 6144, 16_384, 48, 8, 128, 64_000
         params = L * (2 * D * N * H + 2 * D * K * H + 3 * D * F) + 2 * D * vocab
@@ -125,8 +126,8 @@ TOKEN = Number(
     id="07.2",
     title="What a token costs in training",
     task=f"""
-        **Given** the model of 07.1: {SIZES}. It is trained on sequences of 4,096 tokens
-        with causal attention, in which a query sees $(S + 1)/2$ keys on average.
+        **Given** the model of 07.1: {SIZES}. It is trained on sequences of $S = 4096$
+        tokens with causal attention, in which a query sees $(S + 1)/2$ keys on average.
 
         **Wanted** the FLOPs that one token takes in training. Count only the matmuls.
     """,
@@ -140,7 +141,8 @@ TOKEN = Number(
         Slip(
             "full attention",
             lambda right: _token("full"),
-            "A query doesn't see the keys that come after it.",
+            "You counted full attention. A query doesn't see the keys that come after "
+            "it.",
         ),
         Slip(
             "no attention",
@@ -161,8 +163,8 @@ TOKEN = Number(
         Slip(
             "6 · params and full attention",
             lambda right: conventions(DENSE, 4096)["6 · params, full attention"],
-            "That counts the keys behind the mask, and the embedding, which is only "
-            "looked up.",
+            "That counts the keys that the mask hides, and the embedding, which is "
+            "only looked up.",
         ),
         Slip(
             "no head",
@@ -176,10 +178,12 @@ TOKEN = Number(
             "up.",
         ),
     ),
-    hint="Count six FLOPs for each weight in a matmul, and twelve for each "
-    "combination of layer, head, value of a head, and key. How many keys does a "
-    "query see?",
+    hint="In training, each weight in a matmul takes six FLOPs. With each key that a "
+    "query sees, attention takes twelve for each of the L·N·H values of its heads. How "
+    "many keys does a query see?",
     solution="""
+        The embedding isn't multiplied, and a query sees half of the keys on average.
+
         ```python
         L, D, F, N, K, H, vocab = 48, 6144, 16_384, 48, 8, 128, 64_000
         weights = L * (2 * D * N * H + 2 * D * K * H + 3 * D * F) + D * vocab
@@ -201,7 +205,7 @@ BALANCE = Number(
     title="When attention takes over",
     task="""
         **Given** layers with $D = 2048$, a gated MLP of $F = 5632$, $N = 16$, $K = 4$
-        and $H = 128$. Attention is causal; count $S/2$ keys for a query.
+        and $H = 128$. Attention is causal, so count $S/2$ keys for a query.
 
         **Wanted** the sequence length $S$ at which the attention of a layer takes as
         many FLOPs as the matmuls with its weights.
@@ -213,8 +217,8 @@ BALANCE = Number(
         scaled(
             "full attention",
             1 / 2,
-            "That is the number of keys that it takes. But a query sees only half of "
-            "the sequence.",
+            "That is the number of keys that a query must see. But it sees only half "
+            "of the sequence.",
         ),
         Slip(
             "the rule of 8D",
@@ -239,9 +243,11 @@ BALANCE = Number(
             "Keys and values have only four heads here.",
         ),
     ),
-    hint="There are two FLOPs for each weight on one side, and 4·N·H for each key on "
-    "the other. For how many keys are the two sides equal?",
+    hint="For one token, a weight takes two FLOPs, and a key takes 4·N·H. With how "
+    "many keys does attention take as many FLOPs as the weights?",
     solution="""
+        A weight takes 2 FLOPs, and each of the $S/2$ keys takes $4NH$.
+
         ```python
         D, F, N, K, H = 2048, 5632, 16, 4, 128
         weights = 2 * D * N * H + 2 * D * K * H + 3 * D * F
@@ -280,8 +286,7 @@ KEYS = Function(
         Slip(
             "the whole window",
             lambda S, window: window,
-            "The first queries see fewer keys, because there are not enough tokens "
-            "before them yet.",
+            "The first queries have fewer tokens before them.",
         ),
         Slip(
             "the first window alone",
@@ -292,7 +297,7 @@ KEYS = Function(
         Slip(
             "no window",
             lambda S, window: (S + 1) / 2,
-            "Did you leave out the window? No query sees more than `window` keys.",
+            "No query sees more than `window` keys.",
         ),
         Slip(
             "without itself",
@@ -302,12 +307,12 @@ KEYS = Function(
         Slip(
             "half a key less",
             lambda S, window: window - window**2 / (2 * S),
-            "That is close, and many texts use this formula. But add up the keys for "
-            "a window of 1.",
+            "Many texts use this formula, which is close. But what does it give for a "
+            "window of 1?",
         ),
     ),
-    hint="From number `window` on, each query sees `window` keys. How many keys do "
-    "all the queries before it lack together?",
+    hint="From query number `window` on, each query sees `window` keys. How many keys "
+    "do all the queries before that one lack together?",
     solution="""
         If every query saw `window` keys, the mean would be `window`. But the first
         `window` queries lack `window - 1`, …, 1, 0 keys, which is
@@ -340,8 +345,7 @@ WINDOWS = Number(
         causal attention.
 
         **Wanted** the FLOPs of its attention, divided by the FLOPs that the attention
-        would take if all the layers were global. Half a key more or less doesn't
-        matter.
+        would take if all the layers were global. An error of half a key doesn't matter.
     """,
     stub="share = ...",
     unit="",
@@ -373,6 +377,8 @@ WINDOWS = Number(
     hint="How many keys does a query see on average in each kind of layer? Take one "
     "global layer together with five local ones.",
     solution="""
+        As in 07.4, the first queries of a local layer see fewer keys.
+
         ```python
         S, window = 32_768, 8192
         local = window - window**2 / (2 * S)
@@ -388,10 +394,10 @@ ACTIVE = Number(
     id="07.6",
     title="Active parameters",
     task="""
-        **Given** a model of 40 layers with experts, with $D = 4096$, $N = 32$, $K = 8$
-        and $H = 128$. Each layer has 64 routed experts and one shared expert, and each
-        of them is a gated MLP of $F = 1536$. A token goes to 4 of the routed experts.
-        The vocabulary is 100,000, and the head is separate from the embedding.
+        **Given** a model of 40 layers with $D = 4096$, $N = 32$, $K = 8$ and $H = 128$.
+        Each layer has a router, 64 routed experts and one shared expert. Each expert is
+        a gated MLP of $F = 1536$. A token goes to 4 of the routed experts. The
+        vocabulary is 100,000, and the head is separate from the embedding.
 
         **Wanted** the number of its active parameters without the input embedding. You
         may leave out the norms.
@@ -433,9 +439,11 @@ ACTIVE = Number(
             "the 64 experts.",
         ),
     ),
-    hint="A token meets attention, the router, five experts, and the head. How many "
-    "weights does each of them have?",
+    hint="A token is multiplied by the weights of attention, the router, some of the "
+    "experts, and the head. How many weights does each of these have?",
     solution="""
+        Each token goes through five experts in each layer.
+
         ```python
         L, D, F, N, K, H = 40, 4096, 1536, 32, 8, 128
         attention = 2 * D * N * H + 2 * D * K * H
@@ -469,7 +477,7 @@ STATE = Number(
         Slip(
             "not rounded",
             lambda right: 53e9 * 16 / (80 * 2**30),
-            "There is no such thing as part of a GPU, so round up.",
+            "You can't use part of a GPU, so round up.",
         ),
         Slip("GB for GiB", lambda right: _chips(53e9, 16, 80e9), "80 GiB is 85.9 GB."),
         Slip(
@@ -495,13 +503,13 @@ STATE = Number(
         Slip(
             "rounded down",
             lambda right: right - 1,
-            "That many GPUs aren't enough. If the last GPU is only partly filled, it "
-            "still counts.",
+            "That many GPUs aren't enough for all the bytes.",
         ),
     ),
-    hint="Each parameter takes 4 + 4 + 4 + 2 + 2 bytes. How many bytes can one GPU "
-    "hold?",
+    hint="How many bytes does a parameter take in all, and how many can one GPU hold?",
     solution="""
+        Each parameter takes $4 + 4 + 4 + 2 + 2$ bytes.
+
         ```python
         import math
 
@@ -524,8 +532,8 @@ KEPT = Function(
     task="""
         **Given** a layer with a gated MLP, for `B` sequences of `S` tokens, in bf16.
         The remat policy `dots` keeps the input of the layer and the results of its
-        matmuls with weights, except for the result of the last one, which is only added
-        to the stream.
+        matmuls with weights, except for the result of the last matmul, which is only
+        added to the stream.
 
         **Wanted** a function that returns the number of bytes that are kept for this
         layer.
@@ -563,7 +571,7 @@ KEPT = Function(
             "Keys and values have only K heads.",
         ),
         Slip(
-            "one byte a value",
+            "one byte per value",
             lambda B, S, D, F, N, K, H: _kept(B, S, D, F, N, K, H) / 2,
             "A value in bf16 takes two bytes.",
         ),
@@ -593,6 +601,9 @@ KEPT = Function(
     hint="Seven arrays are kept: the input, Q, K, V, and the results of o, gate and "
     "up. How large is each of them?",
     solution="""
+        The input and the result of o have $D$ values per token, and gate and up have
+        $F$.
+
         ```python
         def kept(B, S, D, F, N, K, H):
             return 2 * B * S * (2 * D + N * H + 2 * K * H + 2 * F)
@@ -641,8 +652,8 @@ AGAIN = Number(
         Slip(
             "the head, too",
             lambda right: right + _ONCE.head / _ONCE.training,
-            "Only the layers are computed again. The head comes after all of them, "
-            "and its result is still there when the backward pass starts.",
+            "Only the layers are computed again. The head's result is still there when "
+            "the backward pass starts.",
         ),
         Slip(
             "what is added",
@@ -677,9 +688,12 @@ AGAIN = Number(
             "Attention takes FLOPs, and it is computed again, too.",
         ),
     ),
-    hint="What does remat add? It adds the forward FLOPs of the layers without those "
-    "of down. Training without remat takes three times all the forward FLOPs.",
+    hint="Without remat, training takes three times the forward FLOPs of the whole "
+    "model. Which of the forward FLOPs does remat add once more?",
     solution="""
+        Remat adds a forward pass of the layers without down. Training takes three whole
+        ones.
+
         ```python
         L, D, F, N, K, H, vocab = 48, 6144, 16_384, 48, 8, 128, 64_000
         layer = 2 * (2 * D * N * H + 2 * D * K * H + 3 * D * F) + 4 * N * H * 4096
@@ -707,16 +721,23 @@ CACHE = Number(
         scaled(
             "keys alone, or half",
             1 / 2,
-            "The cache keeps the keys, and it keeps the values as well.",
+            "Did you count only the keys, or half a byte per value? The cache keeps "
+            "both keys and values.",
         ),
         scaled("bf16", 2, "A value in fp8 takes one byte."),
         scaled("query heads", 8, "Keys and values have only K heads."),
         scaled("one layer", 1 / 60, "Every layer has its own keys and values."),
-        scaled("one token", 1 / 65_536, "That is the cache of one token."),
+        scaled(
+            "one token",
+            1 / 65_536,
+            "That is the cache of one token. How many tokens does the text have?",
+        ),
     ),
     hint="A token adds 2·L·K·H values to the cache. How many bytes does each value "
     "take?",
     solution="""
+        In each layer, a token has $KH$ values in its keys and as many in its values.
+
         ```python
         nbytes = 2 * 60 * 8 * 128 * 65_536
         ```
@@ -734,8 +755,8 @@ LATENT = Number(
         **Given** latent attention with 128 heads, a latent of 512 values for keys and
         values, and a rotary key of 64 values that all the heads share.
 
-        **Wanted** how many KV heads with $H = 128$ a model with grouped-query attention
-        could have for the same cache per token and layer. The result need not be a
+        **Wanted** the number of KV heads with $H = 128$ with which grouped-query
+        attention needs the same cache per token and layer. The result need not be a
         whole number.
     """,
     stub="heads = ...",
@@ -756,12 +777,15 @@ LATENT = Number(
         Slip(
             "heads themselves",
             lambda right: 128,
-            "The cache holds the latent, not what the heads make of it.",
+            "The cache holds the latent, not the keys and values that the heads "
+            "compute from it.",
         ),
     ),
     hint="Divide the number of values in the latent and the rotary key by the number "
     "of values in one KV head.",
     solution="""
+        The latent and the rotary key replace a key and a value of $H$ values per head.
+
         ```python
         heads = (512 + 64) / (2 * 128)
         ```
@@ -785,7 +809,8 @@ UTILISED = Number(
     points=2,
     task=f"""
         **Given** the model of 07.1: {SIZES}. On 128 TPU v5p chips, a step of 512
-        sequences of 4,096 tokens takes 9.0 s. A query sees $(S + 1)/2$ keys on average.
+        sequences of $S = 4096$ tokens takes 9.0 s. A query sees $(S + 1)/2$ keys on
+        average.
 
         **Wanted** the MFU, counting the FLOPs that causal attention needs.
     """,
@@ -798,7 +823,7 @@ UTILISED = Number(
         Slip(
             "full attention",
             lambda right: _share(_token("full")),
-            "That credits the run with work on pairs that the mask throws away.",
+            "You counted full attention, which includes the pairs that the mask hides.",
         ),
         Slip(
             "6 · params",
@@ -813,8 +838,7 @@ UTILISED = Number(
         Slip(
             "6 · params and attention",
             lambda right: _share(_token() + 6 * DENSE.vocab * DENSE.D),
-            "The embedding is only looked up and takes no FLOPs. Of the two tables, "
-            "only the head is used in a matmul.",
+            "Did you count the embedding? It is only looked up and takes no FLOPs.",
         ),
         slips.forward_only(),
         scaled(
@@ -831,6 +855,8 @@ UTILISED = Number(
     hint="How many tokens does one chip process per second? Multiply that by the "
     "FLOPs of a token, and divide by the peak.",
     solution="""
+        MFU is the FLOPs that a chip's tokens need per second, divided by its peak.
+
         ```python
         from shardmath.hardware import chips
 
@@ -862,11 +888,10 @@ RESTATED = Number(
     title="An HFU, restated as MFU",
     points=2,
     task=f"""
-        **Given** a report of 52 % of the peak for the model of 07.1 with a larger
-        vocabulary ({SIZES.replace("64,000", "256,000")}), on sequences of 16,384
-        tokens. The report counts full attention. It counts the forward pass of all the
-        layers twice, because full remat computes it twice. It counts the forward pass
-        of the head only once.
+        **Given** a report of 52 % of the peak for training the model of 07.1 with a
+        larger vocabulary ({SIZES.replace("64,000", "256,000")}), on sequences of
+        $S = 16{{,}}384$ tokens. The report counts full attention. It counts the forward
+        pass of the layers twice, because of full remat, but that of the head only once.
 
         **Wanted** the MFU with causal attention, in which a query sees $(S + 1)/2$
         keys.
@@ -879,8 +904,8 @@ RESTATED = Number(
         Slip(
             "still full attention, or three quarters",
             lambda right: right * _wide("full") / _wide("causal"),
-            "That takes away the recomputation, but it still counts what the mask "
-            "hides.",
+            "You took away the recomputation, but you still count the pairs that the "
+            "mask hides.",
         ),
         Slip(
             "still recomputed",
@@ -899,9 +924,11 @@ RESTATED = Number(
             "higher or lower than the reported share?",
         ),
     ),
-    hint="The time stays the same. How many FLOPs does the run need, and how many did "
-    "the report count?",
+    hint="The time of the run stays the same. How many FLOPs per token does the run "
+    "need, and how many did the report count?",
     solution="""
+        Remat adds 2 FLOPs to the 6 of a weight in a layer, but none for the head.
+
         ```python
         L, D, F, N, K, H, vocab = 48, 6144, 16_384, 48, 8, 128, 256_000
         S = 16_384
@@ -971,6 +998,8 @@ DAYS = Number(
     hint="How many FLOPs does a token take, with its active weights and its keys? How "
     "many tokens per second does the MFU then allow?",
     solution="""
+        Each token goes through five experts.
+
         ```python
         from shardmath.hardware import chips
 
@@ -1043,7 +1072,7 @@ SKIPPED = Compiled(
 
         **Wanted** a function that returns $\text{softmax}(Q K^T / \sqrt H)\,V$, where
         no query sees a later key. It may take at most 5/8 of the FLOPs of the two full
-        products, and $10\,S^2$ FLOPs for the rest.
+        products, and another $10\,S^2$ FLOPs for the rest.
     """,
     stub="def attend(Q, K, V): ...",
     shapes=_head_shapes,
@@ -1092,11 +1121,11 @@ ABSORBED = Compiled(
     shapes=_latent_shapes,
     spec=lambda c, W, q: c @ W @ q,
     at_most=lambda c, W, q: {"flops": 2 * c[0] * c[1] + 2 * c[1] * q[0]},
-    hint="Making all the keys takes 2·S·R·H FLOPs. Do you have to begin a product of "
-    "three on the left?",
+    hint="Computing all the keys takes 2·S·R·H FLOPs. Do you have to multiply c by W "
+    "first?",
     solution="""
-        If the weights are multiplied into the query first, no key has to be made, and
-        the latents are read as they are. This is how a model with MLA generates text.
+        If you multiply the weights by the query first, no key has to be computed, and
+        the latents are used as they are. This is how a model with MLA generates text.
 
         ```python
         def scores(c, W, q):
@@ -1154,13 +1183,13 @@ HEADS = Sharded(
             "Every device gets the whole sum and throws most of it away.",
         ),
         Slip(
-            "what attention gives, gathered",
+            "heads gathered",
             lambda Q, K, V, o: [
                 Collective("all_gather", ("X",), 4 * math.prod(Q), 8),
                 Collective("all_gather", ("X",), 4 * math.prod(o), 8),
             ],
-            "The heads are independent, and o is split in the same way as they are. "
-            "Which case is that?",
+            "Your program gathers the heads. But o is split in the same way as they "
+            "are. Which case is that?",
         ),
         Slip(
             "queries, keys and values gathered",
@@ -1168,13 +1197,16 @@ HEADS = Sharded(
                 Collective("all_gather", ("X",), 4 * math.prod(Q), 8, times=3),
                 Collective("all_gather", ("X",), 4 * math.prod(o), 8),
             ],
-            "No head needs another one. Only the last product sums over the heads.",
+            "Your program gathers the heads. But no head needs another one, and only "
+            "the last product sums over them.",
         ),
     ),
     values=_attention_slips(_of_all_heads),
     hint="Attention needs nothing from other devices. The product with o contracts N "
     "and H, and N is split in both operands. Which case is that?",
     solution="""
+        Each device has whole heads, so only the product with o leaves a partial sum.
+
         ```python
         def block(Q, K, V, o):
             S, N, H = Q.shape
@@ -1216,7 +1248,8 @@ LOSS = Sharded(
     task=r"""
         **Given** on each device all of $x[B, D]$, its part of the head $w[D, V_X]$,
         where $V$ is the vocabulary, and its part of `right` $[B, V_X]$. Each row of
-        `right` holds the weights of the tokens that are right, in practice a single 1.
+        `right` holds the weights of the right tokens, in practice a single 1 among
+        zeros.
 
         **Wanted** the function that every device runs. For each row, it returns the
         logarithm of the sum of all exp(logits), minus the sum of the logits times
@@ -1251,8 +1284,8 @@ LOSS = Sharded(
                 Collective("all_gather", ("X",), 4 * math.prod(w), 8),
                 Collective("all_gather", ("X",), 4 * math.prod(right), 8),
             ],
-            "Multiply by the part of the head that a device has. Which sums are then "
-            "left to finish?",
+            "Your program gathers the head. Multiply only by the part that a device "
+            "has. Which sums are then left to finish?",
         ),
     ),
     values=(
@@ -1268,9 +1301,12 @@ LOSS = Sharded(
             "Did you subtract the logits of the right tokens?",
         ),
     ),
-    hint="Both sums run over the vocabulary. Add up a device's own part of each "
-    "first, and then use `jax.lax.psum`. The logarithm comes last.",
+    hint="Both sums run over the vocabulary. Which part of each can a device add up "
+    "alone, and what must happen before the logarithm?",
     solution="""
+        A device adds up its part of the vocabulary, and `psum` adds up the devices'
+        sums.
+
         ```python
         def loss(x, w, right):
             scores = x @ w

@@ -25,9 +25,9 @@ CHAPTER = Chapter(
         "compile to"
     ),
     intro="""
-        from one AllReduce to one over two levels. Answers are in base units: bytes,
-        seconds, tokens. FLOPs are 6 · params per token, without attention and without
-        recompute, unless a task says otherwise.
+        from the bytes of one AllReduce to an AllReduce over two levels. Answers are in
+        base units: bytes, seconds, tokens. FLOPs are 6 · params per token, without
+        attention and without recompute, unless a task says otherwise.
 
         08.8 to 08.12 are programs for eight virtual devices. They are graded on their
         result and on what XLA compiles them to, array by array.
@@ -57,7 +57,7 @@ SENT = Number(
         **Given** a model of $3 \cdot 10^9$ parameters that is trained with data
         parallelism over 64 chips. Gradients are summed in bf16.
 
-        **Wanted** the bytes that each chip sends in a step.
+        **Wanted** the number of bytes that each chip sends in a step.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -75,7 +75,7 @@ SENT = Number(
             "A chip doesn't have to send anything to itself, so one part of n stays "
             "where it is.",
         ),
-        scaled("four bytes a value", 2, "How many bytes does a value take in bf16?"),
+        scaled("four bytes per value", 2, "How many bytes does a value take in bf16?"),
         scaled(
             "a chip's share", 1 / 64, "Every chip has gradients for all the parameters."
         ),
@@ -89,6 +89,8 @@ SENT = Number(
     hint="A step has one AllReduce of an array as large as the weights. How many "
     "bytes does a chip send for it?",
     solution="""
+        In each of its two rounds, the AllReduce sends 63/64 of the gradients.
+
         ```python
         V = 2 * 3e9
         nbytes = 2 * V * 63 / 64
@@ -131,8 +133,8 @@ THRESHOLD = Number(
         scaled(
             "backward alone",
             3 / 2,
-            "That hides the AllReduce behind the backward pass alone. The task asks "
-            "for the whole step.",
+            "You hid the AllReduce behind the backward pass alone. The task asks for "
+            "the whole step.",
         ),
         scaled("one of two rounds", 1 / 2, "An AllReduce sends its array about twice."),
         scaled(
@@ -153,9 +155,12 @@ THRESHOLD = Number(
             "where it is.",
         ),
     ),
-    hint="For t tokens per chip, set 6 · params · t / C equal to 4 · params · (n − "
-    "1)/n / W_X. What cancels?",
+    hint="Write down the seconds of math for t tokens, and the seconds of the "
+    "AllReduce over all four links. What cancels if you set them equal?",
     solution="""
+        With $P$ parameters, the math of $t$ tokens takes $6Pt/C$, and the AllReduce
+        takes $4P/W \\cdot 255/256$ over four links.
+
         ```python
         from shardmath.hardware import chips
 
@@ -207,17 +212,19 @@ LARGEST = Number(
         Slip(
             "192 GB",
             lambda right: 192e9 / 16,
-            "That many would fit in the 192 GB of the package. The task gives what a "
-            "program can use, in GiB. If you rounded, keep one more digit.",
+            "That many would fit in the 192 GB of the package. The task gives the "
+            "memory that a program can use, in GiB. If you rounded, keep one more "
+            "digit.",
         ),
         Slip(
             "192 GiB",
             lambda right: chips.B200.fact("hbm_bytes").said("book_gpu") / 16,
-            "Another text counts all of the memory in the package. The task gives "
-            "what a program can use.",
+            "Another text counts all of the memory in the package. The task gives the "
+            "memory that a program can use.",
         ),
     ),
-    hint="How many bytes does a parameter take in each array? There are five arrays.",
+    hint="Five arrays have a value for every parameter. How many bytes does a value "
+    "take in each of them?",
     solution="""
         With data parallelism, every chip holds all five arrays in full. That is
         $2 + 2 + 4 + 4 + 4 = 16$ bytes per parameter.
@@ -238,8 +245,8 @@ STRAGGLER = Number(
         compute-bound. One of them slows down to 80 % of its speed, and its part of the
         batch stays the same.
 
-        **Wanted** how many chips' worth of work is lost, that is, by how many chips the
-        machine seems to have shrunk.
+        **Wanted** the number of chips whose work is lost, as if the machine had that
+        many fewer chips.
     """,
     stub="lost = ...",
     unit="chips",
@@ -249,8 +256,8 @@ STRAGGLER = Number(
         Slip(
             "the slow one alone",
             lambda right: 0.2,
-            "That is what the slow chip loses. What do the other chips do in the "
-            "meantime?",
+            "That is the loss of the slow chip alone. What do the other chips do in "
+            "the meantime?",
         ),
         Slip(
             "time for rate",
@@ -270,7 +277,7 @@ STRAGGLER = Number(
         ),
     ),
     hint="All the chips wait for the slowest one. What share of its rate does the "
-    "machine keep?",
+    "whole machine keep?",
     solution="""
         All the chips wait for the slowest one, so a step takes 1/0.8 times as long, and
         the machine runs at 80 % of its rate.
@@ -292,8 +299,8 @@ ACCUMULATED = Function(
     task=r"""
         **Given** data parallelism over `n` chips for a model of `params` parameters,
         with gradients summed in bf16 and a batch that is cut into `parts` microbatches.
-        `early` says whether the sums over the chips are finished in every microbatch
-        (`True`) or once at the end (`False`).
+        `early` says whether the gradients are summed over the chips after every
+        microbatch (`True`) or only once at the end (`False`).
 
         **Wanted** a function that returns the bytes that each chip sends in a step.
     """,
@@ -311,8 +318,8 @@ ACCUMULATED = Function(
         Slip(
             "the other way round",
             lambda params, n, parts, early: _of_step(params, n, parts, not early),
-            "If the sums are finished in every microbatch, how many AllReduces does a "
-            "step have?",
+            "If the gradients are summed over the chips after every microbatch, how "
+            "many AllReduces does a step have?",
         ),
         Slip(
             "early or late alike",
@@ -340,6 +347,8 @@ ACCUMULATED = Function(
     hint="A step has one AllReduce of 2 · params bytes, or as many of them as there "
     "are microbatches. Which is it if `early` is `True`?",
     solution="""
+        The gradients of a microbatch are as large as those of the whole batch.
+
         ```python
         def sent(params, n, parts, early):
             once = 2 * 2 * params * (n - 1) / n
@@ -389,7 +398,8 @@ BEHIND = Function(
         Slip(
             "hidden by the backward pass alone",
             lambda L, f, d, r: L * f + max(L * d, L * r),
-            "The gradients that come last have no backward pass left to hide behind.",
+            "The last gradients are ready only when the backward pass has ended, so "
+            "nothing hides their AllReduce.",
         ),
         Slip(
             "the last one forgotten",
@@ -426,8 +436,8 @@ BETWEEN = Number(
         `chips.TPU_V5P.scale_out_bandwidth` one-way into the data-centre network.
         Gradients are summed in bf16, and the math runs at the peak.
 
-        **Wanted** how many tokens a **slice** needs so that the exchange between the
-        slices takes no longer than the math of the whole step.
+        **Wanted** the smallest number of tokens of a **slice** at which the exchange
+        between the slices takes no longer than the math of the whole step.
     """,
     given=stated(chips.TPU_V5P, "flops.bf16", "scale_out_bandwidth"),
     stub="tokens = ...",
@@ -437,7 +447,8 @@ BETWEEN = Number(
         scaled(
             "tokens of a chip",
             1 / 256,
-            "That is what one chip needs. How many tokens does a whole slice need?",
+            "That is the number of tokens that one chip needs. How many does a whole "
+            "slice need?",
         ),
         scaled("tokens of all slices", 4, "That is the batch of all four slices."),
         scaled(
@@ -449,8 +460,8 @@ BETWEEN = Number(
         scaled(
             "backward alone",
             3 / 2,
-            "That hides the exchange behind the backward pass alone. The task asks "
-            "for the whole step.",
+            "You hid the exchange behind the backward pass alone. The task asks for "
+            "the whole step.",
         ),
         scaled("one of two rounds", 1 / 2, "An AllReduce sends its array about twice."),
         scaled(
@@ -463,10 +474,10 @@ BETWEEN = Number(
     hint="A chip holds 1/256 of the gradients and works on 1/256 of the slice's "
     "tokens. How long do its exchange and its math take?",
     solution="""
-        For $T$ tokens in a slice, the math takes $6\\,P\\,T / (256\\,C)$ seconds. A
-        chip exchanges 1/256 of the gradients, which takes
-        $4\\,(P / 256)\\,(3/4) / W_\\text{out}$ seconds. If the two are equal, the
-        parameters $P$ and the number of chips cancel.
+        For $T$ tokens in a slice and $P$ parameters, the math takes
+        $6\\,P\\,T / (256\\,C)$ seconds at the peak $C$. A chip exchanges 1/256 of the
+        gradients, which takes $4\\,(P / 256)\\,(3/4) / W_\\text{out}$ seconds. If the
+        two are equal, $P$ and the number of chips cancel.
 
         ```python
         from shardmath.hardware import chips
@@ -629,10 +640,10 @@ LATE = Sharded(
 
         **Wanted** the function that every device runs. It returns the gradient of the
         sum over all the microbatches, whole on every device, and compiles to exactly
-        one AllReduce of $4 D F$ bytes. It works on one microbatch at a time: besides
-        the arguments and the result, the compiled program needs on a device at most the
-        bytes of $x w$ for two microbatches, of a copy of $x$, and of two gradients,
-        which is $B F + 2 B D + 8 D F$ bytes in all.
+        one AllReduce of $4 D F$ bytes. It works on one microbatch at a time. Besides
+        the arguments and the result, the compiled program may take as much memory on a
+        device as $x w$ of two microbatches, a copy of $x$ and two gradients need
+        together, which is $B F + 2 B D + 8 D F$ bytes.
     """,
     stub="def gradient(x, w): ...",
     mesh=EIGHT,
@@ -652,10 +663,12 @@ LATE = Sharded(
         ),
     ),
     hint="Use `jax.lax.scan` over the microbatches, with a total that differs from "
-    "device to device. It can start as `jnp.zeros_like` of a device's own copy "
-    "of the weight. A Python loop is unrolled, and XLA may hold all of its turns "
-    "at once.",
+    "device to device. This total can start as `jnp.zeros_like` of a device's own copy "
+    "of the weight. A Python loop is unrolled, and XLA may hold all of its turns at "
+    "once.",
     solution="""
+        Each device adds up its own gradients in the loop, and `psum` sums them.
+
         ```python
         def gradient(x, w):
             own = jax.lax.pcast(w, "X", to="varying")
@@ -671,9 +684,9 @@ AUTOMATIC = Sharded(
     id="08.11",
     title="Gradients by the compiler",
     task=r"""
-        **Given** the whole arrays $x[B_X, D]$, $y[B_X, F]$ and $w[D, F]$ on mesh axes
-        that the compiler shards over. The tokens are split. The loss is the mean of
-        $(x w - y)^2$.
+        **Given** the whole arrays $x[B_X, D]$, $y[B_X, F]$ and $w[D, F]$, with the
+        tokens split over a mesh axis for which the compiler itself puts in the
+        collectives. The loss is the mean of $(x w - y)^2$.
 
         **Wanted** a function of the whole arrays that returns the gradient of $w$,
         whole on every device, and compiles to exactly one AllReduce of $4 D F$ bytes.
@@ -693,12 +706,15 @@ AUTOMATIC = Sharded(
                 Collective("all_gather", ("X",), 4 * math.prod(one), 8)
                 for one in (x, y)
             ],
-            "A constraint in your program makes the tokens whole. Leave them split.",
+            "Your program makes the compiler gather the tokens. Does a constraint in "
+            "it ask for that?",
         ),
     ),
-    hint="Write the program as if for one device. Which shardings do you have to "
-    "mention? At most that of the result.",
+    hint="Write the program as if for one device. Does it have to mention any sharding "
+    "besides that of the result?",
     solution="""
+        Split tokens leave partial sums, so the compiler puts in the AllReduce.
+
         ```python
         def gradient(x, y, w):
             loss = lambda w: jnp.mean((x @ w - y) ** 2)
@@ -745,8 +761,8 @@ LEVELS = Sharded(
         Slip(
             "one AllReduce over both axes",
             lambda x, w: [_all_reduce(4 * math.prod(w), 8, ("Z", "X"))],
-            "A single collective over both axes doesn't say what crosses between the "
-            "slices.",
+            "From a single collective over both axes, one can't see how many bytes go "
+            "between the slices. Use a separate collective for each axis.",
         ),
         Slip(
             "whole gradients between the slices",
@@ -758,10 +774,11 @@ LEVELS = Sharded(
             "each of them finish a quarter of the sum.",
         ),
     ),
-    hint="Scatter the sum inside a slice, finish it between the slices, and put it "
-    "together again inside the slice. Each device needs its own copy of the "
+    hint="Scatter the sum inside a slice first. Each device needs its own copy of the "
     "weight over both axes.",
     solution="""
+        Each device sends only a quarter of its slice's sum to the other slice.
+
         ```python
         def gradient(x, w):
             own = jax.lax.pcast(w, ("Z", "X"), to="varying")
@@ -794,12 +811,12 @@ SOONEST = Number(
     task=r"""
         **Given** a model of $8 \cdot 10^9$ parameters, $15 \cdot 10^{12}$ tokens to
         train on, and a batch of $2^{22}$ tokens that must not grow. The training uses
-        data parallelism over H100s in many nodes, where a GPU sends 406 GB/s one-way
-        over the whole axis. Gradients are summed in bf16. Leave out the factor
-        $(n-1)/n$. The number of GPUs is chosen for math at the peak: it is the largest
-        number for which the AllReduce takes no longer than all the math of the step. In
-        training, the math then runs at half of the peak, and all of the AllReduce is
-        hidden.
+        data parallelism over H100s in many nodes, where a GPU sends at 406 GB/s one-way
+        in an AllReduce over all of them. Gradients are summed in bf16. Leave out the
+        factor $(n-1)/n$. The number of GPUs is chosen for math at the peak: it is the
+        largest number for which the AllReduce takes no longer than all the math of the
+        step. In training, the math then runs at half of the peak, and all of the
+        AllReduce is hidden.
 
         **Wanted** the seconds that training takes.
     """,
@@ -833,8 +850,9 @@ SOONEST = Number(
             "That is the time that a single GPU would take.",
         ),
     ),
-    hint="How many tokens does a GPU need, from C and W? How many GPUs does the batch "
-    "then feed? Divide the FLOPs of all the tokens by the rate of these GPUs.",
+    hint="How many tokens does a GPU need to hide the AllReduce? How many GPUs does "
+    "the batch then feed? Divide the FLOPs of all the tokens by the rate of these "
+    "GPUs.",
     solution="""
         ```python
         from shardmath.hardware import chips
@@ -872,10 +890,11 @@ LOST = Number(
         **Given** eight slices of 256 TPU v5e chips and a model of $70 \cdot 10^9$
         parameters. The model is sharded inside a slice, and there is data parallelism
         between the slices. Each slice works on $2^{18}$ tokens per step, at half of its
-        peak. Only after that are the gradients exchanged, in bf16 and at the rate of
-        the network cards, `chips.TPU_V5E.scale_out_bandwidth` one-way for each chip.
+        peak. The gradients are exchanged only after that, in bf16, and each chip sends
+        at `chips.TPU_V5E.scale_out_bandwidth` one-way.
 
-        **Wanted** the share of the step that the exchange takes, between 0 and 1.
+        **Wanted** the share of the step's time that the exchange takes, between 0 and
+        1.
     """,
     given=stated(chips.TPU_V5E, "flops.bf16", "scale_out_bandwidth"),
     stub="share = ...",
@@ -886,7 +905,8 @@ LOST = Number(
         Slip(
             "over the math alone",
             lambda right: right / (1 - right),
-            "That is the exchange divided by the math. The step contains both.",
+            "You divided the time of the exchange by that of the math. The step "
+            "contains both.",
         ),
         Slip(
             "at the full peak",
@@ -911,10 +931,11 @@ LOST = Number(
         ),
         slips.percent(),
     ),
-    hint="How long does a chip take to send 2(k − 1)/k of the gradients that it "
-    "holds, for k slices? How long does a slice take for its FLOPs? The step is "
-    "the sum of both.",
+    hint="How many bytes does a chip send in the AllReduce of the gradients that it "
+    "holds? How long does that take, and how long does a slice take for its FLOPs?",
     solution="""
+        Each chip sends 7/8 of its 1/256 of the gradients twice.
+
         ```python
         from shardmath.hardware import chips
 
@@ -931,12 +952,14 @@ CRITICAL = Number(
     id="08.15",
     title="A batch beyond the critical one",
     task=r"""
-        **Given** a law by which reaching a loss takes $S = S_\text{min}(1 + B_c / B)$
-        steps and $E = E_\text{min}(1 + B / B_c)$ tokens. A run with $B = B_c$ is
-        repeated with four times the batch on four times as many chips. Each chip works
-        on the same number of tokens, so a step takes as long as before.
+        **Given** a law by which reaching a loss with a batch of $B$ takes
+        $S = S_\text{min}(1 + B_c / B)$ steps and $E = E_\text{min}(1 + B / B_c)$
+        tokens, where $B_c$ is the critical batch. A run with $B = B_c$ is repeated with
+        four times the batch on four times as many chips. Each chip works on the same
+        number of tokens, so a step takes as long as before.
 
-        **Wanted** how many times as fast the second run reaches the loss.
+        **Wanted** the factor by which the second run reaches the loss faster than the
+        first.
     """,
     stub="times = ...",
     unit="times",
@@ -946,8 +969,8 @@ CRITICAL = Number(
         Slip(
             "no limit",
             lambda right: 4.0,
-            "That would be right far below the critical batch. What does the law say "
-            "at the critical batch and above it?",
+            "That would be right far below the critical batch. How many steps does the "
+            "law give at and above it?",
         ),
         Slip(
             "tokens for steps",
@@ -957,17 +980,17 @@ CRITICAL = Number(
         ),
         slips.inverse(),
         Slip(
-            "beside the fewest",
+            "compared with the fewest",
             lambda right: 1.25,
-            "That is the number of steps of the second run, divided by the fewest "
-            "that are possible. Compare the two runs instead.",
+            "That is the number of steps of the second run, divided by the smallest "
+            "possible number. Compare the two runs instead.",
         ),
     ),
     hint="A step takes equally long in both runs. How many steps does each run take?",
     solution="""
         A step takes equally long in both runs, so only the number of steps counts. The
-        first run takes $1 + 1 = 2$ times the fewest possible steps, and the second
-        takes $1 + 1/4$ times as many as the fewest.
+        first run takes $1 + 1 = 2$ times $S_\\text{min}$ steps, and the second takes
+        $1 + 1/4$ times $S_\\text{min}$.
 
         ```python
         times = 2 / 1.25

@@ -30,9 +30,9 @@ CHAPTER = Chapter(
         its gradient, both in bf16, and 12 for its optimizer state, which is a copy of
         the weight and two moments in f32.
 
-        09.10 to 09.14 are programs for eight virtual devices. They are graded on their
-        result and on what XLA compiles them to, array by array. All arrays are in
-        float32.
+        In 09.10 to 09.14 you write programs for eight virtual devices. They are graded
+        on their results and on each collective that XLA compiles them to. All arrays
+        are in float32.
     """,
     setup="""
         import jax
@@ -114,13 +114,15 @@ HELD = Number(
         scaled(
             "16 bytes of state",
             (4 + 16 / 64) / (4 + 12 / 64),
-            "Only 12 of the 16 bytes of a parameter are optimizer state. The gradient "
-            "and the weight are counted whole here and must not be counted again.",
+            "Only 12 of a parameter's 16 bytes are optimizer state. You counted the "
+            "gradient and the weight twice, once whole and once split.",
         ),
     ),
     hint="Stage 1 splits only the optimizer state. What does each chip still hold in "
     "full?",
     solution="""
+        Stage 1 splits only the optimizer state over the 64 chips.
+
         ```python
         nbytes = (12 / 64 + 2 + 2) * 8_030_261_248
         ```
@@ -201,9 +203,12 @@ STAGES = Function(
             "The gradients take two bytes per parameter here.",
         ),
     ),
-    hint="The parts are optimizer state, gradients and weights, in this order. How "
-    "many of them does each stage split? Stage k splits the first k.",
+    hint="ZeRO splits the optimizer state first, then the gradients, and then the "
+    "weights. Which of these does stage 2 split?",
     solution="""
+        Stage $k$ splits the first $k$ of the three parts. Every chip holds the others
+        whole.
+
         ```python
         def held(stage, params, n):
             parts = 12, 2, 2
@@ -271,8 +276,8 @@ FEWEST = Number(
             "over any number of chips.",
         ),
     ),
-    hint="How many bytes does the whole state take, and how many does one HBM hold, "
-    "in the same unit? Round the result up.",
+    hint="How many bytes does the whole state take, and how many does the HBM of one "
+    "H100 hold, in the same unit? Round the result up.",
     solution="""
         ```python
         import math
@@ -304,11 +309,11 @@ COUNT = Number(
     title="Gathers and scatters",
     task="""
         **Given** the 126 layers of Llama 3.1 405B, with 7 weight matrices each, under
-        FSDP with full remat. A batch has 4 microbatches. No gathered weight and no
-        whole gradient is kept from one layer to the next.
+        FSDP with full remat. A batch has 4 microbatches. Gathered weights and whole
+        gradients are forgotten before the next layer begins.
 
-        **Wanted** how many collectives a step has for these matrices, if each matrix
-        travels in a separate collective.
+        **Wanted** the number of collectives that a step needs for these matrices, if no
+        collective combines two matrices.
     """,
     stub="times = ...",
     unit="collectives",
@@ -341,8 +346,8 @@ COUNT = Number(
     "gradient scattered?",
     solution="""
         A weight is gathered for the forward pass and again for the backward pass, and
-        its gradient is scattered. So there are two gathers and a scatter of each matrix
-        in each microbatch.
+        its gradient is scattered. The recomputation shares the gather of the backward
+        pass, so each matrix has two gathers and a scatter in each microbatch.
 
         ```python
         times = 126 * 7 * 3 * 4
@@ -375,8 +380,8 @@ NAIVE = Number(
         scaled(
             "own part sent too",
             64 / 63,
-            "A chip doesn't have to send anything to itself, so one part of n stays "
-            "where it is.",
+            "A chip doesn't send anything to itself, so one of its n parts stays where "
+            "it is.",
         ),
         scaled(
             "weights in f32",
@@ -387,13 +392,13 @@ NAIVE = Number(
             "a chip's share", 1 / 64, "Every chip has gradients for all the parameters."
         ),
     ),
-    hint="An AllReduce sends as much as a ReduceScatter and an AllGather together. "
-    "How many such rounds does this program have?",
+    hint="An AllReduce sends as much as a ReduceScatter and an AllGather together. How "
+    "many rounds of this size does the program have?",
     solution="""
         The AllReduce has two rounds of $2\\,\\text{params}$ bytes, and the AllGather is
-        a third round. That is as much as FSDP sends, for only three quarters of the
-        memory that FSDP saves. A ReduceScatter instead of the AllReduce would be
-        enough, because a chip updates only its own shard.
+        a third round. That is as much as FSDP sends, but ZeRO-1 saves only three
+        quarters of the memory that FSDP saves. A ReduceScatter instead of the AllReduce
+        would be enough, because a chip updates only its own shard.
 
         ```python
         V = 2 * 8_030_261_248
@@ -416,9 +421,9 @@ GATHER = Number(
     title="Fetching one layer",
     task=r"""
         **Given** one layer of Llama 3.1 70B with 855,638,016 weights in bf16, split
-        over $8 \times 8 \times 8$ TPU v5p chips, a closed torus. Each of the six links
-        of a chip sends at `chips.TPU_V5P.link_bandwidth` one-way, and all of them are
-        used. Leave out the latency.
+        over a closed torus of $8 \times 8 \times 8$ TPU v5p chips. Each of the six
+        links of a chip sends at `chips.TPU_V5P.link_bandwidth` one-way, and all of them
+        are used. Leave out the latency.
 
         **Wanted** the seconds until the layer is whole on every chip.
     """,
@@ -438,7 +443,7 @@ GATHER = Number(
         scaled(
             "the HBM's time",
             _LINKS / chips.TPU_V5P.hbm_bandwidth,
-            "That divides by the bandwidth of HBM. What do the weights travel over?",
+            "You divided by the HBM's bandwidth. Which links carry the weights?",
         ),
         scaled(
             "a chip's share",
@@ -447,8 +452,11 @@ GATHER = Number(
             "at each chip?",
         ),
     ),
-    hint="V(n − 1)/n bytes arrive at each chip over six links. What is V?",
+    hint="V(n − 1)/n bytes arrive at each chip over its six links. How large is V, the "
+    "whole layer?",
     solution="""
+        Each chip has 1/512 of the layer, and the rest arrives over six links.
+
         ```python
         from shardmath.hardware import chips
 
@@ -471,10 +479,10 @@ THRESHOLD = Number(
     title="Tokens that hide FSDP",
     task=r"""
         **Given** a slice of $16 \times 16$ Trillium chips (`chips.TPU_V6E`), a closed
-        torus, with FSDP over all 256 chips, in bf16 and with full remat: the forward
-        pass is computed twice. Each of the four links of a chip sends at
-        `chips.TPU_V6E.link_bandwidth` one-way. The math runs at the peak, and
-        everything may overlap. Ignore attention scores and latency.
+        torus, with FSDP over all 256 chips, in bf16 and with full remat, which computes
+        the forward pass twice. Each of the four links of a chip sends at
+        `chips.TPU_V6E.link_bandwidth` one-way. The math runs at the peak, and all
+        traffic can overlap with all of the math. Ignore attention scores and latency.
 
         **Wanted** the smallest number of tokens per chip at which the traffic of FSDP
         takes no longer than the math of the step.
@@ -499,7 +507,8 @@ THRESHOLD = Number(
         scaled(
             "as data parallelism without remat",
             8 / 9,
-            "That hides an AllReduce behind 6 FLOPs per parameter and token.",
+            "That compares an AllReduce with 6 FLOPs per parameter and token, as for "
+            "data parallelism.",
         ),
         scaled(
             "half of the links",
@@ -510,8 +519,8 @@ THRESHOLD = Number(
         scaled(
             "own part sent too",
             256 / 255,
-            "A chip doesn't have to send anything to itself, so one part of n stays "
-            "where it is.",
+            "A chip doesn't send anything to itself, so one of its n parts stays where "
+            "it is.",
         ),
         scaled(
             "all chips",
@@ -519,12 +528,12 @@ THRESHOLD = Number(
             "That is the batch of all the chips. How many tokens does one chip need?",
         ),
     ),
-    hint="For t tokens per chip, the math takes 8 · params · t / C seconds. How long "
-    "do two gathers and a scatter take?",
+    hint="At C FLOPs/s, the math of t tokens takes 8 · params · t / C seconds. How "
+    "long do two gathers and a scatter take?",
     solution="""
         With full remat, the math takes 8 FLOPs per parameter and token, and FSDP sends
-        two gathers and a scatter. The times are equal if $8\\,P\\,t / C = 3 \\cdot
-        2P\\,\\frac{n-1}{n} / W_X$.
+        two gathers and a scatter. With a peak of $C$ and $W_X$ bytes/s over four links,
+        the times are equal if $8\\,P\\,t / C = 3 \\cdot 2P\\,\\frac{n-1}{n} / W_X$.
 
         ```python
         from shardmath.hardware import chips
@@ -547,8 +556,8 @@ ACROSS = Number(
     title="What leaves a node",
     task="""
         **Given** Llama 3.1 8B with 8,030,261,248 parameters on 32 nodes of 8 GPUs, with
-        hybrid sharding: everything is split over the 8 GPUs of a node, and each node
-        holds a copy. Everything is in bf16.
+        hybrid sharding: weights, gradients and optimizer state are split over the 8
+        GPUs of a node, and each node holds a copy. All traffic is in bf16.
 
         **Wanted** the bytes that each GPU sends to other nodes in a step.
     """,
@@ -593,15 +602,18 @@ ACROSS = Number(
         ),
     ),
     hint="After the scatter inside its node, a GPU has an eighth of the gradients. "
-    "How much of this does it send to other nodes?",
+    "Which collective adds these up over the nodes?",
     solution="""
+        After the scatter, each GPU has an eighth of the gradients, and an AllReduce
+        adds these up over 32 nodes.
+
         ```python
         V = 2 * 8_030_261_248 / 8
         nbytes = 2 * V * 31 / 32
         ```
 
-        FSDP over all 256 GPUs would also gather weights from other nodes and scatter
-        gradients to them, in three rounds.
+        Under FSDP over all 256 GPUs, both gathers and the scatter would leave the
+        nodes.
     """,
 )
 
@@ -624,11 +636,11 @@ ACCUMULATED = Function(
     title="Stages and microbatches",
     task="""
         **Given** the `stage` of ZeRO from 1 to 3, `params` parameters in bf16, `n`
-        chips, and a batch that is cut into `parts` microbatches. A stage never keeps in
-        full a part that it splits. At stage 1, gradients are added up on the chip and
+        chips, and a batch that is cut into `parts` microbatches. A part that a stage
+        splits is never kept whole. At stage 1, gradients are added up on the chip and
         scattered once. At stages 2 and 3, they are scattered after each microbatch. At
-        stages 1 and 2, weights are gathered once, after the update. At stage 3, they
-        are forgotten after each pass.
+        stages 1 and 2, weights are gathered once, after the update. At stage 3, weights
+        are gathered for both passes of each microbatch, and forgotten after each.
 
         **Wanted** a function that returns the bytes that each chip sends in a step.
     """,
@@ -658,7 +670,7 @@ ACCUMULATED = Function(
             "The weights change only in the update.",
         ),
         Slip(
-            "gathered once a microbatch",
+            "gathered once per microbatch",
             lambda stage, params, n, parts: (
                 _sent(stage, params, n, parts) * (2 / 3 if stage == 3 else 1)
             ),
@@ -690,13 +702,16 @@ ACCUMULATED = Function(
         Slip(
             "own part sent too",
             lambda stage, params, n, parts: _rounds(stage, parts) * 2 * params,
-            "A chip doesn't have to send anything to itself, so one part of n stays "
-            "where it is.",
+            "A chip doesn't send anything to itself, so one of its n parts stays where "
+            "it is.",
         ),
     ),
     hint="How many scatters and gathers of the whole array does each stage have? At "
     "stage 2 there are `parts` scatters and one gather.",
     solution="""
+        Each scatter or gather sends $2\\,\\text{params}\\,(n-1)/n$ bytes, so we count
+        them.
+
         ```python
         def sent(stage, params, n, parts):
             scatters = 1 if stage == 1 else parts
@@ -768,6 +783,8 @@ USED = Sharded(
     hint="Differentiate a function that takes the shard and gathers it. What is the "
     "transpose of an AllGather?",
     solution="""
+        When JAX differentiates an AllGather, it inserts a ReduceScatter.
+
         ```python
         def gradient(x, w):
             def loss(shard):
@@ -814,7 +831,7 @@ FORGOTTEN = Sharded(
         the gradient $dw[L, D_X, D]$. No layer's whole weight is kept for the backward
         pass: the function compiles to at most six AllGathers and three ReduceScatters,
         of $4 D^2$ bytes each. Besides the arguments and the result, a device may hold
-        two and a half whole weights and four times its tokens at once, which is
+        at most two and a half whole weights and four times its tokens at once. That is
         $2.5 \cdot 4 D^2 + 4 \cdot 4 B D / 8$ bytes.
     """,
     stub="def gradient(x, w): ...",
@@ -850,6 +867,8 @@ FORGOTTEN = Sharded(
     hint="Use `jax.lax.scan` over the layers. Gather the weight inside the layer, and "
     "put `jax.checkpoint` around the layer.",
     solution="""
+        Under `jax.checkpoint`, the backward pass gathers the weights again.
+
         ```python
         def gradient(x, w):
             @jax.checkpoint
@@ -861,8 +880,8 @@ FORGOTTEN = Sharded(
         ```
 
         With a Python loop over the layers instead of the scan, there are only five
-        AllGathers. The backward pass begins with the last layer, and the weight of this
-        layer isn't needed before.
+        AllGathers. The gradient doesn't need the value of the loss, so the compiler
+        leaves out the last layer's forward pass and its gather.
     """,
 )
 
@@ -942,10 +961,12 @@ UPDATE = Sharded(
             "own?",
         ),
     ),
-    hint="Which rows of w are a device's own? You can find out with "
-    "`jax.lax.axis_index`. `jax.lax.pcast(w, 'X', to='varying')` leaves the sum "
-    "of the gradients to you.",
+    hint="Which rows of w does a device update? `jax.lax.axis_index` tells you. "
+    "`jax.lax.pcast(w, 'X', to='varying')` keeps JAX from adding up the gradients.",
     solution="""
+        A device needs the gradient only for the rows that it updates, so a
+        ReduceScatter is enough.
+
         ```python
         def update(x, m, w):
             own = jax.lax.pcast(w, "X", to="varying")
@@ -992,8 +1013,8 @@ HYBRID = Sharded(
             "whole gradients between the nodes",
             lambda x, w: [_gathered(w, n=4), _scattered(w, n=4), _summed(w, ("Z",), 2)],
             "JAX adds up over Z where the weight meets tokens that differ along Z, "
-            "which is after the gather. Make the shard a device's own before it is "
-            "gathered.",
+            "which is after the gather. Use `jax.lax.pcast` on the shard before you "
+            "gather it.",
         ),
         Slip(
             "one AllReduce over both axes",
@@ -1001,9 +1022,12 @@ HYBRID = Sharded(
             "Every device gets the whole sum and throws most of it away.",
         ),
     ),
-    hint="Use `jax.lax.pcast(w, 'Z', to='varying')` before the gather and "
-    "`jax.lax.psum` over Z after the gradient.",
+    hint="The fewest bytes cross between the nodes if you add up over Z after the "
+    "scatter. `jax.lax.pcast(w, 'Z', to='varying')` keeps JAX from doing it earlier.",
     solution="""
+        After the ReduceScatter over $X$, only a quarter of the gradient is left to add
+        up over $Z$.
+
         ```python
         def gradient(x, w):
             def loss(shard):
@@ -1029,8 +1053,9 @@ PINNED = Sharded(
     title="FSDP by annotation",
     task=r"""
         **Given** the whole arrays $x[B_X, D]$, $\text{up}[D, F_X]$ and
-        $\text{down}[F_X, D]$, on an axis that the compiler shards over. Left alone, the
-        compiler uses tensor parallelism here if there are few tokens.
+        $\text{down}[F_X, D]$, sharded as their subscripts say. The compiler chooses the
+        collectives. If there are few tokens and you add no constraints, it chooses
+        tensor parallelism here.
 
         **Wanted** a function of the whole arrays that returns
         $\max(x\,\text{up}, 0)\,\text{down}$ with its tokens split over $X$, and
@@ -1049,13 +1074,15 @@ PINNED = Sharded(
             "left to the compiler",
             lambda x, up, down: [_gathered(x), _summed(x)],
             "The compiler gathers the tokens and adds up the results, and the weights "
-            "stay where they rest. Say how the weights are sharded where they are "
-            "used.",
+            "stay where they are. Tell it how the weights should be sharded where they "
+            "are used.",
         ),
     ),
-    hint="How do you say that a weight is whole where it is used? Write "
-    "`jax.lax.with_sharding_constraint(up, jax.P())`.",
+    hint="`jax.lax.with_sharding_constraint` says how an array is sharded. Which "
+    "arrays must be whole, and how is the result split?",
     solution="""
+        Both weights must be whole for the matmuls, so the compiler gathers them.
+
         ```python
         def mlp(x, up, down):
             up, down = jax.lax.with_sharding_constraint((up, down), jax.P())
@@ -1080,16 +1107,14 @@ PREFETCH = Function(
     title="One layer ahead",
     points=2,
     task="""
-        **Given** the forward pass of `L` equal layers, at least two. Gathering a layer
-        takes `g` seconds, the gathered layer takes `v` bytes, and using it takes `f`
-        seconds. With `ahead = 0`, the gather of a layer starts when the use of the
-        layer before it has ended. With `ahead = 1`, it starts when that use starts, or
-        when the network becomes free. Only one gather runs at a time, and a layer is
-        forgotten when its use has ended.
+        **Given** the forward pass of `L` equal layers, where `L` is at least 2.
+        Gathering a layer takes `g` seconds, and using it takes `f` seconds. A layer
+        takes up `v` bytes from the start of its gather to the end of its use. With
+        `ahead = 0`, the gather of a layer starts when the use of the layer before it
+        has ended. With `ahead = 1`, it starts when that use starts.
 
         **Wanted** a function that returns a pair: the seconds that the forward pass
-        takes, and the largest number of bytes of gathered layers for which a chip must
-        have room.
+        takes, and the largest number of bytes that these layers take up at one time.
     """,
     stub="def forward(L, g, f, v, ahead): ...",
     spec=_ahead,
@@ -1144,8 +1169,8 @@ PREFETCH = Function(
     hint="Draw two lanes for three layers, one for the network and one for the math. "
     "When do both of them work at once?",
     solution="""
-        One gather comes first, and one use comes last. Between them, the slower of
-        network and math sets the pace.
+        The first gather and the last use overlap with nothing. Between them, the slower
+        of network and math sets the pace.
 
         ```python
         def forward(L, g, f, v, ahead):
@@ -1174,7 +1199,7 @@ def _smallest(params: int, hbm: int, stage: int) -> int:
 
 SMALLEST = Function(
     id="09.16",
-    title="The smallest machine of each stage",
+    title="The smallest machine for each stage",
     points=2,
     task="""
         **Given** `params` parameters, the `hbm` of a chip in bytes, and the `stage` of
@@ -1207,15 +1232,15 @@ SMALLEST = Function(
             lambda params, hbm, stage: (
                 _smallest(params, hbm, 3) if stage else _smallest(params, hbm, 0)
             ),
-            "What a stage leaves whole is on every chip, no matter how many chips "
-            "there are.",
+            "Every chip holds the parts that a stage leaves whole, no matter how many "
+            "chips there are.",
         ),
         Slip(
             "the whole parts forgotten",
             lambda params, hbm, stage: max(
                 1, -(-(16 - (16, 4, 2, 0)[stage]) * params // hbm)
             ),
-            "What a stage leaves whole takes room, too.",
+            "The parts that a stage leaves whole take up room, too.",
         ),
         Slip(
             "rounded down",
@@ -1236,7 +1261,7 @@ SMALLEST = Function(
             "a negative number of chips",
             lambda *case: _never_too_large(*case, least=None),
             "If the parts that stay whole already fill the HBM, the room that is left "
-            "comes out negative. No number of chips is enough then, and 0 is wanted.",
+            "comes out negative. No number of chips is enough then, so return 0.",
         ),
         Slip(
             "one stage too many",
@@ -1244,9 +1269,12 @@ SMALLEST = Function(
             "Stage 0 splits nothing, and stage 1 splits the optimizer state.",
         ),
     ),
-    hint="Subtract what the stage leaves whole from the HBM. Over how many chips must "
-    "the other parts be split to fit into the room that is left?",
+    hint="Subtract the parts that the stage leaves whole from the HBM. Over how many "
+    "chips must the other parts be split to fit into the room that is left?",
     solution="""
+        Every chip holds the parts that aren't split, and the split parts must fit into
+        the rest of the HBM.
+
         ```python
         def chips_needed(params, hbm, stage):
             whole = (16, 4, 2, 0)[stage] * params
@@ -1272,9 +1300,9 @@ ROOM = Number(
     task="""
         **Given** Llama 3.1 70B with $L = 80$, $D = 8192$, 70,553,706,496 parameters of
         16 bytes each, and 855,638,016 weights in a layer, split by FSDP over 32 H100s.
-        Besides its part, a GPU holds two gathered layers in bf16, one in use and one
-        fetched ahead. Full remat keeps the input of each layer in bf16. Ignore
-        everything else.
+        Besides its share of these bytes, a GPU holds two gathered layers in bf16, one
+        in use and one fetched ahead. Full remat keeps only the input of each layer, in
+        bf16. Ignore everything else.
 
         **Wanted** the largest number of tokens that a GPU can hold.
     """,
@@ -1285,7 +1313,7 @@ ROOM = Number(
     expected=_room,
     slips=(
         Slip(
-            "one gathered layer, or one byte a weight",
+            "one gathered layer, or one byte per weight",
             lambda right: _room(gathered=1),
             "While one layer is used, the next one arrives. And how many bytes does a "
             "weight take in bf16?",
@@ -1293,7 +1321,7 @@ ROOM = Number(
         Slip(
             "no gathered layer",
             lambda right: _room(gathered=0),
-            "A layer is whole while it is used, and then it takes room, too.",
+            "While a layer is used, its gathered weights take up room, too.",
         ),
         Slip(
             "GB for GiB",
@@ -1309,8 +1337,10 @@ ROOM = Number(
         scaled("inputs in f32", 1 / 2, "A value in bf16 takes two bytes."),
     ),
     hint="How much HBM is left after 1/32 of the state and the weights of two layers? "
-    "A token keeps D values in each layer.",
+    "For each token, every layer keeps D values.",
     solution="""
+        Each token takes 2 bytes for each of $D$ values in 80 layers.
+
         ```python
         from shardmath.hardware import chips
 
@@ -1347,8 +1377,8 @@ PASSES = Number(
     points=2,
     task=r"""
         **Given** the 80 layers of Llama 3.1 70B with 855,638,016 weights each, in bf16
-        under FSDP with full remat, on $8 \times 8 \times 8$ TPU v5p chips, a closed
-        torus. The forward pass is computed twice, with every matmul of a layer. Each of
+        under FSDP with full remat, on a closed torus of $8 \times 8 \times 8$ TPU v5p
+        chips. The backward pass computes each layer again, with every matmul. Each of
         the six links of a chip sends at `chips.TPU_V5P.link_bandwidth` one-way, and all
         of them are used. A chip has 640 tokens per step. The math runs at the peak, and
         within a pass, math and network overlap fully. Ignore attention scores and

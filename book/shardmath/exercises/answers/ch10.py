@@ -21,7 +21,7 @@ from shardmath.transformer import LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B
 CHAPTER = Chapter(
     title="Tensor parallelism",
     topics=(
-        "tensor parallelism: what a layer moves, sequence parallelism, heads and "
+        "tensor parallelism: the traffic of a layer, sequence parallelism, heads and "
         "vocabulary, how far it goes, the best split with FSDP, and four programs "
         "graded on what they compile to"
     ),
@@ -29,8 +29,8 @@ CHAPTER = Chapter(
         from the bytes of one layer to the best split of a machine. Answers are in base
         units: bytes, seconds, tokens.
 
-        10.8 to 10.11 are programs for eight virtual devices. They are graded on their
-        result and on what XLA compiles them to, array by array.
+        In 10.8 to 10.11 you write programs for eight virtual devices. They are graded
+        on their results and on each collective that XLA compiles them to.
     """,
     setup="""
         import jax
@@ -63,11 +63,11 @@ def _moved(model, seqs, seq, remat, sequence, ways=8) -> float:
 
 LAYER_BYTES = Number(
     id="10.1",
-    title="What a layer moves",
+    title="The traffic of a layer",
     task="""
-        **Given** one layer of Llama 3.1 70B with $D = 8192$, in bf16 over $|Y| = 8$
-        chips, without sequence parallelism, and a batch of 4,096 tokens. Nothing is
-        computed again.
+        **Given** one layer of Llama 3.1 70B with $D = 8192$, in bf16, with tensor
+        parallelism over $|Y| = 8$ chips, without sequence parallelism. The batch has
+        4,096 tokens, and nothing is computed again.
 
         **Wanted** the bytes that each chip sends in both passes together.
     """,
@@ -78,11 +78,11 @@ LAYER_BYTES = Number(
         scaled(
             "the forward pass alone, or one round of each AllReduce",
             1 / 2,
-            "The backward pass has sums as well, and an AllReduce sends its array "
-            "about twice.",
+            "The backward pass has AllReduces as well, and each of them sends its "
+            "array about twice.",
         ),
         scaled(
-            "half of that again",
+            "two factors of two left out",
             1 / 4,
             "There are two blocks and two passes, and each AllReduce sends its array "
             "about twice. Did you count all of these?",
@@ -90,28 +90,28 @@ LAYER_BYTES = Number(
         scaled(
             "own part sent too",
             8 / 7,
-            "A chip doesn't have to send anything to itself, so one part of n stays "
-            "where it is.",
+            "A chip doesn't send anything to itself, so one of its n parts stays where "
+            "it is.",
         ),
         scaled(
             "the hidden layer",
             28_672 / 8192,
-            "The array that is added up is as wide as the stream, not as wide as the "
-            "hidden layer.",
+            "Each AllReduce adds up an array that is as wide as the residual stream, "
+            "not as wide as the hidden layer.",
         ),
         scaled(
-            "a sum for each projection",
+            "an AllReduce for each projection",
             7 / 4,
-            "The gradients that come from queries, keys and values belong to one "
-            "array. Add them up on the chip first.",
+            "The gradients through Q, K and V, or through gate and up, are terms of "
+            "one array. Add them up on the chip first.",
         ),
     ),
     hint="How many AllReduces does a layer have in the forward and in the backward "
     "pass? How large is the array of each?",
     solution="""
-        There are two sums in the forward pass, after attention and after the MLP. There
-        are two more in the backward pass, for the gradients of the inputs of the two
-        blocks. Each sum is an AllReduce of $2BD$ bytes.
+        There are two AllReduces in the forward pass, after attention and after the MLP.
+        There are two more in the backward pass, for the gradients of the two blocks'
+        inputs. Each adds up $2BD$ bytes for $B$ tokens.
 
         ```python
         V = 2 * 4096 * 8192
@@ -122,10 +122,11 @@ LAYER_BYTES = Number(
 
 REMAT_BYTES = Number(
     id="10.2",
-    title="What a layer moves under full remat",
+    title="The traffic of a layer under full remat",
     task="""
-        **Given** one layer of Llama 3.1 8B with $D = 4096$, in bf16 over $|Y| = 8$
-        chips, with sequence parallelism and full remat, and a batch of 8,192 tokens.
+        **Given** one layer of Llama 3.1 8B with $D = 4096$, in bf16, with tensor and
+        sequence parallelism over $|Y| = 8$ chips and full remat. The batch has 8,192
+        tokens.
 
         **Wanted** the bytes that each chip sends in both passes together.
     """,
@@ -142,33 +143,33 @@ REMAT_BYTES = Number(
             "matmul results kept",
             10 / 11,
             "That would be right if the results of matmuls were kept. Under full "
-            "remat, one of the sums is needed again, too.",
+            "remat, one of the scatters is needed again, too.",
         ),
         scaled(
-            "all sums again",
+            "all scatters again",
             12 / 11,
-            "The layer's last sum goes into the stream. Is it read when the layer is "
-            "computed again?",
+            "The result of the layer's last scatter is added to the residual stream. "
+            "Does the layer's backward pass need it?",
         ),
         scaled(
             "AllReduces",
             20 / 11,
-            "Did you count AllReduces? With sequence parallelism, there are gathers "
-            "and scatters, and each of them is only half of an AllReduce.",
+            "Did you count AllReduces? Sequence parallelism has gathers and scatters, "
+            "and each of them sends only half as much.",
         ),
         scaled(
             "own part sent too",
             8 / 7,
-            "A chip doesn't have to send anything to itself, so one part of n stays "
-            "where it is.",
+            "A chip doesn't send anything to itself, so one of its n parts stays where "
+            "it is.",
         ),
     ),
     hint="Without remat there are 4 gathers and 4 scatters. Which of them are needed "
     "to compute the hidden layer once more?",
     solution="""
         Without remat there are 4 gathers and 4 scatters. Computing the layer again
-        takes the gathers of both blocks' inputs and the sum after attention. That makes
-        6 gathers and 5 scatters.
+        repeats the gathers of both blocks' inputs and the scatter after attention. That
+        makes 6 gathers and 5 scatters.
 
         ```python
         V = 2 * 8192 * 4096
@@ -189,9 +190,10 @@ FARTHEST = Number(
     id="10.3",
     title="How far tensor parallelism goes",
     task=r"""
-        **Given** Llama 3.1 405B in bf16 on B200s. A layer has $P$ matmul weights, with
-        $P/D = 194{,}560$. Nothing is computed again, and attention scores are left out.
-        A GPU sends at `chips.B200.scale_up_bandwidth` into its NVLink domain.
+        **Given** Llama 3.1 405B in bf16 with tensor parallelism on B200s. A layer has
+        $P$ matmul weights, with $P/D = 194{,}560$. Nothing is computed again, and
+        attention scores are left out. A GPU sends at `chips.B200.scale_up_bandwidth`
+        into its NVLink domain.
 
         **Wanted** the $|Y|$ at which the network takes as long as the math over both
         passes, at peak rates. It doesn't have to be a whole number.
@@ -205,7 +207,7 @@ FARTHEST = Number(
             "one block, or both directions of NVLink",
             lambda right: 1 + 2 * (right - 1),
             "Attention and the MLP each gather and scatter once in each pass. Also, a "
-            "GPU sends at the one-way rate, which is half of what is printed.",
+            "GPU sends at the one-way rate, which is half of the printed rate.",
         ),
         Slip(
             "the forward pass alone",
@@ -215,8 +217,8 @@ FARTHEST = Number(
         Slip(
             "own part sent too",
             lambda right: right - 1,
-            "A chip doesn't have to send anything to itself, so one part of n stays "
-            "where it is.",
+            "A chip doesn't send anything to itself, so one of its n parts stays where "
+            "it is.",
         ),
         Slip(
             "sparse peak",
@@ -230,15 +232,16 @@ FARTHEST = Number(
                 1
                 + (right - 1) * chips.B200.hbm_bandwidth / chips.B200.scale_up_bandwidth
             ),
-            "Did you use the bandwidth of HBM? What do the sums travel over?",
+            "Did you use the HBM's bandwidth? Which links carry the activations?",
         ),
     ),
-    hint="For B tokens, a chip computes 6PB/n FLOPs and takes part in 8 gathers and "
-    "scatters of 2BD bytes. What cancels if both take equally long?",
+    hint="For B tokens on n chips, a chip computes 6PB/n FLOPs and takes part in 8 "
+    "gathers and scatters of 2BD bytes. What cancels if both take equally long?",
     solution="""
-        A chip computes $6PB/n$ FLOPs and takes part in 8 gathers and scatters of $2BD$
-        bytes. Both take equally long if $6PB/(nC) = 8\\cdot2BD\\,\\frac{n-1}{n}/W_Y$,
-        so $n = 1 + \\frac38\\frac PD\\frac{W_Y}C$.
+        For $B$ tokens on $n$ chips, a chip computes $6PB/n$ FLOPs and takes part in 8
+        gathers and scatters of $2BD$ bytes. With a peak $C$ and a bandwidth $W_Y$, both
+        take equally long if $6PB/(nC) = 8\\cdot2BD\\,\\frac{n-1}{n}/W_Y$, so
+        $n = 1 + \\frac38\\frac PD\\frac{W_Y}C$.
 
         ```python
         from shardmath.hardware import chips
@@ -266,12 +269,12 @@ ORDERS = Function(
     id="10.4",
     title="Columns or rows",
     task=r"""
-        **Given** an MLP of two matrices, $\text{up}[D, F]$ and $\text{down}[F, D]$,
-        each cut over $n$ chips into `"columns"` or `"rows"`, and $B$ tokens in bf16.
-        The input is whole on every chip, and the result must be whole on every chip,
-        too. The activation function in between works value by value. The weights don't
-        move, and each product is followed by the collective that sends the fewest
-        bytes.
+        **Given** an MLP of two matrices, $\text{up}[D, F]$ and $\text{down}[F, D]$, and
+        $B$ tokens in bf16. `first` and `second` say whether each matrix is cut over $n$
+        chips into `"columns"` or `"rows"`. The input is whole on every chip, and the
+        result must be, too. The activation function in between works value by value.
+        The weights don't move. After each product, the chips use the cheapest
+        collective that gives the next step its input, or none if they have it already.
 
         **Wanted** a function that returns the bytes that each chip sends.
     """,
@@ -317,18 +320,18 @@ ORDERS = Function(
             lambda first, second, B, D, F, n: (
                 _orders(first, second, B, D, F, n) * n / (n - 1)
             ),
-            "A chip doesn't have to send anything to itself, so one part of n stays "
-            "where it is.",
+            "A chip doesn't send anything to itself, so one of its n parts stays where "
+            "it is.",
         ),
         Slip(
-            "one byte a value",
+            "one byte per value",
             lambda first, second, B, D, F, n: _orders(first, second, B, D, F, n) / 2,
             "A value in bf16 takes two bytes.",
         ),
     ),
-    hint="If a matrix is cut into columns, a chip gets columns of the result. If it "
-    "is cut into rows, a chip gets a term of the whole result. What does the "
-    "second matrix need as its input?",
+    hint="If a matrix is cut into columns, a chip gets columns of the result. If it is "
+    "cut into rows, a chip gets one term of a sum. Which part of its input does the "
+    "second matrix need on each chip?",
     solution="""
         ```python
         def sent(first, second, B, D, F, n):
@@ -353,7 +356,7 @@ HEADS = Function(
     title="Heads on a chip",
     task="""
         **Given** $N$ query heads and $K$ KV heads on $n \\le N$ chips, where $N$, $K$
-        and $n$ are powers of two. If there are more than $K$ chips, KV heads are
+        and $n$ are powers of two. If there are more chips than KV heads, KV heads are
         copied.
 
         **Wanted** a function that returns a pair: the number of query heads and the
@@ -394,6 +397,8 @@ HEADS = Function(
     hint="Neighbouring query heads share a KV head. How many KV heads do N/n query "
     "heads read?",
     solution="""
+        With more chips than KV heads, each chip holds a copy of one.
+
         ```python
         def heads(N, K, n):
             return N // n, max(1, K // n)
@@ -422,11 +427,12 @@ SAVED = Number(
     id="10.6",
     title="What sequence parallelism saves",
     task=r"""
-        **Given** Llama 3.1 405B with $L = 126$ and $D = 16{,}384$, under full remat
-        over $|Y| = 8$ chips, with two sequences of 8,192 tokens in bf16.
+        **Given** Llama 3.1 405B with $L = 126$ and $D = 16{,}384$, in bf16, with full
+        remat and tensor parallelism over $|Y| = 8$ chips. The batch has two sequences
+        of 8,192 tokens.
 
-        **Wanted** how many bytes sequence parallelism saves on each chip, out of those
-        that are kept for the backward pass.
+        **Wanted** the bytes of activations that each chip no longer keeps for the
+        backward pass with sequence parallelism.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -460,8 +466,8 @@ SAVED = Number(
             "Every layer keeps its input until the backward pass reaches it.",
         ),
     ),
-    hint="Full remat keeps one array of the stream for each layer. Which part of it "
-    "does a chip keep with sequence parallelism?",
+    hint="Full remat keeps only each layer's input. Which part of it does a chip keep "
+    "with sequence parallelism?",
     solution="""
         Each layer keeps its input of $B \\times D$ values. If the input is split over
         the sequence, a chip keeps only an eighth of it.
@@ -506,7 +512,7 @@ LOSS = Number(
             "the logit of the right token.",
         ),
         scaled(
-            "one of two rounds, or two bytes a value",
+            "one of two rounds, or two bytes per value",
             1 / 2,
             "An AllReduce sends its array about twice, and a value in f32 takes four "
             "bytes.",
@@ -514,13 +520,15 @@ LOSS = Number(
         scaled(
             "own part sent too",
             8 / 7,
-            "A chip doesn't have to send anything to itself, so one part of n stays "
-            "where it is.",
+            "A chip doesn't send anything to itself, so one of its n parts stays where "
+            "it is.",
         ),
     ),
     hint="There are three AllReduces of one value per token. How many bytes does a "
     "chip send for each of them?",
     solution="""
+        Each AllReduce sends one value per token about twice.
+
         ```python
         V = 4 * 8192
         nbytes = 3 * 2 * V * 7 / 8
@@ -588,9 +596,12 @@ PAIR = Sharded(
         ),
     ),
     values=NO_ACTIVATION,
-    hint="Nothing has to move until each device has its term of the result. What "
-    "finishes the sum?",
+    hint="Each device can compute one term of the result. Which collective adds them "
+    "up?",
     solution="""
+        A device's columns of `up` match its rows of `down`, so only the last sum is
+        sent.
+
         ```python
         def mlp(z, up, down):
             return jax.lax.psum(jax.nn.relu(z @ up) @ down, "Y")
@@ -639,9 +650,11 @@ SEQUENCE = Sharded(
         ),
     ),
     values=NO_ACTIVATION,
-    hint="The tokens are split along the first dimension. Gather them along it, and "
-    "scatter the sums along it as well.",
+    hint="The tokens are split along the first dimension. Which collective makes them "
+    "whole, and which one adds up the results and splits them again?",
     solution="""
+        The scatter adds up the devices' terms and leaves each device its own tokens.
+
         ```python
         def mlp(z, up, down):
             z = jax.lax.all_gather(z, "Y", axis=0, tiled=True)
@@ -659,11 +672,11 @@ def _gated_shapes(rng):
 
 INPUT_GRADIENT = Sharded(
     id="10.10",
-    title="One gradient, one sum",
+    title="One gradient, one AllReduce",
     task=r"""
         **Given** each device's columns of the gradients $dg[B, F_Y]$ and $du[B, F_Y]$,
-        and of the weights $\text{gate}[D, F_Y]$ and $\text{up}[D, F_Y]$ that made $g$
-        and $u$ from the same $z[B, D]$.
+        and of the weights $\text{gate}[D, F_Y]$ and $\text{up}[D, F_Y]$. Both $g$ and
+        $u$ were computed from the same input $z[B, D]$.
 
         **Wanted** the function that every device runs. It returns all of $dz =
         dg\,\text{gate}^\top + du\,\text{up}^\top$ and compiles to exactly one
@@ -690,6 +703,8 @@ INPUT_GRADIENT = Sharded(
     hint="Both products are terms of one sum. Can you add them up before anything is "
     "sent?",
     solution="""
+        Both products are terms of $dz$, so a device adds them up first.
+
         ```python
         def gradient(dg, du, gate, up):
             return jax.lax.psum(dg @ gate.T + du @ up.T, "Y")
@@ -739,7 +754,7 @@ LOG_SUM = Sharded(
 
         **Wanted** the function that every device runs. It returns
         $\log\sum_v e^{\ell_v}$ for each row of $\ell = x\,\text{unembed}$, whole on
-        every device. It may send two AllReduces of $4B$ bytes each and no more. The
+        every device. It compiles to exactly two AllReduces, of $4B$ bytes each. The
         largest logit of a row must be subtracted before anything is exponentiated.
     """,
     stub="def log_sum(x, unembed): ...",
@@ -781,9 +796,12 @@ LOG_SUM = Sharded(
             "be added again after the logarithm.",
         ),
     ),
-    hint="How do you find the largest logit over all the devices? `jax.lax.pmax` does "
-    "that.",
+    hint="`jax.lax.pmax` finds the largest logit of all devices. Which sum do the "
+    "devices need after that?",
     solution="""
+        Sums of exponentials can be added up if every device has subtracted the same
+        value.
+
         ```python
         def log_sum(x, unembed):
             logits = x @ unembed
@@ -816,8 +834,9 @@ BEST_SPLIT = Number(
         The run uses full remat, and everything is in bf16. Each axis is a closed ring,
         and a chip sends at `chips.TPU_V5P.link_bandwidth` in each direction.
 
-        **Wanted** the $|Y|$ at which the weights and the activations take equally long,
-        without the factors $(n-1)/n$. $|Y|$ doesn't have to be a whole number.
+        **Wanted** the $|Y|$ at which sending the weights takes as long as sending the
+        activations, without the factors $(n-1)/n$. $|Y|$ doesn't have to be a whole
+        number.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="ways = ...",
@@ -852,13 +871,13 @@ BEST_SPLIT = Number(
             "scattered.",
         ),
     ),
-    hint="How long do three collectives of the weights take, if tensor parallelism "
-    "makes the weights |Y| times smaller? How long do eleven collectives of the "
-    "activations take for the tokens of |Y| chips?",
+    hint="Tensor parallelism leaves each chip 1/|Y| of the weights. How long do three "
+    "collectives of these take, and how long do eleven of the activations of |Y| chips "
+    "take?",
     solution="""
         With full remat, each layer has three collectives of the weights and eleven of
-        the activations. The times are equal if $3 \\cdot 2P / (|Y| W_X) = 11 \\cdot 2 D
-        t |Y| / W_Y$, and $W_X$ is twice as large as $W_Y$.
+        the activations. For $t$ tokens per chip, the times are equal if $3 \\cdot 2P /
+        (|Y| W_X) = 11 \\cdot 2 D t |Y| / W_Y$, and $W_X$ is twice as large as $W_Y$.
 
         ```python
         ways = (3 / 11 * 194_560 * 1 / 2 / 256) ** 0.5
@@ -885,8 +904,9 @@ IN_TURN = Number(
     points=2,
     task=r"""
         **Given** one layer of Llama 3.1 70B with $D = 8192$ and 855,638,016 weights in
-        its matmuls, in bf16 over the 8 H100s of a node, with sequence parallelism and
-        8,192 tokens. A GPU sends at `chips.H100.scale_up_bandwidth` over NVLink.
+        its matmuls, in bf16, with tensor and sequence parallelism over the 8 H100s of a
+        node and 8,192 tokens in all. A GPU sends at `chips.H100.scale_up_bandwidth`
+        over NVLink.
 
         **Wanted** the seconds that the forward pass takes at peak rates if nothing
         overlaps. Ignore attention scores and latency.
@@ -899,13 +919,13 @@ IN_TURN = Number(
         Slip(
             "all overlapped",
             lambda right: max(_MATH_SECONDS, _NETWORK_SECONDS),
-            "Each matmul waits for its gather, and each sum waits for its matmul.",
+            "Each matmul waits for its gather, and each scatter waits for its matmul.",
         ),
         Slip(
             "one block, or both directions of NVLink",
             lambda right: _MATH_SECONDS + _NETWORK_SECONDS / 2,
             "Attention and the MLP each gather and scatter. Also, a GPU sends at the "
-            "one-way rate, which is half of what is printed.",
+            "one-way rate, which is half of the printed rate.",
         ),
         Slip(
             "both passes",
@@ -916,8 +936,8 @@ IN_TURN = Number(
         Slip(
             "own part sent too",
             lambda right: _MATH_SECONDS + _NETWORK_SECONDS * 8 / 7,
-            "A chip doesn't have to send anything to itself, so one part of n stays "
-            "where it is.",
+            "A chip doesn't send anything to itself, so one of its n parts stays where "
+            "it is.",
         ),
         Slip(
             "math of all chips",
@@ -925,7 +945,7 @@ IN_TURN = Number(
             "Each chip multiplies by only an eighth of the weights.",
         ),
         Slip(
-            "one FLOP a weight, or the sparse peak",
+            "one FLOP per weight, or the sparse peak",
             lambda right: _MATH_SECONDS / 2 + _NETWORK_SECONDS,
             "A multiply and the add that follows are two FLOPs, and ordinary matrices "
             "run at the dense rate.",
@@ -939,6 +959,8 @@ IN_TURN = Number(
     hint="Each weight takes 2 FLOPs per token, and each chip does an eighth of them. "
     "How long do these take, and how long do two gathers and two scatters take?",
     solution="""
+        Nothing overlaps, so we add up the two times.
+
         ```python
         from shardmath.hardware import chips
 
@@ -960,13 +982,14 @@ ONE_PIN = Number(
     title="What a forgotten pin costs",
     points=2,
     task=r"""
-        **Given** all 80 layers of Llama 3.1 70B with $D = 8192$, in bf16 over the 8
-        H100s of a node, with sequence parallelism and 8,192 tokens. Nothing is computed
-        again. The normed tokens are pinned only where they arrive, so in the forward
-        pass they are gathered in f32 for both blocks. A GPU sends at
-        `chips.H100.scale_up_bandwidth`.
+        **Given** all 80 layers of Llama 3.1 70B with $D = 8192$, in bf16, with tensor
+        and sequence parallelism over the 8 H100s of a node and 8,192 tokens in all.
+        Nothing is computed again. The normed tokens are pinned only where they arrive,
+        so in the forward pass the compiler gathers them in f32 for both blocks. A GPU
+        sends at `chips.H100.scale_up_bandwidth`.
 
-        **Wanted** the seconds that the gathers in f32 add to a step.
+        **Wanted** the seconds that gathering in f32 instead of bf16 adds to the
+        collectives of a step.
     """,
     given=stated(chips.H100, "scale_up_bandwidth"),
     stub="seconds = ...",
@@ -988,8 +1011,8 @@ ONE_PIN = Number(
         scaled(
             "own part sent too",
             8 / 7,
-            "A chip doesn't have to send anything to itself, so one part of n stays "
-            "where it is.",
+            "A chip doesn't send anything to itself, so one of its n parts stays where "
+            "it is.",
         ),
         scaled(
             "all collectives",
@@ -1082,7 +1105,7 @@ SEARCH = Function(
         Slip(
             "both times added",
             _search_with(8, 3, combine=sum),
-            "The axes have links of their own and send at the same time, so only the "
+            "Each axis has its own links, so both send at the same time, and only the "
             "slower one counts.",
         ),
         Slip(
@@ -1100,7 +1123,7 @@ SEARCH = Function(
         Slip(
             "always alone",
             lambda P, D, t, w_x, w_y: 1,
-            "Without tensor parallelism the weights take longest.",
+            "Without tensor parallelism, sending the weights takes longest.",
         ),
     ),
     hint="Write both times as functions of |Y|. For which of the seven values is the "
@@ -1116,8 +1139,8 @@ SEARCH = Function(
             return min((1, 2, 4, 8, 16, 32, 64), key=slower)
         ```
 
-        At $|Y| = 1$ no activations move at all. If you count them there, no answer
-        changes: where they would be the slower of the two, every larger $|Y|$ takes at
+        At $|Y| = 1$, no activations are sent. If you count them there, no answer
+        changes: if they were slower than the weights, every larger $|Y|$ would take at
         least twice as long.
     """,
 )

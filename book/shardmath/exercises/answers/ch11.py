@@ -31,7 +31,7 @@ CHAPTER = Chapter(
         seconds, tokens.
 
         In 11.9 to 11.12 you write programs for eight virtual devices. They are graded
-        on their result and on what XLA compiles them to.
+        on their results and on the collectives that XLA compiles them to.
     """,
     setup="""
         import jax
@@ -127,9 +127,8 @@ MERGE = Function(
             "U is divided by ℓ only after all parts are merged. Return the sum itself.",
         ),
     ),
-    hint="The two sets have different scales. How do you bring the sums of both to "
-    "the scale of the larger m? Multiply those of each set by e to the power of its "
-    "own m minus the larger one.",
+    hint="The two sets have different scales. By which factor do you multiply the sums "
+    "of each set to bring them to the scale of the larger m?",
     solution="""
         Each set has subtracted its own largest score, so we first bring the sums of
         both sets to the scale of the larger one.
@@ -299,7 +298,7 @@ RING_BYTES = Number(
         scaled(
             "one hop",
             1 / 7,
-            "That is a single hop. A ring of n chips makes n - 1 hops.",
+            "That is a single hop. A ring of n chips needs n - 1 hops.",
         ),
         scaled(
             "the whole sequence", 8, "Each chip holds only one eighth of the tokens."
@@ -385,8 +384,8 @@ ULYSSES_BYTES = Number(
             "tokens.",
         ),
     ),
-    hint="Four arrays are exchanged in each of three passes. Of its part of each "
-    "array, a chip sends seven eighths.",
+    hint="Four arrays are exchanged in each of three passes. A chip sends seven "
+    "eighths of its part of each array.",
     solution="""
         Queries, keys, values and the result are exchanged in the forward pass, again
         when full remat repeats it, and as gradients in the backward pass. A chip keeps
@@ -413,10 +412,10 @@ TWO_WAYS = Function(
     id="11.6",
     title="Ring or Ulysses",
     task="""
-        **Given** $N$ query heads and $K$ KV heads of $H$ values each in bf16, on $n
-        \\le N$ chips with $t$ tokens each. All of these are powers of two except $t$.
-        If there are more chips than KV heads, Ulysses copies the KV heads before the
-        AllToAll until there are $n$ of them.
+        **Given** $N$ query heads and $K$ KV heads of $H$ values each in bf16, on
+        $n \\le N$ chips with $t$ tokens each. All of these except $t$ are powers of
+        two. If there are more chips than KV heads, Ulysses copies the KV heads before
+        the AllToAll until there are $n$ of them.
 
         **Wanted** a function that returns the bytes that each chip sends for attention
         in the forward pass, first with a ring and then with Ulysses.
@@ -517,8 +516,8 @@ HIDES = Function(
         bytes/s to its neighbour, one way. In each step of the ring, a chip computes
         half of the scores between its queries and the keys that it holds.
 
-        **Wanted** a function that returns how many tokens per chip make the math of
-        such a step in the forward pass take exactly as long as a hop.
+        **Wanted** a function that returns the number of tokens per chip at which the
+        math of such a step takes exactly as long as a hop, in the forward pass.
     """,
     stub="def tokens(N, K, peak, bandwidth): ...",
     spec=_hides,
@@ -558,12 +557,14 @@ HIDES = Function(
         ),
     ),
     hint=(
-        "A step takes 4 N H t²/2 FLOPs. A hop carries the keys and values of t tokens, "
-        "with 2 bytes per value. When do the two take equally long?"
+        "For heads of size H, a step takes 4 N H t²/2 FLOPs. A hop carries the keys "
+        "and values of t tokens, with 2 bytes per value. When do the two take equally "
+        "long?"
     ),
     solution="""
-        The math of a step grows with $t^2$ and the hop only with $t$. We set the two
-        times equal, $2NHt^2/C = 4KHt/W_\\text{link}$, and solve for $t$.
+        For heads of size $H$, a step takes $2NHt^2$ FLOPs, and a hop carries $4KHt$
+        bytes. We set the two times equal, $2NHt^2/C = 4KHt/W_\\text{link}$, and solve
+        for $t$.
 
         ```python
         def tokens(N, K, peak, bandwidth):
@@ -574,7 +575,7 @@ HIDES = Function(
 
 KEPT = Number(
     id="11.8",
-    title="What waits for the backward pass",
+    title="What is kept for the backward pass",
     task="""
         **Given** one sequence of 524,288 tokens that runs through the 80 layers of
         Llama 3.1 70B, with $D = 8192$, in bf16, and with full remat. Context
@@ -600,7 +601,7 @@ KEPT = Number(
             "That is one layer. Each of the 80 layers keeps its input.",
         ),
         scaled(
-            "one byte a value",
+            "one byte per value",
             1 / 2,
             "Did you take one byte per value? A value in bf16 has two.",
         ),
@@ -675,7 +676,7 @@ ROTATE = Sharded(
         Slip(
             "n hops",
             _hops(8),
-            "Did you make one hop too many? The last one returns the keys to their own "
+            "Did you make one hop too many? The last hop returns the keys to their own "
             "device, which doesn't need them any more.",
         ),
         Slip(
@@ -684,8 +685,8 @@ ROTATE = Sharded(
                 Collective("all_gather", ("Z",), 4 * math.prod(k), 8),
                 Collective("all_gather", ("Z",), 4 * math.prod(v), 8),
             ],
-            "An AllGather sends the same bytes all at once. Here the keys and values "
-            "should travel around the ring.",
+            "Your program uses an AllGather, which sends the same bytes all at once. "
+            "Here the keys and values should travel around the ring.",
         ),
     ),
     hint="Compute with the keys that you have, then make one hop, and repeat.",
@@ -742,7 +743,7 @@ GATHERED = Sharded(
 
         **Wanted** the function that every device runs. It returns the device's rows of
         causal attention, $\text{softmax}(q\,k^\top)\,v$, in which each query sees the
-        keys at its own position and before it. Scores are not scaled. Use exactly two
+        keys at its own position and before it. Don't scale the scores. Use exactly two
         AllGathers, of $4SH$ and $4SE$ bytes, or a single one with as many bytes in all.
     """,
     stub="def attention(q, k, v): ...",
@@ -782,9 +783,8 @@ GATHERED = Sharded(
     hint="Which positions do a device's queries have? Use `jax.lax.axis_index` to "
     "find them.",
     solution="""
-        Each device needs all keys and values, so it gathers them. On every device but
-        the first, the queries start at a later position than zero, so the mask needs
-        their true positions.
+        Each device needs all keys and values, so it gathers them. Only the first
+        device's queries start at position zero, so the mask needs the true positions.
 
         ```python
         def attention(q, k, v):
@@ -813,8 +813,8 @@ ULYSSES = Sharded(
     id="11.11",
     title="From tokens to heads and back",
     task=r"""
-        **Given** each device's part of $x[S_Z, N, H]$, so each device has all heads of
-        some tokens.
+        **Given** each device's part of $x[S_Z, N, H]$, which has all heads of the
+        device's tokens.
 
         **Wanted** the function that every device runs. It returns the device's part of
         $x$ after the values of each head have been sorted over all tokens. Like
@@ -834,8 +834,8 @@ ULYSSES = Sharded(
         Slip(
             "gathered",
             lambda x: [Collective("all_gather", ("Z",), 4 * math.prod(x), 8)],
-            "Now every device sorts every head. Can you give each device all tokens of "
-            "only some heads?",
+            "You gathered everything, so every device sorts every head. Can you give "
+            "each device all tokens of only some heads?",
         ),
         Slip(
             "gathered after",
@@ -849,7 +849,7 @@ ULYSSES = Sharded(
     ),
     hint=(
         "Use `jax.lax.all_to_all(x, axis, split_axis, concat_axis, tiled=True)` twice. "
-        "Which dimension does each of them split, and along which does it join the "
+        "Which dimension does each call split, and along which one does it join the "
         "parts?"
     ),
     solution="""
@@ -883,9 +883,9 @@ MERGED = Sharded(
     title="Partial results of eight chips",
     task=r"""
         **Given** one row of $m[8_Z, S]$, one of $r[8_Z, S]$, and one of $U[8_Z, S, H]$
-        on every device. Together they are the partial result of $S$ queries over the
-        keys of this device. Scores are large: the largest score of a query is $100\,m$.
-        The sum of the exponentials is $\ell = 1 + r^2$.
+        on every device. They hold the partial results of $S$ queries over the device's
+        own keys. The largest score of a query is $100\,m$, so large that its
+        exponential can overflow. The sum of the exponentials is $\ell = 1 + r^2$.
 
         **Wanted** the function that every device runs. It returns the complete
         $A[S, H]$ over the keys of all devices. Use AllReduces of $4S$, $4S$, and $4SH$
@@ -933,8 +933,8 @@ MERGED = Sharded(
         "add them."
     ),
     solution="""
-        Each device has subtracted its own largest score. So the devices first agree on
-        the largest score of all, then bring their sums to that scale, add them up, and
+        Each device has subtracted its own largest score. So the devices first find the
+        largest score of all. Then they bring their sums to that scale, add them up, and
         divide at the very end.
 
         ```python
@@ -1015,9 +1015,8 @@ RING_TIME = Number(
         ),
     ),
     hint=(
-        "Which takes longer in a step, the math or the hop? Each of the first seven "
-        "steps takes as long as the slower of the two. The last step takes only its "
-        "math."
+        "Which takes longer in a step, the math or the hop? And which of the eight "
+        "steps has no hop?"
     ),
     solution="""
         A hop runs at the same time as the math, so each of the first seven steps takes
@@ -1047,18 +1046,18 @@ _SHARE = _attention_share()
 
 ORDER_GAIN = Number(
     id="11.14",
-    title="What the order is worth",
+    title="What zig-zag order gains",
     points=2,
     task=r"""
         **Given** Llama 3.1 70B on sequences of 131,072 tokens, each split over a ring
         of 8 chips. In the forward pass, a token takes $1.39\cdot10^{11}$ FLOPs in all
         matmuls with weights, including the output head, and on average
-        $1.72\cdot10^{11}$ FLOPs in causal attention. In the backward pass, the two have
-        the same shares. All math runs at the same rate, the network is hidden, and each
-        layer waits for its slowest chip.
+        $1.72\cdot10^{11}$ FLOPs in causal attention. In the backward pass, the two
+        parts have the same shares of the FLOPs. All math runs at the same rate, the
+        network is hidden, and each layer waits for its slowest chip.
 
         **Wanted** the factor by which a training step becomes faster if you replace
-        contiguous order with zig-zag order. Use the limit of the busiest chip's work
+        contiguous order with zig-zag order. For the busiest chip's work, use the limit
         for long sequences.
     """,
     stub="times = ...",
@@ -1086,7 +1085,8 @@ ORDER_GAIN = Number(
         Slip(
             "how much faster",
             lambda right: right - 1,
-            "That is the gain. The question is by what factor the step becomes faster.",
+            "That is only the gain. The question asks for the factor by which the step "
+            "becomes faster.",
         ),
         Slip(
             "shares swapped",
@@ -1096,18 +1096,19 @@ ORDER_GAIN = Number(
         Slip(
             "one over it",
             lambda right: 1 / right,
-            "That is the share of the time that remains. Did you mean its inverse?",
+            "That is the new time as a share of the old one. Did you divide the wrong "
+            "way round?",
         ),
     ),
     hint=(
-        "The time of a step is that of the matmuls with weights plus that of the "
-        "attention on the busiest chip. How many times the average attention does this "
-        "chip compute in either order?"
+        "A step takes the time of the matmuls with weights plus the time of attention "
+        "on the busiest chip. How much more attention than the average does this chip "
+        "compute in either order?"
     ),
     solution="""
-        Each layer waits for its busiest chip. In contiguous order, this chip has 15/8
-        of the average attention, and in zig-zag order it has the average. The matmuls
-        with weights are even in either order.
+        Each layer waits for its busiest chip. In contiguous order, this chip has
+        $(2n-1)/n = 15/8$ of the average attention, and in zig-zag order it has the
+        average. The matmuls with weights are even in either order.
 
         ```python
         weights, attention = 1.39e11, 1.72e11
@@ -1137,7 +1138,7 @@ EXCHANGE = Number(
         takes the shorter way around the ring.
 
         **Wanted** the seconds that the AllToAlls of Ulysses take in the forward pass,
-        if they run one after another and without latency.
+        if they run one after another. Leave out the latency.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -1172,7 +1173,7 @@ EXCHANGE = Number(
         scaled(
             "a chip's part for the whole",
             1 / 16,
-            "Did you use the part of one chip? V is the size of the array on all 16 "
+            "Did you use the part of one chip? V is the size of the array over all 16 "
             "chips.",
         ),
         scaled(

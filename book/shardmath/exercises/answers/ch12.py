@@ -27,8 +27,8 @@ CHAPTER = Chapter(
         bytes, seconds, microbatches. A bubble is idle time over busy time.
 
         In 12.9 to 12.11 you write programs for eight virtual devices. They are graded
-        on their result and on what XLA compiles them to, array by array. All arrays are
-        in float32.
+        on their results and on each collective that XLA compiles them to. All arrays
+        are in float32.
     """,
     setup="""
         import jax
@@ -87,8 +87,8 @@ BUBBLE = Number(
     hint="How long does the last stage wait for its first microbatch, and how long "
     "does the first stage wait for its last gradient?",
     solution="""
-        Each stage waits for $(p-1)(F+B)$ in all and works for $M(F+B)$. The times
-        cancel.
+        Each of $p$ stages waits for $(p-1)(F+B)$ in all and works for $M(F+B)$ on $M$
+        microbatches, so the times $F$ and $B$ of the two passes cancel.
 
         ```python
         bubble = (12 - 1) / 40
@@ -101,8 +101,8 @@ MICROBATCHES = Number(
     title="Enough microbatches",
     task="""
         **Given** 24 equal stages with three chunks of layers each, in an interleaved
-        schedule. The number of microbatches must therefore be a multiple of the number
-        of stages.
+        schedule. For this schedule, the number of microbatches must be a multiple of
+        the number of stages.
 
         **Wanted** the smallest number of microbatches for which the bubble, idle time
         over busy time, is at most 4 %.
@@ -123,13 +123,13 @@ MICROBATCHES = Number(
             "a third of the time.",
         ),
         Slip(
-            "without chunks and rounds",
+            "without chunks, and no multiple of 24",
             lambda right: 575,
             "With three chunks, the pipeline fills in a third of the time. Besides, "
             "the number of microbatches must be a multiple of the number of stages.",
         ),
         Slip(
-            "one round of stages fewer",
+            "24 microbatches too few",
             lambda right: 168,
             "With so few microbatches, the bubble is still 4.6 %.",
         ),
@@ -146,13 +146,13 @@ MICROBATCHES = Number(
             "a multiple of the number of stages.",
         ),
         Slip(
-            "one round of stages more",
+            "24 microbatches too many",
             lambda right: 216,
-            "With one round of microbatches fewer, the bubble is still within 4 %.",
+            "With 24 microbatches fewer, the bubble is still at most 4 %.",
         ),
     ),
-    hint="The bubble is (p − 1)/(vM). For which M is it small enough, and what is the "
-    "next multiple of 24?",
+    hint="With v chunks, the bubble is (p − 1)/(vM). For which M is it small enough, "
+    "and what is the next multiple of 24?",
     solution="""
         Three chunks divide the waiting by three, so the bubble is $23/(3M)$. It is at
         most 0.04 if $M$ is at least 192, and 192 is the eighth multiple of 24.
@@ -192,8 +192,8 @@ HELD = Number(
         8,192 tokens, in bf16, under 1F1B and with full remat, so the input of each
         layer is kept.
 
-        **Wanted** the largest number of bytes of these inputs that a chip of stage 3
-        holds at one time.
+        **Wanted** the largest number of bytes that these inputs take up on a chip of
+        stage 3 at one time.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -276,7 +276,8 @@ UNEVEN = Function(
         Slip(
             "as if all were the slowest",
             lambda times, M: (len(times) + M - 1) * max(times),
-            "The first microbatch never waits, so it takes only each stage's own time.",
+            "The first microbatch never waits, so in each stage it takes only that "
+            "stage's own time.",
         ),
         Slip(
             "as if all were even",
@@ -297,8 +298,8 @@ UNEVEN = Function(
             "the times.",
         ),
     ),
-    hint="When is the first microbatch done, and at what distance in time do the "
-    "others follow it?",
+    hint="When is the first microbatch done, and at what interval do the others follow "
+    "it?",
     solution="""
         The first microbatch passes through all the stages without waiting. The others
         follow it at the pace of the slowest stage.
@@ -391,9 +392,9 @@ LOOP = Number(
     id="12.6",
     title="The same pipeline as a loop",
     task=r"""
-        **Given** the same stages, microbatches and tokens as in 12.5. But now the
-        pipeline is written as one loop over ticks, with a `ppermute` in each tick, and
-        JAX derives the backward pass.
+        **Given** the pipeline of 12.5, with 8 stages, 32 microbatches of 4,096 tokens
+        and $D = 8192$ in bf16. But now the pipeline is written as one loop over ticks,
+        with a `ppermute` in each tick, and JAX derives the backward pass.
 
         **Wanted** the bytes that a chip sends in a step.
     """,
@@ -442,13 +443,13 @@ _ZB = Times(F=0.040, I=0.052, W=0.038)
 
 ZERO_BUBBLE = Number(
     id="12.7",
-    title="A bubble filled with weights",
+    title="A bubble filled with weight gradients",
     task="""
         **Given** 8 stages and 64 microbatches under ZB-H1. For one microbatch, a stage
         takes 40 ms for the forward pass, 52 ms for the gradient of the input, and 38 ms
         for the gradients of the weights.
 
-        **Wanted** the seconds that a stage waits in a step.
+        **Wanted** the total seconds that a stage waits in a step.
     """,
     stub="seconds = ...",
     unit="s",
@@ -460,10 +461,10 @@ ZERO_BUBBLE = Number(
             "That is the wait under 1F1B, which doesn't split the backward pass.",
         ),
         Slip(
-            "nothing subtracted, or B of one paper in the formula of another",
+            "nothing subtracted, or another paper's B",
             lambda right: 7 * (0.040 + 0.090 - 0.038),
-            "By (12.7), a stage waits for (p − 1)(F + I − W). In the form with "
-            "F + B − W, the letter B means only the gradient of the input.",
+            "Did you subtract W from F + I? Some papers write F + B − W, where B means "
+            "only the gradient of the input.",
         ),
         Slip(
             "weights subtracted twice",
@@ -478,8 +479,8 @@ ZERO_BUBBLE = Number(
         scaled(
             "one stage",
             1 / 7,
-            "The last stage is seven stages away from the first, and each of them adds "
-            "to the wait.",
+            "That is the wait for one stage. The last stage is seven stages away from "
+            "the first, and each of these adds to the wait.",
         ),
         Slip(
             "the whole step",
@@ -487,8 +488,8 @@ ZERO_BUBBLE = Number(
             "That is the time of the whole step. The question asks only for the wait.",
         ),
     ),
-    hint="By (12.7), a stage waits for (p − 1)(F + I − W). Which letter stands for "
-    "which of the given times?",
+    hint="According to (12.7), a stage waits for (p − 1)(F + I − W). Which letter "
+    "stands for which of the given times?",
     solution="""
         The stage before needs only the gradient of the input, $I$. The gradients of the
         weights, $W$, can be computed later, so they fill a part of the wait, and
@@ -526,8 +527,8 @@ DUALPIPE = Number(
         Slip(
             "all stages in a row",
             lambda right: 15 * (0.130 + 0.090 - 0.120),
-            "Did you count all the stages in a row? From both ends, it is only half "
-            "as far to the middle.",
+            "Did you count all the stages in a row? DualPipe starts at both ends, so "
+            "the wait depends only on the way to the middle.",
         ),
         Slip(
             "1F1B",
@@ -544,7 +545,7 @@ DUALPIPE = Number(
         Slip(
             "p/2 for p/2 − 1",
             lambda right: 8 * (0.130 + 0.090 - 0.120),
-            "From an end to the middle, there is one step less than half the number "
+            "From an end to the middle, there is one step fewer than half the number "
             "of stages.",
         ),
         Slip(
@@ -564,8 +565,8 @@ DUALPIPE = Number(
             "Three gradients of weights fill the wait, not two.",
         ),
     ),
-    hint="By (12.8), the wait is (p/2 − 1)(F&B + B − 3W), where B is the whole "
-    "backward pass. Which of the given times is F&B, and which two make up B?",
+    hint="According to (12.8), the wait is (p/2 − 1)(F&B + B − 3W), where B is the "
+    "whole backward pass. Which of the given times is F&B, and which two make up B?",
     solution="""
         Microbatches enter from both ends, so it takes only $p/2-1$ steps to reach the
         middle. In (12.8), $B$ is the whole backward pass, so it is the sum of both
@@ -610,12 +611,11 @@ SHIFT = Sharded(
     id="12.9",
     title="To the next stage",
     task=r"""
-        **Given** each device's part of $x[B_P, D]$, which is what its stage has
-        computed.
+        **Given** each device's part of $x[B_P, D]$, which is the output of its stage.
 
-        **Wanted** the function that every device runs. It returns what the device gets
-        from the stage before, and on the first stage it returns zeros. It uses exactly
-        one permute.
+        **Wanted** the function that every device runs. It returns the output of the
+        stage before, and on the first stage it returns zeros. It uses exactly one
+        permute.
     """,
     stub="def hand_on(x): ...",
     mesh=EIGHT,
@@ -628,16 +628,16 @@ SHIFT = Sharded(
         Slip(
             "all gathered",
             lambda x: [Collective("all_gather", ("P",), 4 * x[0] * x[1], 8)],
-            "Did you gather everything? Each stage needs only what one other stage "
-            "has computed, not what all of them have.",
+            "Did you gather everything? Each stage needs the output of only one other "
+            "stage.",
         ),
     ),
     values=(
         Slip(
             "the wrong way",
             _to_the_stage_before,
-            "In your result, each stage gets what the stage after it has computed. "
-            "Data should move the other way.",
+            "In your result, each stage gets the output of the stage after it. Data "
+            "should move the other way.",
         ),
         Slip(
             "round the ring",
@@ -648,13 +648,13 @@ SHIFT = Sharded(
         Slip(
             "the wrong way round the ring",
             lambda x: _around(x, -1),
-            "In your result, each stage gets what the stage after it has computed, "
-            "and the last stage gets what the first one has.",
+            "In your result, each stage gets the output of the stage after it, and the "
+            "last stage gets that of the first one.",
         ),
         Slip(
             "nothing handed on",
             lambda x: x,
-            "In your result, each stage keeps what it has computed.",
+            "In your result, each stage keeps its own output.",
         ),
     ),
     hint=(
@@ -702,8 +702,8 @@ PIPE = Sharded(
     id="12.10",
     title="A pipeline",
     task=r"""
-        **Given** all microbatches $x[M, B, D]$, and each device's layer of
-        $w[L_P, D, D]$, which has eight layers in all.
+        **Given** all microbatches $x[M, B, D]$, and each device's layer of the weights
+        $w[L_P, D, D]$, with $L = 8$ layers in all.
 
         **Wanted** the function that every device runs. It passes all microbatches
         through all eight layers, $x \to \max(x\,w_l, 0)$, and returns the results of
@@ -744,7 +744,7 @@ PIPE = Sharded(
                 Collective("all_reduce", ("P",), 4 * x[0] * x[1] * x[2], 8),
             ],
             "In your pipeline, each microbatch passes alone. The next one can follow "
-            "a tick behind it.",
+            "one tick later.",
         ),
         Slip(
             "no microbatches",
@@ -752,8 +752,7 @@ PIPE = Sharded(
                 Collective("permute", ("P",), 4 * x[0] * x[1] * x[2], 8, times=7),
                 Collective("all_reduce", ("P",), 4 * x[0] * x[1] * x[2], 8),
             ],
-            "You sent the whole batch at once. In this way only one stage is busy at "
-            "a time.",
+            "You sent the whole batch at once, so only one stage is busy at a time.",
         ),
     ),
     values=(
@@ -833,7 +832,7 @@ ONCE = Sharded(
                 Collective("all_reduce", ("R",), 4 * x[2] * dy[2], 8, times=x[0])
             ],
             "Did you reduce in every tick? First add up the microbatches on each "
-            "device, and then add up these sums over R.",
+            "device, and reduce only that sum over R.",
         ),
         Slip(
             "activations gathered",
@@ -881,8 +880,8 @@ STEP = Number(
         step has 512 sequences of 8,192 tokens, one per microbatch. The schedule is
         interleaved with two chunks per stage, and nothing is computed again.
 
-        **Wanted** the seconds of a step, to four digits, if everything but the bubble
-        is math at the bf16 peak rate. Leave out the attention scores.
+        **Wanted** the seconds of a step, to four digits. Outside the bubble, the chips
+        do nothing but math at the bf16 peak rate. Leave out the attention scores.
     """,
     given=stated(chips.H100, "flops.bf16"),
     stub="seconds = ...",
@@ -893,7 +892,7 @@ STEP = Number(
         Slip(
             "without the bubble",
             lambda right: _WORK,
-            "Did you leave out the bubble? The stages also wait.",
+            "Did you leave out the bubble? The stages also spend time waiting.",
         ),
         Slip(
             "all stages wait",
@@ -972,15 +971,16 @@ PUBLISHED = Number(
     title="A step taken apart",
     points=2,
     task=r"""
-        **Given** what DeepSeek published about a step on a network other than that of
-        the chapter: 1.13 s of forward passes, 1.99 s of gradients of inputs, 0.48 s of
-        gradients of weights, and 14.00 s of pairs. The first of 16 stages computes 97
-        pairs. Besides them, it computes 23 forward passes, 8 whole backward passes, 15
-        gradients of inputs and 15 of weights. A whole backward pass counts once under
-        the gradients of inputs and once under those of weights.
+        **Given** times that DeepSeek published for a step on a different network from
+        the chapter's: 1.13 s for forward passes, 1.99 s for gradients of inputs, 0.48 s
+        for gradients of weights, and 14.00 s for pairs of a forward and a backward pass
+        that run together. The first of 16 stages computes 97 such pairs. Besides these,
+        it computes 23 forward passes, 8 whole backward passes, 15 gradients of inputs
+        and 15 of weights. A whole backward pass counts once under the gradients of
+        inputs and once under those of weights.
 
-        **Wanted** the bubble in seconds, by the closed form of DualPipe. The measured
-        bubble was 2.03 s.
+        **Wanted** the bubble in seconds, according to DualPipe's formula (12.8). The
+        measured bubble was 2.03 s.
     """,
     stub="seconds = ...",
     unit="s",
@@ -990,16 +990,16 @@ PUBLISHED = Number(
         Slip(
             "gradients of inputs for a backward pass",
             lambda right: 7 * (14.00 / 97 + 1.99 / 23 - 3 * 0.48 / 23),
-            "In the closed form, B is a whole backward pass, with the gradients of "
-            "both inputs and weights.",
+            "In (12.8), B is a whole backward pass, with the gradients of both inputs "
+            "and weights.",
         ),
         Slip(
-            "weights apart alone",
+            "weight gradients of whole passes left out",
             lambda right: 7 * (14.00 / 97 + 1.99 / 23 - 2 * 0.48 / 15),
             "The 8 whole backward passes contain gradients of weights, too.",
         ),
         Slip(
-            "both gradients apart alone",
+            "both gradients of whole passes left out",
             lambda right: 7 * (14.00 / 97 + 1.99 / 15 - 2 * 0.48 / 15),
             "The 8 whole backward passes contain both gradients, too.",
         ),
@@ -1012,8 +1012,8 @@ PUBLISHED = Number(
         Slip(
             "15 stages to pass",
             lambda right: right * 15 / 7,
-            "Did you count the way through all the stages? From both ends, it is only "
-            "half as far to the middle.",
+            "Did you count the way through all the stages? DualPipe starts at both "
+            "ends, so the wait depends only on the way to the middle.",
         ),
         Slip(
             "pairs as their parts",
@@ -1029,14 +1029,14 @@ PUBLISHED = Number(
         scaled(
             "p/2 for p/2 − 1",
             8 / 7,
-            "From an end to the middle, there is one step less than half the number "
+            "From an end to the middle, there is one step fewer than half the number "
             "of stages.",
         ),
     ),
     hint="Divide the seconds of each operation by its count. Both kinds of gradients "
     "were computed 8 + 15 times. What is B then?",
     solution="""
-        The closed form needs the time of one operation, which is the published seconds
+        Formula (12.8) needs the time of one operation, which is the published time
         divided by the count. The 8 whole backward passes count for both gradients.
 
         ```python
@@ -1070,7 +1070,7 @@ QUARREL = Number(
     points=2,
     task=r"""
         **Given** Llama 3.1 70B, with 80 layers of 855,638,016 weights each, on 4 stages
-        of 8 chips. There is FSDP within each stage, full remat, bf16, and 32
+        of 8 chips. Each stage runs FSDP over its chips in bf16, with full remat and 32
         microbatches. For each microbatch, the weights are gathered once in the forward
         pass and once more for the backward pass, and their gradients are scattered.
 
@@ -1082,10 +1082,10 @@ QUARREL = Number(
     expected=_quarrel,
     slips=(
         scaled(
-            "once a step",
+            "once per step",
             1 / 32,
-            "Did you gather only once per step? A stage turns to the next microbatch "
-            "in between, so it has to gather its weights again.",
+            "Did you gather only once per step? A stage computes each microbatch "
+            "separately, so it has to gather its weights again each time.",
         ),
         scaled(
             "gathers alone",
@@ -1111,8 +1111,8 @@ QUARREL = Number(
         ),
         scaled("one layer", 1 / 20, "That is one layer. A stage has 20 layers."),
     ),
-    hint="For each microbatch, three arrays as large as the weights of the stage are "
-    "sent. What share of each does one chip send?",
+    hint="For each microbatch, there are three collectives of an array as large as the "
+    "stage's weights. What share of it does one chip send?",
     solution="""
         A stage gathers the weights of its 20 layers twice and scatters their gradients
         once, and it does so again for each of the 32 microbatches.
@@ -1123,6 +1123,6 @@ QUARREL = Number(
         ```
 
         This comes to 2.9 TB. With ZeRO-1, the gradients would be scattered and the
-        weights gathered only once per step, which takes 60 GB.
+        weights gathered only once per step, which takes only 60 GB.
     """,
 )

@@ -27,8 +27,8 @@ CHAPTER = Chapter(
         weights. Answers are in base units: bytes, seconds, tokens.
 
         In 13.8 to 13.10 you write programs for eight virtual devices. They are graded
-        on their result and on the collectives that XLA compiles them to. All arrays are
-        in float32, and the bytes of a collective are those of its whole array.
+        on their results and on the collectives that XLA compiles them to. All arrays
+        are in float32, and the bytes of a collective count its whole array.
     """,
     setup="""
         import math
@@ -52,13 +52,13 @@ _LAYER = 4 * 8 * 2 * 4096 * DEEPSEEK_V3.D * 7 / 8
 
 LAYER_BYTES = Number(
     id="13.1",
-    title="What a layer moves",
+    title="The traffic of a layer",
     task="""
         **Given** one layer of DeepSeek-V3 with $D = 7168$ and 8 experts per token. Its
         experts are spread over 8 chips, each of which has 4,096 tokens, and values are
-        in bf16. No choice is dropped, no slot is empty, the layer isn't computed again
-        in the backward pass, and experts are chosen evenly. One copy of a token goes to
-        each of its experts.
+        in bf16. All experts are chosen equally often, no choice is dropped, and no slot
+        is empty. One copy of a token goes to each of its experts. The layer isn't
+        computed again in the backward pass.
 
         **Wanted** the bytes that each chip sends in both passes together.
     """,
@@ -67,7 +67,7 @@ LAYER_BYTES = Number(
     expected=lambda: _LAYER,
     slips=(
         scaled(
-            "one pass, or one byte a value",
+            "one pass, or one byte per value",
             1 / 2,
             "Did you count both passes? Each of them sends tokens there and back, and "
             "a value takes two bytes.",
@@ -81,7 +81,7 @@ LAYER_BYTES = Number(
         scaled(
             "one copy",
             1 / 8,
-            "Did you send only one copy? Each token sends one to each of its eight "
+            "Did you send only one copy of a token? One copy goes to each of its eight "
             "experts.",
         ),
         scaled("own part sent too", 8 / 7, OWN_PART),
@@ -143,7 +143,7 @@ SLOTS = Function(
             "choice drops some tokens, so round up.",
         ),
         Slip(
-            "one expert a token",
+            "one expert per token",
             lambda f, k, t, E: [math.ceil(f * t / E), math.ceil(f * t / E) * E / t],
             "Did you count all choices? Every token makes k of them.",
         ),
@@ -187,8 +187,8 @@ DROPPED = Function(
     id="13.3",
     title="Dropped choices",
     task="""
-        **Given** a list `loads`, which says how many choices of one chip's tokens fall
-        on each expert, and a capacity factor `f`.
+        **Given** a list `loads`, which says how often the tokens of one chip choose
+        each expert, and a capacity factor `f`.
 
         **Wanted** a function that returns the share of all choices that is dropped.
     """,
@@ -223,7 +223,8 @@ DROPPED = Function(
         Slip(
             "empty slots filled",
             lambda loads, f: 0.0,
-            "A free slot of one expert doesn't help a token that chose another expert.",
+            "Did you let full experts use the free slots of others? A free slot "
+            "doesn't help a token that chose another expert.",
         ),
     ),
     hint="How many slots does each expert have? Count the choices beyond that number.",
@@ -254,7 +255,8 @@ CHOSEN = Function(
     title="Who is chosen",
     task="""
         **Given** a list of rows, each with the scores of one token for all experts, the
-        bias of each expert, and $k$. No two sums of score and bias in a row are equal.
+        bias of each expert, and $k$. Within a row, no two sums of score and bias are
+        equal.
 
         **Wanted** a function that returns how many tokens choose each expert.
     """,
@@ -280,7 +282,7 @@ CHOSEN = Function(
             "bias.",
         ),
         Slip(
-            "one expert a token",
+            "one expert per token",
             lambda scores, biases, k: _chosen(scores, biases, 1),
             "Did you count only the best expert? Each token chooses k experts.",
         ),
@@ -324,9 +326,9 @@ BIASES = Function(
     title="The next biases",
     task="""
         **Given** the biases of the experts, their loads in the step that has just
-        ended, and the constant $\\gamma$, called `speed`.
+        ended, and the step size $\\gamma$, called `speed`.
 
-        **Wanted** a function that returns the biases for the next step, changed as in
+        **Wanted** a function that returns the biases for the next step, by the rule of
         DeepSeek-V3.
     """,
     stub="def moved(biases, loads, speed): ...",
@@ -371,7 +373,7 @@ BIASES = Function(
         Slip(
             "from zero",
             lambda biases, loads, speed: _moved([0.0] * len(loads), loads, speed),
-            "Did you start from the old biases? Each bias moves on from its old value.",
+            "Did you start from zero? Each bias starts from its old value.",
         ),
     ),
     hint="Compare each load with the mean load. In which direction should the "
@@ -395,10 +397,10 @@ WIDTH = Number(
     id="13.6",
     title="How wide an expert must be",
     task=r"""
-        **Given** experts with three matrices, gate, up and down, in bf16. They are
-        spread over the 8 B200s of a node. No choice is dropped, and the layer isn't
-        computed again in the backward pass. A GPU sends `chips.B200.scale_up_bandwidth`
-        bytes/s over NVLink.
+        **Given** experts with three matrices of $D \times F$ weights each, gate, up and
+        down, in bf16. They are spread over the 8 B200s of a node. No choice is dropped,
+        and the layer isn't computed again in the backward pass. A GPU sends
+        `chips.B200.scale_up_bandwidth` bytes/s over NVLink.
 
         **Wanted** the width $F$ of an expert at which the exchanges of both passes take
         as long as the math of the experts, at peak rates and without the factor
@@ -422,40 +424,40 @@ WIDTH = Number(
             "per weight and token.",
         ),
         scaled(
-            "an n-th at home",
+            "the factor (n − 1)/n counted",
             7 / 8,
-            "Did you leave one part at home? The question leaves out the factor (n − "
-            "1)/n.",
+            "Did you include the factor (n − 1)/n? The question leaves it out.",
         ),
         scaled(
-            "the dispatch alone, or one byte a value",
+            "the dispatch alone, or one byte per value",
             1 / 2,
-            "Did you count all four trips? In each pass tokens go there and come "
-            "back, and a value takes two bytes.",
+            "Did you count all four exchanges? In each pass, tokens go to the experts "
+            "and come back, and a value takes two bytes.",
         ),
         scaled(
-            "one FLOP a weight, or the sparse peak",
+            "one FLOP per weight, or the sparse peak",
             2,
             "A multiplication and the addition that follows are two FLOPs, and "
             "ordinary matrices reach only the dense peak rate.",
         ),
         scaled(
-            "eight copies and one expert",
+            "k copies and one expert",
             8,
-            "Every copy has an expert that computes with it, so k cancels.",
+            "Did you count the k copies only in the traffic? Each copy also has an "
+            "expert that computes with it, so k cancels.",
         ),
         scaled(
             "HBM for NVLink",
             chips.B200.scale_up_bandwidth / chips.B200.hbm_bandwidth,
-            "You divided by the bandwidth of the HBM. Which links do the tokens use?",
+            "You divided by the bandwidth of the HBM. Which links carry the tokens?",
         ),
     ),
-    hint="A token takes 18 k D F FLOPs. It makes four trips, each with k copies of 2 "
-    "D bytes. At which F do the two take equally long?",
+    hint="A token takes 18 k D F FLOPs. It makes four trips, each with k copies of 2 D "
+    "bytes. At which F do math and traffic take equally long?",
     solution="""
         Both the math and the traffic grow with the tokens, so it is enough to look at
-        one token. We set its two times equal,
-        $18\\,kDF/C = 4\\,k\\cdot2D/W_\\text{AllToAll}$, and get
+        one token. At $C$ FLOPs/s and $W_\\text{AllToAll}$ bytes/s, we set its two times
+        equal, $18\\,kDF/C = 4\\,k\\cdot2D/W_\\text{AllToAll}$, and get
         $F = \\frac49\\,C/W_\\text{AllToAll}$.
 
         ```python
@@ -472,8 +474,8 @@ CUBE = Number(
     id="13.7",
     title="A dispatch on a cube",
     task=r"""
-        **Given** 512 TPU v5p chips in a torus of $8 \times 8 \times 8$, every side of
-        which is a closed ring. Each chip has 1,024 tokens of $D = 4096$ values in bf16.
+        **Given** 512 TPU v5p chips in a torus of $8 \times 8 \times 8$, in which every
+        side is a closed ring. Each chip has 1,024 tokens of $D = 4096$ values in bf16.
         Each token is sent to 8 experts, and the copies are spread evenly over all
         chips. A chip sends `chips.TPU_V5P.link_bandwidth` bytes/s in each direction of
         each side.
@@ -487,9 +489,9 @@ CUBE = Number(
     expected=lambda: _CUBE,
     slips=(
         scaled(
-            "as if every chip were a neighbour",
+            "one hop over six links",
             1 / 6,
-            "Did you count the hops? Few chips are neighbours: on a ring of 8 a part "
+            "Did you count the hops? Few chips are neighbours. On a ring of 8, a part "
             "travels two hops on average, and it does so along each of three sides.",
         ),
         scaled(
@@ -499,7 +501,7 @@ CUBE = Number(
             "data.",
         ),
         scaled(
-            "three sides share one way",
+            "the work divided among three sides",
             1 / 3,
             "The sides don't share the work, because every part travels along all "
             "three.",
@@ -507,20 +509,20 @@ CUBE = Number(
         scaled(
             "one direction, or four hops",
             2,
-            "Did you use both directions of the ring? Then the longest way has four "
-            "hops, and the average way has two.",
+            "Did you use both directions of the ring? Then the longest path has four "
+            "hops, and the average path has two.",
         ),
         scaled(
             "one way round",
             4,
-            "If you use both directions of a ring, each chip has two links and the "
-            "ways have half as many hops.",
+            "If you use both directions of a ring, each chip has two links, and the "
+            "paths are half as long.",
         ),
         scaled(
             "hops to the others alone",
             8 / 7,
             "Did you average over all eight positions? An eighth of the parts doesn't "
-            "move along a side, so the average is two hops.",
+            "move along a given side, so the average is two hops.",
         ),
         scaled(
             "one copy, or an eighth of the tokens",
@@ -538,8 +540,8 @@ CUBE = Number(
     "it travels 8/4, and a chip has two links along the side.",
     solution="""
         Every part travels along all three sides, which work at the same time, so the
-        time of one side is the time of the dispatch. Along a side, each byte uses 8/4
-        links on average, and a chip has two.
+        time of one side is the time of the dispatch. Along a side, each byte takes 8/4
+        hops on average, and a chip has two links.
 
         ```python
         from shardmath.hardware import chips
@@ -570,8 +572,8 @@ THERE_AND_BACK = Sharded(
         of its own experts, $w[E_X, D, F]$.
 
         **Wanted** the function that every device runs. It returns the device's own
-        slots of $m[E, S_X, F]$, which are the slots of $t$, each multiplied by the
-        weights of its expert. It uses exactly two AllToAlls, of $4ESD$ and $4ESF$
+        slots of $m[E, S_X, F]$. Each slot of $m$ is the same slot of $t$, multiplied by
+        the weights of its expert. It uses exactly two AllToAlls, of $4ESD$ and $4ESF$
         bytes.
     """,
     stub="def experts(t, w): ...",
@@ -689,8 +691,9 @@ ALL_OF_THEM = Sharded(
             "Did you use the gates? Your result gives every expert the same weight.",
         ),
     ),
-    hint="Gather the tokens. Split the gates by experts and join them by tokens. What "
-    "does each device then have of the sum, and how does it get only its own tokens?",
+    hint="Gather the tokens. Split the gates by experts and join them by tokens. Which "
+    "term of the sum does each device then have, and how does it get only its own "
+    "tokens?",
     solution="""
         Each device computes with its own experts for all tokens, so it gathers the
         tokens and exchanges the gates. Its result is one term of the sum over the
@@ -722,12 +725,13 @@ COUNTED = Sharded(
     id="13.10",
     title="Everyone's load",
     task=r"""
-        **Given** the scores of each device's tokens, $s[B_X, E]$. We want to move the
-        biases of the experts according to the loads of the whole batch.
+        **Given** the scores of each device's tokens, $s[B_X, E]$. The loads of the
+        whole batch are needed to move the biases of the experts.
 
-        **Wanted** the function that every device runs. For each expert it returns how
-        many tokens of all devices have their best score there, as $E$ values in float32
-        that are the same on every device. It uses exactly one AllReduce of $4E$ bytes.
+        **Wanted** the function that every device runs. For each expert, it returns the
+        number of tokens of all devices whose best score is for this expert, as $E$
+        values in float32 that are the same on every device. It uses exactly one
+        AllReduce of $4E$ bytes.
     """,
     stub="def loads(scores): ...",
     mesh=EIGHT,
@@ -798,11 +802,11 @@ NODES = Function(
     task=r"""
         **Given** $E$ experts spread evenly over $m$ nodes, where $m$ divides $E$. The
         $k$ experts of a token are all different and drawn at random. The token's own
-        node is any of the $m$ nodes with the same probability.
+        node is equally likely to be any of the $m$ nodes.
 
-        **Wanted** a function that returns a pair: the number of nodes that a token
-        visits on average, and the number of its copies that cross a network card if
-        every other node that it visits gets one copy.
+        **Wanted** a function that returns a pair: the mean number of nodes that a token
+        visits, and the mean number of its copies that cross a network card. Each node
+        that it visits, except its own, gets one copy over a card.
     """,
     stub="def nodes(m, E, k): ...",
     spec=_reached,
@@ -837,15 +841,15 @@ NODES = Function(
         Slip(
             "own node counted out as a whole",
             lambda m, E, k: [_nodes(m, E, k), _nodes(m, E, k) - 1],
-            "You always subtracted the token's own node. Is one of its experts always "
-            "there?",
+            "You always subtracted the token's own node. Does a token always have an "
+            "expert there?",
         ),
     ),
     hint="When is a node missed? All k experts are then among the E − E/m experts of "
     "other nodes.",
     solution="""
-        It is easier to count the nodes that a token misses, because then all of its
-        experts are in other nodes. Each of the $m$ nodes is missed with the same
+        It is easier to count the nodes that a token misses. It misses a node if all of
+        its experts are in other nodes. Each of the $m$ nodes is missed with the same
         probability, and one of the $m$ is the token's own, which needs no card.
 
         ```python
@@ -866,12 +870,13 @@ CARD = Number(
     task=r"""
         **Given** one layer of DeepSeek-V3 with $D = 7168$ on 64 H800s in 8 nodes, with
         4,096 tokens per GPU. Each token goes to exactly 4 nodes, and its own node is
-        one of them as often as any other. One copy crosses the card for each other
-        node. In both passes, values travel to the experts in fp8 with one byte each,
-        and back in bf16. Each GPU has a card that sends
+        one of them as often as any other. One copy crosses the card for each of these
+        nodes except its own. In both passes, values travel to the experts in fp8 with
+        one byte each, and back in bf16. Each GPU has a card that sends
         `chips.H800.scale_out_bandwidth` bytes/s.
 
-        **Wanted** the seconds that the card is busy in both passes, as a lower bound.
+        **Wanted** the seconds that the card is busy in both passes together, as a lower
+        bound.
     """,
     given=stated(chips.H800, "scale_out_bandwidth"),
     stub="seconds = ...",
@@ -900,7 +905,7 @@ CARD = Number(
             "distributes it there.",
         ),
         scaled(
-            "always one at home",
+            "own node always among the four",
             6 / 7,
             "You assumed that one copy always stays in its own node. The token's own "
             "node is among the four in only half of the cases.",
@@ -970,7 +975,8 @@ FSDP_TOKENS = Number(
         Slip(
             "all weights idle alike",
             lambda right: right * 16 * _MET / _QWEN,
-            "A token uses only some experts, but it uses all weights of attention.",
+            "Did you divide all weights by 16? A token uses only some experts, but it "
+            "uses all weights of attention.",
         ),
         scaled(
             "gathered once",
@@ -993,7 +999,7 @@ FSDP_TOKENS = Number(
             "one side, or forward math alone",
             3,
             "Did you use all three sides of the torus, and the math of both passes? "
-            "Together they take six FLOPs per weight and token.",
+            "The two passes take six FLOPs per weight and token.",
         ),
         scaled(
             "one link",
@@ -1006,12 +1012,12 @@ FSDP_TOKENS = Number(
             "The layer isn't computed again, so count six FLOPs instead of eight.",
         ),
     ),
-    hint="Every weight moves three times with two bytes. Every active weight takes "
+    hint="Every weight is sent three times, with two bytes. Every active weight takes "
     "six FLOPs per token. For how many tokens do the two take equally long?",
     solution="""
-        FSDP moves all the weights $P$, but the math uses only the active ones. We set
-        the two times equal, $3\\cdot2P/W_X = 6P_\\text{active}\\,t/C$, and solve for
-        $t$.
+        FSDP moves all the weights $P$, but the math uses only the active ones. For $t$
+        tokens per chip, we set the two times equal,
+        $3\\cdot2P/W_X = 6P_\\text{active}\\,t/C$, and solve for $t$.
 
         ```python
         from shardmath.hardware import chips
@@ -1052,10 +1058,10 @@ CARGO = Function(
         many chips. `remat` says whether the backward pass computes the layer again,
         including dispatch and combine.
 
-        **Wanted** a function that says which of the two takes fewer bytes in both
-        passes together: `"tokens"`, which travel to the experts and back, or
-        `"weights"`, which FSDP gathers twice and whose gradients it scatters once.
-        Leave out the factors $(n-1)/n$. If both take the same, return `"weights"`.
+        **Wanted** a function that returns whichever takes fewer bytes in both passes
+        together: `"tokens"`, which travel to the experts and back, or `"weights"`,
+        which FSDP gathers twice and whose gradients it scatters once. Leave out the
+        factors $(n-1)/n$. If both take the same, return `"weights"`.
     """,
     stub="def cargo(E, k, D, F, t, remat): ...",
     spec=_cargo,

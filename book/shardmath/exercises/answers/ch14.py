@@ -29,8 +29,8 @@ CHAPTER = Chapter(
         bytes, seconds, tokens.
 
         In 14.8 to 14.10 you write programs for eight virtual devices with two mesh
-        axes. They are graded on their result and on what XLA compiles them to, array by
-        array.
+        axes. They are graded on their results and on each collective that XLA compiles
+        them to.
     """,
     setup="""
         import jax
@@ -63,8 +63,8 @@ HELD = Number(
     task=r"""
         **Given** Llama 3.1 70B with 70,553,706,496 parameters. Weights and gradients
         are in bf16, and Adam keeps its state in f32, with a copy of the weights. The
-        model runs on 256 chips with ZeRO-1 over $|X| = 8$, a pipeline of $|P| = 4$ even
-        stages, and tensor parallelism over $|Y| = 8$.
+        model is trained on 256 chips with ZeRO-1 over $|X| = 8$, a pipeline of
+        $|P| = 4$ even stages, and tensor parallelism over $|Y| = 8$.
 
         **Wanted** the bytes of weights, gradients and optimizer state on one chip.
     """,
@@ -97,15 +97,14 @@ HELD = Number(
         Slip(
             "state alone",
             lambda right: 12 * _P70 / 256,
-            "That is only the optimizer state. Weights and gradients in bf16 are "
-            "there as well.",
+            "That is only the optimizer state. A chip also holds weights and gradients "
+            "in bf16.",
         ),
         Slip(
             "gradients in fp32",
             lambda right: 6 * _P70 / 32 + 12 * _P70 / 256,
-            "Six bytes per parameter for weights and gradients are right where "
-            "gradients are added up in fp32, as in some systems. Here they are in "
-            "bf16.",
+            "Some systems add up gradients in f32, and then weights and gradients take "
+            "six bytes per parameter. Here gradients are in bf16.",
         ),
         scaled(
             "the pipeline left out",
@@ -225,14 +224,14 @@ MEMORY = Function(
                 if shards == "fsdp"
                 else 6 * P / (y * p) + 12 * P / (x * y * p)
             ),
-            "Six bytes per parameter for weights and gradients are right where "
-            "gradients are added up in fp32. Here they are in bf16.",
+            "If gradients are added up in f32, weights and gradients take six bytes "
+            "per parameter. Here gradients are in bf16.",
         ),
     ),
     hint="Each parameter takes 16 bytes. Which of them does each axis divide?",
     solution="""
-        FSDP divides all 16 bytes of a parameter by all three axes. ZeRO-1 leaves the 4
-        bytes of weight and gradient out of the division by the data axis.
+        FSDP divides all 16 bytes of a parameter over all three axes. ZeRO-1 doesn't
+        divide the 4 bytes of weight and gradient over the data axis.
 
         ```python
         def held(P, x, p, y, shards):
@@ -329,7 +328,8 @@ MICROBATCHES = Number(
     task=r"""
         **Given** 16,384 chips with tensor parallelism over 8, a pipeline of 16 stages,
         context parallelism over 16, and data parallelism over the rest. A batch has
-        2,048 sequences, one per microbatch, and runs under 1F1B with even stages.
+        2,048 sequences, one per microbatch. The schedule is 1F1B, and the stages are
+        even.
 
         **Wanted** the bubble, which is idle time over busy time.
     """,
@@ -340,8 +340,8 @@ MICROBATCHES = Number(
         scaled(
             "context left out",
             16,
-            "Did you leave out context parallelism? Chips that share a sequence don't "
-            "form pipelines of their own. How many sequences does a pipeline get?",
+            "Did you leave out context parallelism? Chips that share a sequence belong "
+            "to the same pipeline. How many sequences does a pipeline get?",
         ),
         Slip(
             "share of the step",
@@ -429,7 +429,7 @@ WHOLE = Function(
     hint="There are n / |Y| groups. At most how many groups can the sequences fill?",
     solution="""
         There must not be more groups than sequences, so $|Y|$ has to be at least $n$
-        over the number of sequences. It must also fit in a node.
+        divided by the number of sequences. It must also fit in a node.
 
         ```python
         def groups_of(n, seqs, node):
@@ -454,7 +454,7 @@ TOKENS = Number(
     task=f"""
         **Given** Kimi K2 with {KIMI_K2.params:,} parameters, of which a token uses
         {KIMI_K2.active("all"):,}. It trains in bf16 on TPU v5p under FSDP alone, and
-        nothing is computed again. Each chip of the torus takes in
+        nothing is computed again. Each chip of the torus receives
         `chips.TPU_V5P.scale_up_bandwidth` bytes/s. The weights are gathered for both
         passes, and their gradients are scattered once. Leave out the attention scores
         and the factor (n − 1)/n.
@@ -482,7 +482,8 @@ TOKENS = Number(
         scaled(
             "8 FLOPs",
             6 / 8,
-            "Did you count eight FLOPs? Nothing is computed again here.",
+            "Did you count eight FLOPs per parameter and token? Nothing is computed "
+            "again here.",
         ),
         scaled(
             "one axis of the torus",
@@ -490,7 +491,7 @@ TOKENS = Number(
             "Did you use only one axis of the torus? FSDP alone uses all three axes.",
         ),
         scaled(
-            "one byte a value",
+            "one byte per value",
             1 / 2,
             "Did you take one byte per value? A value in bf16 has two.",
         ),
@@ -526,18 +527,19 @@ _NODE = min(8 * chips.GB200.scale_out_bandwidth, chips.GB200.scale_up_bandwidth)
 
 DOMAIN = Number(
     id="14.7",
-    title="What a larger NVLink domain brings",
+    title="The gain from a larger NVLink domain",
     points=2,
     task="""
         **Given** GB200s in NVLink domains of 8 GPUs and of 64 GPUs. Each GPU has a
-        network card with `chips.GB200.scale_out_bandwidth` bytes/s and takes in
+        network card with `chips.GB200.scale_out_bandwidth` bytes/s and receives
         `chips.GB200.scale_up_bandwidth` bytes/s over NVLink. FSDP alone gathers the
         weights over many domains. The cards of a domain share the traffic that comes
         in, and at the same time the GPUs pass it on over NVLink. Leave out the factors
         (n − 1)/n.
 
-        **Wanted** how many times as many GPUs a fixed batch can feed in the larger
-        domains as in the smaller ones.
+        **Wanted** the factor by which the larger domains raise the number of GPUs that
+        a fixed batch can feed, that is, on which the network takes no longer than the
+        math.
     """,
     given=stated(chips.GB200, "scale_out_bandwidth", "scale_up_bandwidth"),
     stub="times = ...",
@@ -547,7 +549,7 @@ DOMAIN = Number(
         Slip(
             "cards alone",
             lambda right: 8.0,
-            "Did you compare only the cards? Each GPU has to take in all of the "
+            "Did you compare only the cards? Each GPU has to receive all of the "
             "weights. Over which links?",
         ),
         Slip(
@@ -555,21 +557,22 @@ DOMAIN = Number(
             lambda right: (
                 chips.GB200.scale_up_bandwidth / chips.GB200.scale_out_bandwidth
             ),
-            "Did you count one card? In the small domain, eight cards work together, "
-            "too.",
+            "Did you count only one card? In the small domain, eight cards work "
+            "together.",
         ),
         Slip(
             "nothing",
             lambda right: 1.0,
-            "Did you take NVLink as the limit in both? In the small domain, the eight "
-            "cards bring in less than NVLink can carry.",
+            "Did you take NVLink as the limit in both domains? In the small domain, "
+            "the eight cards bring in less than NVLink can carry.",
         ),
     ),
     hint="The rate into each GPU is the smaller of two rates. Which two are they?",
     solution="""
-        Every GPU has to take in all of the weights, so the slower of two rates limits
-        it. Eight cards bring 400 GB/s into a domain, and so into each GPU. Sixty-four
-        cards would bring 3,200 GB/s, but NVLink carries only 900 GB/s into each GPU.
+        Every GPU has to receive all of the weights, so the slower of two rates limits
+        it. At twice this rate, the same batch can feed twice as many GPUs. Eight cards
+        bring 400 GB/s into a domain, and so into each GPU. Sixty-four cards would bring
+        3,200 GB/s, but NVLink carries only 900 GB/s into each GPU.
 
         ```python
         from shardmath.hardware import chips
@@ -614,8 +617,8 @@ COLUMNS = Sharded(
         Slip(
             "over both axes",
             lambda z, up: [Collective("all_gather", ("X", "Y"), 4 * math.prod(up), 8)],
-            "Did you gather over both axes? A device doesn't need the columns of the "
-            "other half.",
+            "Did you gather over both axes? A device needs only its own half of the "
+            "columns.",
         ),
         Slip(
             "tokens gathered too",
@@ -627,11 +630,11 @@ COLUMNS = Sharded(
             "tokens.",
         ),
     ),
-    hint="A device has only some of the rows of its columns of `up`. Over which axis "
-    "does it gather the others?",
+    hint="A device has its columns of `up`, but only some of their rows. Over which "
+    "axis does it gather the other rows?",
     solution="""
-        FSDP splits the rows over $X$, so a device gathers them there. The columns stay
-        split over $Y$, because the device computes only these columns of $u$.
+        FSDP splits the rows over $X$, so a device gathers them over $X$. The columns
+        stay split over $Y$, because the device computes only these columns of $u$.
 
         ```python
         def columns(z, up):
@@ -684,16 +687,16 @@ BOTH = Sharded(
         Slip(
             "no activation",
             lambda z, up, down: z @ up @ down,
-            "That is the product of all three. Between the two matmuls, negative "
-            "values become zero.",
+            "That is the product of all three matrices. Between the two matmuls, "
+            "negative values become zero.",
         ),
     ),
     hint="Gather both weights over X. Each device's result is then one term of a sum "
     "over Y. Which collective adds up the terms?",
     solution="""
         Each device computes its own columns of the hidden layer and multiplies them by
-        the matching rows of $\\text{down}$. That gives one term of a sum, which is
-        completed over $Y$.
+        the matching rows of $\\text{down}$. That gives one term of a sum, and an
+        AllReduce over $Y$ adds up the terms.
 
         ```python
         def mlp(z, up, down):
@@ -728,8 +731,8 @@ HEADS = Sharded(
 
         **Wanted** the function that every device runs. It returns the device's part of
         $A[N_Y, S_X, H] = (QK^\top)V$ for each head, without a softmax. Gather keys and
-        values over $X$ with two AllGathers of $4NSH/2$ bytes each, or with one that has
-        as many bytes in all.
+        values over $X$ with two AllGathers of $4NSH/2$ bytes each, or with a single one
+        of as many bytes in all.
     """,
     stub="def attend(Q, K, V): ...",
     mesh=GRID,
@@ -783,8 +786,8 @@ HEADS = Sharded(
     hint="The queries stay where they are. What do they need from the devices that "
     "hold the other tokens?",
     solution="""
-        A query needs the keys and values of all tokens in its own head. So both are
-        gathered over $X$, and nothing is sent over $Y$.
+        A query needs the keys and values of all tokens in its own head. So both keys
+        and values are gathered over $X$, and nothing is sent over $Y$.
 
         ```python
         def attend(Q, K, V):
@@ -832,14 +835,14 @@ BY_HAND = Number(
     task="""
         **Given** Llama 3.1 405B with 405,853,388,800 parameters on 1,024 H100s in nodes
         of 8. A step has 128 sequences of 8,192 tokens, with full remat, everything in
-        bf16 and Adam in f32. A GPU has 80 GiB, of which 9 GiB are taken by what is
-        saved, gathered and computed with. A step needs 3.3 s of math. FSDP gathers
-        weights over the network cards, at 50 GB/s each.
+        bf16 and Adam in f32. A GPU has 80 GiB, but saved activations, gathered weights
+        and buffers take 9 GiB. A step needs 3.3 s of math. FSDP gathers weights over
+        the network cards, at 50 GB/s each.
 
-        **Wanted** the number of stages |P|, a power of two, with which the chapter's
-        third question begins. It is 1 if FSDP and tensor parallelism alone are enough.
-        Otherwise it is the smallest number that fits with ZeRO-1 and tensor parallelism
-        over a node.
+        **Wanted** the number of stages |P|, a power of two, that the chapter's first
+        three questions lead to. It is 1 if the traffic of FSDP with tensor parallelism
+        takes no longer than the math. Otherwise it is the smallest number that fits
+        with ZeRO-1 and tensor parallelism over a node.
     """,
     given=stated(chips.H100, "flops.bf16", "hbm_bytes", "scale_out_bandwidth"),
     stub="stages = ...",
@@ -862,7 +865,7 @@ BY_HAND = Number(
         Slip(
             "more than it takes",
             lambda right: 8,
-            "Fewer stages also fit, and they wait less.",
+            "Fewer stages also fit, and they have a smaller bubble.",
         ),
         Slip(
             "as published",
@@ -907,7 +910,7 @@ FED = Number(
         uses {DEEPSEEK_V3.active("all"):,}, in bf16. Its batch has 15,360 sequences of
         4,096 tokens, and nothing is computed again. The nodes have eight H800s each. A
         GPU has a network card with `chips.H800.scale_out_bandwidth` bytes/s, and at the
-        same time it takes in `chips.H800.scale_up_bandwidth` bytes/s over NVLink. Leave
+        same time it receives `chips.H800.scale_up_bandwidth` bytes/s over NVLink. Leave
         out the factors (n − 1)/n and attention.
 
         **Wanted** the number of GPUs that FSDP alone can use before the network takes
@@ -927,7 +930,8 @@ FED = Number(
         scaled(
             "by one card",
             chips.H800.scale_out_bandwidth / chips.H800.scale_up_bandwidth,
-            "Did you count one card? The eight cards of a node share what comes in.",
+            "Did you count only one card? The eight cards of a node share the incoming "
+            "traffic.",
         ),
         scaled(
             "as if it were dense",
@@ -944,12 +948,13 @@ FED = Number(
         scaled(
             "8 FLOPs",
             8 / 6,
-            "Did you count eight FLOPs? Nothing is computed again here.",
+            "Did you count eight FLOPs per parameter and token? Nothing is computed "
+            "again here.",
         ),
         scaled(
             "in fp8",
             1 / 2,
-            "Did you use the peak in fp8? The question asks for bf16.",
+            "Did you use the fp8 peak? The question asks for bf16.",
         ),
         scaled(
             "two of three rounds",
@@ -1008,9 +1013,9 @@ BUDGET = Number(
         the network cards once per step, and each GPU uses its own card. Leave out the
         sends between stages.
 
-        **Wanted** the seconds of a step if nothing is hidden. Add up the math, the
-        bubble, the tensor-parallel collectives over NVLink, and the collectives of the
-        data axis.
+        **Wanted** the seconds of a step if no communication is hidden. Add up the math,
+        the bubble, the tensor-parallel collectives over NVLink, and the collectives of
+        the data axis.
     """,
     given=stated(chips.H100, "flops.bf16", "scale_up_bandwidth", "scale_out_bandwidth"),
     stub="seconds = ...",
@@ -1021,8 +1026,8 @@ BUDGET = Number(
         Slip(
             "no bubble",
             lambda right: _budget(bubble=0),
-            "Did you leave out the bubble? Seven microbatches pass before the last "
-            "stage starts.",
+            "Did you leave out the bubble? The last stage can't start until the first "
+            "microbatch has passed the other seven.",
         ),
         Slip(
             "the bubble as a share of the step",
@@ -1058,8 +1063,8 @@ BUDGET = Number(
         Slip(
             "all of it hidden",
             lambda right: _budget(tensor_share=0, data_share=0),
-            "That is only the longest part. Here nothing is hidden, so the parts add "
-            "up.",
+            "That is only the math with its bubble. Here nothing is hidden, so the "
+            "communication comes on top.",
         ),
         Slip(
             "sums of one chip's tokens",
@@ -1080,7 +1085,7 @@ BUDGET = Number(
             "microbatches does each of them have?",
         ),
     ),
-    hint="A chip has t = 4,096 tokens of a step. What do (14.1) and (12.1) say about "
+    hint="A step has t = 4,096 tokens per chip. What do (14.1) and (12.1) say about "
     "its traffic and its bubble?",
     solution="""
         Nothing is hidden, so the parts of the step add up: the math with its bubble,

@@ -11,10 +11,10 @@ CHAPTER = Chapter(
         "bill of a run"
     ),
     intro="""
-        from the FLOPs of a run to its calendar and its bill. Answers are in base units:
-        seconds, bytes, days where the question says so. In 15.8 to 15.11 you write
-        functions; 15.9 replays a run failure by failure, and 15.11 finds out how many
-        chips are worth having.
+        from the FLOPs of a run to its days and its bill. Answers are in base units,
+        such as seconds and bytes, or in days where the question says so. In 15.8 to
+        15.11 you write functions: 15.9 replays a run failure by failure, and 15.11
+        finds the best number of chips.
     """,
     setup="""
         from shardmath.exercises import check, report
@@ -49,7 +49,7 @@ AT_MFU = Number(
             "That is the time at the peak. The chips reach 40 % of it.",
         ),
         Slip(
-            "times the MFU twice",
+            "divided by the MFU twice",
             lambda right: right / 0.4,
             "Did you divide by the MFU twice?",
         ),
@@ -64,10 +64,11 @@ AT_MFU = Number(
             "Eight FLOPs per parameter include recomputation. MFU counts six.",
         ),
     ),
-    hint="How many FLOPs does the whole run need by (15.1), and how many does the "
-    "machine do per second?",
+    hint="How many FLOPs does the whole run need according to (15.1), and how many "
+    "does the machine do per second?",
     solution="""
-        The run needs $6PT$ FLOPs, and the machine does its peak times the MFU.
+        The run needs $6PT$ FLOPs for $P$ parameters and $T$ tokens. The machine reaches
+        its peak rate times the MFU.
 
         ```python
         flops = 6 * 70e9 * 15e12
@@ -80,9 +81,9 @@ RAMP = Number(
     id="15.2",
     title="A batch that grows",
     task=r"""
-        **Given** a run of 2 trillion tokens. The first 500 billion are trained with 4
-        million tokens per step, and such a step takes 3.5 s. The rest is trained with
-        16 million tokens per step, and such a step takes 9.0 s. (A million is $10^6$.)
+        **Given** a run of 2 trillion tokens. The first 500 billion are trained with
+        $4\cdot10^6$ tokens per step, and each step takes 3.5 s. The rest is trained
+        with $16\cdot10^6$ tokens per step, and each step takes 9.0 s.
 
         **Wanted** the number of days that all steps take together.
     """,
@@ -130,9 +131,9 @@ CONVENTION = Number(
     title="What a rate means in seconds",
     task=r"""
         **Given** a published rate of 420 TFLOPs/s per GPU on 1,024 GPUs. A step has
-        4,194,304 tokens. A token needs 420 GFLOPs for the weights. A forward and
-        backward pass of causal attention needs another 30 GFLOPs per token in the mean,
-        and full attention counts twice as many.
+        4,194,304 tokens. A token needs 420 GFLOPs for the weights. Both passes of
+        causal attention need another 30 GFLOPs per token on average, and full attention
+        counts twice as many.
 
         **Wanted** the seconds of a step if the report counted attention in full.
     """,
@@ -163,10 +164,11 @@ CONVENTION = Number(
             "causal part.",
         ),
     ),
-    hint="How many FLOPs were counted for each token?",
+    hint="How many FLOPs did the report count for each token?",
     solution="""
         Full attention counts 60 GFLOPs per token, so the report counted 480 GFLOPs per
-        token in all. The step takes all these FLOPs over the rate of all GPUs.
+        token in all. The time of a step is the FLOPs of all its tokens divided by the
+        rate of all GPUs.
 
         ```python
         seconds = 4_194_304 * (420e9 + 2 * 30e9) / (1024 * 420e12)
@@ -197,7 +199,8 @@ MTBF = Number(
         Slip(
             "longer with more GPUs",
             lambda right: 36 * right,
-            "Did you multiply by the number of GPUs? More GPUs fail more often.",
+            "Did you multiply by six? More GPUs fail more often, so the time between "
+            "failures gets shorter.",
         ),
         Slip(
             "one GPU",
@@ -205,10 +208,11 @@ MTBF = Number(
             "That is the mean time of a single GPU.",
         ),
     ),
-    hint="How often does the small cluster fail? How does that change by (15.3)?",
+    hint="How often does the small cluster fail? According to (15.3), how does this "
+    "change with the number of GPUs?",
     solution="""
-        The small cluster fails every 12 hours. With six times as many GPUs, a failure
-        comes six times as often.
+        The small cluster fails every 12 hours. With six times as many GPUs, failures
+        come six times as often, which is every 2 hours.
 
         ```python
         seconds = 30 * 86_400 / 60 * 2_000 / 12_000
@@ -221,10 +225,10 @@ BYTES = Number(
     title="How fast must the storage be?",
     task=r"""
         **Given** a model of 70 billion parameters. A checkpoint holds the weights in
-        bf16 and Adam's state: weights and two moments in fp32. The training must not
-        stop for more than 5 s while a checkpoint is written.
+        bf16 and Adam's state, which consists of weights and two moments in fp32. The
+        training must not stop for more than 5 s while a checkpoint is written.
 
-        **Wanted** the bandwidth of the storage in bytes/s.
+        **Wanted** the lowest bandwidth in bytes/s that the storage needs.
     """,
     stub="bandwidth = ...",
     unit="bytes/s",
@@ -239,22 +243,23 @@ BYTES = Number(
         Slip(
             "gradients too",
             lambda right: right * 16 / 14,
-            "Did you save the gradients? They are computed anew in the next step.",
+            "Did you save the gradients? They are computed again in the next step.",
         ),
         Slip(
             "two moments for the state",
             lambda right: right * 10 / 14,
-            "Adam's state has the weights in fp32 besides its two moments.",
+            "Besides its two moments, Adam's state includes the weights in fp32.",
         ),
         Slip(
             "no bf16 copy",
             lambda right: right * 12 / 14,
-            "The task also saves the weights in bf16.",
+            "The checkpoint also holds the weights in bf16.",
         ),
     ),
     hint="How many bytes does a parameter take in the checkpoint?",
     solution="""
-        A parameter takes 2 bytes in bf16 and 12 bytes of optimizer state.
+        A parameter takes 2 bytes in bf16 and 12 bytes of optimizer state, and all of
+        them must be written within 5 s.
 
         ```python
         bandwidth = 14 * 70e9 / 5
@@ -269,8 +274,8 @@ INTERVAL = Number(
         **Given** a machine that fails every 5 hours on average. A checkpoint takes 20 s
         to write.
 
-        **Wanted** the interval between two checkpoints in seconds that loses the least
-        time, by Young's formula.
+        **Wanted** the interval between two checkpoints, in seconds, at which the least
+        time is lost according to Young's formula.
     """,
     stub="seconds = ...",
     unit="s",
@@ -296,12 +301,15 @@ INTERVAL = Number(
         Slip(
             "four instead of two",
             lambda right: right * math.sqrt(2),
-            "Did you lose a whole interval at each failure? It is half of one on "
-            "average, and then the factor under the root is two.",
+            "Did you assume that each failure loses a whole interval? On average, it "
+            "loses half of one.",
         ),
     ),
-    hint="Formula (15.5), with both times in seconds.",
+    hint="Use formula (15.5), with both times in seconds.",
     solution="""
+        Young's formula is $τ = \\sqrt{2δM}$, where $δ$ is the time to write a
+        checkpoint and $M$ the mean time between failures.
+
         ```python
         seconds = (2 * 20 * 5 * 3_600) ** 0.5
         ```
@@ -313,10 +321,10 @@ KEEP_UP = Number(
     title="Saving while the training goes on",
     task=r"""
         **Given** a run that copies its state to the memory of its hosts, which stops
-        the training for 2 s, and writes it to storage in the background. A checkpoint
-        has 5.6 TB. The machine fails every 4 hours on average. A new checkpoint is
-        copied at the interval of Young's formula, and the one before must be on disk by
-        then.
+        the training for 2 s, and then writes this copy to storage in the background. A
+        checkpoint has 5.6 TB. The machine fails every 4 hours on average. A new copy is
+        made at the interval of Young's formula, and the checkpoint before it must be in
+        storage by then.
 
         **Wanted** the bandwidth in bytes/s that the storage needs to keep up.
     """,
@@ -338,13 +346,14 @@ KEEP_UP = Number(
         Slip(
             "between failures",
             lambda right: 5.6e12 / (4 * HOUR),
-            "Did you take the time between failures for the interval? Checkpoints "
-            "come much more often.",
+            "Did you use the time between failures as the interval? Checkpoints are "
+            "much more frequent.",
         ),
     ),
-    hint="What stops the training is δ. How much time does the storage have?",
+    hint="In Young's formula, δ is only the time for which the training stops. How "
+    "much time does the storage have?",
     solution="""
-        Only the copy stops the training, so $δ=2$ s. The storage has one interval.
+        Only the copy stops the training, so $δ=2$ s. The storage has a whole interval.
 
         ```python
         interval = (2 * 2 * 4 * 3_600) ** 0.5
@@ -392,11 +401,11 @@ GOODPUT = Function(
     task=r"""
         **Given** the `interval` of work between two checkpoints, the time `write` that
         a checkpoint takes, the mean time `mtbf` between failures while the machine
-        works, and the time `restart` after each failure. No failure happens during a
-        restart.
+        works, and the time `restart` that a restart takes after each failure. No
+        failure happens during a restart.
 
-        **Wanted** a function that returns the goodput, the share of the elapsed time
-        that ends up in the model, by the exact formula.
+        **Wanted** a function that returns the goodput, which is the share of the
+        elapsed time that is spent on work that isn't lost. Use the exact formula.
     """,
     stub="def goodput(interval, write, mtbf, restart): ...",
     spec=_goodput,
@@ -421,20 +430,19 @@ GOODPUT = Function(
         Slip(
             "no restart",
             _no_restart,
-            "Did you leave out the restart? It comes after each failure.",
+            "Did you leave out the restart? There is one after each failure.",
         ),
         Slip(
             "saving counted as work",
             _saving_counts,
-            "Did you count saving as useful work? Only the interval ends up in the "
-            "model.",
+            "Did you count saving as useful work? Only the interval is useful work.",
         ),
     ),
     hint="How many failures does an interval have on average, and what does each of "
     "them cost? `math.expm1(x)` is e to the power of x, minus one.",
     solution="""
-        An interval has $e^{(τ+δ)/M}-1$ failures on average. For each of them the
-        machine works for $M$ and restarts for $R$ seconds.
+        An interval $τ$ with a write of $δ$ has $e^{(τ+δ)/M}-1$ failures on average. For
+        each of them, $M$ seconds of work and $R$ seconds of restart elapse.
 
         ```python
         import math
@@ -499,14 +507,15 @@ REPLAY = Function(
     title="Replay a run",
     task=r"""
         **Given** the seconds at which `failures` happen, in ascending order, the
-        `interval` of work between two checkpoints, the seconds that it takes to `write`
-        one (at least one), the seconds of a `restart`, and the `elapsed` seconds of the
-        whole run. All are whole numbers.
+        `interval` of work between two checkpoints, the seconds, at least one, that it
+        takes to `write` a checkpoint, the seconds of a `restart`, and the `elapsed`
+        seconds of the whole run. All are whole numbers.
 
         The run works for `interval` seconds, writes a checkpoint, and goes on. A
         failure at second $t$ begins a restart at $t$ and loses everything since the
-        last complete checkpoint. A failure during a restart begins the restart anew.
-        What finishes exactly at the second of a failure is saved.
+        last complete checkpoint. After a failure during a restart, the restart begins
+        again. A checkpoint that is finished exactly at the second of a failure is
+        saved.
 
         **Wanted** a function that returns the seconds of work that are saved in
         checkpoints at the end.
@@ -524,22 +533,22 @@ REPLAY = Function(
         Slip(
             "nothing lost",
             _never_lost,
-            "Did you only take off the restarts? A failure also loses the work since "
+            "Did you subtract only the restarts? A failure also loses the work since "
             "the last checkpoint.",
         ),
         Slip(
             "restarts added up",
             _restart_added,
-            "Does a failure during a restart begin the restart anew? Then the two "
+            "After a failure during a restart, the restart begins again. So the two "
             "restarts overlap, and their times don't add up.",
         ),
     ),
     hint="Between two stops of the run, how many whole intervals with their "
     "checkpoints fit? When does the run work again after a failure?",
     solution="""
-        Between two failures, only whole intervals with their checkpoints count. After
-        a failure at $t$ the run works again at $t$ plus the restart, whether or not it
-        was restarting already.
+        Between two failures, only whole intervals with their checkpoints count. After a
+        failure at $t$, the run works again at $t$ plus the restart, even if the failure
+        came during a restart.
 
         ```python
         def saved(failures, interval, write, restart, elapsed):
@@ -592,11 +601,11 @@ AUDIT = Function(
     title="Which rows are wrong?",
     task=r"""
         **Given** the `counts` of a table and the `printed` percentages next to them,
-        each rounded to one digit behind the point. The counts are right.
+        each rounded to one decimal place. The counts are right.
 
         **Wanted** a function that returns the list of the rows (from 0, in ascending
-        order) whose printed percentage differs from that of its count by more than 0.1
-        points.
+        order) whose printed percentage differs from the true percentage of its count by
+        more than 0.1 percentage points.
     """,
     stub="def wrong_rows(counts, printed): ...",
     spec=_odd_rows,
@@ -615,8 +624,10 @@ AUDIT = Function(
             "wrong, all others then look wrong, too.",
         ),
     ),
-    hint="What should be printed next to a count?",
+    hint="Which percentage should be printed next to a count?",
     solution="""
+        The true percentage of a row is its count divided by the sum of all counts.
+
         ```python
         def wrong_rows(counts, printed):
             total = sum(counts)
@@ -668,13 +679,13 @@ def _sizes(rng) -> tuple:
 
 CHIPS = Function(
     id="15.11",
-    title="When more chips make it slower",
+    title="When more chips make a run slower",
     task=r"""
         **Given** a list `sizes` of numbers of chips. The work of a step is divided
         evenly over $n$ chips, without any loss. A checkpoint stops the run for `write`
         seconds, a single chip fails after a mean time of `chip` seconds, and each
         failure is followed by a `restart`. The run saves at Young's interval for its
-        own size, and its goodput is (15.6).
+        own size, and formula (15.6) gives its goodput.
 
         **Wanted** a function that returns the size at which the run does the most
         useful work per second.
@@ -692,8 +703,8 @@ CHIPS = Function(
         Slip(
             "the largest",
             _most_chips,
-            "Did you take the largest? With enough chips, failures come faster than "
-            "the run can restart.",
+            "Did you take the largest size? With enough chips, failures come faster "
+            "than the run can restart.",
         ),
         Slip(
             "the best goodput",
@@ -712,7 +723,7 @@ CHIPS = Function(
     "grows with n, and its goodput falls.",
     solution="""
         A machine of $n$ chips works $n$ times as fast as a single one, and a share $G$
-        of its time counts. So look for the largest $n·G(n)$.
+        of its time is useful. So we look for the largest $n·G(n)$.
 
         ```python
         import math
@@ -737,8 +748,8 @@ FASTER_RESTART = Number(
     task=r"""
         **Given** 4,096 GPUs at 2.50 dollars per GPU-hour. The run needs 60 days of
         useful work. The machine fails every 6 hours of work on average, and a restart
-        takes 30 minutes. Checkpoints are so fast that you can leave them out, together
-        with the work that is lost.
+        takes 30 minutes. Leave out the time for checkpoints and for repeating lost
+        work.
 
         **Wanted** the dollars that you save if a restart takes 10 minutes instead.
     """,
@@ -769,11 +780,11 @@ FASTER_RESTART = Number(
             "useful work, and the restarts come on top.",
         ),
     ),
-    hint="How many failures come in 60 days of work, and how much time does each of "
-    "them cost less?",
+    hint="How many failures are there in 60 days of work, and how much time does a "
+    "faster restart save each time?",
     solution="""
-        In 60 days of work there are 240 failures, and each of them costs 20 minutes
-        less.
+        In 60 days of work there are 240 failures, and each of them costs all GPUs 20
+        minutes less.
 
         ```python
         hours = 60 * 24 / 6 * (30 - 10) / 60
@@ -784,7 +795,7 @@ FASTER_RESTART = Number(
 
 ENERGY = Number(
     id="15.13",
-    title="The power of waiting",
+    title="The energy of waiting",
     task=r"""
         **Given** 8,192 GPUs that draw 700 W each while they work, and 150 W each while
         they wait. The run takes 50 days, and its goodput is 80 %. During the other
@@ -841,13 +852,13 @@ TPU_DAYS = Number(
         Slip(
             "cores for chips",
             lambda right: right / 2,
-            "Did you take the number in the name for chips? It counts cores, and a "
-            "chip has two.",
+            "Did you use the number in the name as the number of chips? It counts "
+            "cores, and a chip has two.",
         ),
         Slip(
             "without the goodput",
             lambda right: 0.92 * right,
-            "Did you leave out the goodput? Only 92 % of the days count.",
+            "Did you leave out the goodput? Only 92 % of the elapsed time is useful.",
         ),
         Slip(
             "times the goodput",
@@ -857,12 +868,15 @@ TPU_DAYS = Number(
         Slip(
             "all FLOPs at the peak",
             lambda right: right / 4,
-            "Did you take the number in the name for chips, and the peak for the rate?",
+            "Did you use the number in the name as the number of chips, and the peak "
+            "as the rate?",
         ),
     ),
-    hint="How many chips does the slice have, and how much of the elapsed time counts?",
+    hint="How many chips does the slice have, and how much of the elapsed time is "
+    "useful?",
     solution="""
-        The slice has 2,048 chips. The days of computing are divided by the goodput.
+        The slice has 2,048 chips. The days of useful work divided by the goodput are
+        the elapsed days.
 
         ```python
         flops = 6 * 32e9 * 6e12
@@ -883,9 +897,10 @@ WHOLE_BILL = Number(
         once in 60,000 hours on average. A checkpoint stops the training for 10 s, and
         you save at the interval of Young's formula. A restart takes 12 minutes. The run
         needs 40 days of useful work. To first order, the lost share of the time is
-        $δ/τ + τ/(2M) + R/M$.
+        $δ/τ + τ/(2M) + R/M$, for checkpoints of $δ$ seconds, an interval of $τ$,
+        restarts of $R$, and a mean time $M$ between failures.
 
-        **Wanted** the price of the run in dollars, with all the time that is lost.
+        **Wanted** the price of the run in dollars, including all the time that is lost.
     """,
     stub="dollars = ...",
     unit="dollars",
@@ -911,11 +926,11 @@ WHOLE_BILL = Number(
         Slip(
             "one hour a day",
             lambda right: right / 24,
-            "Did you take the days for hours? A day has 24 of them.",
+            "Did you use days as hours? A day has 24 hours.",
         ),
     ),
     hint="How often does the whole machine fail, at which interval do you save, and "
-    "which share of the time is then lost?",
+    "what share of the time is then lost?",
     solution="""
         The machine fails 8,192 times as often as one GPU, every 7.3 hours. Young's
         interval is then 12 minutes. Saving and lost work take 1.4 % of the time each,

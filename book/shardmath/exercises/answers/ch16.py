@@ -10,8 +10,9 @@ CHAPTER = Chapter(
     ),
     intro="""
         from a rate of tokens to the audit of a table. A share is a number between 0 and
-        1, so 40 % is 0.4. Answers are in base units. In 16.9 to 16.12 you write the
-        functions of an auditor.
+        1, so 40 % is 0.4. 6N means 6 FLOPs for each of a model's $N$ parameters.
+        Answers are in base units. In 16.9 to 16.12 you write functions that check
+        reports.
     """,
     setup="""
         from shardmath.exercises import check, report
@@ -24,8 +25,8 @@ MFU_6N = Number(
     id="16.1",
     title="An MFU from a rate",
     task=r"""
-        **Given** a model of 13 billion parameters that trains on 4,200 tokens per
-        second and H100. The peak of an H100 is 989 TFLOPs/s.
+        **Given** a model of 13 billion parameters that is trained on H100s. Each H100
+        processes 4,200 tokens per second and has a peak of 989 TFLOPs/s.
 
         **Wanted** the MFU as a share, if 6N FLOPs are counted per token.
     """,
@@ -51,10 +52,11 @@ MFU_6N = Number(
         Slip(
             "in percent",
             lambda right: 100 * right,
-            "That is a number of percent. The answer is a share.",
+            "That is a percentage. The answer is a share.",
         ),
     ),
-    hint="How many FLOPs does a token take, and how many of them are done per second?",
+    hint="How many FLOPs does a token take, and how many does an H100 then do per "
+    "second?",
     solution="""
         ```python
         mfu = 6 * 13e9 * 4_200 / 989e12
@@ -102,7 +104,7 @@ RATE = Number(
 
 ATTENTION = Number(
     id="16.3",
-    title="What attention adds",
+    title="How much attention adds",
     task=r"""
         **Given** a model with 80 layers, 64 heads of size 128, and 70 billion
         parameters. It trains on sequences of 8,192 tokens. In the forward pass, full
@@ -110,7 +112,7 @@ ATTENTION = Number(
         the length of the sequence, $n$ the number of heads and $H$ their size. The
         backward pass takes twice as many.
 
-        **Wanted** the FLOPs per token counted in full, divided by 6N.
+        **Wanted** the FLOPs per token, which are 6N plus full attention, divided by 6N.
     """,
     stub="ratio = ...",
     unit="",
@@ -119,7 +121,8 @@ ATTENTION = Number(
         Slip(
             "causal",
             lambda right: 1 + (right - 1) / 2,
-            "That is about the causal count. Full attention takes twice as much.",
+            "That counts attention causally. Full attention takes about twice as many "
+            "FLOPs.",
         ),
         Slip(
             "the forward pass of attention alone",
@@ -139,7 +142,8 @@ ATTENTION = Number(
     ),
     hint="How many FLOPs does attention take per token in all layers and both passes?",
     solution="""
-        Attention takes three times its forward pass, in each of the 80 layers.
+        In each of the 80 layers, both passes of attention take three times the FLOPs of
+        the forward pass.
 
         ```python
         attention = 3 * 80 * 4 * 8_192 * 64 * 128
@@ -152,11 +156,12 @@ BETTER = Number(
     id="16.4",
     title="Two labs",
     task=r"""
-        **Given** two reports of runs on the same chip. Lab A prints an MFU of 46 %,
-        counted with full attention, which is 1.15 times 6N for its model. Lab B prints
+        **Given** two reports of runs on the same chip. Lab A prints an MFU of 46 % and
+        counts full attention, which gives 1.15 times 6N for its model. Lab B prints
         41 % and counts 6N.
 
-        **Wanted** the MFU of lab A over that of lab B, with 6N counted for both.
+        **Wanted** the MFU of lab A divided by the MFU of lab B, if you count 6N for
+        both.
     """,
     stub="ratio = ...",
     unit="",
@@ -165,12 +170,13 @@ BETTER = Number(
         Slip(
             "as printed",
             lambda right: 0.46 / 0.41,
-            "Those are the printed shares, which count different things.",
+            "Those are the printed shares, which were counted in different ways.",
         ),
         Slip(
             "times the attention",
             lambda right: 0.46 * 1.15 / 0.41,
-            "Did you multiply? 6N leaves attention out, so lab A's share gets smaller.",
+            "Did you multiply by 1.15? 6N leaves attention out, so lab A's share gets "
+            "smaller.",
         ),
         Slip(
             "upside down",
@@ -193,7 +199,7 @@ RUN_MFU = Number(
     title="The MFU of a whole run",
     task=r"""
         **Given** a model of 65.2 billion parameters, 1.4 trillion tokens and 1,022,362
-        hours of an A100, whose peak is 312 TFLOPs/s.
+        GPU-hours on A100s, whose peak is 312 TFLOPs/s each.
 
         **Wanted** the MFU over all these hours as a share, if 6N FLOPs are counted per
         token.
@@ -205,7 +211,7 @@ RUN_MFU = Number(
         Slip(
             "hours for seconds",
             lambda right: 3600 * right,
-            "Did you leave the hours as they are? The peak is per second.",
+            "Did you convert the hours to seconds? The peak is per second.",
         ),
         Slip(
             "the forward pass alone",
@@ -218,8 +224,10 @@ RUN_MFU = Number(
             "Eight FLOPs per parameter include recomputation, which an MFU leaves out.",
         ),
     ),
-    hint="Formula (16.2), with the hours in seconds.",
+    hint="Use formula (16.2), with the hours in seconds.",
     solution="""
+        We divide the FLOPs of the run by the peak FLOPs of all GPU-hours.
+
         ```python
         mfu = 6 * 65.2e9 * 1.4e12 / (1_022_362 * 3_600 * 312e12)
         ```
@@ -230,8 +238,9 @@ LOST = Number(
     id="16.6",
     title="How much time was lost?",
     task=r"""
-        **Given** a run on 1,024 chips that trains on 1.2 million tokens per second. It
-        took 40 days from the first step to the last for 3.6 trillion tokens.
+        **Given** a run on 1,024 chips, which together train on 1.2 million tokens per
+        second when nothing interrupts them. From the first step to the last, the run
+        took 40 days for 3.6 trillion tokens.
 
         **Wanted** the goodput of the run, as a share.
     """,
@@ -252,12 +261,12 @@ LOST = Number(
         Slip(
             "one chip",
             lambda right: right / 1024,
-            "The rate is that of all chips already.",
+            "The given rate is already that of all chips.",
         ),
     ),
     hint="How many days would the tokens take at that rate?",
     solution="""
-        At the steady rate the tokens take 34.7 days, and the run took 40.
+        At the given rate the tokens would take 34.7 days, and the run took 40.
 
         ```python
         days = 3.6e12 / 1.2e6 / 86_400
@@ -272,8 +281,7 @@ TWICE = Number(
     task=r"""
         **Given** a report that prints 160 TFLOPs/s per A100. A step of 2,048 sequences
         of 2,048 tokens takes 98 s on 384 A100s, whose peak is 312 TFLOPs/s. The model
-        has 176 billion parameters. Its layers are computed a second time in the
-        backward pass.
+        has 176 billion parameters. The backward pass computes its layers a second time.
 
         **Wanted** the MFU as a share, if 6N FLOPs are counted per token.
     """,
@@ -287,9 +295,10 @@ TWICE = Number(
             "That is the printed rate over the peak, which counts recomputation.",
         ),
         Slip(
-            "eight FLOPs at the print",
+            "corrected in the wrong direction",
             lambda right: right * 8 / 6 * 8 / 6,
-            "Did you correct in the wrong direction? The model needs fewer FLOPs.",
+            "Did you correct the rate in the wrong direction? Without recomputation, "
+            "there are fewer FLOPs.",
         ),
         Slip(
             "one sequence",
@@ -299,6 +308,9 @@ TWICE = Number(
     ),
     hint="How many tokens does one GPU train on per second?",
     solution="""
+        The printed rate counts recomputation, so we start from a GPU's tokens per
+        second.
+
         ```python
         tokens = 2_048 * 2_048 / (98 * 384)
         mfu = 6 * 176e9 * tokens / 312e12
@@ -312,10 +324,10 @@ MISSING = Number(
     task=r"""
         **Given** a model card with three rows: 200,000 GPU-hours and 34 t of CO₂,
         400,000 GPU-hours and 68 t, 1,600,000 GPU-hours and 272 t. Its totals are
-        3,000,000 GPU-hours and 493.2 t. The emissions were computed from hours and
-        power, and the GPUs of the three rows draw 400 W.
+        3,000,000 GPU-hours and 493.2 t. The emissions are proportional to hours times
+        power, and the GPUs of the three rows draw 400 W each.
 
-        **Wanted** the power in watts of the GPUs that appear in no row.
+        **Wanted** the power in watts of each GPU whose hours appear in no row.
     """,
     stub="watts = ...",
     unit="W",
@@ -325,7 +337,7 @@ MISSING = Number(
             "the same as the others",
             lambda right: 400.0,
             "That is the power of the three rows. Do the missing hours have the same "
-            "emissions per hour?",
+            "emissions per GPU-hour?",
         ),
         Slip(
             "the mean of all",
@@ -340,8 +352,8 @@ MISSING = Number(
     ),
     hint="How many hours and how many tonnes are missing, and what is their ratio?",
     solution="""
-        The missing 800,000 hours emit 119.2 t, 0.149 kg per hour. The rows emit 0.17 kg
-        per hour at 400 W.
+        The missing 800,000 hours emit 119.2 t, which is 0.149 kg per hour. The three
+        rows emit 0.17 kg per hour, and their GPUs draw 400 W.
 
         ```python
         missing = (493.2 - 374) / 800_000
@@ -402,11 +414,11 @@ NAME_IT = Function(
     title="Which convention?",
     task=r"""
         **Given** the `params` of a model, the FLOPs of full `attention` per token in
-        training, the `rate` of one chip, its `peak`, and the `printed` MFU, a share.
+        training, the `rate` of one chip, its `peak`, and the `printed` MFU as a share.
         Causal attention takes half of the FLOPs of full attention.
 
         **Wanted** a function that returns `"6N"`, `"causal"` or `"full"`, whichever
-        comes nearest to the printed share.
+        convention comes nearest to the printed share.
     """,
     stub="def convention(params, attention, rate, peak, printed): ...",
     spec=_named,
@@ -422,13 +434,14 @@ NAME_IT = Function(
         Slip(
             "the largest that is not above",
             _largest_below,
-            "Did you take the largest share that is not above the printed one? "
-            "Rounding can go either way.",
+            "Did you take the largest share that isn't above the printed one? Rounding "
+            "can go either way.",
         ),
         Slip(
             "attention twice",
             _attention_twice,
-            "Did you double the FLOPs of attention? What is given is full attention.",
+            "Did you double the FLOPs of attention? The given FLOPs are already those "
+            "of full attention.",
         ),
     ),
     hint="Compute the MFU in all three ways. Which is nearest?",
@@ -479,10 +492,11 @@ def _a_run(rng) -> tuple:
 
 GOODPUT = Function(
     id="16.10",
-    title="Steady and whole",
+    title="From two MFUs to the goodput",
     task=r"""
-        **Given** the `params` of a model, the `tokens` of the run, the steady `mfu` by
-        6N, all chip-`hours` of the run, and the `peak` of a chip.
+        **Given** the `params` of a model, the `tokens` of the run, the `mfu` while it
+        trains steadily, counted by 6N, all chip-`hours` of the run, and the `peak` of a
+        chip.
 
         **Wanted** a function that returns the goodput of the run, as a share.
     """,
@@ -497,7 +511,8 @@ GOODPUT = Function(
         Slip(
             "the MFU of the run",
             _run_share,
-            "That is the MFU of the whole run. Divide it by the steady one.",
+            "That is the MFU of the whole run. How does it compare with the steady "
+            "one?",
         ),
         Slip(
             "multiplied",
@@ -507,10 +522,10 @@ GOODPUT = Function(
         Slip(
             "hours for seconds",
             _in_hours,
-            "Did you leave the hours as they are? The peak is per second.",
+            "Did you convert the hours to seconds? The peak is per second.",
         ),
     ),
-    hint="Formula (16.2) has both shares.",
+    hint="How does (16.2) relate the MFU of the whole run to the steady one?",
     solution="""
         ```python
         def goodput(params, tokens, mfu, hours, peak):
@@ -572,12 +587,13 @@ CONTRADICTION = Function(
         **Given** three figures of one run: the `mfu`, which counts 6N FLOPs per token,
         the `rate` of one chip in tokens per second, and a `step`, which is a list of
         the peak of a chip, the seconds of a step, its tokens, and the number of chips.
-        The model has `params` parameters. Each figure implies a rate of one chip.
+        The model has `params` parameters. Each figure gives the tokens per second of
+        one chip.
 
-        **Wanted** a function that returns the list of those figures (0 for the MFU, 1
-        for the rate, 2 for the step) whose rate differs from those of both others by
-        more than 5 %, that is, `abs(own / other - 1) > 0.05` for both. If all agree,
-        the list is empty.
+        **Wanted** a function that returns the list of those figures whose implied rate
+        differs from those of both others by more than 5 %, that is,
+        `abs(own / other - 1) > 0.05` for both. Use 0 for the MFU, 1 for the rate, and 2
+        for the step. If all agree, the list is empty.
     """,
     stub="def disagrees(mfu, rate, params, step): ...",
     spec=_contradicts,
@@ -596,8 +612,8 @@ CONTRADICTION = Function(
         Slip(
             "the whole machine",
             _no_chips,
-            "Did you leave out the number of chips? The step tells the rate of all of "
-            "them.",
+            "Did you leave out the number of chips? The step gives the rate of all of "
+            "them together.",
         ),
     ),
     hint="Turn each figure into tokens per second of one chip, and compare each with "
@@ -668,13 +684,12 @@ OUTLIER = Function(
     id="16.12",
     title="The row that is unlike the others",
     task=r"""
-        **Given** `rows` of a model card, an odd number of them. Each row has the
-        parameters of a model, its tokens, and its chip-hours on the same kind of chip.
+        **Given** an odd number of `rows` of a model card. Each row has the parameters
+        of a model, its tokens, and its chip-hours on the same kind of chip.
 
-        **Wanted** a function that returns the number of the row (from 0) whose MFU over
-        all its hours is farthest from the median of all rows, measured as a ratio: a
-        share that is half of the median is as far from it as one that is twice the
-        median.
+        **Wanted** a function that returns the number of the row, from 0, whose MFU over
+        all its hours is farthest from the median of all rows. Measure by ratio: half of
+        the median is as far from it as twice the median.
     """,
     stub="def outlier(rows): ...",
     spec=_outlier,
@@ -697,7 +712,7 @@ OUTLIER = Function(
         Slip(
             "the most hours",
             _most_hours,
-            "A large model needs many hours. Divide its FLOPs by them.",
+            "A large model needs many hours. How many FLOPs per hour does it do?",
         ),
         Slip(
             "tokens per hour",
@@ -722,11 +737,11 @@ PEAK = Number(
     id="16.13",
     title="Which peak was meant?",
     task=r"""
-        **Given** a slide that says "460 TFLOPs/s per GPU, 46.5 % MFU", and an H100
-        whose dense peaks are 989 TFLOPs/s in bf16 and 1,979 TFLOPs/s in fp8. The same
-        slide says that all matmuls ran in fp8.
+        **Given** a slide about a run on H100s that says "460 TFLOPs/s per GPU, 46.5 %
+        MFU". It also says that all matmuls ran in fp8. The dense peaks of an H100 are
+        989 TFLOPs/s in bf16 and 1,979 TFLOPs/s in fp8.
 
-        **Wanted** the share of the fp8 peak that the run reached.
+        **Wanted** the share of the dense fp8 peak that the run reached.
     """,
     stub="share = ...",
     unit="",
@@ -736,7 +751,7 @@ PEAK = Number(
         Slip(
             "of the bf16 peak",
             lambda right: 0.465,
-            "That is the printed share, which is of the peak in bf16.",
+            "That is the printed share, which is relative to the bf16 peak.",
         ),
         Slip(
             "twice",
@@ -746,12 +761,12 @@ PEAK = Number(
         Slip(
             "of the sparse peak",
             lambda right: 460 / 3958,
-            "That is of the peak with sparsity. Rates are dense here.",
+            "That is the share of the sparse peak. The task asks for the dense one.",
         ),
     ),
     hint="Which peak do 460 TFLOPs/s and 46.5 % imply?",
     solution="""
-        The slide divided by 989, the peak in bf16.
+        The slide divided by 989, the bf16 peak, although the matmuls ran in fp8.
 
         ```python
         share = 460 / 1_979
@@ -782,7 +797,7 @@ RATE_AND_DAYS = Number(
         Slip(
             "attention taken off",
             lambda right: right / 1.12**2,
-            "Did you divide by the attention? It adds to the FLOPs of a token.",
+            "Did you divide by 1.12? Attention adds to the FLOPs of a token.",
         ),
         Slip(
             "what was lost",
@@ -795,8 +810,8 @@ RATE_AND_DAYS = Number(
             "Did you count two FLOPs per parameter? Training takes six.",
         ),
     ),
-    hint="How many tokens per second does the printed rate mean, and how many days do "
-    "all tokens take at that rate?",
+    hint="To how many tokens per second does the printed rate correspond, and how many "
+    "days do all tokens take at that rate?",
     solution="""
         A token takes 202 GFLOPs as the report counts them, so the GPUs train on 4.37
         million tokens per second. At that rate the run would have taken 23.8 days.

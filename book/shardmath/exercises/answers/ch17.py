@@ -11,10 +11,10 @@ CHAPTER = Chapter(
         "error of a prediction on runs that it has not seen"
     ),
     intro="""
-        from the parts of a prediction to a model that you fit yourself. Answers are in
-        base units: seconds, tokens, shares. In 17.4 you fit two numbers and predict
-        runs that were not in the fit. In 17.5 you measure how wrong such a model is on
-        sources that it has not seen.
+        from the parts of a prediction to a model that you fit yourself. Each question
+        names the unit of its answer. In 17.4 you fit two numbers and predict runs that
+        were not in the fit. In 17.5 you measure how wrong such a model is on sources
+        that it has not seen.
     """,
     setup="""
         from shardmath.exercises import check, report
@@ -28,11 +28,12 @@ STEP = Number(
     title="A step from its parts",
     task=r"""
         **Given** a pipeline of $p = 4$ even stages, interleaved with $v = 2$ chunks per
-        stage, and $M = 8$ microbatches. One microbatch takes a stage 0.11 s in the
-        forward pass and 0.24 s in the backward pass. The exposed part of the gradient
-        exchange takes 0.3 s, and the optimizer takes 0.05 s.
+        stage, and $M = 8$ microbatches. With both of its chunks, a stage takes 0.11 s
+        for the forward pass of a microbatch and 0.24 s for the backward pass. The
+        exposed part of the gradient exchange takes 0.3 s, and the optimizer takes
+        0.05 s.
 
-        **Wanted** the predicted seconds of a step.
+        **Wanted** the predicted time of a step in seconds.
     """,
     stub="seconds = ...",
     unit="s",
@@ -56,10 +57,10 @@ STEP = Number(
             "Did you count every stage? The first stage waits for only p − 1 others.",
         ),
         Slip(
-            "all of it by the chunks",
+            "everything divided by the chunks",
             lambda right: (_M + _P - 1) / _V * (_F + _B) + 0.35,
-            "Did you divide everything by the chunks? They shorten the bubble, and not "
-            "the work of a stage.",
+            "Did you divide everything by the chunks? They shorten the bubble, but "
+            "not the work of a stage.",
         ),
         Slip(
             "only what repeats",
@@ -68,16 +69,16 @@ STEP = Number(
             "the optimizer take time, too.",
         ),
         Slip(
-            "once a microbatch",
+            "once per microbatch",
             lambda right: (_M + (_P - 1) / _V) * (_F + _B + 0.35),
             "Did you count the gradient exchange and the optimizer for every "
             "microbatch? They come only once per step.",
         ),
     ),
-    hint="In (17.1), the bubble takes as long as (p − 1)/v more microbatches. What do "
-    "you add only once per step?",
+    hint="Formula (12.6) says how long a stage waits for the others. Which parts of "
+    "(17.1) come only once per step?",
     solution="""
-        A stage waits for the $p-1$ others, and the chunks divide that time by $v$, so
+        A stage waits for $p-1$ others, and interleaving divides this wait by $v$. So
         the bubble takes as long as $(p-1)/v$ more microbatches. The gradient exchange
         and the optimizer come once per step.
 
@@ -93,11 +94,11 @@ GATHER = Number(
     task=r"""
         **Given** FSDP, where the gathers of the forward pass keep the links busy for
         1.5 s at their full rate. Large collectives reach 75 % of that rate. The work
-        that may hide the gathers takes 1.8 s, and the share $x = 0.75$ of each gather
-        stays exposed even if there is enough work.
+        that can hide the gathers takes 1.8 s. Even with enough work, the share
+        $x = 0.75$ of each gather stays exposed.
 
         **Wanted** the exposed seconds, $\max(0, g - F) + x\,g$, where $g$ is the time
-        of the gathers and $F$ that of the work.
+        that the gathers really take, and $F$ is the time of the work.
     """,
     stub="seconds = ...",
     unit="s",
@@ -117,14 +118,14 @@ GATHER = Number(
         Slip(
             "a negative excess",
             lambda right: 1.5 - 1.8 + 0.75 * 1.5,
-            "Can an excess be negative? And the links reach only 75 % of their rate, "
-            "so the gathers take 2 s.",
+            "Can an excess be negative? Besides, the links reach only 75 % of their "
+            "rate, so the gathers take 2 s.",
         ),
         Slip(
             "only what exceeds the work",
             lambda right: 2.0 - 1.8,
-            "Did you leave out the share x? It stays exposed as well, and it is a "
-            "share of the whole gather.",
+            "Did you leave out the share x? This part of all gathers stays exposed as "
+            "well.",
         ),
         Slip(
             "only the share",
@@ -140,15 +141,15 @@ GATHER = Number(
         Slip(
             "all of it",
             lambda right: 2.0,
-            "Did you hide no part of the gathers? As far as there is work, 0.25 of a "
-            "gather hides behind it.",
+            "Did you hide no part of the gathers? Only the excess over the work and "
+            "the share x are exposed.",
         ),
     ),
     hint="What is g? The gathers take 1.5 s at the full rate, and the links reach 75 "
     "% of it.",
     solution="""
-        The links are slower than their full rate, so the gathers take longer than the
-        work. What exceeds the work is exposed, and so is the share $x$ of the gathers.
+        At 75 % of the full rate, the gathers take 2 s, which is 0.2 s longer than the
+        work. This excess is exposed, and so is the share $x$ of the gathers.
 
         ```python
         g = 1.5 / 0.75
@@ -163,10 +164,10 @@ ROWS = Number(
     task=r"""
         **Given** an H100 whose large matmuls sustain 795 TFLOPs/s in bf16. The matmuls
         of a layer reach the fraction $e_g = 0.77$ of that rate. Its HBM has a bandwidth
-        of 3.35 TB/s, of which reads and writes reach the fraction $e_h = 0.46$. A
+        of 3.35 TB/s, and reads and writes reach the fraction $e_h = 0.46$ of it. A
         matmul of $m$ tokens with a weight of $16{,}384 \times 16{,}384$ in bf16 reads
-        the weight from HBM. Leave out the bytes that it reads and writes for the
-        tokens.
+        the weight from HBM. Count only the bytes of the weight, not those of the
+        activations.
 
         **Wanted** the number of tokens $m$ at which reading the weight takes as long as
         the math.
@@ -182,13 +183,13 @@ ROWS = Number(
             "fractions e_g and e_h of them.",
         ),
         Slip(
-            "one FLOP a value",
+            "one FLOP per value",
             lambda right: 2 * 0.77 * 795e12 / (0.46 * 3.35e12),
             "Did you count one FLOP per value? A matmul of m tokens takes 2·m FLOPs "
             "for every value of the weight.",
         ),
         Slip(
-            "one byte a value",
+            "one byte per value",
             lambda right: 0.5 * 0.77 * 795e12 / (0.46 * 3.35e12),
             "Did you count one byte per value? A value in bf16 has two bytes.",
         ),
@@ -210,12 +211,12 @@ ROWS = Number(
             "That is a number of bytes per FLOP. Did you divide the wrong way round?",
         ),
     ),
-    hint="The math takes 2·m·k·n FLOPs, and the weight has 2·k·n bytes. What cancels "
-    "if you set the two times equal?",
+    hint="With a weight of k × n values, the math takes 2·m·k·n FLOPs. How many bytes "
+    "does the weight have? What cancels if you set the two times equal?",
     solution="""
-        For every value of the weight, the matmul takes $2m$ FLOPs and reads 2 bytes. So
-        the two times are equal if $m$ is the rate that the math reaches over the
-        bandwidth that the memory reaches.
+        For every value of the weight, the matmul takes $2m$ FLOPs and reads 2 bytes.
+        The factors of 2 cancel, so the two times are equal when $m$ is the rate that
+        the math reaches, divided by the bandwidth that the memory reaches.
 
         ```python
         tokens = 0.77 * 795e12 / (0.46 * 3.35e12)
@@ -277,10 +278,10 @@ FIT = Function(
         fractions that matmuls and passes reach.
 
         **Wanted** a function that finds $a$ and $b$ from `rows` and returns the
-        predicted seconds of each of the `new` runs, which were not in the fit and of
-        which only math and memory are given. Take the $a$ and $b$ that minimise the sum
-        of the squares of the *relative* errors, that is, predicted over measured time,
-        minus one.
+        predicted seconds of each of the `new` runs. These runs were not in the fit, and
+        only their math and memory are given. Take the $a$ and $b$ that minimise the sum
+        of the squares of the *relative* errors. A relative error is the predicted time
+        divided by the measured time, minus one.
     """,
     stub="def predict(rows, new): ...",
     spec=_fitted,
@@ -298,8 +299,8 @@ FIT = Function(
         Slip(
             "one number for both",
             _one_number,
-            "Did you fit a single number? Math and memory each have a number of their "
-            "own.",
+            "Did you fit a single number? The model has two: a for the math and b for "
+            "the memory.",
         ),
         Slip(
             "nothing fitted",
@@ -314,8 +315,8 @@ FIT = Function(
     """,
     solution="""
         If you divide a row by its measured time, its relative error is the distance of
-        the model from one. At the minimum of the sum of squares, both derivatives are
-        zero, which gives two equations for $a$ and $b$.
+        the model from one. At the minimum of the sum of squares, its derivatives with
+        respect to $a$ and $b$ are zero, which gives two equations.
 
         ```python
         def predict(rows, new):
@@ -386,10 +387,10 @@ LEFT_OUT = Function(
     id="17.5",
     title="The error on sources that were not seen",
     task=r"""
-        **Given** `rows` of runs, each with the name of its source, the bound of its
-        step and the measured seconds. The model has one number, an efficiency, and it
-        predicts the bound divided by the efficiency. The efficiency of a row is its
-        bound divided by its measured time.
+        **Given** `rows` of runs, each with the name of its source, the bound of a step
+        and its measured time, both in seconds. The model has one number, an efficiency,
+        and it predicts the bound divided by the efficiency. The efficiency of a row is
+        its bound divided by its measured time.
 
         **Wanted** a function that returns the mean over all rows of
         $|\text{predicted}/\text{measured} - 1|$, where each row is predicted with the
@@ -411,8 +412,8 @@ LEFT_OUT = Function(
         Slip(
             "only the row left out",
             _row_left_out,
-            "The other rows of the same source tell nearly as much as the row itself. "
-            "Leave out all rows of its source.",
+            "Did you leave out only the row itself? The other rows of its source tell "
+            "the model nearly as much, so leave them out too.",
         ),
         Slip(
             "the mean efficiency",
@@ -427,10 +428,10 @@ LEFT_OUT = Function(
         ),
     ),
     hint="Which rows may the model see when it predicts a row? Collect the "
-    "efficiencies of those whose source differs.",
+    "efficiencies of all rows from other sources.",
     solution="""
         Rows of the same source resemble each other, so the model may see none of them.
-        The efficiency comes from the other sources alone.
+        The efficiency comes only from the other sources.
 
         ```python
         from statistics import fmean, median
@@ -450,9 +451,9 @@ BET = Number(
     id="17.6",
     title="How late may it be?",
     task=r"""
-        **Given** a prediction of 5.0 s for a step. In 8 of 10 runs of this kind, the
-        measured time over the predicted time lies in the band between 0.85 and 1.15,
-        and in one run out of ten it lies above the band. You train for 1,000,000 steps.
+        **Given** a prediction of 5.0 s per step. In 8 of 10 runs of this kind, the
+        ratio of measured to predicted time is in the band from 0.85 to 1.15, and in one
+        run out of ten it is above the band. You train for 1,000,000 steps.
 
         **Wanted** the number of days that the training takes if you plan for the
         slowest of the runs within the band.
@@ -476,15 +477,14 @@ BET = Number(
         Slip(
             "divided by the band",
             lambda right: 5.0 / 0.85 * 1e6 / 86_400,
-            "Did you divide by an end of the band? The band is measured over "
-            "predicted time, so multiply by its upper end.",
+            "Did you divide by an end of the band? The band holds for the ratio of "
+            "measured to predicted time, so multiply by its upper end.",
         ),
     ),
-    hint="A day has 86,400 seconds. By which end of the band do you multiply the "
-    "prediction?",
+    hint="A day has 86,400 seconds. Which end of the band belongs to the slowest runs?",
     solution="""
-        The band is measured over predicted time. So the slowest run within it takes the
-        prediction times the upper end.
+        The band holds for the ratio of measured to predicted time. So the slowest run
+        within it takes the predicted time, multiplied by the upper end.
 
         ```python
         days = 5.0 * 1.15 * 1_000_000 / 86_400

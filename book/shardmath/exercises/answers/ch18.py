@@ -38,10 +38,11 @@ STEP = Number(
     id="18.1",
     title="The shortest step",
     task=r"""
-        **Given** a dense model with 32 billion parameters in bf16 on four H100s. Each
-        H100 reads 3.35 TB/s. One sequence decodes, and its cache is small.
+        **Given** a dense model with 32 billion parameters in bf16, split evenly over
+        four H100s. Each H100 reads 3.35 TB/s. A single sequence decodes. Ignore its
+        cache.
 
-        **Wanted** the seconds that a step takes at least.
+        **Wanted** the shortest time that a step can take.
     """,
     stub="seconds = ...",
     unit="s",
@@ -64,8 +65,10 @@ STEP = Number(
             "takes longer.",
         ),
     ),
-    hint="All weights are read once, by four chips together.",
+    hint="Which side of (18.1) is larger for a single token?",
     solution="""
+        Each of the four chips reads a quarter of the weights.
+
         ```python
         seconds = 2 * 32e9 / (4 * 3.35e12)
         ```
@@ -88,7 +91,7 @@ CACHE = Number(
         Slip(
             "keys alone",
             lambda right: right / 2,
-            "Did you count keys and values?",
+            "Did you count both keys and values?",
         ),
         Slip(
             "query heads",
@@ -106,8 +109,10 @@ CACHE = Number(
             "Every layer has a cache.",
         ),
     ),
-    hint="Formula (18.2).",
+    hint="Use formula (18.2).",
     solution="""
+        Every layer caches a key and a value per KV head.
+
         ```python
         nbytes = 2 * 64 * 8 * 128 * 1
         ```
@@ -119,12 +124,12 @@ SLOTS = Number(
     title="How many conversations?",
     task=r"""
         **Given** a server of two GPUs with 80 GB of HBM each. The engine keeps 10 % of
-        the memory. The weights take 70 GB in all, and a token takes 160,000 bytes in
-        the cache. Each conversation has a prompt of 2,000 tokens and an answer of
-        1,000. Pages are taken one by one, so in the mean a conversation holds its
+        the memory for itself. The weights take 70 GB in all, and a token takes 160,000
+        bytes in the cache. Each conversation has a prompt of 2,000 tokens and an answer
+        of 1,000. A conversation takes pages one by one, so on average it holds its
         prompt and half of its answer.
 
-        **Wanted** the number of conversations that the server holds in the mean.
+        **Wanted** how many conversations fit on average. Don't round.
     """,
     stub="slots = ...",
     unit="",
@@ -138,12 +143,12 @@ SLOTS = Number(
         Slip(
             "reserved to the end",
             lambda right: right * 2500 / 3000,
-            "That reserves room for the whole answer. Pages are taken one by one.",
+            "Did you reserve room for the whole answer? Pages are taken one by one.",
         ),
         Slip(
             "one GPU",
             lambda right: (80e9 * 0.9 - 70e9) / (2500 * 160e3),
-            "The server has two GPUs. Half of the weights are on each.",
+            "The server has two GPUs, and each holds half of the weights.",
         ),
         Slip(
             "prompts alone",
@@ -151,7 +156,7 @@ SLOTS = Number(
             "The tokens of the answer are cached as well.",
         ),
     ),
-    hint="Formula (18.3), with the tokens that a conversation holds in the mean.",
+    hint="Use formula (18.3). How many tokens does a conversation hold on average?",
     solution="""
         ```python
         free = 2 * 80e9 * 0.9 - 70e9
@@ -169,7 +174,7 @@ IMPOSSIBLE = Number(
         take 32.8 GB, and the model has 64 layers with 8 KV heads of size 128. Assume
         that the cache is in fp8 and that the engine takes no memory at all.
 
-        **Wanted** the number of prompts whose caches would fit at most.
+        **Wanted** the largest number of prompts whose caches could fit.
     """,
     stub="most = ...",
     unit="",
@@ -183,12 +188,12 @@ IMPOSSIBLE = Number(
         Slip(
             "no weights",
             lambda right: 2 * 141e9 / (15_000 * 2 * 64 * 8 * 128),
-            "The weights take a part of the memory.",
+            "Did you leave out the weights?",
         ),
         Slip(
             "keys alone",
             lambda right: right * 2,
-            "Did you count keys and values?",
+            "Did you count both keys and values?",
         ),
         Slip(
             "one GPU",
@@ -198,8 +203,9 @@ IMPOSSIBLE = Number(
     ),
     hint="How many bytes does a prompt of 15,000 tokens take in the cache?",
     solution="""
-        Only 126 of the 448 conversations fit, even without an engine. The others wait,
-        so 448 is the number of clients and not the number of sequences that decode.
+        Only 126 of the 448 conversations fit, even if the engine needs no memory. The
+        others wait, so 448 is the number of clients and not the number of sequences
+        that decode.
 
         ```python
         token = 2 * 64 * 8 * 128
@@ -212,11 +218,11 @@ LITTLE = Number(
     id="18.5",
     title="Who is decoding?",
     task=r"""
-        **Given** 512 clients that each send a request, wait for the last of 1,024
-        tokens, and send the next. The mean time to the first token is 23.8 s, and each
+        **Given** 512 clients. Each sends a request, waits for the last of its 1,024
+        tokens, and sends the next. The mean time to the first token is 23.8 s, and each
         further token takes 5.61 ms.
 
-        **Wanted** how many of the 512 requests are decoding at any moment, in the mean.
+        **Wanted** the average number of requests that are decoding.
     """,
     stub="decoding = ...",
     unit="",
@@ -239,9 +245,10 @@ LITTLE = Number(
             "Divide by the whole time of a request, which includes the decoding.",
         ),
     ),
-    hint="Which share of its time does a request spend decoding?",
+    hint="What share of its time does a request spend decoding?",
     solution="""
-        A request decodes for 5.7 of its 29.5 seconds. So 100 decode, and 412 wait.
+        A request decodes for 5.7 of its 29.5 seconds. So on average 99 decode, and 413
+        wait.
 
         ```python
         decode = 1_023 * 5.61e-3
@@ -254,10 +261,10 @@ CACHE_FORMAT = Number(
     id="18.6",
     title="Which format did the cache have?",
     task=r"""
-        **Given** Llama 3.1 8B with weights in fp8 on one H100. It reads 3.35 TB/s and
-        has 80 GB, of which the engine keeps 10 %. Its 32 layers have 8 KV heads of size
-        128. The sequences hold 2,176 tokens each in the mean, and as many of them as
-        fit decode at once. The weights take 8.6 GB. A report prints 14,325 tokens per
+        **Given** Llama 3.1 8B with weights in fp8 on one H100. The GPU reads 3.35 TB/s
+        and has 80 GB, of which the engine keeps 10 %. Its 32 layers have 8 KV heads of
+        size 128. A sequence holds 2,176 tokens on average, and as many sequences as fit
+        decode at once. The weights take 8.6 GB. A report prints 14,325 tokens per
         second for this server, and does not say whether the cache was in bf16 or fp8.
 
         **Wanted** the largest possible rate in tokens per second with a cache in
@@ -271,7 +278,7 @@ CACHE_FORMAT = Number(
         Slip(
             "a cache in fp8",
             lambda right: _rate_at_most(1),
-            "That is the rate with a cache in fp8. The report fits this one.",
+            "That is the rate with a cache in fp8, which is above the reported one.",
         ),
         Slip(
             "weights for each sequence",
@@ -284,11 +291,12 @@ CACHE_FORMAT = Number(
             "That is the rate of one sequence. All of them get a token in each step.",
         ),
     ),
-    hint="How many sequences fit, and how many bytes does one step of theirs read?",
+    hint="How many sequences fit, and how many bytes does a step with all of them "
+    "read?",
     solution="""
         The step reads the weights and all caches, 72 GB, so it takes at least 21.5 ms.
-        In this time 222 sequences get a token. The printed 14,325 tokens per second are
-        more than that, so the cache was not in bf16.
+        In this time 222 sequences get a token. The report's 14,325 tokens per second
+        are above this limit, so the cache was not in bf16.
 
         ```python
         sequence = 2_176 * 2 * 32 * 8 * 128 * 2
@@ -310,8 +318,8 @@ COPIES = Number(
         sequence. With data-parallel attention, each holds an eighth of the sequences,
         and also a full copy of the 14 GB of attention weights instead of an eighth.
 
-        **Wanted** how many times as many tokens the eight GPUs can cache with
-        data-parallel attention.
+        **Wanted** the factor by which data-parallel attention raises the number of
+        tokens that the eight GPUs can cache.
     """,
     stub="ratio = ...",
     unit="",
@@ -339,6 +347,9 @@ COPIES = Number(
     ),
     hint="How much memory is free for caches on each GPU, in both cases?",
     solution="""
+        With data-parallel attention, each GPU has less room, but all cache different
+        tokens.
+
         ```python
         usable = 141e9 * 0.9
         tensor = usable - 671e9 / 8
@@ -354,10 +365,11 @@ KERNELS = Number(
     task=r"""
         **Given** two models whose decode steps have the same roofline bound of 2 ms on
         the same GPU. One has 32 wide layers, the other 80 narrow ones. Every layer has
-        9 kernels, every kernel takes 4.7 µs beyond its work, and the work runs at 88 %
-        of the bound's rate.
+        9 kernels, every kernel takes 4.7 µs in addition to its work, and the work runs
+        at 88 % of the bound's rate.
 
-        **Wanted** the predicted time of the deep model over that of the wide one.
+        **Wanted** the predicted step time of the deep model divided by that of the wide
+        one.
     """,
     stub="ratio = ...",
     unit="",
@@ -366,7 +378,7 @@ KERNELS = Number(
         Slip(
             "the bound",
             lambda right: 1.0,
-            "Their bounds are equal, and their kernels are not.",
+            "Their bounds are equal, but one model runs more kernels.",
         ),
         Slip(
             "kernels alone",
@@ -384,7 +396,7 @@ KERNELS = Number(
             "Each layer has nine kernels.",
         ),
     ),
-    hint="Formula (18.5), without the sequences and the network.",
+    hint="Use formula (18.5), without the terms for the sequences and the network.",
     solution="""
         ```python
         work = 2e-3 / 0.88
@@ -437,11 +449,10 @@ DRAFTS = Number(
     title="Is the draft worth it?",
     task=r"""
         **Given** a server whose decode step takes 12 ms. A draft model takes 2 ms per
-        step. It drafts 3 tokens, and each guess is accepted with the probability 0.7.
-        Checking four tokens at once takes 13 ms.
+        step. In each round it guesses 3 tokens, and each guess is accepted with
+        probability 0.7. The step that then checks them takes 13 ms.
 
-        **Wanted** how many times as many tokens per second the server produces with
-        drafts.
+        **Wanted** the factor by which drafts raise the server's tokens per second.
     """,
     stub="speed_up = ...",
     unit="",
@@ -468,9 +479,10 @@ DRAFTS = Number(
             "The second guess counts only if the first was accepted.",
         ),
     ),
-    hint="How many tokens does a round make, and how long does it take?",
+    hint="How many tokens does a round produce, and how long does it take?",
     solution="""
-        A round makes 2.53 tokens in 19 ms, where plain decoding makes 1.58.
+        A round produces 2.53 tokens in 19 ms. In the same time, plain decoding produces
+        1.58.
 
         ```python
         tokens = (1 - 0.7**4) / (1 - 0.7)
@@ -487,7 +499,7 @@ HEADS = Number(
         first, second, third, fourth and fifth guess is accepted, *given that all
         guesses before it were*, are 0.80, 0.70, 0.62, 0.57 and 0.55.
 
-        **Wanted** the mean number of tokens per round.
+        **Wanted** the average number of tokens that a round produces.
     """,
     stub="tokens = ...",
     unit="",
@@ -502,7 +514,7 @@ HEADS = Number(
         Slip(
             "the first for all",
             lambda right: _by_position((0.80,) * 5),
-            "The acceptance falls with the position.",
+            "The shares fall with the position.",
         ),
         Slip(
             "without the last token",
@@ -512,6 +524,9 @@ HEADS = Number(
     ),
     hint="The guess at a position counts if all guesses up to it are accepted.",
     solution="""
+        The product of all shares up to a guess is the probability that it counts. The
+        large model adds one token.
+
         ```python
         reached = [1.0]
         for share in (0.80, 0.70, 0.62, 0.57, 0.55):
@@ -561,9 +576,9 @@ FIT = Function(
         **Given** the roofline `bounds` of some operations and their measured `times`,
         both in microseconds.
 
-        **Wanted** a function that returns `[t0, e]` of the law
-        $t = t_0 + \text{bound}/e$, by the line of least squares: the one whose sum of
-        squared differences from the times is smallest.
+        **Wanted** a function that fits the law $t = t_0 + \text{bound}/e$ and returns
+        `[t0, e]`. The sum of the squared differences from the times has to be as small
+        as possible.
     """,
     stub="def fit(bounds, times): ...",
     spec=_line,
@@ -586,12 +601,14 @@ FIT = Function(
         Slip(
             "first and last",
             _two_points,
-            "Did you use two operations only? Least squares uses all of them.",
+            "Did you use only two operations? Least squares uses all of them.",
         ),
     ),
-    hint="The slope is the covariance of bounds and times over the variance of the "
-    "bounds, and the line goes through the point of both means.",
+    hint="The slope is the covariance of bounds and times divided by the variance of "
+    "the bounds, and the line goes through the point of both means.",
     solution="""
+        The slope of the line is $1/e$, and it reaches $t_0$ at a bound of zero.
+
         ```python
         def fit(bounds, times):
             n = len(bounds)
@@ -636,11 +653,11 @@ REJECTED = Function(
     title="What to draw after a rejection",
     task=r"""
         **Given** the probabilities `p` of the large model and `q` of the draft for each
-        token of a small vocabulary. They are not the same.
+        token of a small vocabulary. The two lists differ.
 
-        **Wanted** a function that returns the list of probabilities with which a token
-        is drawn after the draft's token was rejected: in proportion to the part of `p`
-        that exceeds `q`.
+        **Wanted** a function that returns a list: the probability with which each token
+        is drawn after the draft's token was rejected. It is proportional to the part of
+        `p` that exceeds `q`.
     """,
     stub="def rest(p, q): ...",
     spec=_after_rejection,
@@ -650,22 +667,26 @@ REJECTED = Function(
         Slip(
             "the large model's own",
             _large_alone,
-            "Tokens that the draft likes have had their chance already. Drawing from p "
-            "would make them too frequent.",
+            "Did you draw from p? The tokens that the draft favours were accepted "
+            "often enough, so this would make them too frequent.",
         ),
         Slip(
             "not scaled",
             _not_scaled,
-            "Probabilities add up to 1.",
+            "Do your probabilities add up to 1?",
         ),
         Slip(
             "differences of both signs",
             _all_differences,
-            "Where the draft is more likely than the large model, nothing is missing.",
+            "Where q is above p, the draft already produces the token often enough.",
         ),
     ),
-    hint="max(p − q, 0), scaled so that it adds up to 1.",
-    solution="""
+    hint="What is left of p where q is larger? Scale the result so that it adds up to "
+    "1.",
+    solution=r"""
+        Accepted guesses already produce each token with probability $\min(p, q)$, so
+        $\max(p - q, 0)$ is missing.
+
         ```python
         def rest(p, q):
             more = [max(a - b, 0.0) for a, b in zip(p, q)]
@@ -703,10 +724,11 @@ WASTE = Function(
     id="18.14",
     title="What pages waste",
     task=r"""
-        **Given** the `lengths` of some sequences in tokens, and the tokens of a `page`.
+        **Given** the `lengths` of some sequences in tokens, and the number of tokens in
+        a `page`.
 
-        **Wanted** a function that returns the memory that the sequences take beyond
-        their tokens, as a share of the tokens.
+        **Wanted** a function that returns how many places in their pages stay unused,
+        divided by the number of tokens.
     """,
     stub="def waste(lengths, page): ...",
     spec=_pages,
@@ -716,7 +738,7 @@ WASTE = Function(
         Slip(
             "pages rounded down",
             _whole_pages_down,
-            "A page that is not full is taken as well.",
+            "A page takes memory even if it isn't full.",
         ),
         Slip(
             "a page too many",
@@ -726,8 +748,7 @@ WASTE = Function(
         Slip(
             "a share of the memory",
             _of_the_taken,
-            "That is a share of the memory taken. The question asks for a share of the "
-            "tokens.",
+            "That is a share of the memory taken. Divide by the number of tokens.",
         ),
     ),
     hint="How many pages does each sequence take?",
@@ -745,9 +766,9 @@ TARGET = Number(
     title="How many users at 20 tokens per second?",
     task=r"""
         **Given** a server whose decode step with $B$ sequences takes
-        $4.2 + 6.0 + 0.021 B + 0.042 B$ ms: kernels, weights, the engine's work for each
-        sequence, and the cache. Every user should get at least 20 tokens per second.
-        The server has 1,000 slots.
+        $4.2 + 6.0 + 0.021 B + 0.042 B$ ms. The terms are kernels, weights, the engine's
+        work for each sequence, and the cache. Every user should get at least 20 tokens
+        per second. The server has 1,000 slots.
 
         **Wanted** the tokens per second of the whole server, with as many sequences as
         the target allows.
@@ -760,7 +781,7 @@ TARGET = Number(
         Slip(
             "all slots",
             lambda right: 1000 / (10.2e-3 + 1000 * 0.063e-3),
-            "Not every user gets 20 tokens per second if all slots are used.",
+            "With all slots in use, no user gets 20 tokens per second.",
         ),
         Slip(
             "the cache alone",
@@ -778,9 +799,9 @@ TARGET = Number(
             "That is the rate of one user.",
         ),
     ),
-    hint="A step may take 50 ms. How many sequences is that?",
+    hint="How long may a step take?",
     solution="""
-        A step may take 50 ms, which leaves room for 632 sequences.
+        A step may take 50 ms, which allows about 632 sequences.
 
         ```python
         sequences = (50 - 4.2 - 6.0) / (0.021 + 0.042)

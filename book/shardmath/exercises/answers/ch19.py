@@ -21,12 +21,12 @@ CHAPTER = Chapter(
 
 PACE = Number(
     id="19.1",
-    title="One pace, two numbers",
+    title="The TPOT of a request",
     task=r"""
         **Given** a request that arrives at 0 s, gets its first token after 3.0 s, and
         its last one after 4.2 s. Its answer has 40 tokens.
 
-        **Wanted** its TPOT in seconds, by the definition of the chapter.
+        **Wanted** its TPOT in seconds, as the chapter defines it.
     """,
     stub="seconds = ...",
     unit="s",
@@ -35,7 +35,7 @@ PACE = Number(
         Slip(
             "the whole time",
             lambda right: 4.2 / 40,
-            "That mixes the wait for the first token into the pace.",
+            "Did you include the wait for the first token?",
         ),
         Slip(
             "all tokens",
@@ -45,7 +45,7 @@ PACE = Number(
         Slip(
             "from the arrival",
             lambda right: 4.2 / 39,
-            "The pace starts at the first token.",
+            "TPOT starts at the first token.",
         ),
     ),
     hint="How much time passes after the first token, and for how many tokens?",
@@ -60,10 +60,10 @@ STAY = Number(
     id="19.2",
     title="From the queue to the rate",
     task=r"""
-        **Given** a server at which 90 requests are in the mean, counted every second
-        over a day. A request has a TTFT of 0.3 s and 20 tokens with a TPOT of 28 ms.
+        **Given** a server with 90 requests on average, counted every second over a day.
+        A request has a TTFT of 0.3 s and an answer of 20 tokens with a TPOT of 28 ms.
 
-        **Wanted** the requests per second that it completes.
+        **Wanted** the number of requests that the server completes per second.
     """,
     stub="rate = ...",
     unit="",
@@ -82,16 +82,18 @@ STAY = Number(
         Slip(
             "upside down",
             lambda right: (0.3 + 19 * 0.028) / 90,
-            "More requests per second mean more requests at the server.",
+            "Did you divide the wrong way round?",
         ),
         Slip(
             "tokens",
             lambda right: 90 * 20 / (0.3 + 19 * 0.028),
-            "Those are tokens per second.",
+            "Those are the tokens per second.",
         ),
     ),
-    hint="Little's law, (19.1).",
+    hint="Use Little's law (19.1). How long does a request stay?",
     solution="""
+        A request stays for its TTFT and 19 more tokens.
+
         ```python
         stay = 0.3 + 19 * 0.028
         rate = 90 / stay
@@ -103,13 +105,12 @@ MEMORY = Number(
     id="19.3",
     title="Four chips with 64 GB?",
     task=r"""
-        **Given** a recipe that says that four TPU v6e chips have 64 GB of HBM in all. A
-        v6e has 32 GB. The engine keeps 10 % of the memory. The model has 16.1 GB of
-        weights and takes 131,072 bytes of cache per token. Each request holds 4,096
-        tokens.
+        **Given** a recipe that says that four TPU v6e chips have 64 GB of HBM in all.
+        In fact, each v6e has 32 GB. The engine keeps 10 % of the memory. The model has
+        16.1 GB of weights and takes 131,072 bytes of cache per token. Each request
+        holds 4,096 tokens.
 
-        **Wanted** how many requests fit on the four chips, with the right memory and
-        without rounding.
+        **Wanted** how many requests really fit on the four chips. Don't round.
     """,
     stub="slots = ...",
     unit="",
@@ -118,7 +119,8 @@ MEMORY = Number(
         Slip(
             "as the recipe says",
             lambda right: (64e9 * 0.9 - 16.1e9) / (4096 * 131072),
-            "The recipe's 64 GB are wrong. What do four chips of 32 GB have?",
+            "The recipe's 64 GB are wrong. How much memory do four chips of 32 GB "
+            "have?",
         ),
         Slip(
             "the engine's share",
@@ -128,12 +130,12 @@ MEMORY = Number(
         Slip(
             "weights on each chip",
             lambda right: (128e9 * 0.9 - 4 * 16.1e9) / (4096 * 131072),
-            "The weights are split over the chips, so they are there once.",
+            "The weights are split over the chips, so count them only once.",
         ),
     ),
-    hint="All usable memory, less the weights, over the cache of one request.",
+    hint="How much memory is left for caches, and how much does one request need?",
     solution="""
-        The recipe's number would give 77 requests, 2.4 times too few.
+        With the recipe's number, you would expect 77 requests instead of 185.
 
         ```python
         free = 4 * 32e9 * 0.9 - 16.1e9
@@ -148,8 +150,9 @@ BURST = Number(
     task=r"""
         **Given** 50 clients that all send a request at the same moment. The server
         reads one prompt after the other, each in 0.4 s, and does nothing else until all
-        are read. After that, each client sends seven more requests, one by one. They
-        come at different times, and each has a TTFT of 0.5 s.
+        are read. A request gets its first token once its prompt is read. After that,
+        each client sends seven more requests, one by one. These arrive at different
+        times, and each has a TTFT of 0.5 s.
 
         **Wanted** the mean TTFT of all 400 requests.
     """,
@@ -165,7 +168,7 @@ BURST = Number(
         Slip(
             "the last of the burst",
             lambda right: (50 * 0.4 + 7 * 0.5) / 8,
-            "The first client of the burst waits for one prompt only. What is the "
+            "The first client of the burst waits for only one prompt. What is the "
             "mean wait?",
         ),
         Slip(
@@ -181,7 +184,8 @@ BURST = Number(
     ),
     hint="The n-th prompt of the burst is read after n times 0.4 s.",
     solution="""
-        The median is 0.5 s, less than a third of the mean.
+        The burst has a mean of 10.2 s. Still, the median of all 400 is 0.5 s, less than
+        a third of their mean.
 
         ```python
         burst = (50 + 1) / 2 * 0.4
@@ -194,9 +198,9 @@ SPLIT = Number(
     id="19.5",
     title="Pools for a coding assistant",
     task=r"""
-        **Given** a service whose requests have 28 tokens of answer in the mean, the
-        first of which comes from the prefill server. A prefill server reads a prompt in
-        96 ms. A decode server works on 256 requests at once, with steps of 30 ms.
+        **Given** a service whose answers have 28 tokens on average. The first token
+        comes from the prefill server. A prefill server reads a prompt in 96 ms. A
+        decode server works on 256 requests at once, with steps of 30 ms.
 
         **Wanted** the number of prefill servers for each decode server that keeps both
         pools equally busy. Don't round it.
@@ -223,11 +227,13 @@ SPLIT = Number(
         Slip(
             "one token",
             lambda right: 256 / 0.030 * 0.096,
-            "A request needs a step for each token that is left.",
+            "A request needs a step for each token after the first.",
         ),
     ),
     hint="How many requests per second does one server of each kind complete?",
     solution="""
+        A decode server completes 316 requests per second, and a prefill server 10.4.
+
         ```python
         answers = 256 / ((28 - 1) * 0.030)
         prompts = 1 / 0.096
@@ -243,7 +249,7 @@ DOLLARS = Number(
         **Given** eight GPUs at 3 dollars per GPU-hour. They complete 6 requests per
         second with answers of 400 tokens.
 
-        **Wanted** the dollars per million tokens of answers.
+        **Wanted** the price of a million answer tokens, in dollars.
     """,
     stub="dollars = ...",
     unit="",
@@ -252,7 +258,7 @@ DOLLARS = Number(
         Slip(
             "one GPU",
             lambda right: 3 / 3600 / (6 * 400) * 1e6,
-            "All eight GPUs are paid.",
+            "You pay for all eight GPUs.",
         ),
         Slip(
             "per request",
@@ -265,7 +271,7 @@ DOLLARS = Number(
             "How many seconds does an hour have?",
         ),
     ),
-    hint="Formula (19.3).",
+    hint="Use formula (19.3).",
     solution="""
         ```python
         per_second = 8 * 3 / 3600
@@ -278,12 +284,12 @@ WIDER = Number(
     id="19.7",
     title="When does the wider server win?",
     task=r"""
-        **Given** two ways to use eight GPUs. A server of four GPUs has a TPOT of $11 +
-        0.20\,B$ ms with $B$ sequences, and one of eight GPUs has $8 + 0.12\,B$ ms.
+        **Given** two ways to use eight GPUs. With $B$ sequences, a server of four GPUs
+        has a TPOT of $11 + 0.20\,B$ ms, and a server of eight has $8 + 0.12\,B$ ms.
         Users are promised a TPOT of 20 ms.
 
-        **Wanted** the tokens per second of the one server of eight GPUs, over those of
-        two servers of four.
+        **Wanted** the tokens per second of one server of eight GPUs, divided by those
+        of two servers of four.
     """,
     stub="ratio = ...",
     unit="",
@@ -297,7 +303,7 @@ WIDER = Number(
         Slip(
             "without a target",
             lambda right: 0.20 / 0.12 / 2,
-            "That is the ratio for very large batches, where no target holds.",
+            "That is the ratio for very large batches, which miss the target.",
         ),
         Slip(
             "one sequence",
@@ -307,8 +313,9 @@ WIDER = Number(
     ),
     hint="How many sequences does each server take at 20 ms?",
     solution="""
-        All sequences get a token every 20 ms, so the sequences have the same ratio as
-        the tokens. The wide server wins by 11 %. At 30 ms it would lose.
+        Every sequence gets a token every 20 ms, so it is enough to compare the numbers
+        of sequences. The wide server wins by 11 %. With a target of 30 ms, it would
+        lose.
 
         ```python
         wide = (20 - 8) / 0.12
@@ -322,8 +329,8 @@ BUSY = Number(
     id="19.8",
     title="Busy with almost nothing",
     task=r"""
-        **Given** requests that come at random, one every four seconds in the mean. Each
-        stays for 6 s, whether others are there or not. The number of requests at the
+        **Given** requests that arrive at random, one every four seconds on average.
+        Each stays for 6 s, however many others are there. The number of requests at the
         server then has a Poisson distribution.
 
         **Wanted** the share of time in which at least one request is at the server.
@@ -335,7 +342,7 @@ BUSY = Number(
         Slip(
             "the mean number",
             lambda right: 1.5,
-            "That is how many requests are there in the mean, by Little's law.",
+            "That is the average number of requests, by Little's law.",
         ),
         Slip(
             "empty",
@@ -351,7 +358,8 @@ BUSY = Number(
     hint="Little's law gives the mean. How likely is it that a Poisson number "
     "with this mean is zero?",
     solution="""
-        The server is busy for 78 % of the time with 1.5 requests.
+        With 1.5 requests on average, the server is empty for $e^{-1.5}$ of the time,
+        and busy for 78 % of it.
 
         ```python
         mean = 6 / 4
@@ -362,7 +370,7 @@ BUSY = Number(
 
 LEG = Number(
     id="19.9",
-    title="Which part of the peak is left?",
+    title="What share of the bound is left?",
     task=r"""
         **Given** eight H200s that reach 61 % of the bound on a benchmark, with 34,500
         tokens per second. Eight B200s, with weights in four bits, have a bound that is
@@ -392,10 +400,10 @@ LEG = Number(
     ),
     hint="What is the bound of the H200s, and what is that of the B200s?",
     solution="""
-        Only 40 %. One likely cause is that matmuls with four bits reach a smaller
-        share of their peak than matmuls with eight bits. Another is that the time to
-        start a kernel doesn't become shorter with faster chips. These two throughputs
-        alone can't tell you which.
+        The B200s reach only 40 % of their bound. One likely cause is that matmuls with
+        four bits reach a smaller share of their peak than matmuls with eight bits.
+        Another is that the time to start a kernel doesn't become shorter with faster
+        chips. These two throughputs alone can't tell you which.
 
         ```python
         bound = 34_500 / 0.61 * 4.5
@@ -409,9 +417,9 @@ LABELS = Number(
     title="Identical labels",
     task=r"""
         **Given** two published rows of one model on the same chips, with the same
-        engine, precision and load. One says 14.65 ms per token, the other 6.82 ms.
-        Suppose that the second server drafts tokens (multi-token prediction), and that
-        its steps take 1.15 times as long.
+        engine, precision and load. The first says 14.65 ms per token, the second
+        6.82 ms. Suppose that the second server drafts tokens (multi-token prediction),
+        and that its steps take 1.15 times as long as those of the first.
 
         **Wanted** the tokens that each sequence gets per step on the second server.
     """,
@@ -422,7 +430,7 @@ LABELS = Number(
         Slip(
             "steps as long",
             lambda right: 14.65 / 6.82,
-            "Its steps take longer, since they check several tokens.",
+            "Its steps take longer, because they check several tokens.",
         ),
         Slip(
             "upside down",
@@ -435,10 +443,10 @@ LABELS = Number(
             "The steps of the second server take longer, not shorter.",
         ),
     ),
-    hint="A sequence gets all of its tokens of a step at once. How long is a step?",
+    hint="How long is a step of the second server?",
     solution="""
-        About 2.5 tokens, which is plausible with three drafts. The labels left out the
-        setting that matters most.
+        A sequence gets about 2.5 tokens per step, which is plausible with three drafts.
+        The labels left out the setting that matters most.
 
         ```python
         step = 14.65 * 1.15
@@ -451,9 +459,9 @@ DEVICES = Number(
     id="19.11",
     title="Tokens per chip",
     task=r"""
-        **Given** a recipe for TPU 7x that starts a server with tensor parallelism 8.
-        The engine counts devices, and a chip has two of them. The server produces 1,996
-        tokens per second.
+        **Given** a recipe for TPU 7x that starts a server with a tensor parallelism of
+        8. The engine counts devices, and a chip has two of them. The server produces
+        1,996 tokens per second.
 
         **Wanted** the tokens per second of each chip.
     """,
@@ -464,7 +472,7 @@ DEVICES = Number(
         Slip(
             "devices for chips",
             lambda right: 1996 / 8,
-            "The 8 are devices. How many chips are they?",
+            "The 8 are devices. How many chips do they make up?",
         ),
         Slip(
             "the whole server",
@@ -477,7 +485,7 @@ DEVICES = Number(
             "A chip has two devices, so there are fewer chips than devices.",
         ),
     ),
-    hint="How many chips do eight devices make?",
+    hint="How many chips do eight devices make up?",
     solution="""
         ```python
         chips = 8 / 2
@@ -516,7 +524,7 @@ TIMES = Function(
     title="Both times of a request",
     task=r"""
         **Given** the `arrival` of a request in seconds and the times of its `tokens`,
-        two at least.
+        also in seconds. There are at least two tokens.
 
         **Wanted** a function that returns `[ttft, tpot]` as the chapter defines them.
     """,
@@ -528,7 +536,7 @@ TIMES = Function(
         Slip(
             "the wait in the pace",
             _from_arrival,
-            "Did you divide the whole time of the request by its tokens?",
+            "Did you divide the whole time of the request by all tokens?",
         ),
         Slip(
             "all tokens",
@@ -541,7 +549,7 @@ TIMES = Function(
             "The wait begins when the request arrives.",
         ),
     ),
-    hint="The pace starts at the first token.",
+    hint="TPOT starts at the first token.",
     solution="""
         ```python
         def times(arrival, tokens):
@@ -584,11 +592,12 @@ QUEUE = Function(
     id="19.13",
     title="A queue of prompts",
     task=r"""
-        **Given** the `arrivals` of prompts in seconds, in order, and the seconds of
-        `service` that the server takes to read one. It reads one prompt after the
+        **Given** the `arrivals` of prompts in seconds, in order, and `service`, the
+        seconds that the server takes to read a prompt. It reads one prompt after the
         other, in the order of their arrival.
 
-        **Wanted** a function that returns the list of their times to first token.
+        **Wanted** a function that returns the list of the times to first token. The
+        first token is there when the prompt has been read.
     """,
     stub="def ttfts(arrivals, service): ...",
     spec=_queued,
@@ -611,8 +620,11 @@ QUEUE = Function(
             "The first token is there when the prompt has been read.",
         ),
     ),
-    hint="Keep the time at which the server is free again.",
+    hint="Keep track of the time at which the server is free again.",
     solution="""
+        The server begins to read a prompt when it has arrived and the one before it is
+        done.
+
         ```python
         def ttfts(arrivals, service):
             free, found = 0.0, []
@@ -654,8 +666,8 @@ SYSTEM = Function(
         **Given** the `arrivals` of some requests in seconds and their `ends`, in the
         same order.
 
-        **Wanted** a function that returns how many of them are at the server, in the
-        mean over the time from the first arrival to the last end.
+        **Wanted** a function that returns how many of them are at the server on
+        average, over the time from the first arrival to the last end.
     """,
     stub="def at_the_server(arrivals, ends): ...",
     spec=_in_system,
@@ -678,7 +690,7 @@ SYSTEM = Function(
             "The time ends when the last request does.",
         ),
     ),
-    hint="Rate times mean stay. Which factor is in both?",
+    hint="By Little's law, multiply rate and mean stay. What cancels?",
     solution="""
         ```python
         def at_the_server(arrivals, ends):
@@ -719,7 +731,7 @@ POOL = Function(
         of which is in one of the two pools.
 
         **Wanted** a function that returns the largest number of requests per second
-        that any split completes.
+        that a split can complete.
     """,
     stub="def most(prompts, answers, servers): ...",
     spec=_best_split,
@@ -734,7 +746,7 @@ POOL = Function(
         Slip(
             "parts of a server",
             _in_parts,
-            "A server is in one pool or in the other, so its number is whole.",
+            "A server belongs to one pool, so the numbers of servers are whole.",
         ),
         Slip(
             "both pools added",

@@ -12,8 +12,8 @@ CHAPTER = Chapter(
         "data read by any number of processes, and the test of a restart"
     ),
     intro="""
-        from the type of an array to the test of a resumed run. Answers are in base
-        units: bytes, seconds.
+        from the type of an array to the test of a resumed run. Answers are in bytes or
+        seconds, unless a task says otherwise.
 
         20.11 to 20.13 are programs for eight virtual devices. They are graded on their
         result and on what XLA compiles them to.
@@ -44,17 +44,17 @@ ON_A_CHIP = Number(
         Slip(
             "the whole array",
             lambda right: 128 * right,
-            "That is the whole array. The @ says which axes split it.",
+            "That is the whole array. The @ shows which axes split it.",
         ),
         Slip(
             "one axis alone",
             lambda right: 8 * right,
-            "Did you divide by the data axis alone? The second dimension is split too.",
+            "Did you divide only by the data axis? The second dimension is split too.",
         ),
         Slip(
             "the other axis alone",
             lambda right: 16 * right,
-            "Did you divide by the model axis alone? The first dimension is split too.",
+            "Did you divide only by the model axis? The first dimension is split too.",
         ),
         Slip(
             "values for bytes",
@@ -64,6 +64,9 @@ ON_A_CHIP = Number(
     ),
     hint="Into how many parts is each of the two dimensions split?",
     solution="""
+        The data axis splits the first dimension into 16 parts, and the model axis
+        splits the second into 8.
+
         ```python
         nbytes = 2 * (8_192 / 16) * (28_672 / 8)
         ```
@@ -118,7 +121,8 @@ LOCAL = Function(
         Slip(
             "padded",
             _rounded_up,
-            "That is what an auto axis does: it pads. Here such an array is refused.",
+            "Did you round up? An auto axis pads like this, but here the list must be "
+            "empty.",
         ),
         Slip(
             "rounded down",
@@ -240,11 +244,12 @@ MORE_SENT = Number(
     id="20.4",
     title="An AllReduce where a ReduceScatter was enough",
     task=r"""
-        **Given** the gradient of a weight of 234,881,024 bytes, which each of 16 chips
-        has computed from its own rows. Each chip needs a sixteenth of the sum. The
-        program runs an AllReduce and keeps a sixteenth of its result.
+        **Given** a gradient of 234,881,024 bytes, which each of 16 chips has computed
+        from its own rows. Each chip needs a sixteenth of the sum of all 16. The program
+        runs an AllReduce and keeps a sixteenth of its result.
 
-        **Wanted** the bytes that each chip sends *more* than with a ReduceScatter.
+        **Wanted** how many *more* bytes each chip sends than with a ReduceScatter, if
+        both send as few bytes as possible.
     """,
     stub="nbytes = ...",
     unit="bytes",
@@ -268,7 +273,7 @@ MORE_SENT = Number(
     ),
     hint="An AllReduce is a ReduceScatter that is followed by an AllGather.",
     solution="""
-        The program could save the AllGather at the end of the AllReduce.
+        The program could do without the AllGather at the end of the AllReduce.
 
         ```python
         nbytes = 234_881_024 * 15 / 16
@@ -281,9 +286,10 @@ ORDER = Number(
     title="Four terms in any order",
     task=r"""
         **Given** four chips whose terms in fp32 are 16,777,216, 1, 1 and 1. The first
-        is $2^{24}$. From there to $2^{25}$ fp32 has only the even whole numbers, and an
-        odd one, which lies exactly between two of them, is rounded to the multiple of
-        four. An AllReduce may add the terms in any order and in any grouping.
+        is $2^{24}$. From there to $2^{25}$, fp32 has only the even whole numbers. An
+        odd one is halfway between two of them, and is rounded to the one that is a
+        multiple of four. An AllReduce may add the terms in any order and in any
+        grouping.
 
         **Wanted** the largest of the possible results minus the smallest one.
     """,
@@ -295,12 +301,13 @@ ORDER = Number(
         Slip(
             "without rounding",
             lambda right: 3.0,
-            "Did you subtract the first term from the exact sum? The exact sum is odd.",
+            "Did you subtract the first term from the exact sum? The exact sum is "
+            "odd, so fp32 doesn't have it.",
         ),
         Slip(
             "pairs alone",
             lambda right: 2.0,
-            "You have added two pairs. What happens if the three ones are added first?",
+            "Did you add two pairs? What happens if the three ones are added first?",
         ),
         Slip(
             "one rounding",
@@ -310,9 +317,9 @@ ORDER = Number(
     ),
     hint="What is 16,777,216 + 1 in fp32? And 16,777,216 + 3?",
     solution="""
-        From left to right each 1 is rounded away, because 16,777,217 lies between two
-        numbers and goes to the multiple of four, 16,777,216. If the ones are added
-        first, 16,777,219 is rounded to 16,777,220. Two pairs give 16,777,218.
+        From left to right each 1 is rounded away, because 16,777,217 is rounded to the
+        multiple of four, 16,777,216. If the ones are added first, 16,777,219 is rounded
+        to 16,777,220. Two pairs give 16,777,218.
 
         ```python
         spread = 16_777_220 - 16_777_216
@@ -337,18 +344,19 @@ LOST = Number(
         Slip(
             "an incomplete save counted",
             lambda right: 21.0,
-            "The save that began last is not complete. Which one is?",
+            "The save that began last is not complete. Which save is?",
         ),
         Slip(
             "since it was complete",
             lambda right: 1021.0 - 930,
-            "That is the time since the last save was complete. Which moment's state "
-            "does it hold?",
+            "That is the time since the last save was complete. When did this save "
+            "begin?",
         ),
         Slip(
             "half an interval",
             lambda right: 50.0,
-            "That is the average if saves took no time. Here you know when it died.",
+            "That would be the average if saves took no time. Here you know when the "
+            "process died.",
         ),
         Slip(
             "everything",
@@ -356,7 +364,7 @@ LOST = Number(
             "Some saves were complete by then.",
         ),
     ),
-    hint="When do saves begin and when are they complete? Which complete one was last?",
+    hint="Which save was the last to be complete before the crash? When did it begin?",
     solution="""
         A save begins every 100 seconds. The one that began at 1,000 seconds would have
         been complete at 1,030, so the one that began at 900 seconds counts.
@@ -414,12 +422,13 @@ KEPT = Function(
         Slip(
             "an incomplete save counted",
             _begun,
-            "A save counts when it is complete, and not when it begins.",
+            "A save counts when it is complete, not when it begins.",
         ),
         Slip(
             "always the one before",
             _one_less,
-            "Did you always take the last but one? Often the last one is complete.",
+            "Did you always take the last save but one? Often the last one is "
+            "complete.",
         ),
         Slip(
             "every step saved",
@@ -466,7 +475,7 @@ HANG = Number(
         Slip(
             "a whole interval lost",
             lambda right: 4096 * 1240 / 3600,
-            "On average the failure comes in the middle of an interval.",
+            "On average, the failure comes in the middle of an interval.",
         ),
         Slip(
             "one chip",
@@ -483,8 +492,8 @@ HANG = Number(
     "average?",
     solution="""
         The state in the last complete save is between 1 and 11 minutes old, and 6
-        minutes on average. The steps of this time are done again, after the timeout and
-        the restart.
+        minutes on average. The run repeats these steps after the timeout and the
+        restart.
 
         ```python
         seconds = 100 + 8 * 60 + 6 * 60
@@ -498,10 +507,10 @@ WRITTEN = Number(
     title="Each process writes its part",
     task=r"""
         **Given** a model of 70.6 billion parameters. A checkpoint holds the weights in
-        bf16, and in fp32 a copy of the weights and the two moments of Adam. They are
-        sharded evenly over 128 processes, each of which writes 2 GB/s.
+        bf16, and in fp32 a copy of the weights and the two moments of Adam. All of it
+        is sharded evenly over 128 processes, each of which writes 2 GB/s.
 
-        **Wanted** the seconds until all of it is written.
+        **Wanted** the seconds until the checkpoint is written.
     """,
     stub="seconds = ...",
     unit="s",
@@ -520,7 +529,8 @@ WRITTEN = Number(
         Slip(
             "gradients too",
             lambda right: right * 16 / 14,
-            "Gradients are computed anew in each step. Nobody saves them.",
+            "Gradients are computed anew in each step, so a checkpoint doesn't need "
+            "them.",
         ),
         Slip(
             "the weights alone",
@@ -528,9 +538,11 @@ WRITTEN = Number(
             "Without the optimizer's state the run would not be the same.",
         ),
     ),
-    hint="How many bytes per parameter are in the checkpoint? How many of all bytes "
-    "does one process write?",
+    hint="How many bytes per parameter are in the checkpoint? What share of them does "
+    "one process write?",
     solution="""
+        Each parameter has two bytes in bf16 and three times four in fp32.
+
         ```python
         nbytes = (2 + 4 + 4 + 4) * 70.6e9
         seconds = nbytes / 128 / 2e9
@@ -575,9 +587,10 @@ ROWS = Function(
     title="Which rows does this process read?",
     task=r"""
         **Given** a data set in a fixed order. Process number `i` of `readers` reads
-        `source[i::readers]`, that is row `i` and then every `readers`th one. Together
-        they read `batch` rows per step, all of them equally many. The checkpoint says
-        that `done` batches have been read, perhaps by another number of processes.
+        `source[i::readers]`, that is, row `i` and then every `readers`-th row. Together
+        the processes read `batch` rows per step, the same number each. The checkpoint
+        says that `done` batches have been read, perhaps by a different number of
+        processes.
 
         **Wanted** a function that returns the list of the rows, numbered from 0 in the
         fixed order, that process `i` reads for the next batch.
@@ -590,21 +603,23 @@ ROWS = Function(
         Slip(
             "neighbouring rows",
             _contiguous,
-            "Did you give each process neighbouring rows? The slice takes every n-th.",
+            "Did you give each process neighbouring rows? The slice takes every "
+            "`readers`-th row.",
         ),
         Slip(
             "from the beginning",
             _from_the_start,
-            "Did you forget the batches that have been read?",
+            "Did you forget the batches that have already been read?",
         ),
         Slip(
             "its own rows counted",
             _local_batches,
-            "Other processes have read rows too. How many rows have all of them read?",
+            "Other processes have read rows too. How many rows have they read "
+            "together?",
         ),
     ),
-    hint="Which row does the next batch begin with, and which of its rows are this "
-    "process's?",
+    hint="Which row does the next batch begin with, and which of its rows does "
+    "process `i` read?",
     solution="""
         ```python
         def rows(done, batch, readers, i):
@@ -635,10 +650,10 @@ LAYER = Sharded(
     title="Two weights, two axes, three collectives",
     task=r"""
         **Given** the whole arrays $x[B_X, D]$, $\text{up}[D_X, F_Y]$ and
-        $\text{down}[F_Y, D_X]$ on explicit axes, $|X| = 2$ and $|Y| = 4$.
+        $\text{down}[F_Y, D_X]$ on explicit axes with $|X| = 2$ and $|Y| = 4$.
 
         **Wanted** a function of these arrays that returns
-        $\max(x\,\text{up}, 0)\,\text{down}$ as $y[B_X, D]$. It compiles to exactly
+        $\max(x\,\text{up}, 0)\,\text{down}$ as $y[B_X, D]$. It must compile to exactly
         three collectives: each weight is gathered over $X$, and the result is reduced
         over $Y$.
     """,
@@ -672,8 +687,8 @@ LAYER = Sharded(
     hint="`jax.reshard` gathers a weight. The second product needs an `out_sharding`. "
     "Which of its dimensions is contracted, and how is it split?",
     solution="""
-        The type of the hidden layer is $[B_X, F_Y]$. So the second product is a sum
-        over $Y$, and JAX wants to know where its result should be.
+        The type of the hidden layer is $[B_X, F_Y]$. So the second product needs a sum
+        over $Y$, and you have to tell JAX how its result is sharded.
 
         ```python
         def layer(x, up, down):
@@ -702,7 +717,7 @@ RUNNING = Sharded(
         **Wanted** the function that every device runs. It returns the device's part of
         the running sum over $B$: row $b$ of the result is the sum of the rows 0 to $b$
         of the whole array. JAX refuses `jnp.cumsum` along a dimension that is split, so
-        you have to put the sum together. The program may send no more than one
+        you have to build the sum from parts. The program may send no more than one
         AllGather of one row per device, $32 D$ bytes in all.
     """,
     stub="def running(x): ...",
@@ -717,7 +732,8 @@ RUNNING = Sharded(
         Slip(
             "everything gathered",
             lambda x: [Collective("all_gather", ("X",), 4 * math.prod(x), 8)],
-            "Did you gather all rows? The others need only the sum of each part.",
+            "Did you gather all rows? The other devices need only the sum of each "
+            "part.",
         ),
     ),
     values=(
@@ -736,8 +752,8 @@ RUNNING = Sharded(
             "before it count.",
         ),
     ),
-    hint="Compute the running sum of your own part. What is missing is the sum of all "
-    "rows on the devices before yours.",
+    hint="Compute the running sum of your own part. What do the devices before yours "
+    "have to add?",
     solution="""
         Each device sends the others the total of its part, which is one row. A device
         then adds the totals of the devices before it.
@@ -756,12 +772,12 @@ MEAN = Sharded(
     id="20.13",
     title="One AllReduce for a mean",
     task=r"""
-        **Given** each device's part of $x[B_X, D]$ and of the clean rows $c[B_X, D]$ on
+        **Given** each device's part of two arrays, $x[B_X, D]$ and $c[B_X, D]$, on
         $|X| = 8$ devices.
 
         **Wanted** the function that every device runs. It returns the mean of
-        $(x - c)^2$ over the whole arrays, the same on every device, and compiles to
-        exactly one AllReduce, of one number.
+        $(x - c)^2$ over the whole arrays, the same on every device. It must compile to
+        exactly one AllReduce of a single number.
     """,
     stub="def distance(x, c): ...",
     mesh=RING,
@@ -774,14 +790,15 @@ MEAN = Sharded(
         Slip(
             "rows gathered",
             lambda x, c: [Collective("all_gather", ("X",), 4 * math.prod(x), 8)] * 2,
-            "Did you gather the rows? A device needs one number from each other one.",
+            "Did you gather the rows? A device needs only one number from each of the "
+            "others.",
         ),
     ),
     values=(
         Slip(
             "a sum of means",
             lambda x, c: 8 * ((x - c) ** 2).mean(),
-            "The means of the devices must be averaged, and not added.",
+            "The means of the devices must be averaged, not added.",
         ),
         Slip(
             "a sum",
@@ -845,9 +862,9 @@ RESTART = Function(
     id="20.14",
     title="The test of a restart",
     task=r"""
-        **Given** the losses of a `whole` run, the first of which is that of step 1, and
-        those of a run that `resumed` from a checkpoint after `done` steps. The first of
-        the latter is that of step `done + 1`.
+        **Given** two lists of losses. The list `whole` is from an uninterrupted run and
+        begins with step 1. The list `resumed` is from a run that went on from a
+        checkpoint after `done` steps, so it begins with step `done + 1`.
 
         **Wanted** a function that returns the number of the first step whose two losses
         are not exactly equal. If all losses are equal, it returns 0.

@@ -33,9 +33,8 @@ GATHER_LINE = Number(
     id="21.1",
     title="A line that gathers",
     task=r"""
-        **Given** the lines of a compiled program
-        `%p = bf16[512,14336] parameter(0)` and
-        `%g = bf16[4096,14336] all-gather(%p), dimensions={0}`.
+        **Given** two lines of a compiled program, `%p = bf16[512,14336] parameter(0)`
+        and `%g = bf16[4096,14336] all-gather(%p), dimensions={0}`.
 
         **Wanted** the bytes that each device sends for this AllGather, if it sends as
         few as possible.
@@ -52,7 +51,7 @@ GATHER_LINE = Number(
         Slip(
             "its own shard once",
             lambda right: right / 7,
-            "That is one shard. How often does a device send a shard in a ring?",
+            "That is one shard. How many shards does a device send in a ring?",
         ),
         Slip(
             "values for bytes",
@@ -65,10 +64,10 @@ GATHER_LINE = Number(
             "That is an AllReduce of the same array, which sends twice as much.",
         ),
     ),
-    hint="How many devices are in a group? Compare the two shapes.",
+    hint="Compare the two shapes. How many devices take part?",
     solution="""
-        The result has 4,096 rows and the shard 512, so eight devices gather. Each sends
-        7/8 of the result.
+        The result has 4,096 rows and the shard 512, so eight devices take part. Each
+        sends seven shards, or 7/8 of the result.
 
         ```python
         nbytes = 2 * 4_096 * 14_336 * 7 / 8
@@ -110,12 +109,12 @@ FUSED = Number(
         Slip(
             "the last result counted too",
             lambda right: 6 * 2 * 8192.0**2,
-            "The fusion writes the result of tanh as well. Which arrays does it not "
-            "touch?",
+            "The fusion has to write the result of tanh too. Which arrays does it "
+            "never move?",
         ),
     ),
-    hint="Which arrays are only needed between the operations, and how often does each "
-    "of them cross the HBM?",
+    hint="Which arrays are only needed between the operations, and how often is each "
+    "of them moved to or from HBM?",
     solution="""
         Two arrays are only needed between the operations: the product and the sum.
         Without fusion, each of them is written once and read once.
@@ -128,7 +127,7 @@ FUSED = Number(
 
 EXPOSED = Number(
     id="21.3",
-    title="What is exposed",
+    title="How long is the network exposed?",
     task=r"""
         **Given** a trace of one device. The network works from 0 to 4, from 5 to 9 and
         from 12 to 14 ms, and the math from 2 to 7 and from 8 to 13.5 ms.
@@ -147,7 +146,7 @@ EXPOSED = Number(
         Slip(
             "the math alone",
             lambda right: 4e-3,
-            "That is the time of the math without any network.",
+            "That is how long the math runs while the network is idle.",
         ),
         Slip(
             "intervals compared in order",
@@ -156,11 +155,11 @@ EXPOSED = Number(
             "the second? One interval may overlap several others.",
         ),
     ),
-    hint="Equation (21.1). Intersect every interval of one lane with every interval of "
-    "the other.",
+    hint="Use equation (21.1). Intersect every interval of one lane with every "
+    "interval of the other.",
     solution="""
         The network works for 4 + 4 + 2 = 10 ms. It overlaps with the math from 2 to 4,
-        from 5 to 7, from 8 to 9 and from 12 to 13.5 ms.
+        from 5 to 7, from 8 to 9 and from 12 to 13.5 ms. The rest is exposed.
 
         ```python
         seconds = (10 - (2 + 2 + 1 + 1.5)) * 1e-3
@@ -172,10 +171,10 @@ PLAYED = Number(
     id="21.4",
     title="Play a schedule",
     task=r"""
-        **Given** this schedule: an AllGather starts; a matmul of 300 µs; the AllGather
-        is done; a second matmul of 300 µs, which needs the gathered weight; a blocking
-        AllReduce. The network needs 450 µs for the AllGather and 200 µs for the
-        AllReduce.
+        **Given** a schedule with five lines, in this order: the start of an AllGather,
+        a matmul of 300 µs, the done line of the AllGather, a second matmul of 300 µs
+        that needs the gathered weight, and a blocking AllReduce. The network needs
+        450 µs for the AllGather and 200 µs for the AllReduce.
 
         **Wanted** how long the schedule takes, in seconds.
     """,
@@ -197,8 +196,8 @@ PLAYED = Number(
         Slip(
             "everything hidden",
             lambda right: 650e-6,
-            "Those are the times of the network. Can the second matmul run while the "
-            "network works?",
+            "Those are only the times of the network. Can the second matmul run while "
+            "the network works?",
         ),
         Slip(
             "the AllReduce hidden",
@@ -208,8 +207,8 @@ PLAYED = Number(
     ),
     hint="When does the second matmul begin?",
     solution="""
-        The second matmul begins when the gather is done, after 450 µs. Then the rest
-        follows one after the other.
+        The second matmul begins when the gather is done, after 450 µs. After that, the
+        matmul and the AllReduce run one after the other.
 
         ```python
         seconds = (max(300, 450) + 300 + 200) * 1e-6
@@ -221,11 +220,11 @@ RATIO = Number(
     id="21.5",
     title="An estimate and a bound",
     task=r"""
-        **Given** a fusion with an estimate of 540,000 cycles on a chip with a clock of
-        1.5 GHz, 197 TFLOPs/s and 819 GB/s of HBM. The fusion executes 68.7 GFLOPs and
-        moves 42 MB to and from HBM.
+        **Given** a fusion for which the compiler estimates 540,000 cycles, on a chip
+        with a clock of 1.5 GHz, 197 TFLOPs/s and 819 GB/s of HBM. The fusion executes
+        68.7 GFLOPs and moves 42 MB to and from HBM.
 
-        **Wanted** the ratio of the compiler's estimate to the lower bound (21.2).
+        **Wanted** the ratio of this estimate to the lower bound (21.2).
     """,
     stub="ratio = ...",
     unit="",
@@ -290,8 +289,11 @@ SUMS = Number(
             "That is the bound of the totals over the sum of the bounds.",
         ),
     ),
-    hint="Inequality (21.3), with both sides worked out.",
+    hint="Work out both sides of inequality (21.3).",
     solution="""
+        The bounds of the operations are 3, 2, 4 and 1.8 ms, and the totals are 7.7 and
+        6.3 ms.
+
         ```python
         math = [3, 0.5, 4, 0.2]
         traffic = [1, 2, 1.5, 1.8]
@@ -303,7 +305,7 @@ SUMS = Number(
 
 IN_VMEM = Number(
     id="21.7",
-    title="Bytes that cross the HBM",
+    title="Bytes to and from HBM",
     task=r"""
         **Given** the line `%f = bf16[4096,8192] fusion(%a, %b, %c)` of a program for
         a TPU, in which `%a` is `bf16[4096,2048]S(1)`, `%b` is `bf16[2048,8192]` and
@@ -318,7 +320,7 @@ IN_VMEM = Number(
         Slip(
             "the memory spaces ignored",
             lambda right: right + 2 * 4096 * 2048 + 4 * 4096 * 512,
-            "What is marked S(1) is in VMEM already.",
+            "Arrays that are marked S(1) are in VMEM already.",
         ),
         Slip(
             "the result left out",
@@ -338,7 +340,7 @@ IN_VMEM = Number(
     ),
     hint="Which of the four arrays are in HBM?",
     solution="""
-        Only `%b` and the result are in HBM.
+        Only `%b` and the result are in HBM, so only these two are moved.
 
         ```python
         nbytes = 2 * 2_048 * 8_192 + 2 * 4_096 * 8_192
@@ -395,17 +397,18 @@ SHAPE = Function(
         Slip(
             "the memory space ignored",
             _all_bytes,
-            "An array that is marked S(1) is in VMEM.",
+            "An array that is marked S(1) is in VMEM, not in HBM.",
         ),
         Slip(
             "two bytes for every type",
             _two_bytes,
-            "Not every type has two bytes.",
+            "Did you count two bytes for every type?",
         ),
         Slip(
             "a single value has none",
             _no_scalars,
-            "Empty brackets are a single value, which has the bytes of its type.",
+            "Empty brackets stand for a single value, which takes the bytes of its "
+            "type.",
         ),
     ),
     hint='`"bf16[2,2048]".partition("[")` separates the type from the sizes. The '
@@ -480,8 +483,8 @@ MERGE = Function(
         **Given** `intervals`, a list of pairs `[begin, end]` of whole numbers, in any
         order. They are the events of one lane of a profile, and may overlap or touch.
 
-        **Wanted** a function that returns the same moments as a list of as few pairs as
-        possible, in order.
+        **Wanted** a function that returns a list of as few pairs as possible that cover
+        the same moments, in order.
     """,
     stub="def merged(intervals): ...",
     spec=_merged,
@@ -581,12 +584,14 @@ LANES = Function(
         Slip(
             "events of the network added",
             _events_added,
-            "Two collectives may be under way at once. Merge the network's list before "
-            "you add.",
+            "Two collectives may be under way at once. Merge the network's list "
+            "before you add up its times.",
         ),
     ),
-    hint="Equation (21.1), with both lists merged as in 21.9.",
+    hint="Merge both lists as in 21.9, then use equation (21.1).",
     solution="""
+        After merging, no moment counts twice, neither in the total nor in the overlap.
+
         ```python
         def merged(intervals):
             found = []
@@ -694,6 +699,9 @@ PLAY = Function(
     ),
     hint="Keep two times: when the math lane is free, and when the network is free.",
     solution="""
+        A collective starts when the math lane has reached its line and the network is
+        free.
+
         ```python
         def played(ops):
             now = free = 0
@@ -745,8 +753,8 @@ LOOPED = Number(
     ),
     hint="How many of the reported FLOPs belong to one layer?",
     solution="""
-        One layer has 76 − 60 = 16 TFLOPs, and the loop runs 80
-        times.
+        The report counts the body of the loop only once. So one layer takes 76 − 60 =
+        16 TFLOPs, and the loop runs it 80 times.
 
         ```python
         flops = 80 * (76e12 - 60e12) + 60e12
@@ -762,7 +770,7 @@ EVENTS = Number(
         of 32 iterations with two collectives in its body, and one more collective after
         the loop.
 
-        **Wanted** how many events of collectives the profile must contain.
+        **Wanted** how many events of collectives a complete profile contains.
     """,
     stub="events = ...",
     unit="",
@@ -813,12 +821,12 @@ SCALED = Sharded(
     title="The array that is too large",
     task=r"""
         **Given** each device's part of $x[B_X, D]$ on $|X| = 8$ devices. A colleague's
-        program subtracts the mean of each column and divides by its standard deviation.
-        Its compiled text contains the whole array $x$ on every device.
+        program subtracts the mean of each column and divides by the column's standard
+        deviation. The compiled program holds the whole array $x$ on every device.
 
         **Wanted** the function that every device runs. It returns the device's part of
         the result: $(x-\mu)/\sigma$, where $\mu$ and $\sigma$ are the mean and the
-        standard deviation of a column over all $B$ rows. The program may send no more
+        standard deviation of a column over all $B$ rows. Your program may send no more
         than an AllReduce of two rows, $8D$ bytes.
     """,
     stub="def scaled(x): ...",
@@ -833,7 +841,7 @@ SCALED = Sharded(
         Slip(
             "everything gathered",
             lambda x: [Collective("all_gather", ("X",), 4 * math.prod(x), 8)],
-            "Did you gather all rows? Of the other rows, a device needs only the sums.",
+            "Did you gather all rows? A device needs only sums over the other rows.",
         ),
         Slip(
             "four rows reduced",
@@ -849,19 +857,21 @@ SCALED = Sharded(
                 (part - part.mean(0)) / part.std(0)
                 for part in x.reshape(8, -1, x.shape[1])
             ],
-            "Each device used its own mean. They belong to all rows.",
+            "Did each device use its own mean and deviation? Both have to be those of "
+            "all rows.",
         ),
         Slip(
             "the variance for the deviation",
             lambda x: (x - x.mean(0)) / x.var(0),
-            "Did you divide by the variance? Its square root was wanted.",
+            "Did you divide by the variance? The standard deviation is its square "
+            "root.",
         ),
     ),
     hint="The variance is the mean of the squares minus the square of the mean. Both "
     "means can be reduced together.",
     solution="""
-        A device needs two numbers per column of the other rows: the sum of the values
-        and the sum of their squares. `lax.pmean` reduces both in one call.
+        For each column, a device needs two numbers from the others: the sum of the
+        values and the sum of their squares. `lax.pmean` reduces both in one call.
 
         ```python
         def scaled(x):

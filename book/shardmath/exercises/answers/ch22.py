@@ -45,7 +45,7 @@ TRAFFIC = Number(
         Slip(
             "each array once",
             lambda right: 2.0 * (B * D + D * F + B * F),
-            "That is each array once. How often is a strip of X read?",
+            "Did you count each array once? How often is a strip of X read?",
         ),
         Slip(
             "the sides of the tile exchanged",
@@ -63,10 +63,11 @@ TRAFFIC = Number(
             "Those are values. Each of them has two bytes.",
         ),
     ),
-    hint="Formula (22.1). How many tiles are in a row of tiles, and how many in a "
+    hint="Use formula (22.1). How many tiles are in a row of tiles, and how many in a "
     "column?",
     solution="""
-        There are 2,048/512 = 4 columns of tiles and 8,192/1,024 = 8 rows.
+        X is read for each of 2,048/512 = 4 columns of tiles, and Y for each of
+        8,192/1,024 = 8 rows.
 
         ```python
         X, Y, Z = 8_192 * 4_096, 4_096 * 2_048, 8_192 * 2_048
@@ -79,8 +80,8 @@ STAYS = Number(
     id="22.2",
     title="A strip that stays",
     task=r"""
-        **Given** the matmul of 22.1 with the same tiles, but with a depth of 4,096: one
-        step takes all of the contracted dimension.
+        **Given** the matmul of 22.1 with the same tiles, but with a depth of 4,096, so
+        one step covers the whole contracted dimension.
 
         **Wanted** the bytes that the kernel moves to and from HBM.
     """,
@@ -91,7 +92,7 @@ STAYS = Number(
         Slip(
             "as before",
             lambda right: float(sum(STRIPS.traffic.values())),
-            "That is what formula (22.1) gives. Which block stays the same from one "
+            "Formula (22.1) gives this number. Which block stays the same from one "
             "step to the next?",
         ),
         Slip(
@@ -153,8 +154,10 @@ VMEM = Number(
             "Those are only the blocks. Where are the sums of the tile?",
         ),
     ),
-    hint="Formula (22.2).",
+    hint="Use formula (22.2).",
     solution="""
+        The three blocks have two buffers each, and the sums have one.
+
         ```python
         x, y, z = 1_024 * 256, 256 * 2_048, 1_024 * 2_048
         nbytes = 2 * 2 * (x + y + z) + 4 * z
@@ -166,9 +169,9 @@ DEEP = Number(
     id="22.4",
     title="How deep may a step be?",
     task=r"""
-        **Given** a matmul kernel in bf16 with tiles of 1,024 × 1,024 on a chip
-        that gives it 32 MiB of VMEM. You want to leave room for a compiler that
-        asks for 25 % more than formula (22.2).
+        **Given** a matmul kernel in bf16 with tiles of 1,024 × 1,024 that may use
+        32 MiB of VMEM. You want to leave room for a compiler that needs 25 % more than
+        formula (22.2).
 
         **Wanted** the largest depth that is a multiple of 256.
     """,
@@ -179,7 +182,7 @@ DEEP = Number(
         Slip(
             "no room for the compiler",
             lambda right: 3072.0,
-            "Did you use all of the 32 MiB? The compiler asks for 25 % more.",
+            "Did you use all of the 32 MiB? The compiler needs 25 % more.",
         ),
         Slip(
             "one buffer for a block",
@@ -195,8 +198,8 @@ DEEP = Number(
     hint="How much is left for the blocks of X and Y, and how much of it does one "
     "unit of depth take?",
     solution="""
-        Two buffers for the tile and one for its sums take 8 MiB. Each unit of depth
-        takes 2 · 2 · (1,024 + 1,024) = 8,192 bytes.
+        The two buffers for the tile and the one for its sums take 8 MiB. Each unit of
+        depth takes 2 · 2 · (1,024 + 1,024) = 8,192 bytes.
 
         ```python
         left = 32 * 2**20 / 1.25 - 8 * 2**20
@@ -210,11 +213,11 @@ SIDE = Number(
     title="A tile for a Trillium",
     task=r"""
         **Given** a chip with 918 TFLOPs/s in bf16 and 1.64 TB/s of HBM, and a matmul of
-        very large matrices in bf16 with square tiles. The traffic of the result can be
-        left out.
+        very large matrices in bf16 with square tiles. Leave out the traffic of the
+        result.
 
-        **Wanted** the smallest side of a tile that is a multiple of 128 and for
-        which the HBM keeps up.
+        **Wanted** the smallest side of a tile that is a multiple of 128 and for which
+        the HBM keeps up with the math.
     """,
     stub="side = ...",
     unit="",
@@ -223,7 +226,7 @@ SIDE = Number(
         Slip(
             "one strip alone",
             lambda right: 640.0,
-            "Did you count one strip? A step reads values of X and of Y.",
+            "Did you count only one strip? A step reads values of X and of Y.",
         ),
         Slip(
             "rounded down",
@@ -239,7 +242,8 @@ SIDE = Number(
     hint="For each unit of the contracted dimension, a tile of side b reads 2b values "
     "and does 2b² FLOPs.",
     solution="""
-        A side of b does 2b² FLOPs for 4b bytes, so its intensity is b/2.
+        For each unit of the contracted dimension, a tile of side b does 2b² FLOPs for
+        4b bytes. So b/2 must be at least 560 FLOPs per byte.
 
         ```python
         need = 918e12 / 1.64e12
@@ -252,10 +256,10 @@ TIME = Number(
     id="22.6",
     title="A kernel, step by step",
     task=r"""
-        **Given** a kernel with 1,024 steps. The math of a step takes 4 µs, and
-        the blocks that a step needs arrive in 3 µs. A tile is finished after
-        every eighth step and leaves in 4 µs, during the step after it. Copies
-        take turns, and they run at the same time as the math.
+        **Given** a kernel with 1,024 steps. The math of a step takes 4 µs, and its
+        blocks arrive in 3 µs, during the step before it. A tile is finished after every
+        eighth step, and its copy to HBM takes 4 µs, during the next step. Copies run
+        one after another, but at the same time as the math.
 
         **Wanted** the time of the kernel in seconds.
     """,
@@ -266,7 +270,7 @@ TIME = Number(
         Slip(
             "all hidden",
             lambda right: 4103e-6,
-            "In the step after a finished tile, two copies take turns.",
+            "In the step after a finished tile, two copies run one after another.",
         ),
         Slip(
             "nothing hidden",
@@ -282,8 +286,8 @@ TIME = Number(
     hint="How many steps have a tile that leaves while they run? The last tile has no "
     "step after it.",
     solution="""
-        There are 128 tiles. 127 of them leave during a step, which then takes
-        3 + 4 = 7 µs. The last one leaves at the end.
+        The first blocks take 3 µs. There are 128 tiles, and 127 of them leave during a
+        step, which then takes 3 + 4 = 7 µs. The last one leaves at the end.
 
         ```python
         first, last = 3, 4
@@ -295,7 +299,7 @@ TIME = Number(
 
 SCORES = Number(
     id="22.7",
-    title="What the scores take",
+    title="The bytes of the scores",
     task=r"""
         **Given** attention with 32 heads on one sequence of 16,384 tokens,
         without a mask and without a flash kernel. The scores are stored in
@@ -311,13 +315,13 @@ SCORES = Number(
         Slip(
             "values for bytes",
             lambda right: right / 2,
-            "Did you count values, or the lower half alone? There is no mask, and a "
+            "Did you count values, or only the lower half? There is no mask, and a "
             "value has two bytes.",
         ),
         Slip(
             "half of them",
             lambda right: right / 4,
-            "Did you count the lower half, and values? There is no mask here.",
+            "Did you count only the values of the lower half? There is no mask here.",
         ),
         Slip(
             "one score per token",
@@ -327,6 +331,8 @@ SCORES = Number(
     ),
     hint="How many scores does a head have?",
     solution="""
+        Every head has a score for each pair of tokens.
+
         ```python
         nbytes = 2 * 32 * 16_384**2
         ```
@@ -367,9 +373,10 @@ JOIN = Function(
     id="22.8",
     title="Join two parts of a row",
     task=r"""
-        **Given** two parts of the keys of one query. For each part, a list holds the
+        **Given** the keys of one query in two parts. For each part, a list holds the
         largest score $m$, the sum $\ell$ of $e^{s_j-m}$, and the sum $a$ of
-        $e^{s_j-m}\,v_j$, where the values $v_j$ are plain numbers.
+        $e^{s_j-m}\,v_j$. Here $s_j$ is the score of key $j$, and its value $v_j$ is a
+        plain number.
 
         **Wanted** a function that returns the list $[m, \ell, a]$ of both parts
         together.
@@ -382,12 +389,13 @@ JOIN = Function(
         Slip(
             "no correction",
             _uncorrected,
-            "The two parts were scaled with different largest scores.",
+            "Each part is scaled with its own largest score.",
         ),
         Slip(
             "the first part alone is corrected",
             _first_corrected,
-            "The largest score of all may be in the first part too.",
+            "Did you correct only the first part? If it has the larger score, the "
+            "second needs a factor.",
         ),
         Slip(
             "largest scores added",
@@ -395,9 +403,11 @@ JOIN = Function(
             "The largest of all scores isn't the sum of two scores.",
         ),
     ),
-    hint="Formula (22.4), for two parts of any size. Which factor brings each part to "
-    "the common largest score?",
+    hint="Formula (22.4) adds a block to a part. Which factor brings each part to the "
+    "common largest score?",
     solution="""
+        Part 1 was scaled with $m_1$, so $e^{m_1-m}$ brings it to the common $m$.
+
         ```python
         from math import exp
 
@@ -418,7 +428,8 @@ QUERIES = Number(
         in fp8, on a chip with 4,614 TFLOPs/s in fp8 and 7.38 TB/s of HBM. The
         sequences are very long, and the exponentials take no time.
 
-        **Wanted** the number of queries that a block must have for the HBM to keep up.
+        **Wanted** the smallest number of queries per block for which the HBM keeps up.
+        Don't round.
     """,
     stub="queries = ...",
     unit="",
@@ -427,7 +438,7 @@ QUERIES = Number(
         Slip(
             "two bytes",
             lambda right: 2 * right,
-            "That is right for two bytes per value. fp8 has one.",
+            "That is right for two bytes per value. fp8 has only one.",
         ),
         Slip(
             "bytes on the wrong side",
@@ -440,8 +451,10 @@ QUERIES = Number(
             "Did you take half of the peak? The products are in fp8.",
         ),
     ),
-    hint="Formula (22.5) with one byte per value.",
+    hint="Use formula (22.5) with one byte per value.",
     solution="""
+        With one byte per value, 2p has to reach the chip's FLOPs per byte.
+
         ```python
         need = 4_614e12 / 7.38e12
         queries = need / 2
@@ -474,8 +487,8 @@ COUNT = Function(
     id="22.10",
     title="Count the copies",
     task=r"""
-        **Given** `indices`, a list with an entry for each step of a kernel, in order:
-        the number of the block of one array that this step needs.
+        **Given** `indices`, a list with an entry for each step of a kernel, in order.
+        An entry is the number of the block of one array that this step needs.
 
         **Wanted** a function that returns how many blocks are copied.
     """,
@@ -528,7 +541,7 @@ CAUSAL = Number(
         **Given** flash attention with a causal mask, for one head of 8,192 tokens in
         blocks of 512 queries and 512 keys. The grid has $16\times16$ steps, and step
         $(i, j)$ does nothing if $j > i$. The index map of the keys gives block
-        $\min(i, j)$, so the skipped steps ask for the block that is already there.
+        $\min(i, j)$, so a skipped step needs the block that is already there.
 
         **Wanted** how many blocks of keys are copied.
     """,
@@ -540,7 +553,7 @@ CAUSAL = Number(
         Slip(
             "all steps",
             lambda right: float(len(_causal(clamped=False).changes["K"])),
-            "The skipped steps ask for a block that is already there.",
+            "A skipped step needs a block that is already there.",
         ),
         Slip(
             "rows apart",
@@ -577,7 +590,7 @@ PADDING = Number(
         **Given** four experts with 300, 20, 128 and 129 rows. The rows of each
         expert are padded to whole blocks of 128.
 
-        **Wanted** the useful share of all the rows in the blocks.
+        **Wanted** the share of the rows in these blocks that are not padding.
     """,
     stub="share = ...",
     unit="",
@@ -638,7 +651,7 @@ def _some_counts(rng) -> tuple:
 
 GROUPS = Function(
     id="22.13",
-    title="Whose block is it?",
+    title="The expert of each block",
     task=r"""
         **Given** `counts`, the number of rows of each expert, and `rows`, the number of
         rows in a block. The rows of each expert are padded to whole blocks, and the
@@ -713,8 +726,10 @@ WEIGHTED = Number(
             "upside down", lambda right: 1 / right, "That is the new time over the old."
         ),
     ),
-    hint="How long did the calls take before?",
+    hint="How long did each call take before?",
     solution="""
+        A call that became s times as fast took s times as long before.
+
         ```python
         short, long = 200 * 10e-6, 40 * 1e-3
         gain = (short * 1.5 + long * 0.9) / (short + long)
@@ -743,7 +758,7 @@ SAVED = Number(
         Slip(
             "20 % of the time",
             lambda right: 1e6 * 0.7 * 0.2,
-            "1.2 times as fast doesn't take 20 % less time.",
+            "Matmuls that are 1.2 times as fast don't take 20 % less time.",
         ),
         Slip(
             "what remains",
@@ -751,8 +766,10 @@ SAVED = Number(
             "Those are the hours that remain.",
         ),
     ),
-    hint="Formula (22.7).",
+    hint="Use formula (22.7).",
     solution="""
+        The matmuls now take 0.7/1.2 of the old step.
+
         ```python
         new = 1 - 0.7 + 0.7 / 1.2
         hours = 1e6 * (1 - new)

@@ -31,7 +31,7 @@ LARGEST = Number(
         **Given** a format of 8 bits: a sign, three bits of exponent with a bias of 3,
         and four bits of mantissa. No code is set aside for infinity or NaN.
 
-        **Wanted** the largest value.
+        **Wanted** the largest value of this format.
     """,
     stub="largest = ...",
     unit="",
@@ -41,7 +41,8 @@ LARGEST = Number(
         Slip(
             "a code for infinity",
             lambda right: 15.5,
-            "Did you leave the largest exponent to infinity and NaN? Here it is used.",
+            "Did you reserve the largest exponent for infinity and NaN? Here it is "
+            "used for values.",
         ),
         Slip(
             "the power of two alone",
@@ -138,8 +139,10 @@ RELATIVE = Number(
             "a step away.",
         ),
     ),
-    hint="Formula (23.2).",
+    hint="Use formula (23.2).",
     solution=r"""
+        The first factor of (23.2) is $2^{-6}/\sqrt3$, because $m$ is 5.
+
         ```python
         error = 2**-6 / math.sqrt(3) * math.sqrt(3 / (8 * math.log(2)))
         ```
@@ -151,10 +154,10 @@ STORED = Number(
     title="Through the scale and back",
     task=r"""
         **Given** an array whose largest magnitude is 0.9, stored in e4m3 with one scale
-        as in (23.3). The largest value of e4m3 is 448, and it has three bits of
+        as in (23.3). The largest value of e4m3 is 448, and the format has three bits of
         mantissa. One value of the array is 0.0217.
 
-        **Wanted** what this value has become after scaling, rounding, and scaling back.
+        **Wanted** what this value becomes after scaling, rounding, and scaling back.
     """,
     stub="value = ...",
     unit="",
@@ -185,7 +188,7 @@ STORED = Number(
     ),
     hint="Divide by the scale, find the binade and its step, round, and multiply.",
     solution="""
-        The scaled value is 10.8. It lies in the binade from 8 to 16, whose eight steps
+        The scaled value is 10.8. This is in the binade from 8 to 16, whose eight steps
         are 1 apart, so it becomes 11.
 
         ```python
@@ -199,12 +202,12 @@ ZEROS = Number(
     id="23.5",
     title="How many become zero?",
     task=r"""
-        **Given** a Gaussian array with the standard deviation 1, in which a single
-        outlier has the magnitude 60. The array is stored as int8 with one scale, so the
-        outlier becomes 127.
+        **Given** a Gaussian array with a standard deviation of 1, in which a single
+        outlier has a magnitude of 60. The array is stored as int8 with one scale, so
+        the outlier becomes 127.
 
         **Wanted** the share of the ordinary values that become zero. A Gaussian value
-        has a magnitude below $t$ with the probability `math.erf(t / math.sqrt(2))`.
+        has a magnitude below $t$ with probability `math.erf(t / math.sqrt(2))`.
     """,
     stub="share = ...",
     unit="",
@@ -228,7 +231,7 @@ ZEROS = Number(
     ),
     hint="Find the scale, then the magnitude below which a value is rounded to zero.",
     solution="""
-        The scale is 60/127, and everything below half of it becomes zero.
+        The scale is 60/127, and every magnitude below half of it becomes zero.
 
         ```python
         s = 60 / 127
@@ -244,7 +247,7 @@ BITS = Number(
         **Given** weights of 4 bits in blocks of 64. Each block has a scale in fp16 and
         a zero point of 4 bits.
 
-        **Wanted** the bits per value, with scales and zero points.
+        **Wanted** the bits per value, including scales and zero points.
     """,
     stub="bits = ...",
     unit="",
@@ -267,7 +270,7 @@ BITS = Number(
             "How many values share a scale and a zero point?",
         ),
     ),
-    hint="Formula (23.4), with everything that a block stores.",
+    hint="Use formula (23.4) with everything that a block stores.",
     solution="""
         ```python
         bits = 4 + (16 + 4) / 64
@@ -313,7 +316,8 @@ FITS = Number(
     ),
     hint="How many bytes do the weights take, with their scales?",
     solution="""
-        The weights take 63.75 GB of 85.9 GB.
+        With its share of a scale, a weight takes 4.25 bits. So the weights take 63.75
+        of the 85.9 GB.
 
         ```python
         weights = 120e9 * (4 + 8 / 32) / 8
@@ -327,10 +331,11 @@ PRODUCT = Number(
     title="Two formats in one matmul",
     task=r"""
         **Given** a matmul whose activations are rounded to e4m3 (three bits of
-        mantissa) and whose gradients are rounded to e5m2 (two bits). Signs are random,
-        the sum is exact, and formula (23.2) gives the relative error of each input.
+        mantissa) and whose gradients are rounded to e5m2 (two bits). The signs of the
+        products are random, the sum is exact, and formula (23.2) gives the relative
+        error of each input.
 
-        **Wanted** the rms error of the result over its rms value.
+        **Wanted** the rms error of the result divided by its rms value.
     """,
     stub="error = ...",
     unit="",
@@ -359,6 +364,8 @@ PRODUCT = Number(
     ),
     hint="Each product has one error from each of its factors.",
     solution=r"""
+        The errors of the two factors are independent, so their squares add.
+
         ```python
         e4m3, e5m2 = (0.7355 * 2 ** -(m + 1) / math.sqrt(3) for m in (3, 2))
         error = math.sqrt(e4m3**2 + e5m2**2)
@@ -418,7 +425,7 @@ PROMOTION = Number(
         After every 256 products of a dot product, the vector units add the partial sum
         to a number in fp32. An addition takes as long as a multiply-add.
 
-        **Wanted** the time of these additions over the time of the products.
+        **Wanted** the time of these additions divided by the time of the products.
     """,
     stub="share = ...",
     unit="",
@@ -438,7 +445,7 @@ PROMOTION = Number(
         Slip(
             "after every product",
             lambda right: right * 256,
-            "There is one addition on the vector units for 256 products.",
+            "The vector units do one addition for every 256 products.",
         ),
         Slip(
             "upside down",
@@ -448,6 +455,8 @@ PROMOTION = Number(
     ),
     hint="How long do 256 products take, and how long does one addition take?",
     solution="""
+        An addition takes as long as two FLOPs of the vector units.
+
         ```python
         products = 2 * 256 / 4_500e12
         addition = 2 / 75e12
@@ -462,7 +471,8 @@ SPREAD = Number(
     task=r"""
         **Given** a bf16 weight of 1.0 that receives 512 updates of $2^{-10}$ with
         stochastic rounding. From 1 to 2, the values of bf16 are $2^{-7}$ apart. Each
-        update is rounded up with the probability (23.7), independently of the others.
+        update is rounded up with the probability in (23.7), independently of the
+        others.
 
         **Wanted** the standard deviation of the weight after all updates.
     """,
@@ -483,12 +493,13 @@ SPREAD = Number(
         Slip(
             "one update",
             lambda right: right / math.sqrt(512),
-            "That is the spread that a single update adds. The variances of all add.",
+            "That is the spread that a single update adds. The variances of all "
+            "updates add up.",
         ),
         Slip(
             "the variance",
             lambda right: right**2,
-            "That is the variance.",
+            "That is the variance, not the standard deviation.",
         ),
     ),
     hint="The number of updates that are rounded up has a binomial distribution.",
@@ -541,12 +552,12 @@ VALUES = Function(
     id="23.12",
     title="Enumerate a format",
     task=r"""
-        **Given** the bits of the `exponent` (two or more) and of the `mantissa` of a
-        float whose bias is `2**(exponent - 1) - 1`. No code is set aside for infinity
-        or NaN.
+        **Given** the number of bits of the `exponent` (two or more) and of the
+        `mantissa` of a float whose bias is `2**(exponent - 1) - 1`. No code is set
+        aside for infinity or NaN.
 
         **Wanted** a function that returns the list of all its values from 0 upward,
-        subnormal values included.
+        including the subnormal ones.
     """,
     stub="def values(exponent, mantissa): ...",
     spec=_values,
@@ -572,6 +583,9 @@ VALUES = Function(
     hint="Go through the stored exponents and mantissas in order, and use (23.1) for "
     "all but the lowest exponent.",
     solution="""
+        A stored exponent of 0 has no leading one, and the same steps as a stored
+        exponent of 1.
+
         ```python
         def values(exponent, mantissa):
             bias, found = 2 ** (exponent - 1) - 1, []
@@ -625,10 +639,12 @@ ROUND = Function(
     id="23.13",
     title="Round to a few bits",
     task=r"""
-        **Given** a number `x` and the bits of a `mantissa`. The exponent has no limits.
+        **Given** a number `x` and the number of bits of a `mantissa`. The exponent has
+        no limits.
 
-        **Wanted** a function that returns the nearest value with so many bits of
-        mantissa. If two are equally near, it returns the one whose last bit is 0.
+        **Wanted** a function that returns the nearest value with that many bits of
+        mantissa. If two values are equally near, it returns the one whose last bit is
+        0.
     """,
     stub="def nearest(x, mantissa): ...",
     spec=_nearest,
@@ -656,6 +672,8 @@ ROUND = Function(
     hint="Find the binade with `math.frexp` or `math.log2`, then its step. Python's "
     "`round` takes ties to the even neighbour.",
     solution="""
+        Divide by the step of the binade, and only rounding to a whole number is left.
+
         ```python
         import math
 
@@ -720,7 +738,7 @@ QUANTIZE = Function(
     task=r"""
         **Given** a list `xs`, the size of a `block`, and the `largest` integer of a
         format, such as 127. Blocks are consecutive; the last one may be shorter. The
-        scale of a block makes its largest magnitude the largest integer.
+        scale of a block turns its largest magnitude into the largest integer.
 
         **Wanted** a function that returns the list after scaling, rounding to integers
         and scaling back. A block of zeros stays zero.
@@ -749,7 +767,8 @@ QUANTIZE = Function(
             "Which value sets the scale? It may be negative.",
         ),
     ),
-    hint="For each block: the largest magnitude, the scale, round, multiply.",
+    hint="For each block, find the largest magnitude and the scale. Then divide, "
+    "round and multiply.",
     solution="""
         ```python
         def quantize(xs, block, largest):
@@ -767,10 +786,10 @@ AMDAHL = Number(
     id="23.15",
     title="From fp8 to fp4",
     task=r"""
-        **Given** a step of 20 s in bf16. When its matmuls with weights changed to fp8,
-        they became twice as fast, and the step took 15 s. Nothing else changed. On a
-        newer chip everything runs at the same speed, but these matmuls can also run in
-        fp4, four times as fast as in bf16.
+        **Given** a step of 20 s in bf16. When its matmuls with weights changed from
+        bf16 to fp8, they became twice as fast, and the step took 15 s. Nothing else
+        changed. On a newer chip everything runs at the same speed, but these matmuls
+        can also run in fp4, four times as fast as in bf16.
 
         **Wanted** the seconds of the step in fp4.
     """,
@@ -798,8 +817,8 @@ AMDAHL = Number(
     ),
     hint="How many seconds of the step in bf16 are matmuls with weights?",
     solution="""
-        Half of the time of the matmuls is 5 s, so they took 10 s in bf16 and take 2.5 s
-        in fp4.
+        In fp8 the matmuls take half of their time, which saved 5 s. So they took 10 s
+        in bf16 and take 2.5 s in fp4.
 
         ```python
         matmuls = 2 * (20 - 15)

@@ -11,8 +11,8 @@ CHAPTER = Chapter(
         "and chips whose memory is SRAM"
     ),
     intro="""
-        from one device to a slide with a factor on it. Answers are in base units, and
-        a share is a number between 0 and 1. All rates are dense unless a task says
+        from one device to the speed-up on a slide. Answers are in base units, and a
+        share is a number between 0 and 1. All rates are dense unless a task says
         otherwise. In 24.3, 24.12 and 24.15 you write functions.
     """,
     setup="""
@@ -64,14 +64,14 @@ SHARE = Number(
 
 DAYS = Number(
     id="24.2",
-    title="Was it trained?",
+    title="How long would it train?",
     task=r"""
-        **Given** a report on a model with 30 billion parameters. It ran on 512 devices
-        and reached 41 % of the peak. Two devices form one chip, and the peak of a chip
-        is 190 TFLOPs/s. A training run on 2 trillion tokens would take 6 FLOPs per
-        parameter and token.
+        **Given** a report on a model with 30 billion parameters, whose training steps
+        reached 41 % of the peak of 512 devices. Two devices form one chip, and the peak
+        of a chip is 190 TFLOPs/s. Training takes 6 FLOPs per parameter and token.
 
-        **Wanted** the days that this training run would take at the reported speed.
+        **Wanted** the days that a training run on 2 trillion tokens would take at the
+        reported speed.
     """,
     stub="days = ...",
     unit="",
@@ -100,6 +100,8 @@ DAYS = Number(
     ),
     hint="What is the peak of one device?",
     solution="""
+        A device has half of the peak of a chip.
+
         ```python
         flops = 6 * 30e9 * 2e12
         rate = 512 * 0.41 * 190e12 / 2
@@ -149,8 +151,8 @@ SPEEDUP = Function(
         The chips `old` and `new` are lists of two numbers: the dense peak in FLOPs/s
         and the memory bandwidth in bytes/s.
 
-        **Wanted** a function that returns how many times as fast the bound of the
-        workload is on the new chip.
+        **Wanted** a function that returns the speed-up from the old chip to the new
+        one, if the workload takes its lower bound on both chips.
     """,
     stub="def speedup(flops, nbytes, old, new): ...",
     spec=_speedup,
@@ -185,6 +187,8 @@ SPEEDUP = Function(
     ),
     hint="Compute the bound on each chip first.",
     solution="""
+        On each chip, the bound is the longer of the two times.
+
         ```python
         def speedup(flops, nbytes, old, new):
             before = max(flops / old[0], nbytes / old[1])
@@ -201,7 +205,8 @@ BETWEEN = Number(
         **Given** an H100 with 989.4 TFLOPs/s and 3.35 TB/s, an MI325X with
         1,307.4 TFLOPs/s and 6.0 TB/s, and a workload with 240 FLOPs per byte.
 
-        **Wanted** how many times as fast the bound of this workload is on the MI325X.
+        **Wanted** how many times as fast the workload runs on the MI325X, if it takes
+        its lower bound on both chips.
     """,
     stub="times = ...",
     unit="",
@@ -241,8 +246,8 @@ CROSSING = Number(
     title="Where two roofs cross",
     task=r"""
         **Given** a Trainium3 with 671 TFLOPs/s and 4.9 TB/s, and a Gaudi 3 with
-        1,835 TFLOPs/s and 3.7 TB/s, both in bf16. With few FLOPs per byte, the
-        Trainium3 has the lower bound, and with many, the Gaudi 3 has it.
+        1,835 TFLOPs/s and 3.7 TB/s, both in bf16. With few FLOPs per byte, the bound is
+        shorter on the Trainium3. With many, it is shorter on the Gaudi 3.
 
         **Wanted** the FLOPs per byte at which both bounds are equal.
     """,
@@ -268,9 +273,8 @@ CROSSING = Number(
     ),
     hint="Draw both roofs. The slope of one meets the flat part of the other.",
     solution="""
-        Left of the crossing, both slopes rise, and that of the Trainium3 is higher. It
-        bends first, at 137 FLOPs per byte. The slope of the Gaudi 3 goes on and reaches
-        the same rate later.
+        The roof of the Trainium3 rises faster, but becomes flat at 137 FLOPs per byte.
+        The roof of the Gaudi 3 goes on rising and reaches the same rate later.
 
         ```python
         intensity = 671e12 / 3.7e12
@@ -283,10 +287,10 @@ REPLACE = Number(
     title="How many chips replace 100 H100s?",
     task=r"""
         **Given** compute-bound work in bf16 on 100 H100s. An H100 has a peak of
-        989.4 TFLOPs/s, and the best matmul of a search reached 794.5 TFLOPs/s. An
-        MI300X has a peak of 1,307.4 TFLOPs/s, and its best matmul in the same search
-        reached 668.4 TFLOPs/s. Suppose that the work runs at the rate of these matmuls
-        and that the network costs nothing.
+        989.4 TFLOPs/s, and the fastest matmul that a search found reached
+        794.5 TFLOPs/s. An MI300X has a peak of 1,307.4 TFLOPs/s, and its fastest matmul
+        in the same search reached 668.4 TFLOPs/s. Suppose that the work runs at the
+        rate of these matmuls and that the network takes no time.
 
         **Wanted** the smallest number of MI300Xs that is at least as fast as 100 H100s.
     """,
@@ -298,7 +302,7 @@ REPLACE = Number(
         Slip(
             "by the peaks",
             lambda right: float(math.ceil(100 * 989.4 / 1307.4)),
-            "That is the number by the data sheets. What do the chips reach?",
+            "That is the number by the data sheets. Which rates do the chips reach?",
         ),
         Slip(
             "rounded down",
@@ -308,11 +312,13 @@ REPLACE = Number(
         Slip(
             "upside down",
             lambda right: float(math.ceil(100 * 668.4 / 794.5)),
-            "A slower chip needs more chips, not fewer.",
+            "If the new chip is slower, you need more of them, not fewer.",
         ),
     ),
     hint="Which two of the four rates does the work run at?",
     solution="""
+        Compare the rates that the chips reach, and round up.
+
         ```python
         import math
 
@@ -330,7 +336,7 @@ SERVERS = Number(
         the old server's is in bf16. On the old chip, fp8 is twice as fast as bf16. All
         the rates are dense peaks.
 
-        **Wanted** the ratio of the fp8 peaks of one new and one old chip.
+        **Wanted** the fp8 peak of one new chip divided by that of one old chip.
     """,
     stub="times = ...",
     unit="",
@@ -359,8 +365,9 @@ SERVERS = Number(
     ),
     hint="Write the factor as a product: count, format and chip.",
     solution="""
-        The slide's factor is the product of three times as many chips, a format that is
-        twice as fast, and the gain of a chip. The new chip is in fact slower.
+        The slide's factor is the product of 3 for the number of chips, 2 for the
+        format, and the ratio of the chips. This ratio is 0.83, so the new chip is in
+        fact slower.
 
         ```python
         times = 5 / (96 / 32) / 2
@@ -396,7 +403,7 @@ JOULES = Number(
         Slip(
             "tokens per second",
             lambda right: right * 1000,
-            "Those are tokens per second. A second takes 1,000 joules.",
+            "Those are tokens per second. In a second, the chip uses 1,000 joules.",
         ),
         Slip(
             "joules per token",
@@ -406,6 +413,8 @@ JOULES = Number(
     ),
     hint="How long does a step take, and how much energy does the chip use in it?",
     solution="""
+        A step takes 31 ms and therefore 31 joules. It produces 32 tokens.
+
         ```python
         seconds = (141e9 + 43e9) / 6e12
         tokens = 32 / (seconds * 1_000)
@@ -444,8 +453,10 @@ SERIAL = Number(
             "Did you count bits? The bandwidth is in bytes per second.",
         ),
     ),
-    hint="Formula (24.2), first line.",
+    hint="Use the first line of formula (24.2).",
     solution="""
+        The token is on one chip at a time.
+
         ```python
         nbytes = 2 * 8e9
         rate = 80e12 / nbytes
@@ -480,7 +491,7 @@ HOLDING = Number(
         Slip(
             "rounded down",
             lambda right: right - 1,
-            "One chip too few: the last bytes need a chip as well.",
+            "That is one chip too few. The last bytes need a chip as well.",
         ),
     ),
     hint="Add the bytes of the weights and of the cache.",
@@ -495,7 +506,7 @@ HOLDING = Number(
 
 HOPS = Number(
     id="24.11",
-    title="The way from chip to chip",
+    title="Hops from chip to chip",
     task=r"""
         **Given** a pipeline of 300 chips that hold 60 GB of weights together. Each chip
         reads its SRAM with 80 TB/s. From each chip to the next one, a token's
@@ -524,9 +535,11 @@ HOPS = Number(
             "Does each chip read the whole model? Together they hold 60 GB.",
         ),
     ),
-    hint="How long does a token take through all the chips, and how long between them?",
+    hint="How long does a token spend on the chips, and how long on the links between "
+    "them?",
     solution="""
-        All chips together read the 60 GB once, one chip after another.
+        All chips together read the 60 GB once, one chip after another. Between them,
+        there are 299 hops.
 
         ```python
         reading = 60e9 / 80e12
@@ -636,11 +649,14 @@ LARGEST = Number(
         Slip(
             "both ratios multiplied",
             lambda right: 1.25 * 4.8 / 3.35,
-            "A workload can't gain from both at the same time.",
+            "A workload can't gain both factors at the same time.",
         ),
     ),
     hint="Compute the ratio of the dense peaks and the ratio of the bandwidths.",
     solution="""
+        The new chip has a dense peak of 2.5 PFLOPs/s. By (24.1), no workload gains more
+        than the larger of the two ratios.
+
         ```python
         peaks = 5e15 / 2 / 2e15
         bandwidths = 4.8e12 / 3.35e12
@@ -651,13 +667,13 @@ LARGEST = Number(
 
 LINK = Number(
     id="24.14",
-    title="To one neighbour without a switch",
+    title="From one chip to another without a switch",
     task=r"""
         **Given** a node with eight chips. Each chip has a direct link to each of the
-        seven others, with 64 GB/s one-way. There is no switch, and other chips don't
-        pass anything on. One chip sends 6 GB to one other chip.
+        seven others, with 64 GB/s in each direction. There is no switch, and no chip
+        forwards data for others. One chip sends 6 GB to one other chip.
 
-        **Wanted** the seconds that this takes.
+        **Wanted** the seconds that the transfer takes.
     """,
     stub="seconds = ...",
     unit="s",
@@ -671,7 +687,7 @@ LINK = Number(
         Slip(
             "both directions",
             lambda right: right / 2,
-            "The data goes one way.",
+            "The data goes only one way.",
         ),
         Slip(
             "one link shared by seven",
@@ -681,6 +697,8 @@ LINK = Number(
     ),
     hint="Which links lead from one of the two chips to the other?",
     solution="""
+        Only one link leads from one chip to the other.
+
         ```python
         seconds = 6e9 / 64e9
         ```
