@@ -548,6 +548,7 @@ def test_the_truth_stands_next_to_the_verdict(site, new_page, site_url, width):
               return line.getBoundingClientRect().top - said.bottom;
             })"""
         )
+        page.close()  # its figure plays
         assert gaps
         assert max(gaps) <= 120
 
@@ -579,7 +580,9 @@ def test_no_chapter_shows_an_answer_that_waits(site, new_page, site_url):
         closed = measured(page)
         assert closed.screens <= MOST_SCREENS, path.name
         assert closed.faults() == [], path.name
-        for said, above in page.evaluate(TOLD_BEFORE):
+        told_before = page.evaluate(TOLD_BEFORE)
+        page.close()  # its figure plays
+        for said, above in told_before:
             answer = " ".join(said.split()).partition(":")[2].strip(" .")
             if number := re.fullmatch(r"([\d.,]+)\s?(\D+)", answer):  # with its unit
                 wanted = r"\s?".join(map(re.escape, number.groups()))
