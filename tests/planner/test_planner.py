@@ -496,6 +496,6 @@ def test_the_command_line(capsys):
     assert main(["plan", "llama3-405b", "v5e:4x4", "--tokens", "128k"]) == 1
     words = ["plan", "llama3-8b", "v5e:4x4", "--tokens", "1M"]
     assert main([*words, "--fix", "x"]) == main([*words, "--fix", "tensor=²"]) == 2
-    assert "tensor=²: must be like" in capsys.readouterr().err
+    assert "tensor=²: must be an axis and its size" in capsys.readouterr().err
     assert main([*words, "--schedule", "interleaved", "--chunks", "0"]) == 2
     assert "chunks = 0" in capsys.readouterr().err
