@@ -198,7 +198,7 @@ def test_limits():
     assert (
         Ring(1, 1.0, 1.0, wrap=False).egress == Switch(1, 1.0, 1.0).egress == math.inf
     )
-    with pytest.raises(ValueError, match="ring of 2 cannot wrap"):
+    with pytest.raises(ValueError, match="size = 2: a ring must have at least 3 chips"):
         Ring(2, 1.0, 1.0)
 
 

@@ -10,8 +10,8 @@ class Slices(Network):
 
     Args:
         torus: one slice.
-        count: how many slices there are.
-        latency: seconds from chip to chip, without a default: no source states it.
+        count: number of slices.
+        latency: seconds from chip to chip, which no source states.
         bandwidth: one-way bytes/s per chip; by default `chip.scale_out_bandwidth`.
 
     Raises:
