@@ -149,9 +149,11 @@ def _parser() -> argparse.ArgumentParser:
     ours.add_argument("--pipeline", type=int, default=1, help="stages of layers")
     ours.add_argument("--ttft", default="2s", help="target: time to first token")
     ours.add_argument("--tpot", default="50ms", help="target: time per output token")
-    ours.add_argument("--share", type=float, default=0.9, help="of requests in target")
+    ours.add_argument(
+        "--share", type=float, default=0.9, help="of requests within the targets"
+    )
     ours.add_argument("--reserve", type=float, help="share of memory that engines keep")
-    ours.add_argument("--price", type=float, help="dollars per chip and hour")
+    ours.add_argument("--price", type=float, help="dollars per chip-hour")
     ours.add_argument("--seed", type=int, default=0, help="of the arrivals")
     ours.add_argument("--json", action="store_true", help="print one JSON object")
     ours.set_defaults(run=_serve)
