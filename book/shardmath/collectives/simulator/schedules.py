@@ -109,7 +109,7 @@ def all_to_all(group: Group, at_most: int | None = None) -> list[Round]:
 
 
 def permute(group: Group, pairs: tuple[tuple[int, int], ...] = ()) -> list[Round]:
-    """Permute: chip a sends its block to chip b for each pair; by default c to c + 1"""
+    """Permute: chip a sends its block to b for each pair, by default c to c + 1."""
     n = group.size
     target = dict(pairs or ((c, (c + 1) % n) for c in range(n)))
     at = {block: block.name for block in group.blocks(target)}
