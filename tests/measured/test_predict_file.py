@@ -56,7 +56,7 @@ def test_an_answer_has_all_that_is_promised():
     assert plain["unit"] == "s"
     assert sum(plain["parts"].values()) == pytest.approx(plain["predicted"])
     assert any("computed again" in what for what in plain["assumed"])
-    assert any("nobody says what is recomputed" in what for what in plain["warnings"])
+    assert any("because the row does not say" in what for what in plain["warnings"])
     assert "measured" not in one(tokens="").plain
 
 

@@ -177,7 +177,7 @@ def answer(row: int, cells: Mapping[str, object]) -> Answer:
         return Answer(row, name, why=str(error).partition("\n")[0])
     unsure = [what for what in found.assumed if what in AGAIN.values()]
     warnings = [one.removeprefix("warning: ") for one in likely.warnings]
-    warnings += [f"nobody says what is recomputed: {what}" for what in unsure]
+    warnings += [f"assumed, because the row does not say: {what}" for what in unsure]
     warnings += [] if found.fits else [step.memory.verdict]
     measured = run.seconds if run.timed else None
     assumed = (*said, *found.assumed)

@@ -60,7 +60,7 @@ COUNTS = {  # the table's words for the conventions of `run.counted`
     "matmuls windows": "matmuls, half of full attention",
     "twice": "layers forward twice, full attention",
 }
-APART = 0.03  # step time and token rate that differ by a larger share contradict
+APART = 0.03  # the largest relative difference of step time and token rate
 PARAMETER_BYTES = 2  # the least bytes per parameter of a chip's share of the weights
 TABLES = tomllib.loads(files(__package__).joinpath("training.toml").read_text("utf-8"))
 SOURCES = {key: Source(key, **row) for key, row in TABLES["sources"].items()}

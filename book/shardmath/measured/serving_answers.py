@@ -47,7 +47,7 @@ SPECULATED = {
 UNCOUNTED = {"prefill": 1, "decode": 4}
 MEANS = ("", "mean", "p50")  # statistics that a closed form of means can predict
 QUEUED = ("offline", "server", "interactive")  # modes without a fixed number of clients
-# MLPerf tests these models with OpenOrca, whose prompts and answers are equally long.
+# MLPerf tests these models with OpenOrca, where answers are about as long as prompts.
 AS_LONG = ("Llama 2 70B", "Mixtral 8x7B")
 # We guess that 99 of 100 requests have a latency below this multiple of the mean.
 SLOWEST = 1.5
@@ -179,8 +179,8 @@ def serving_answer(number: int, row: ServingRow) -> ServingAnswer:
     warnings = list(found.warnings)
     if row.value is not None and beaten(row, row.value / share, least):
         warnings.append(
-            f"the row beats its bound ({show(least * scale)} {row.unit}): a label of "
-            "it must be wrong, or it leaves something out"
+            f"the row beats its bound ({show(least * scale)} {row.unit}), so one of "
+            "its labels must be wrong or missing"
         )
     return ServingAnswer(
         number, name, metric, row.unit, least * scale, value * scale, low * scale,

@@ -197,7 +197,7 @@ class OnMesh:
         self._held: dict[tuple, tuple[float, float, float]] = {}
         self._taken: dict[tuple, StageTimes] = {}
         ways = self.ways(derivation.batch_axes)
-        self.seqs = common.job.seqs // ways  # of a step on one data-parallel rank
+        self.seqs = common.job.seqs // ways  # per step on one data-parallel rank
         self.gathers = layout.shards == "fsdp" and tuple(
             sizes[axis] > 1 for axis in SHARING
         )

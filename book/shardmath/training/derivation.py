@@ -122,7 +122,7 @@ class Derivation:
         ]
         yield from held
         yield from self.beside_layers(stage)
-        if stage.mirrored:  # these stages all have a twin
+        if stage.mirrored:  # another stage holds the same layers
             for count, part in held:
                 yield count, self._other(exchange, part.matrices, True)
 

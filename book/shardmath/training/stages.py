@@ -20,7 +20,7 @@ Way = tuple[str, bool, bool]  # "forward" or "backward", closed, back
 PERIODIC_FROM = {"gpipe": 2, "1f1b": 2, "eager-1f1b": 3, "interleaved": 2,
                  "overlapped": 3, "breadth-first": 2, "zb-h1": 2, "zb-h2": 3, "zb-v": 3,
                  "dualpipe": 3, "dualpipev": 3}  # fmt: skip
-GROWS = ("gpipe", "breadth-first")  # whose memory grows with the microbatches
+GROWS = ("gpipe", "breadth-first")  # their memory grows with the microbatches
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Stages:
         """The layers of every place on a path, in order."""
         count = len(self.schedule.paths[0])
         base, more = divmod(self.model.layers, count)
-        first = (count - more) // 2  # so many at the start have one less
+        first = (count - more) // 2  # places at the start that have one layer less
         sizes = [base + (first <= n < first + more) for n in range(count)]
         starts = [sum(sizes[:n]) for n in range(count)]
         return tuple(range(a, a + n) for a, n in zip(starts, sizes, strict=True))

@@ -443,9 +443,9 @@ def step(
         once, as in a hand-written program; XLA may reduce the gradients of head and
         lookup separately. The tokens of a sequence are spread over chips so all have
         equal attention work, and all experts get equally many tokens. The gradients of
-        vectors (norms, biases), some kB per layer, are not counted as traffic. Apart
-        from the waits of the pipeline schedule, the lower bound of `estimate` models no
-        kernel launches, no latency and no imperfect overlap. The `prediction` does.
+        vectors (norms, biases), some kB per layer, are not counted as traffic. The
+        lower bound of `estimate` includes the waits of the pipeline schedule, but not
+        kernel launches, latency and imperfect overlap. The `prediction` includes these.
 
     Raises:
         ValueError: a mesh axis that does not divide what it shards (such as heads or
