@@ -164,7 +164,7 @@ def test_it_lowers_for_devices_that_are_not_here(shape):
             {"remat": []},
             r"remat = \[\]: must be one of none, elementwise",
         ),
-        ({"strategy": "X"}, "strategy = 'X': must be as fsdp"),
+        ({"strategy": "X"}, "strategy = 'X': must be a Strategy"),
         ({"model": None}, "model = None: must be a Model"),
         ({"mesh": 8}, "mesh = 8: must be a JAX mesh, or sizes as in {'X': 4}"),
         ({"mesh": {"X": "8"}}, "X = '8': must be a whole number from 1"),
