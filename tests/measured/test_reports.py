@@ -518,7 +518,7 @@ def test_lost_time_makes_a_run_longer_and_no_step():
 def test_a_figure_that_nothing_tells_is_absent():
     found = solve(LLAMA, 8192, "6N", "h100", mfu=0.4)
     for name in ("step_seconds", "chip_hours", "days", "training_flops"):
-        with pytest.raises(ValueError, match="is not given, and nothing else tells"):
+        with pytest.raises(ValueError, match="is not given and does not follow"):
             getattr(found, name)
     assert "days" not in str(found)
 

@@ -1403,7 +1403,7 @@ def test_copies_stand_side_by_side_and_terms_are_joined_by_plus():
 
 
 def test_layouts_need_an_array():
-    with pytest.raises(ValueError, match="must be given an array"):
+    with pytest.raises(ValueError, match="must be given at least one array"):
         pictures.layouts()
 
 
