@@ -115,7 +115,7 @@ def setup(tmp_path, monkeypatch):
 def test_an_old_python_is_told_so_with_the_target_that_was_called(setup, monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 9, 1))
     monkeypatch.setenv("GOAL", "lab")
-    said = r"Python 3\.9 is too old, 3\.11 or newer.*make lab PYTHON=python3\.12"
+    said = r"Python 3\.9 is too old; 3\.11 or newer.*make lab PYTHON=python3\.12"
     with pytest.raises(SystemExit, match=said):
         setup["main"]("python", ".venv")
 
@@ -212,7 +212,7 @@ def test_the_compilers_are_apart_and_for_one_kind_of_machine(setup, monkeypatch)
     names = setup["compilers"].__globals__
     monkeypatch.setattr(names["platform"], "system", lambda: "Darwin")
     monkeypatch.setattr(names["platform"], "machine", lambda: "arm64")
-    said = r"for Linux x86-64 alone, this is Darwin arm64\. What they say .* is kept"
+    said = r"need Linux x86-64, and this is Darwin arm64\. Their results .* are kept"
     with pytest.raises(SystemExit, match=said):
         setup["compilers"](".venv")
 
@@ -284,7 +284,7 @@ def test_a_folder_that_cannot_be_written_is_said_in_one_line(tmp_path):
     assert done.returncode == 1
     said = one_line(done.stderr)
     assert "_build" in said
-    assert "must be able to write in this folder" in said
+    assert "needs permission to write in this folder" in said
 
 
 def test_a_full_disk_is_named_where_a_step_fails(setup, monkeypatch):

@@ -1,11 +1,11 @@
-"""Copies of the notebooks that run anywhere, after their first cell.
+"""Writes copies of the notebooks that install what they need in their first cell.
 
     python tools/colab.py ADDRESS
 
-ADDRESS is where pip finds this repository: an archive's address, `git+https://…`, a
-folder. The copies lie in `_build/colab`; the first cell of each, which the reader runs,
-installs the package from there, and the few others that a machine with Jupyter and JAX
-may lack. The notebooks of the book hold no such cell.
+ADDRESS is where pip finds this repository: the address of an archive, `git+https://…`,
+or a folder. The copies go to `_build/colab`. In each, the reader runs the first cell,
+which installs the package from ADDRESS, and the few others that a machine with Jupyter
+and JAX may lack. The book's notebooks have no such cell.
 """
 
 import sys
@@ -20,7 +20,7 @@ TO = Path("_build", "colab")
 
 
 def carried(notebook, address: str):
-    """A copy of `notebook` with the cell in front that fetches what it needs."""
+    """A copy of `notebook` that starts with a cell to install what it needs."""
     copy = nbformat.from_dict(notebook)
     copy.cells.insert(0, new_code_cell(setup_cell(address), id="install"))
     return copy

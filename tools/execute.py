@@ -1,15 +1,15 @@
-"""Execute notebooks in place and normalise them, so that a diff shows what changed.
+"""Execute notebooks in place and normalise them, so a diff shows what changed.
 
     python tools/execute.py chapters/01_rooflines.ipynb … [--measure]
 
-Outputs are made by a fresh kernel, cells are numbered 1, 2, 3 …, metadata that
-editors leave behind is dropped, a numbered formula gets the anchor by which Jupyter
-finds it, and code, captions and guesses get the form that JupyterLab needs (form.py).
-Running it twice gives the same bytes: cells tagged
-`nbval-ignore-output` (measurements) keep their stored outputs for as long as the source
-of all of them stays the same, unless --measure asks for new ones. They belong together:
-a figure of one run beside the table of another would contradict it. A notebook with a
-claim that does not hold (`shardmath.base.claims`) is not stored.
+A new kernel computes the outputs, cells are numbered 1, 2, 3 …, metadata that editors
+leave behind is dropped, numbered formulas get the anchors that Jupyter needs, and code,
+captions and guesses get the form that JupyterLab needs (form.py). Running it twice
+gives the same bytes. Cells tagged `nbval-ignore-output` (measurements) keep their
+stored outputs as long as the source of none of them changes, unless --measure renews
+them. They are renewed together, because a figure from one run may contradict a table
+from another. A notebook with a claim that does not hold (`shardmath.base.claims`) is
+not stored.
 """
 
 import argparse
@@ -29,7 +29,7 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
     "PYTHONHASHSEED": "0",
-    "SHARDMATH_PROGRESS": "",  # in memory: a reader's own file is never touched
+    "SHARDMATH_PROGRESS": "",  # in memory, so the user's progress file is not changed
     "SHARDMATH_STATIC": "1",
 }
 NOISY = "nbval-ignore-output"
@@ -47,7 +47,7 @@ def source_digest(cell) -> str:
 
 
 def unchanged(cell) -> bool:
-    """Whether a measurement's stored output is of its present source."""
+    """Whether a measurement's stored output comes from its current source."""
     return cell.metadata.get("shardmath", {}).get("measured") == source_digest(cell)
 
 
@@ -58,7 +58,7 @@ def execute(notebook, folder: Path):
         fresh,
         timeout=300,
         kernel_name="python3",
-        extra_arguments=["--log-level=ERROR"],  # it warns of any TCP, local too
+        extra_arguments=["--log-level=ERROR"],  # or it warns about TCP, even if local
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": str(folder)}},
@@ -67,15 +67,13 @@ def execute(notebook, folder: Path):
 
 
 def anchored(source: str) -> str:
-    """Markdown whose numbered formulas can be linked to, as ``[(1.2)](#eq-1.2)``.
-
-    The site has such anchors by itself and drops these.
-    """
+    """Markdown with anchors for numbered formulas, for links such as
+    ``[(1.2)](#eq-1.2)``. The site adds its own anchors and drops these."""
     return NUMBERED.sub(r'<a id="eq-\2"></a>\n\n\1', source)
 
 
 def normalise(fresh, stored, measure: bool = False):
-    """`fresh` with stable numbering and metadata; measurements kept from `stored`."""
+    """`fresh` with stable numbering and metadata, and with measurements of `stored`."""
     old = {cell.id: cell for cell in stored.cells}
     noisy = [cell for cell in fresh.cells if NOISY in cell.metadata.get("tags", [])]
     keep = not measure and all(map(unchanged, noisy))
@@ -106,13 +104,13 @@ def normalise(fresh, stored, measure: bool = False):
 
 
 def shown(cell) -> str:
-    """All that a code cell shows as text."""
+    """All text output of a code cell."""
     texts = (o.get("text") or o.get("data", {}).get("text/plain") for o in cell.outputs)
     return "\n".join(filter(None, texts))
 
 
 def broken(notebook) -> list[str]:
-    """The claims that do not hold, each with its cell: nothing to store."""
+    """The claims that do not hold, each with its cell."""
     return [
         f"cell {cell.id}: {line}"
         for cell in notebook.cells
@@ -132,7 +130,7 @@ def main() -> int:
     for path in args.notebooks:
         stored = nbformat.read(path, as_version=4)
         fresh = normalise(execute(stored, path.parent), stored, args.measure)
-        if path.parent.name != "exercises":  # whose code is the reader's own
+        if path.parent.name != "exercises":  # readers edit those, so nothing folds
             fresh.cells = formed(fresh.cells, path.stem)
         if claims := broken(fresh):
             failed = 1

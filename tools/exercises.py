@@ -2,10 +2,11 @@
 
     python tools/exercises.py [exercises/01_rooflines.ipynb …] [--check | --solved DIR]
 
-Without names: those of every chapter that has questions. A notebook is written from
-its records alone, and run where that changed it, so that its outputs are stored.
-``--check`` writes nothing and says what is not as its records say; ``--solved`` writes
-the notebooks with the worked solutions as answers into a folder, and runs them.
+Without names, it writes those of every chapter that has questions. A notebook is
+generated only from its records. If it has changed, it is run to store its outputs.
+``--check`` writes nothing and lists notebooks that differ from their records.
+``--solved`` writes the notebooks with the worked solutions as answers into DIR, and
+runs them.
 """
 
 import argparse
@@ -35,19 +36,19 @@ def paths() -> list[Path]:
 
 
 def path(number: str) -> Path:
-    """Where a chapter's exercises are: under the name of the chapter.
+    """The path of a chapter's exercises, which have the file name of the chapter.
 
     Raises:
         ValueError: no chapter has this number.
     """
     found = sorted(Path("chapters").glob(f"{number}_*.ipynb"))
     if not found:
-        raise ValueError(f"chapter {number}: has questions, and no notebook")
+        raise ValueError(f"chapter {number}: has questions but no notebook")
     return Path("exercises", found[0].name)
 
 
 def task(record: Question) -> str:
-    """The task cell: what is asked, the form of an answer, hint and solution folded."""
+    """The task cell: the task, the form of an answer, and folded hint and solution."""
     points = f"{record.points} point{'s' if record.points > 1 else ''}"
     return "\n\n".join(
         [
@@ -65,7 +66,7 @@ def _fold(summary: str, text: str) -> str:
 
 
 def blank(number: str, name: str):
-    """A chapter's exercise notebook as its records say it, without outputs."""
+    """A chapter's exercise notebook, generated from its records, without outputs."""
     head, asked = answers.heading(number), answers.chapter(number)
     count = "1 question" if len(asked) == 1 else f"{len(asked)} questions"
     intro = (
@@ -94,7 +95,7 @@ def blank(number: str, name: str):
 
 
 def _three(record: Question) -> list:
-    """Task, answer and check, side by side; their ids come from the question's."""
+    """The task, answer and check cells, with ids derived from the question's id."""
 
     def marks(role: str) -> dict:
         question = {"question": record.id, "role": role}
@@ -112,7 +113,7 @@ def _three(record: Question) -> list:
 
 
 def solved(notebook):
-    """A blank notebook with the code of the worked solutions as answers."""
+    """A blank notebook filled in with the code of the worked solutions."""
     done = nbformat.from_dict(notebook)
     for cell in done.cells:
         mark = cell.metadata.get("shardmath", {})
@@ -123,13 +124,13 @@ def solved(notebook):
 
 
 def _told(notebook) -> list:
-    """All that the records decide of a notebook: everything but outputs and counts."""
+    """The parts of a notebook that the records determine, so not outputs and counts."""
     cells = [(c.id, c.cell_type, c.source, c.metadata) for c in notebook.cells]
     return [cells, notebook.metadata]
 
 
 def stale(where: Path) -> bool:
-    """Whether a notebook on disk is not the one that its records make."""
+    """Whether a notebook on disk differs from the one generated from its records."""
     if not where.exists():
         return True
     return _told(nbformat.read(where, 4)) != _told(blank(where.name[:2], where.name))
@@ -160,7 +161,7 @@ def main(arguments: list[str] | None = None) -> int:
             continue
         elif told.check:
             found = 1
-            print(f"{where}: is not what its records make (make exercises)")
+            print(f"{where}: differs from its records; run make exercises")
         else:
             write(blank(number, where.name), where)
             print(f"{where}: written")

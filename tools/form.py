@@ -1,12 +1,12 @@
-"""What a stored chapter needs so that JupyterLab shows it as the site does.
+"""Prepares a chapter so that JupyterLab shows it like the site.
 
-JupyterLab reads neither the titles of folded code nor the captions of figures, which
-are metadata, and it shows a result before the reader has guessed it. `formed` writes
-all three into the notebook: code that the site folds is collapsed, with its title as
-the first line, which JupyterLab shows in its place; a caption gets a cell of its own,
-which the site leaves out; and what stands between a *Predict* note and its guess is
-collapsed until the reader opens it. A guess gets the key under which the site keeps
-what a reader guessed, so that other words in the question do not lose it.
+JupyterLab shows neither the titles of folded code nor the captions of figures, because
+they are metadata, and it shows a result before the reader has guessed it. So `formed`
+collapses code that the site folds, with its title as the first line, which JupyterLab
+then shows. It writes each caption into a separate cell, which the site leaves out. And
+it collapses the outputs between a *Predict* note and its guess. It also gives each
+guess the key under which the site stores what a reader guessed, so the guess is still
+found after the question is reworded.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ HEADING = re.compile(r"^##+ ", re.MULTILINE)
 
 
 def formed(cells: list, chapter: str = "") -> list:
-    """The cells of a chapter, collapsed and captioned; twice changes nothing."""
+    """The cells of a chapter, collapsed and captioned. Repeating it changes nothing."""
     cells = [cell for cell in cells if not is_caption(cell)]
     behind = _behind_guesses(cells)
     is_first, shown = True, []
@@ -50,7 +50,7 @@ def formed(cells: list, chapter: str = "") -> list:
 
 
 def titled(source: str, title: str | None) -> str:
-    """`source` with the title of its fold as a comment in front, once.
+    """`source` with the title of its fold as a comment in the first line.
 
     >>> titled("x = 1", "How x is found")
     '# How x is found\\nx = 1'
@@ -61,7 +61,7 @@ def titled(source: str, title: str | None) -> str:
 
 
 def untitled(source: str, title: str | None) -> str:
-    """`source` without the title in front."""
+    """`source` without the title in the first line."""
     return source.removeprefix(f"# {title}\n") if title else source
 
 
@@ -100,7 +100,7 @@ def _behind_guesses(cells) -> set[int]:
 
 
 def _caption(cell, is_hidden: bool) -> list:
-    """The cell with the caption and the anchor of a figure, if `cell` shows one."""
+    """A cell with the caption and the anchor of a figure, if `cell` shows one."""
     figure = cell.metadata.get("mystnb", {}).get("figure", {})
     if not figure.get("caption"):
         return []

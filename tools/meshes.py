@@ -1,8 +1,8 @@
-"""Writes the meshes of the live figure "mesh" again.
+"""Searches again for the meshes of the live figure "mesh", and writes them.
 
     python tools/meshes.py
 
-The planner searches for the settings of every mesh that the figure offers. That takes
+The planner searches for the settings of every mesh that the figure offers. This takes
 some minutes, so the figure reads the result from ``draw/objects/meshes.toml``.
 """
 
@@ -22,13 +22,13 @@ HEAD = """\
 
 
 def searched(tensor: int, context: int, pipeline: int) -> RaceEntry:
-    """What a search finds for one mesh."""
+    """The search's result for one mesh."""
     fixed = {"tensor": tensor, "context": context, "pipeline": pipeline}
     return race_search.entry_of(fixed, meshes.MODEL, meshes.MACHINE)
 
 
 def row(found: RaceEntry) -> dict[str, object]:
-    """An entry as the file holds it, without what is empty."""
+    """An entry as a row of the file, without empty values."""
     seconds = [_rounded(found.parts.get(part, 0.0)) for part in PARTS]
     values = {
         "why": found.why,
@@ -47,7 +47,7 @@ def _rounded(value: float) -> float:
 
 
 def text() -> str:
-    """The file."""
+    """The text of the file."""
     lines = [HEAD, f"room = {race_search.usable(meshes.MACHINE)}\n"]
     for sizes in product(meshes.TENSOR, meshes.CONTEXT, meshes.PIPELINE):
         values = row(searched(*sizes))

@@ -1,8 +1,8 @@
-"""The whole book as one PDF: python tools/pdf.py [SITE [FILE]].
+"""Prints the whole book as one PDF: python tools/pdf.py [SITE [FILE]].
 
-The pages of the built site, in the order of `_toc.yml`, become one document: the name
-of a page goes before its ids, so that every link between pages stays a link. Headless
-Chromium prints it, with an outline and with page numbers.
+The pages of the built site, in the order of `_toc.yml`, become one document. The name
+of each page is put before its ids, so links between pages still work. Headless Chromium
+prints the document, with an outline and with page numbers.
 """
 
 import os
@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 ROOT = Path(__file__).parents[1]
 NO_CHROMIUM = (
-    "shardmath: a PDF is printed by Chromium, and none is here. Install one "
+    "shardmath: a PDF needs Chromium, which is not installed here. Install it "
     "(`apt install chromium`, or `.venv/bin/playwright install chromium`) and run "
     "`make pdf` again."
 )
@@ -57,7 +57,7 @@ COVER = """<section class="sm-cover"><p>{title}</p>
 <p>{author}, {copyright}</p>
 <p>Text and figures: CC BY 4.0. Code: MIT.<br>
 Figures with controls stand still here, at one setting.</p></section>"""
-# A number's room is kept until it is known.
+# Fills in page numbers, which "000" has reserved room for.
 NUMBERED = """(pages) => {
   for (const link of document.querySelectorAll("[data-page]"))
     link.dataset.page = pages[decodeURIComponent(link.hash.slice(1))];
@@ -76,13 +76,14 @@ class Group:
 
 @dataclass(frozen=True)
 class Page:
-    """A document's place in the PDF.
+    """A page of the site, prepared for the PDF.
 
     Attributes:
+        document: its name in `_toc.yml`.
         title: HTML of its title.
-        sections: HTML of the title of each section, by the section's place.
+        sections: id of each section → HTML of its title.
         article: HTML of the page.
-        styles: addresses of its style sheets, and for which media.
+        styles: (address, media) of each of its style sheets.
     """
 
     document: str
@@ -93,7 +94,7 @@ class Page:
 
 
 def groups(toc: dict) -> list[Group]:
-    """The reading order: the root on its own, then part after part."""
+    """The reading order: the root alone, then the parts."""
 
     def documents(entries: Iterable[dict]) -> list[str]:
         found = []
@@ -106,7 +107,7 @@ def groups(toc: dict) -> list[Group]:
 
 
 def place(document: str, fragment: str = "") -> str:
-    """The id, in the whole book, of `fragment` in `document`.
+    """The id of `fragment` in `document`, unique in the whole book.
 
     >>> place("chapters/01_rooflines", "eq-1-1")
     'chapters--01_rooflines--eq-1-1'
@@ -115,7 +116,7 @@ def place(document: str, fragment: str = "") -> str:
 
 
 def link(href: str, document: str, documents: Iterable[str]) -> str | None:
-    """Where a link of `document` leads in the whole book; None if it is not there.
+    """The target of a link of `document` in the whole book, or None if it has none.
 
     >>> link("../chapters/02_tpus.html#hbm", "exercises/01", ["chapters/02_tpus"])
     '#chapters--02_tpus--hbm'
@@ -134,7 +135,7 @@ def link(href: str, document: str, documents: Iterable[str]) -> str | None:
 
 
 def move(article: Tag, document: str, documents: Iterable[str], site: str) -> None:
-    """Make `article`'s ids, links and images those of a document beside `site`."""
+    """Change `article`'s ids, links and images for a document next to `site`."""
     folder = posixpath.dirname(document)
     for tag in article.find_all(True):
         for name in (n for n in REFERENCES if n in tag.attrs):
@@ -149,11 +150,11 @@ def move(article: Tag, document: str, documents: Iterable[str], site: str) -> No
             tag["id"] = place(document, tag["id"])
         for name in (n for n in ("href", "xlink:href") if n in tag.attrs):
             tag[name] = link(tag[name], document, documents)
-            if tag[name] is None:  # a file of the site alone
+            if tag[name] is None:  # a file that is only on the site
                 del tag[name]
         if "src" in tag.attrs and not urlsplit(tag["src"]).scheme:
             tag["src"] = posixpath.normpath(posixpath.join(site, folder, tag["src"]))
-        tag.attrs.pop("loading", None)  # paper does not scroll
+        tag.attrs.pop("loading", None)  # lazy images would not be printed
     article["id"] = place(document)
 
 
@@ -196,7 +197,7 @@ def put_later(article: Tag, document: str) -> None:
 
 
 def read(site: Path, document: str, order: Sequence[str]) -> Page:
-    """One page of the built site, ready to stand beside the others in `order`."""
+    """One page of the built site, prepared for one document with those in `order`."""
     text = (site / f"{document}.html").read_text("utf-8")
     wanted = SoupStrainer(["article", "link"])
     soup = BeautifulSoup(text, "html.parser", parse_only=wanted)
@@ -243,7 +244,7 @@ def contents(parts: Iterable[tuple[str, list[Page]]]) -> str:
 
 
 def running_head(page: Page, number: int) -> str:
-    """The style that prints the page's title on top of every sheet of it."""
+    """The style that prints the page's title at the top of each of its sheets."""
     title = BeautifulSoup(page.title, "html.parser").get_text()
     quoted = title.replace("\\", r"\\").replace('"', r"\"")
     return (
@@ -253,10 +254,10 @@ def running_head(page: Page, number: int) -> str:
 
 
 def assemble(site: Path, toc: dict, config: dict) -> str:
-    """One HTML document of all pages, to be put beside the folder `site`.
+    """One HTML document with all pages, to be stored next to the folder `site`.
 
     Raises:
-        ValueError: a link leads to a place that no page has.
+        ValueError: a link's target does not exist.
     """
     order = [document for part in groups(toc) for document in part.documents]
     parts = [
@@ -274,7 +275,7 @@ def assemble(site: Path, toc: dict, config: dict) -> str:
     text = "\n".join(body)
     targets = set(re.findall(r'\bhref="#([^"]+)"', text))
     if dead := targets - set(re.findall(r'\bid="([^"]+)"', text)):
-        raise ValueError(f"links to places that no page has: {', '.join(sorted(dead))}")
+        raise ValueError(f"targets of links are missing: {', '.join(sorted(dead))}")
     sheets = "\n".join(
         f'<link rel="stylesheet" href="{escape(href)}" media="{media}">'
         for href, media in dict.fromkeys(s for page in pages for s in page.styles)
@@ -291,7 +292,7 @@ def assemble(site: Path, toc: dict, config: dict) -> str:
 
 
 def numbers(pdf: bytes) -> dict[str, int]:
-    """The page, counted from 1, of each named place in a PDF that Chromium wrote."""
+    """Named place → its page, counted from 1, in a PDF that Chromium wrote."""
     pages = {page: n for n, page in enumerate(PAGE_OBJECT.findall(pdf), 1)}
 
     def unescaped(name: bytes) -> str:
@@ -304,7 +305,7 @@ def numbers(pdf: bytes) -> dict[str, int]:
 
 
 def find_chromium(playwright) -> str | None:
-    """Where Chromium is: the system's, or the one that Playwright has fetched."""
+    """The path of the system's Chromium or of Playwright's, or None."""
     for name in CHROMIUMS:
         if found := shutil.which(name):
             return found
@@ -313,9 +314,9 @@ def find_chromium(playwright) -> str | None:
 
 
 def print_pdf(document: Path, browser: Browser) -> bytes:
-    """The HTML in `document` as a PDF: printed once to learn the pages, then again."""
+    """The HTML in `document` as a PDF. It is printed twice, first for page numbers."""
     page = browser.new_page()
-    page.set_default_timeout(0)  # a whole book takes its time
+    page.set_default_timeout(0)  # printing a whole book takes long
     page.goto(document.resolve().as_uri())
     page.evaluate("document.fonts.ready.then(() => true)")
     page.evaluate(NUMBERED, numbers(page.pdf(prefer_css_page_size=True)))

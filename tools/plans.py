@@ -1,4 +1,4 @@
-"""Writes the plans that the planner's page knows without a search again.
+"""Searches again for the plans that the planner's page shows, and writes them.
 
     python tools/plans.py
 
@@ -13,7 +13,7 @@ from shardmath.draw.objects import plans
 
 
 def rows() -> dict[str, dict[str, object]]:
-    """A row for every job for which a mesh fits."""
+    """Key → row, for every job that fits on some mesh."""
     found = {}
     for model, chip, count in product(plans.MODELS.values(), plans.CHIPS, plans.COUNTS):
         one = plans.searched(model, chip, count, plans.TOKENS, plans.SEQ, None)

@@ -1,8 +1,8 @@
-"""Writes the meshes of the live figure "race" again.
+"""Searches again for the meshes of the live figure "race", and writes them.
 
     python tools/race.py
 
-The planner searches for every model and machine that the figure offers. That takes some
+The planner searches for every model and machine that the figure offers. This takes some
 minutes, so the figure reads the result from ``draw/objects/race.toml``.
 """
 
@@ -18,7 +18,7 @@ HEAD = """\
 
 
 def text() -> str:
-    """The file."""
+    """The text of the file."""
     parts = [HEAD]
     for model in race.MODELS:
         for machine in race.MACHINES:

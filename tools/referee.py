@@ -1,12 +1,12 @@
-"""Compile again everything that is kept of machines that are not here, and compare.
+"""Compile all programs with kept results again, and compare.
 
     python tools/referee.py COMPILERS [--write] [file …]
 
 Runs the notebooks, tests and modules that call `compilers.compile_for`, or the files
-named, with the compilers of the folder COMPILERS in sight (`tools/setup.py compilers`).
-Every program that they compile registers itself by that alone. Fails where one says
-something else than what is kept, where nothing is kept of it, and where something is
-kept that nobody compiles any more; with --write the kept results are made so.
+named, with the compilers in the folder COMPILERS (`tools/setup.py compilers`). These
+calls determine which programs are compiled. It fails if a result differs from the kept
+one, if a program has no kept result, or if a kept result belongs to no program any
+more. With --write, it updates the kept results instead.
 """
 
 import argparse
@@ -39,7 +39,7 @@ PYTEST = (
 
 
 def that_compile() -> list[str]:
-    """The files that compile for a machine that is not here."""
+    """The files that use `compilers`."""
     return [
         str(path.relative_to(ROOT))
         for place in PLACES
@@ -49,7 +49,7 @@ def that_compile() -> list[str]:
 
 
 def other_versions(folder: Path) -> str:
-    """Which compilers in `folder` are not those that results are kept of, or ""."""
+    """Which compilers in `folder` have other versions than the kept results, or ""."""
     path = [str(folder), *sys.path]
     found = {one.name: one.version for one in reversed([*distributions(path=path)])}
     wanted = {k: v for versions in COMPILERS.values() for k, v in versions.items()}
@@ -61,7 +61,7 @@ def other_versions(folder: Path) -> str:
 
 
 def run(files: list[str], compilers: Path, results: Path) -> int:
-    """Run `files` so that each program is compiled and its result lies in `results`."""
+    """Run `files`, so that each program is compiled and its result put in `results`."""
     path = [str(compilers.resolve()), os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {
         golden_results.REFEREE: str(results),
@@ -72,20 +72,20 @@ def run(files: list[str], compilers: Path, results: Path) -> int:
 
 
 def read(folder: Path) -> dict[str, dict]:
-    """The results in a folder by the name of their file."""
+    """File name → result, for all results in a folder."""
     files = sorted(folder.glob("*.json"))
     return {file.name: json.loads(file.read_text("utf-8")) for file in files}
 
 
 def lasting(row: dict) -> str:
-    """What two runs must agree on: all but the seconds."""
+    """The part of a result on which two runs must agree: everything but the seconds."""
     return golden_results.text(
         {name: value for name, value in row.items() if name != "seconds"}
     )
 
 
 def differences(fresh: dict, stored: dict, everything: bool) -> list[str]:
-    """What is kept otherwise than it was compiled now, a paragraph each."""
+    """The differences between kept and new results, a paragraph for each program."""
     found = []
     for name, row in fresh.items():
         if name not in stored:
@@ -99,7 +99,7 @@ def differences(fresh: dict, stored: dict, everything: bool) -> list[str]:
 
 
 def write(results: Path, fresh: dict, stored: dict, everything: bool, to: Path) -> None:
-    """Keep what was compiled now; what agrees stays as it is, seconds and all."""
+    """Keep the new results. Files that agree are not changed, not even the seconds."""
     to.mkdir(exist_ok=True)
     for name, row in fresh.items():
         if name not in stored or lasting(row) != lasting(stored[name]):
@@ -138,7 +138,7 @@ def main() -> int:
         f"time ({named}); {verdict}"
     )
     if failed:
-        print("referee: some of the files above failed, nothing was taken away")
+        print("referee: some of the files above failed, so nothing was deleted")
     return int(bool(failed or (found and not args.write)))
 
 

@@ -1,14 +1,14 @@
-"""Fits the efficiencies of the prediction to the public runs again.
+"""Fits the efficiencies of the prediction to the published runs again.
 
     python tools/refit.py [--check] [--plans]
 
-Derives the work of every run of the table that can be predicted, writes it to
-``measured/workloads.json``, fits the numbers, and writes them with their range over the
-fits without one source to ``training/efficiencies.toml``. Does the same for the rows of
-servers and ``inference/efficiencies.toml``. ``--plans`` also asks the
-planner for every published job, which takes some minutes, and writes what it recommends
-to ``measured/planned.json``. ``--check`` writes nothing and says whether the files are
-what it would write.
+It derives the work of every run in the table that can be predicted, and writes it to
+``measured/workloads.json``. Then it fits the efficiencies, and writes them to
+``training/efficiencies.toml``, with their range over fits that leave out one source. It
+does the same with the rows of servers for ``inference/efficiencies.toml``. ``--plans``
+also runs the planner for every published job, which takes some minutes, and writes its
+recommendations to ``measured/planned.json``. ``--check`` writes nothing and lists the
+files that would change.
 """
 
 import argparse
@@ -32,9 +32,9 @@ PLANNED = PACKAGE / "measured" / "planned.json"
 EFFICIENCIES = PACKAGE / "training" / "efficiencies.toml"
 SERVERS = PACKAGE / "inference" / "efficiencies.toml"
 DIGITS = 3
-FEWEST = 30  # rows of a regime, for a band of its own
-NEVER = 1e-9  # of a share that is left out
-ABLATIONS = {  # what is taken for granted instead
+FEWEST = 30  # rows that a regime needs to have a separate band
+NEVER = 1e-9  # practically zero
+ABLATIONS = {  # a simplifying assumption → the numbers that express it
     "nothing is left out": {},
     "attention is as fast as matmuls": {"attention": 1.0, "old_attention": 1.0},
     "all attention kernels are alike": {"old_attention": 1.0},
@@ -53,13 +53,13 @@ def written(
     whole: Efficiencies,
     without: Mapping[str, Efficiencies],
 ) -> str:
-    """The file of efficiencies with what these rows give.
+    """The file of training efficiencies, with the values that these rows give.
 
     Args:
-        text: of the file as it is.
+        text: the current text of the file.
         rows: of all runs.
-        whole: fitted to all of them.
-        without: fitted without each source.
+        whole: the efficiencies fitted to all rows.
+        without: source → the efficiencies fitted without its rows.
     """
     for name in FITTED:
         folds = [getattr(one, name) for one in without.values()]
@@ -89,7 +89,11 @@ def written(
 
 
 def served(text: str) -> str:
-    """The file of what servers take, with what the rows of servers give."""
+    """The file of inference efficiencies, with the values that the servers' rows give.
+
+    Args:
+        text: the current text of the file.
+    """
     rows = serving_fit.shipped()
     inside = [row for row in rows if serving_fit.fitted_to(row)]
     whole = serving_fit.fit(inside)
@@ -124,22 +128,22 @@ def served(text: str) -> str:
 
 
 def _line(one: Errors) -> tuple[int, float, float]:
-    """Rows, mean and median, as the file has them."""
+    """The number of rows, and the mean and median error, as in the file."""
     return one.rows, one.mean, one.median
 
 
 def _band(one: Errors) -> tuple[float, float]:
-    """The band of some rows; a prediction lies in its own band."""
+    """The band of some rows, extended so that it contains the prediction."""
     low, high = one.band
     return min(1.0, low), max(1.0, high)
 
 
 class Exact(float):
-    """A number that is written as it is."""
+    """A number that is written with all its digits."""
 
 
 def _replaced(text: str, table: str, values: Mapping[str, object]) -> str:
-    """`text` with other values of some keys of a table."""
+    """`text` with new values for some keys of a table."""
     head, mark, tail = text.partition(f"[{table}]\n")
     assert mark, f"no table {table}"
     for key, value in values.items():
@@ -152,7 +156,7 @@ def _replaced(text: str, table: str, values: Mapping[str, object]) -> str:
 
 
 def _errors(text: str, rows: Sequence[Row], whole: Efficiencies) -> str:
-    """`text` with other errors in its table of ablations."""
+    """`text` with new errors in its table of ablations."""
     lines = []
     for name, change in ABLATIONS.items():
         free = [number for number in FITTED if number not in change]
@@ -163,7 +167,7 @@ def _errors(text: str, rows: Sequence[Row], whole: Efficiencies) -> str:
 
 
 def _table(text: str, table: str, some: Mapping[str, Efficiencies]) -> str:
-    """`text` with other rows of a table, the fitted numbers under a name each."""
+    """`text` with new rows in a table, each with a name and the fitted numbers."""
     lines = (
         f'"{name}" = {_said([getattr(one, key) for key in FITTED])}\n'
         for name, one in some.items()
@@ -172,7 +176,7 @@ def _table(text: str, table: str, some: Mapping[str, Efficiencies]) -> str:
 
 
 def _lines(text: str, table: str, lines: Iterable[str]) -> str:
-    """`text` with other lines in a table."""
+    """`text` with new lines in a table."""
     head, mark, tail = text.partition(f"[{table}]\n")
     rest = tail[re.search(r"(?m)^(#|\[)|\Z", tail).start() :]
     return head + mark + "".join(lines) + "\n" + rest
@@ -193,7 +197,7 @@ def _said(value: object) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing")
-    parser.add_argument("--plans", action="store_true", help="ask the planner, too")
+    parser.add_argument("--plans", action="store_true", help="run the planner too")
     args = parser.parse_args()
     derived = fit_rows.derived()
     rows = tuple(derived.values())
@@ -209,7 +213,7 @@ def main() -> int:
         files[PLANNED] = f"[\n{found}\n]\n"
     wrong = [path for path, text in files.items() if path.read_text("utf-8") != text]
     if args.check:
-        print(*(f"{path.name}: is not what the runs give" for path in wrong), sep="\n")
+        print(*(f"{path.name}: differs from a new fit" for path in wrong), sep="\n")
         return bool(wrong)
     for path in wrong:
         path.write_text(files[path], "utf-8")

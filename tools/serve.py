@@ -1,4 +1,4 @@
-"""Serve the built site on this machine: python tools/serve.py FOLDER PORT."""
+"""Serves the built site on this machine: python tools/serve.py FOLDER PORT."""
 
 import functools
 import gzip
@@ -13,20 +13,20 @@ SHORTER = {".css", ".html", ".js", ".json", ".mjs", ".svg", ".txt", ".wasm", ".x
 
 @functools.lru_cache(maxsize=512)
 def compressed(path: Path, changed: float) -> bytes:
-    """The file behind gzip, made once for each time that it has `changed`."""
+    """The file compressed by gzip, computed once until it has `changed`."""
     return gzip.compress(path.read_bytes(), 6)
 
 
 class Handler(SimpleHTTPRequestHandler):
-    """Compresses what that makes shorter, as hosts do: then Python is 3.5 MB."""
+    """Compresses files, as web hosts do. The page's Python then has 3.5 MB."""
 
     def send_head(self):
-        """The headers, and the file to send behind them."""
+        """Send the headers, and return the file to send after them."""
         path = Path(self.translate_path(self.path))
         if path.is_dir() and self.path.endswith("/"):
             path /= "index.html"
         wanted = "gzip" in self.headers.get("Accept-Encoding", "")
-        is_known = "If-Modified-Since" in self.headers  # it may have this file
+        is_known = "If-Modified-Since" in self.headers  # the browser may have the file
         if not wanted or is_known or path.suffix not in SHORTER or not path.is_file():
             return super().send_head()
         changed = path.stat().st_mtime
@@ -41,7 +41,7 @@ class Handler(SimpleHTTPRequestHandler):
         return io.BytesIO(content)
 
     def end_headers(self) -> None:
-        """What lies under a digest of its content is kept by the browser for good."""
+        """Let browsers cache files permanently whose names hold a digest of them."""
         if "/_static/live/" in self.path:
             self.send_header("Cache-Control", "max-age=31536000, immutable")
         super().end_headers()

@@ -1,9 +1,9 @@
-"""Writes the measured servers that live figures show, from the rows of the book.
+"""Writes the measured servers that live figures show, from the book's rows.
 
     python tools/server_points.py
 
-A page can't read all rows and derive them again, so it reads the result from
-``measured/server_points.csv``. A test holds the file to the rows.
+A page can't read and derive all rows, so it reads the result from
+``measured/server_points.csv``. A test checks this file against the rows.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ HEAD = """\
 
 
 def table() -> str:
-    """The file as the rows give it."""
+    """The text of the file, derived from the rows."""
     columns = ",".join(server_points.ServerPoint._fields)
     return f"{HEAD}{columns}\n{server_points.text(server_points.derived())}"
 

@@ -1,11 +1,11 @@
-"""Set up the project's own environment: the steps behind `make`, one clear line each.
+"""Sets up the project's environment, in the steps that `make` runs.
 
     python tools/setup.py python | notebook | site | all | node | book FOLDER
     python tools/setup.py compilers FOLDER
 
-One `make` at a time: a second one waits, and does not do again what the first has done.
-Runs on the system's Python before anything is installed: standard library only, and
-syntax that any Python can read far enough to be told that it is too old.
+Only one `make` works at a time. A second one waits, and does not repeat steps that the
+first has done. This runs on the system's Python before anything is installed, so it
+uses only the standard library, and a syntax that lets an old Python report its age.
 """
 
 import os
@@ -23,12 +23,12 @@ COST = {  # measured without a cache: x86-64 Linux, Python 3.11
     "requirements-site.txt": " (about 0.2 GB, half a minute)",
     "requirements.txt": " (about 1.3 GB, a minute or two)",
 }
-BUILD = "requirements-build.txt"  # hatchling, and what it needs
-ROOM = 2000  # MB: with less on the disk, what fails may fail for that
+BUILD = "requirements-build.txt"  # hatchling and its dependencies
+ROOM = 2000  # MB; with less free, a failed step may be due to a full disk
 LOCK = os.path.join("_build", "site.lock")  # tests that build the site take it too
 NO_WHEEL = (
-    "Without a network nothing can be fetched. With one, a package may have no wheel "
-    "for this Python and system: 3.11 to 3.13 are covered (see the lines above)."
+    "Is there a network? If so, a package may have no wheel for this system or this "
+    "version of Python (3.11 to 3.13 are supported). See the lines above."
 )
 
 
@@ -38,26 +38,26 @@ def say(line):
 
 
 def run(command, hint):
-    """Run `command`; if it fails, say in one line what is likely missing and stop."""
+    """Run `command`. If it fails, exit with one line and a hint at the cause."""
     if subprocess.call(command):
         told = "shardmath: `{}` failed. {}".format(" ".join(command[:4]), hint)
         sys.exit(" ".join([told] + scarce()))
 
 
 def scarce():
-    """What to say of a disk that is nearly full, on which a step may have failed."""
-    said = "Only {:.0f} MB are free on the disk of {}: that may be why."
+    """A sentence on a disk that is nearly full, which may be why a step has failed."""
+    said = "Only {:.0f} MB are free on the disk of {}, which may be the cause."
     places = (os.getcwd(), tempfile.gettempdir())
     free = [(shutil.disk_usage(place).free / 1e6, place) for place in places]
     return [said.format(*found) for found in free if found[0] < ROOM][:1]
 
 
 def alone(step, folder, marker):
-    """Run `step(folder)` and write its `marker` while no other `make` is at work here.
+    """Run `step(folder)` and write its `marker` while no other `make` runs here.
 
-    A step whose marker was written while this one waited is not done again.
+    If another `make` wrote the marker while this one waited, the step is skipped.
     """
-    import fcntl  # not on Windows, where `make` is that of WSL
+    import fcntl  # not on Windows, where `make` runs in WSL
 
     os.makedirs(os.path.dirname(LOCK), exist_ok=True)
     began = time.time()
@@ -65,7 +65,7 @@ def alone(step, folder, marker):
         try:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            say("another make is at work here; waiting until it has done this step")
+            say("another make is running here; waiting until it has done this step")
             fcntl.flock(held, fcntl.LOCK_EX)
         if marker and os.path.exists(marker) and os.path.getmtime(marker) >= began:
             return
@@ -75,7 +75,7 @@ def alone(step, folder, marker):
 
 
 def mark(marker):
-    """Leave an empty file, or make it new."""
+    """Write an empty file, or renew its time."""
     with open(marker, "w"):
         pass
 
@@ -85,7 +85,7 @@ def home_is_writable():
 
 
 def pip(folder):
-    """uv where it is there, plain pip where it is not."""
+    """The command to install packages: uv if it is installed, else pip."""
     python = os.path.join(folder, "bin", "python")
     if shutil.which("uv"):
         cache = [] if home_is_writable() else ["--cache-dir", folder + "/cache/uv"]
@@ -100,10 +100,10 @@ def size(folder):
 
 
 def packages(file, folder):
-    """Exactly what `file` lists, each download checked against its hash.
+    """Install exactly the packages in `file`, checked by hashes, and this checkout.
 
-    And `import shardmath` means this checkout. What installs it is locked as well: the
-    step that does so runs what is installed by then, and fetches nothing.
+    The build tools for the checkout are locked and installed first, so installing it
+    downloads nothing.
     """
     began = time.time()
     say("installing {} into {}{}".format(file, folder, COST.get(file, "")))
@@ -115,40 +115,40 @@ def packages(file, folder):
 
 
 def python(folder):
-    """An environment of this Python."""
-    hint = "On Debian and Ubuntu the package python3-venv brings it."
+    """Create an environment with this Python."""
+    hint = "On Debian and Ubuntu, install the package python3-venv."
     run([sys.executable, "-m", "venv", "--clear", folder], hint)
 
 
 def notebook(folder):
-    """What runs the notebooks, and grades them."""
+    """Install what is needed to run and grade notebooks."""
     packages("requirements-notebook.txt", folder)
 
 
 def site(folder):
-    """What builds the site."""
+    """Install what is needed to build the site."""
     packages("requirements-site.txt", folder)
 
 
 def everything(folder):
-    """Both, and what tests them; `lab` and `book` then find their parts done."""
+    """Install both and the tests' packages. `lab` and `book` then need no more."""
     packages("requirements.txt", folder)
     for part in ("notebook", "site"):
         mark(STEPS[part][1].format(folder))
 
 
 def compilers(folder):
-    """XLA's compilers for TPUs and GPUs, in a folder of their own.
+    """Install XLA's compilers for TPUs and GPUs, in a separate folder.
 
-    JAX looks for accelerators wherever it sees them, so that only `make referee` and
+    If JAX finds these compilers, it looks for accelerators. So only `make referee` and
     `make lab` put this folder on their path.
     """
     file, apart = "requirements-referee.txt", os.path.join(folder, "compilers")
     machine = "{} {}".format(platform.system(), platform.machine())
     if machine != "Linux x86_64":
         sys.exit(
-            "shardmath: there are compilers for TPUs and GPUs for Linux x86-64 alone, "
-            "this is {}. What they say of the book's programs is kept with it.".format(
+            "shardmath: the compilers for TPUs and GPUs need Linux x86-64, and this is "
+            "{}. Their results for the book's programs are kept with it.".format(
                 machine
             )
         )
@@ -162,19 +162,19 @@ def compilers(folder):
 
 
 def node(folder):
-    """`npm ci`, with Node from the system or else, by pip, from the environment."""
+    """Run `npm ci`, with the system's Node, or else with one installed by pip."""
     if not (shutil.which("npm") and shutil.which("node")):
-        say("no Node.js here, installing it by pip")
+        say("Node.js is missing; installing it with pip")
         hint = "Install Node.js 20 or newer, or check the network."
         run(pip(folder) + ["--require-hashes", "-r", "requirements-node.txt"], hint)
     npm = shutil.which("npm") or os.path.join(folder, "bin", "npm")
     cache = [] if home_is_writable() else ["--cache", folder + "/cache/npm"]
-    hint = "It fetches math, fonts and the page's Python: check the network."
+    hint = "It downloads KaTeX, fonts and the page's Python. Check the network."
     run([npm, "ci", "--no-audit", "--no-fund", "--loglevel=error"] + cache, hint)
 
 
 def book(folder):
-    """The site, in _build/html."""
+    """Build the site in _build/html."""
     builder = os.path.join(folder, "bin", "jupyter-book")
     options = ["-W", "-n", "--keep-going", "--quiet"]
     run([builder, "build", "."] + options, "The lines above say where.")
@@ -194,8 +194,8 @@ STEPS = {
 def main(step, folder):
     if step == "python" and sys.version_info < OLDEST:
         sys.exit(
-            "shardmath: Python {}.{} is too old, 3.11 or newer is needed. Name another "
-            "one: make {} PYTHON=python3.12".format(
+            "shardmath: Python {}.{} is too old; 3.11 or newer is needed. Choose "
+            "another, for example: make {} PYTHON=python3.12".format(
                 sys.version_info[0], sys.version_info[1], os.environ.get("GOAL", "book")
             )
         )
@@ -204,8 +204,8 @@ def main(step, folder):
         alone(do, folder, marker.format(folder))
     except OSError as error:
         sys.exit(
-            "shardmath: {}. make must be able to write in this folder, and there must "
-            "be room on its disk.".format(error)
+            "shardmath: {}. make needs permission to write in this folder, and room on "
+            "its disk.".format(error)
         )
 
 

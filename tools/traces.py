@@ -1,9 +1,9 @@
-"""Write the schedules that the live figure `trace` plays, from the kept results.
+"""Writes the schedules that the live figure `trace` plays, from kept results.
 
     python tools/traces.py
 
-Reads what the compiler of a TPU said of the programs of chapter 21, and keeps of each
-operation what playing it needs. `make referee` makes the results.
+It reads the TPU compiler's results for the programs of chapter 21, and keeps of each
+operation only the fields that playing needs. `make referee` makes the results.
 """
 
 import json
@@ -27,7 +27,7 @@ HEAD = """# Written by tools/traces.py: two layers on eight TPU v5e.
 
 
 def kept(program: str, options: dict) -> dict:
-    """The one kept result of a program with its operations."""
+    """The one kept result of a program that includes its operations."""
     rows = [
         json.loads(file.read_text("utf-8"))
         for file in sorted(GOLDEN.glob(f"v5e-2x4.{program}.*.json"))
@@ -37,7 +37,7 @@ def kept(program: str, options: dict) -> dict:
 
 
 def played(row: dict) -> tuple[list[dict], list[int]]:
-    """The operations that take part in playing, and their order."""
+    """The operations that are played, and their order."""
     ops = [ScheduledOp(**one) for one in row["ops"]]
     fetches = {one.name for one in ops if one.fetch}
     used = [n for n, one in enumerate(ops) if not {one.name, one.ends} & fetches]
@@ -47,7 +47,7 @@ def played(row: dict) -> tuple[list[dict], list[int]]:
 
 
 def brief(op: ScheduledOp) -> dict:
-    """What playing needs: the estimate, or where there is none what bounds the time."""
+    """The fields that playing needs: the estimate, or what bounds the time without."""
     usual = {one.name: one.default for one in fields(ScheduledOp)}
     unused = {"line", "vmem"} | ({"flops", "hbm"} if op.cycles or op.op else set())
     return {

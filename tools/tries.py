@@ -2,8 +2,8 @@
 
     python tools/tries.py [--all]
 
-Those of notebooks that have changed, or of all, run in the page's own Python, under
-Node. The result stands in book/shardmath_site/tries.json.
+The cells of changed notebooks, or of all, run in the page's Python, under Node. The
+result is in book/shardmath_site/tries.json.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from shardmath_site import runtime, trying  # noqa: E402
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--all", action="store_true", help="changed or not")
+    parser.add_argument("--all", action="store_true", help="also unchanged notebooks")
     again = parser.parse_args().all
     kept = json.loads(trying.KEPT.read_text("utf-8")) if trying.KEPT.exists() else {}
     cells = {
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def found_by_running(cells: dict[str, list[dict]]) -> dict[str, dict[str, list[int]]]:
-    """Which cells of each chapter can be tried, and what they need."""
+    """Chapter → the cells that can be tried, each with the cells that it needs."""
     packs = runtime.packed(runtime.pages())
     with tempfile.TemporaryDirectory() as folder:
         given = Path(folder, "cells.json")
@@ -55,7 +55,7 @@ def found_by_running(cells: dict[str, list[dict]]) -> dict[str, dict[str, list[i
 
 
 def written(kept: dict[str, dict]) -> str:
-    """As JSON, a line for each chapter."""
+    """The result as JSON, with a line for each chapter."""
     rows = [f"{json.dumps(name)}: {json.dumps(found)}" for name, found in kept.items()]
     return "{\n" + ",\n".join(rows) + "\n}\n"
 

@@ -1,19 +1,19 @@
 """Shardmath: the arithmetic of scaling models, executable.
 
-Import a module from its package, such as ``from shardmath.hardware import chips``. Each
-package uses only those above it:
+Import modules from their packages, as in ``from shardmath.hardware import chips``. Each
+package imports only from those listed above it:
 
     base          units, values with their sources, tables, and claims that can fail
     hardware      chips and the networks between them, meshes, rooflines
     transformer   a Transformer's matmuls, parameters, FLOPs, bytes and memory
-    collectives   what an AllReduce and its kin move, and how long it takes
+    collectives   the bytes and the time of an AllReduce and the other collectives
     sharding      arrays over a mesh, resharding, sharded matmuls
-    training      strategies, the training step that follows, pipeline schedules
+    training      strategies, the training step derived from them, pipeline schedules
     inference     an engine step of a server: bound, prediction, and room for sequences
-    serving       requests played on a server: latencies, rates in a target, prices
+    serving       simulated requests to a server: latencies, rates in target, prices
     planner       the best meshes for a model on a machine
-    measured      what others measured, next to the bounds
-    referee       what compilers made of programs, against what was derived
+    measured      published measurements, compared with the bounds
+    referee       compiled programs, compared with what was derived
     draw          pictures and live figures; nothing above imports it
     exercises     kinds of questions, the questions of each chapter, their checks
     grading       grading a folder of submissions, each in isolation

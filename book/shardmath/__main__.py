@@ -22,7 +22,7 @@ from .serving import LatencyTarget, plain, serve, text
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Read the command line and do what it says; 2 where something is wrong with it."""
+    """Run the command line; return 2 if an argument is wrong, 1 if no mesh is found."""
     args = _parser().parse_args(words)
     try:
         return args.run(args)
@@ -104,7 +104,8 @@ def _predict(args: argparse.Namespace) -> int:
 def _size(text: str) -> tuple[str, int]:
     axis, _, size = text.partition("=")
     if not size.isdecimal():
-        raise ValueError(f"--fix {shortened(text)}: must be like tensor=8")
+        wanted = "must be an axis and its size, like tensor=8"
+        raise ValueError(f"--fix {shortened(text)}: {wanted}")
     return axis, int(size)
 
 
@@ -120,45 +121,47 @@ def _parser() -> argparse.ArgumentParser:
     ours = commands.add_parser("plan", help="the best meshes for training a model")
     ours.add_argument("model", help="such as llama3-70b")
     ours.add_argument("machine", help="such as v5p:16x16x16, h100:512, gb200:72")
-    ours.add_argument("--tokens", required=True, help="of a step: 4194304, or 4M")
-    ours.add_argument("--seq", type=int, default=8192, help="tokens of a sequence")
-    ours.add_argument("--remat", help="a policy; as little as fits if not given")
+    ours.add_argument("--tokens", required=True, help="per step: 4194304 or 4M")
+    ours.add_argument("--seq", type=int, default=8192, help="tokens per sequence")
+    ours.add_argument("--remat", help="a policy; by default, the least that fits")
     ours.add_argument("--precision", default="bf16")
     ours.add_argument("--attention", default="causal", help="causal, half or full")
-    ours.add_argument("--schedule", default="1f1b", help="of a pipeline")
-    ours.add_argument("--chunks", type=int, help="of layers a stage, if interleaved")
-    ours.add_argument("--keys", help="ring, gather or ulysses; any if not given")
+    ours.add_argument("--schedule", default="1f1b", help="of the pipeline")
+    ours.add_argument("--chunks", type=int, help="chunks per stage, if interleaved")
+    ours.add_argument("--keys", help="ring, gather or ulysses; by default, any")
     ours.add_argument(
         "--fix", action="append", default=[], metavar="AXIS=N", help="such as tensor=8"
     )
-    ours.add_argument("--top", type=int, default=5, help="how many to show")
+    ours.add_argument("--top", type=int, default=5, help="meshes to show")
     ours.set_defaults(run=_plan)
     ours = commands.add_parser("serve", help="latencies and rates of a server")
     ours.add_argument("model", help="such as llama3-70b")
     ours.add_argument("machine", help="such as h100:8, v5e:4x4, gb200:72")
     ours.add_argument("--rate", type=float, required=True, help="requests per second")
-    ours.add_argument("--input", type=int, required=True, help="tokens of a prompt")
-    ours.add_argument("--output", type=int, required=True, help="tokens of an answer")
+    ours.add_argument("--input", type=int, required=True, help="tokens per prompt")
+    ours.add_argument("--output", type=int, required=True, help="tokens per answer")
     ours.add_argument("--weights", default="bf16", help="fp8, int4, nvfp4, …")
-    ours.add_argument("--cache", help="of keys and values; bf16 if not given")
-    ours.add_argument("--activations", help="that matmuls multiply in")
-    ours.add_argument("--tensor", type=int, help="ways; the best layout if not given")
+    ours.add_argument("--cache", help="format of keys and values; by default, bf16")
+    ours.add_argument("--activations", help="format in which matmuls multiply")
+    ours.add_argument("--tensor", type=int, help="by default, that of the best layout")
     ours.add_argument("--data", type=int, default=1, help="groups of attention")
     ours.add_argument("--expert", type=int, default=1, help="groups of experts")
     ours.add_argument("--pipeline", type=int, default=1, help="stages of layers")
     ours.add_argument("--ttft", default="2s", help="target: time to first token")
     ours.add_argument("--tpot", default="50ms", help="target: time per output token")
-    ours.add_argument("--share", type=float, default=0.9, help="of requests in target")
-    ours.add_argument("--reserve", type=float, help="share of memory engines keep")
-    ours.add_argument("--price", type=float, help="dollars for an hour of a chip")
+    ours.add_argument(
+        "--share", type=float, default=0.9, help="of requests within the targets"
+    )
+    ours.add_argument("--reserve", type=float, help="share of memory that engines keep")
+    ours.add_argument("--price", type=float, help="dollars per chip-hour")
     ours.add_argument("--seed", type=int, default=0, help="of the arrivals")
-    ours.add_argument("--json", action="store_true", help="one object")
+    ours.add_argument("--json", action="store_true", help="print one JSON object")
     ours.set_defaults(run=_serve)
     file = commands.add_parser("predict", help="how long runs or servers will take")
     file.add_argument(
-        "file", help="a table like measured/training.csv, or of servers; or JSON"
+        "file", help="CSV or JSON, a table of runs or of servers; see measured/*.csv"
     )
-    file.add_argument("--json", action="store_true", help="one list of objects")
+    file.add_argument("--json", action="store_true", help="print a JSON list")
     file.set_defaults(run=_predict)
     return parser
 

@@ -1,4 +1,4 @@
-"""The site's own Sphinx extension: what it adds to Jupyter Book."""
+"""The site's Sphinx extension, which adds to Jupyter Book and its theme."""
 
 import hashlib
 from pathlib import Path
@@ -34,8 +34,8 @@ HERE = Path(__file__).parent
 
 
 def setup(app):
-    """Register everything the site adds to Jupyter Book and its theme."""
-    # A digest of this package and of _static: a change of them builds all pages anew.
+    """Register everything that the site adds to Jupyter Book and its theme."""
+    # A digest of this package and of _static, so a change rebuilds all pages.
     app.add_config_value("shardmath_site_digest", "", "env")
     app.connect("config-inited", _configure)
     builder.setup(app)

@@ -1,9 +1,10 @@
-"""Where pages lie, and that a build which was cut short is done again.
+"""Puts pages in their places, and rebuilds everything after an interrupted build.
 
-The front page, which is written in ``book/``, is the site's top. A page is written
-before the files that it names, such as the first answers of its figures. Where a build
-ends in between, the page looks finished, and these files would never be made. So each
-build leaves a marker at its very end, and where it is missing the next one writes all.
+The front page, whose source is in ``book/``, becomes the top of the site. A page is
+written before the files that it refers to, such as the first answers of its figures. If
+a build ends in between, the page looks up to date, and these files would never be
+written. So each build writes a marker at its end. If the marker is missing, the next
+build writes all pages.
 """
 
 import shutil
@@ -13,13 +14,13 @@ from pathlib import Path
 from sphinx.builders.html import StandaloneHTMLBuilder
 
 FINISHED = ".finished"  # in the folder of the site
-KEPT = ("live", "cards")  # under _static: what is there is otherwise taken as whole
+KEPT = ("live", "cards")  # under _static; files in them are assumed to be complete
 
 
 class Builder(StandaloneHTMLBuilder):
-    """Sphinx's own, but for the place of the root document and the search."""
+    """Sphinx's builder, with another place for the root document and without search."""
 
-    search = False  # search.py has a better one
+    search = False  # search.py adds a better one
 
     def get_target_uri(self, docname, typ=None):
         """The address of a document from the site's top."""
@@ -30,7 +31,7 @@ class Builder(StandaloneHTMLBuilder):
         return super().get_outfilename(self._place(pagename))
 
     def get_outdated_docs(self) -> Iterable[str]:
-        """What has to be written: everything, where the last build was cut short."""
+        """The documents to write, which are all if the last build was interrupted."""
         if self.app.shardmath_was_finished:
             return super().get_outdated_docs()
         return self.env.found_docs
@@ -56,7 +57,7 @@ def _finish(app, exception):
 
 
 def setup(app):
-    """Build pages of HTML so; the marker comes after all that others do at the end."""
+    """Use this builder for HTML. Its marker is written after all other handlers."""
     app.add_builder(Builder, override=True)
     app.connect("builder-inited", _begin)
     app.connect("build-finished", _finish, priority=10_000)

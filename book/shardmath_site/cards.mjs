@@ -1,5 +1,5 @@
 // Pictures as PNG: node cards.mjs NODE_MODULES < {"file.png": "<svg …>", …}
-// Text is set in KaTeX's fonts, which the site has in any case.
+// Text is set in KaTeX's fonts, which the site has anyway.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,8 +1,8 @@
-"""On the site a question is answered below its task, before its hint and solution.
+"""On the site, puts the answer to a question between its task and its hint.
 
-In a notebook a question is a task with its folds, then a cell to answer in and one
-that checks. A page cannot run them: the place for an answer stands before the first
-fold that helps, and the notebook's cells leave the page, with the section of the score.
+In a notebook, a question is a task with folds, followed by an answer cell and a check
+cell. A page can't run these cells, so they are removed, and a live block for the answer
+is put before the first fold that helps. The section with the score is removed too.
 """
 
 import re
@@ -18,7 +18,7 @@ HELPS = re.compile(r"<summary>(Hint|Worked solution)</summary>")
 
 
 class PlaceAnswers(SphinxTransform):
-    """In a notebook with questions, put answers where a reader looks for them."""
+    """In a notebook with questions, replace the cells by places for answers."""
 
     default_priority = 428  # before cells fold
 
@@ -37,18 +37,18 @@ class PlaceAnswers(SphinxTransform):
                 content = {"question": question}
                 place = live_block(mime=CHECK_MIME, content=content)
                 section.insert(_end_of_task(section), place)
-            elif len(section) == 1:  # a title alone
+            elif len(section) == 1:  # only a title is left
                 section.parent.remove(section)
 
 
 def _question(cell) -> str | None:
-    """The question that a cell checks, if it does."""
+    """The question that a cell checks, or None."""
     mark = cell.get("cell_metadata", {}).get("shardmath", {})
     return mark["question"] if mark.get("role") == "check" else None
 
 
 def _end_of_task(section) -> int:
-    """Before the first fold that helps, or at the end."""
+    """The place of the first fold that helps, or the end."""
     for place, node in enumerate(section):
         if isinstance(node, nodes.raw) and HELPS.search(node.astext()):
             return place
@@ -56,5 +56,5 @@ def _end_of_task(section) -> int:
 
 
 def setup(app):
-    """Look at every page; one without questions stays as it is."""
+    """Apply it to every page. Pages without questions are not changed."""
     app.add_transform(PlaceAnswers)

@@ -1,4 +1,4 @@
-"""The facts of an accelerator on a page: values for reading, and values in full."""
+"""Formats an accelerator's facts for a page, rounded for reading and exact."""
 
 from decimal import Decimal
 
@@ -6,7 +6,7 @@ from shardmath.base.units import show
 
 
 def printed(value: float, unit: str) -> str:
-    """`value` to four digits with a prefix; counts, which have no unit, in full.
+    """`value` with four digits and a prefix. Counts, which have no unit, are exact.
 
     >>> printed(2.765e12, "bytes/s"), printed(2**37, "capacity"), printed(8960, "")
     ('2.765 TB/s', '128 GiB', '8,960')
@@ -15,7 +15,7 @@ def printed(value: float, unit: str) -> str:
 
 
 def exact(value: float) -> str:
-    """`value` with all its digits: a power of ten where they are few.
+    """`value` with all its digits, and with a power of ten if they are few.
 
     >>> exact(989.4e12), exact(102_005_473_280), exact(8960)
     ('9.894e14', '102,005,473,280', '8,960')

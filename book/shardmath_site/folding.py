@@ -1,13 +1,12 @@
-"""Code that a reader may want to skip folds to one line, as it does in JupyterLab.
+"""Folds code that a reader may want to skip into one line, as in JupyterLab.
 
-Four kinds of cells fold: the first of a notebook where it imports, to "Setup"; one
-whose output has lines "✓ …", to these lines; one with metadata
-``{"shardmath": {"fold": "What this code does"}}``, to these words; and one that does
-nothing but call ``live(…)``. Outputs stay. What a reader looks at comes first: the
-folded code of a picture or a table stands below it, and "Setup" below the opening of
-the page. Cells that show nothing but their checks stand together at the end of their
-section, behind one line that counts them. A section called "Going deeper: …" is for
-some readers only, so its text folds below its heading.
+Four kinds of cells fold: the first cell of a notebook if it imports, into "Setup"; a
+cell whose output has lines "✓ …", into these lines; a cell with metadata
+``{"shardmath": {"fold": "What this code does"}}``, into these words; and a cell that
+only calls ``live(…)``. Outputs stay visible. The folded code of a picture or a table is
+put below it, and "Setup" below the opening of the page. Cells that show only checks are
+collected at the end of their section, in a fold whose line counts the checks. A section
+called "Going deeper: …" is for some readers only, so its text folds below its heading.
 """
 
 from html import escape
@@ -22,11 +21,11 @@ DEEPER = "Going deeper"
 
 
 class folded(nodes.General, nodes.Element):  # noqa: N801
-    """Code behind a summary: attributes `held`, the ✓ lines, and `words`."""
+    """Folded code. Attributes: `held`, the ✓ lines, and `words`, the summary."""
 
 
 class checks(nodes.General, nodes.Element):  # noqa: N801
-    """The checks of a section behind one line: attribute `count`."""
+    """The folded checks of a section. Attribute: `count`."""
 
 
 class deeper(nodes.General, nodes.Element):  # noqa: N801
@@ -34,7 +33,7 @@ class deeper(nodes.General, nodes.Element):  # noqa: N801
 
 
 class FoldCells(SphinxTransform):
-    """Wrap the code of a cell that folds, and take its ✓ lines from the output."""
+    """Wrap the code of cells that fold, and take their ✓ lines from the output."""
 
     default_priority = 430
 
@@ -61,7 +60,7 @@ class FoldCells(SphinxTransform):
                 _put_below_opening(cell)
 
     def _title(self, cell):
-        """What the cell's metadata say that its code does, if anything."""
+        """The title of the fold in the cell's metadata, or None."""
         metadata = cell.get("cell_metadata", {}).get("shardmath", {})
         if "fold" not in metadata:
             return None
@@ -70,14 +69,14 @@ class FoldCells(SphinxTransform):
             return words.strip()
         raise ExtensionError(
             f"{self.env.docname}, cell {cell['cell_index'] + 1}: `fold` is {words!r}; "
-            'it must say what the code does, as in "How the table is made"'
+            'it must say what the code does, such as "How the table is made"'
         )
 
 
 class GatherChecks(SphinxTransform):
-    """Put what a section only checks at its end, behind one line."""
+    """Collect cells that show only checks at the end of their section, in one fold."""
 
-    default_priority = 431  # the cells are folded
+    default_priority = 431  # after FoldCells
 
     def apply(self, **kwargs):
         for section in [*self.document.findall(nodes.section)]:
@@ -89,20 +88,20 @@ class GatherChecks(SphinxTransform):
 
 
 def _only_checks(node) -> bool:
-    """Whether a cell has no more to show than its ✓ lines."""
+    """Whether a cell shows only its ✓ lines."""
     if not isinstance(node, nodes.container) or len(node) != 1:
         return False
     return isinstance(node.children[0], folded) and bool(node.children[0]["held"])
 
 
 def _end_of_own(section) -> int:
-    """Behind a section's own text, before its first subsection."""
+    """The place before a section's first subsection, or its end."""
     inner = (n for n, one in enumerate(section) if isinstance(one, nodes.section))
     return next(inner, len(section))
 
 
 def _put_below_opening(cell):
-    """Move a cell behind all else that stands before the first section."""
+    """Move a cell to the place right before the first section."""
     parent = cell.parent
     parent.remove(cell)
     at = next(
@@ -113,7 +112,7 @@ def _put_below_opening(cell):
 
 
 def _take_held(cell):
-    """Cut the ✓ lines from what the cell printed and return them."""
+    """Remove the ✓ lines from the cell's printed output, and return them."""
     held = []
     for out in cell.findall(nodes.container):
         if out.get("nb_element") != "cell_code_output":
@@ -139,7 +138,7 @@ def _is_printed(node):
 
 
 def visit(self, node):
-    """Open ``<details>``: the ✓ lines if there are some, else the words."""
+    """Open ``<details>`` with the ✓ lines, if there are any, and the words."""
     held, words = node["held"], escape(node["words"])
     marks = "".join(
         f'<span class="sm-held"><span aria-hidden="true">✓</span> '
@@ -180,7 +179,7 @@ def _open_deeper(self, node):
 
 
 def setup(app):
-    """Fold in every notebook; builders other than HTML show the code."""
+    """Fold in every notebook. Builders other than HTML show the code."""
     app.add_node(folded, html=(visit, depart), override=True)
     app.add_node(checks, html=(_open_checks, depart), override=True)
     app.add_node(deeper, html=(_open_deeper, depart), override=True)

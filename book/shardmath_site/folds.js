@@ -1,5 +1,5 @@
-// All folded code at once, open or shut, as the reader left it. It stands in the page
-// before the text, so that the text comes as it stays.
+// Opens or closes all folded code, as the reader left it. It runs before the text is
+// parsed, so that nothing moves afterwards.
 "use strict";
 {
   const KEY = "shardmath.code";
@@ -21,7 +21,7 @@
     try {
       anchor = decodeURIComponent(location.hash.slice(1));
     } catch {
-      return; // "100%" is no anchor
+      return; // "100%" is not an anchor
     }
     const target = document.getElementById(anchor);
     const shut =
@@ -45,9 +45,9 @@
     say();
     button.addEventListener("click", () => {
       shown = !shown;
-      // Where that is refused, it holds for this page.
+      // If storage is refused, the setting lasts for this page.
       globalThis.Shardmath?.storage.setting(KEY).set(shown ? "shown" : "folded");
-      // What the reader looks at stays where it is.
+      // Keep what the reader looks at in its place.
       const { left } = document.querySelector("article").getBoundingClientRect();
       const seen = document.elementFromPoint(left + 1, innerHeight / 3);
       const block = seen?.closest("article :is(.cell, section > *)");

@@ -1,7 +1,7 @@
-r"""Formulas, set by KaTeX while the site is built: no script, no wait, no request.
+r"""Typesets formulas with KaTeX while the site is built, so pages need no script.
 
-A display formula is numbered by a plain TeX ``\tag{1.2}``, which Jupyter and GitHub
-show as well. Here the tag becomes the formula's number and its anchor ``eq-1.2``.
+A display formula is numbered by TeX's ``\tag{1.2}``, which Jupyter and GitHub show as
+well. On the site, the tag becomes the formula's number and its anchor ``eq-1.2``.
 """
 
 import json
@@ -34,7 +34,7 @@ KATEX_SERVER = Path(__file__).with_name("katex.mjs")
 
 
 class NumberFormulas(SphinxTransform):
-    """Turn the one ``\\tag`` of a display formula into its number and anchor."""
+    """Turn the ``\\tag`` of a display formula into its number and anchor."""
 
     default_priority = 400  # before links to anchors are resolved
 
@@ -48,15 +48,15 @@ class NumberFormulas(SphinxTransform):
             node += nodes.Text(TAG.sub("", tex))
             node["tag"] = tag
             node["names"].append(f"eq-{tag}")
-            self.document.note_explicit_target(node, node)  # warns of a second one
+            self.document.note_explicit_target(node, node)  # warns about duplicates
             slugs = self.env.metadata[self.env.docname].setdefault("myst_slugs", {})
             slugs[f"eq-{tag}"] = (node.line, node["ids"][0], f"({tag})")
 
 
 class DropAnchors(SphinxTransform):
-    """Take out the anchors ``<a id="eq-1.2"></a>`` that Jupyter needs: here are others.
+    """Remove the anchors ``<a id="eq-1.2"></a>``, which only Jupyter needs.
 
-    Two elements of one id would be wrong, and an empty line above a formula a gap.
+    They would duplicate the ids on the site and leave a gap above each formula.
     """
 
     default_priority = 390
@@ -74,7 +74,7 @@ def _is_anchor(node):
 
 
 class KeepPunctuation(SphinxTransform):
-    """Move the marks that touch a formula into it: a browser breaks lines between."""
+    """Move punctuation next to a formula into it, so no line breaks between them."""
 
     default_priority = 420
 
@@ -88,9 +88,9 @@ class KeepPunctuation(SphinxTransform):
 
 
 def _take(line, at, marks):
-    """Cut the marks from the text at a place of a line and return them.
+    """Remove the marks from the text at place `at` of a line, and return them.
 
-    By place: two texts of a line may be equal, such as the commas of a list.
+    The place is needed because texts of a line may be equal, such as commas in a list.
     """
     found = isinstance(line[at], nodes.Text) and marks.search(line[at])
     if not found or not found.group():
@@ -100,14 +100,14 @@ def _take(line, at, marks):
 
 
 class Typesetter:
-    """KaTeX in one Node process, asked a formula at a time (about 1 ms each)."""
+    """KaTeX in one Node process, which sets one formula at a time (about 1 ms each)."""
 
     def __init__(self):
         self.katex = self.process = None
         self.known = {}
 
     def __call__(self, node, tex, display):
-        """HTML and MathML for `tex`, or a warning that says where `tex` is wrong."""
+        """HTML and MathML for `tex`. If it is wrong, its source and a warning."""
         key = tex, display
         if key not in self.known:
             self.known[key] = self._ask(tex, display)
@@ -130,13 +130,13 @@ class Typesetter:
         if not line:
             raise ExtensionError("Node stopped while it set a formula; see above.")
         answer = json.loads(line)
-        # Without its TeX: a search would find, and quote, each formula twice.
+        # The TeX is removed, because a search would find each formula twice.
         if "html" in answer:
             answer["html"] = NO_TEX.sub("", answer["html"])
         return answer
 
     def start(self, app):
-        """Use the KaTeX of ``package-lock.json``, script and style alike."""
+        """Use the script and the style of the KaTeX in ``package-lock.json``."""
         if app.builder.format != "html":
             return
         dist = Path(app.srcdir) / "node_modules" / "katex" / "dist"
@@ -148,7 +148,7 @@ class Typesetter:
         _copy_style(dist, Path(app.outdir) / "_static" / "katex")
 
     def stop(self, app, exception):
-        """Let Node end."""
+        """End the Node process."""
         if self.process is not None:
             self.process.communicate()
 
@@ -179,8 +179,8 @@ def _mark(text):
 
 
 def visit_display(typeset, self, node):
-    """Write a formula on its own line: a box that scrolls, and the number beside it."""
-    # KaTeX would number these environments itself, from 1 on every page.
+    """Write a formula on its own line, in a box that scrolls, next to its number."""
+    # Without a star, KaTeX would number these environments from 1 on every page.
     tex = STARLESS.sub(r"\\\1{\2*}", node.astext())
     number = node.get("tag")
     if number is None and node.get("number"):
@@ -196,7 +196,7 @@ def visit_display(typeset, self, node):
 
 
 def _copy_style(dist, out):
-    """Copy style, fonts and licence of the same KaTeX; every browser reads woff2."""
+    """Copy KaTeX's style, fonts and licence. Fonts are woff2, which is enough."""
     (out / "fonts").mkdir(parents=True, exist_ok=True)
     style = (dist / "katex.min.css").read_text(encoding="utf-8")
     (out / "katex.css").write_text(OTHER_FORMATS.sub("", style), encoding="utf-8")
@@ -206,7 +206,7 @@ def _copy_style(dist, out):
 
 
 def _add_style(app, pagename, templatename, context, doctree):
-    """Only pages with a formula load KaTeX's style."""
+    """Add KaTeX's style to pages with a formula."""
     if doctree and next(doctree.findall(_is_formula), None):
         app.add_css_file("katex/katex.css", priority=400)
 

@@ -1,7 +1,7 @@
-"""What the front page says in numbers, and the live figure that it opens with.
+"""The numbers on the front page, and its live figure.
 
 ``{counted}`name` `` is a number that is counted when the page is written, from the
-records or from what the chapters store: none of them is typed.
+records or from the chapters' stored outputs. None of these numbers is typed.
 """
 
 import hashlib
@@ -31,16 +31,16 @@ LEDGER = re.compile(r"^collective .* predicted  compiled .*$")
 TARGETS = re.compile(
     r"^(?=.*\b(target|compiled for)\b)(?=.*\bderived\b).*(ratio|compiled over derived)"
 )
-RATIO = re.compile(r"(?<= )\d+\.\d{3}\b(?!.* \d+\.\d{3}\b)")  # the last of a row
+RATIO = re.compile(r"(?<= )\d+\.\d{3}\b(?!.* \d+\.\d{3}\b)")  # the last in a row
 AS_PREDICTED = "1.000"
 
 
 def counts(chapters: list[Path], least: float, runs: int) -> dict[str, str]:
-    """What is counted, by name, as it is printed.
+    """Name → the counted number, as it is printed.
 
     Args:
         chapters: the notebooks of the book.
-        least, runs: what `bounds` says; it takes seconds.
+        least, runs: the result of `bounds`, passed in because it takes seconds.
     """
     same = [f" {AS_PREDICTED} " in f"{row} " for row in rows(chapters)]
     targets = [*ratios(chapters)]
@@ -72,21 +72,21 @@ def counts(chapters: list[Path], least: float, runs: int) -> dict[str, str]:
 
 
 def rows(chapters: list[Path]) -> Iterator[str]:
-    """The rows of every ledger that chapters store, less that of the sum, the last."""
+    """The rows of every ledger in the chapters' outputs, without the final sum."""
     for lines in map(iter, _texts(chapters)):
         if any(map(LEDGER.match, lines)):
             yield from takewhile(lambda row: not row.startswith("all "), lines)
 
 
 def ratios(chapters: list[Path]) -> Iterator[str]:
-    """Compiled over derived, in every table of programs for slices and clusters."""
+    """The ratios of compiled over derived bytes in every table of target programs."""
     for lines in map(iter, _texts(chapters)):
         if any(map(TARGETS.match, lines)):
             yield from (found[0] for row in lines if (found := RATIO.search(row)))
 
 
 def _texts(chapters: list[Path]) -> Iterator[list[str]]:
-    """What cells printed or showed, as lines."""
+    """The lines of each output of the chapters' cells."""
     for file in chapters:
         for cell in json.loads(file.read_text("utf-8"))["cells"]:
             for output in cell.get("outputs", ()):
@@ -95,23 +95,23 @@ def _texts(chapters: list[Path]) -> Iterator[list[str]]:
 
 
 def bounds() -> tuple[float, int]:
-    """The least of published steps over their bounds, and how many steps there are."""
+    """The least ratio of a published step to its bound, and the number of steps."""
     found = [run.over_bound for run in RUNS if run.timed]
     return min(found), len(found)
 
 
 def _digest(folder: Path) -> str:
-    """Of the package: what it knows and how it computes."""
+    """A hash of the package's code and data."""
     kinds = ("*.py", "*.toml", "*.csv", "golden/*.json")
     found = sorted(file for kind in kinds for file in folder.rglob(kind))
     return hashlib.sha256(b"".join(map(Path.read_bytes, found))).hexdigest()
 
 
 class Counted(SphinxRole):
-    """``{counted}`values` ``: that number."""
+    """``{counted}`values` `` gives the number called "values"."""
 
     def run(self):
-        if "counts" not in self.env.temp_data:  # of this page
+        if "counts" not in self.env.temp_data:  # kept while this page is read
             self.env.temp_data["counts"] = self._counts()
         known = self.env.temp_data["counts"]
         if self.text in known:
@@ -135,10 +135,9 @@ class Counted(SphinxRole):
 
 
 class LiveFigure(SphinxDirective):
-    """``{live} roofline``: a live figure on a page that is no notebook.
+    """``{live} roofline`` puts a live figure on a page that is not a notebook.
 
-    It stands bare, without title, presets and tools, unless it has the option
-    ``:tools:``.
+    It has no title, presets and tools unless the option ``:tools:`` is set.
     """
 
     required_arguments = 1
@@ -156,7 +155,7 @@ def _add_style(app, pagename, templatename, context, doctree):
 
 
 def _look(app, env, added, changed, removed):
-    """Count anew what may have changed: the package, or which chapters there are."""
+    """Read the front page again if the package or the set of chapters has changed."""
     digest = _digest(Path(str(PACKAGE)))
     kept = getattr(env, "shardmath_front", {})
     if kept.get("package") != digest:
@@ -167,7 +166,7 @@ def _look(app, env, added, changed, removed):
 
 
 def setup(app):
-    """Add the role and the directive; count anew where something changed."""
+    """Add the role and the directive, and count again after changes."""
     app.add_role("counted", Counted())
     app.add_directive("live", LiveFigure)
     app.connect("env-get-outdated", _look)

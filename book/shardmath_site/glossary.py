@@ -1,7 +1,7 @@
-"""Terms of the glossary explain themselves where a chapter uses them first.
+"""Links the first use of each glossary term in a chapter to its definition.
 
-The word becomes a link to its entry. Its definition appears when a reader points at it
-or moves the focus to it, and goes with Escape (book.js).
+The definition appears when a reader points at the link or focuses it, and Escape hides
+it (book.js).
 """
 
 import re
@@ -13,8 +13,8 @@ from sphinx import addnodes
 from .numbering import STEM
 
 PAGE = "book/glossary"
-# Words that chapters use in another sense as well, as "stage 1 of ZeRO", or so often in
-# everyday language that a mark would disturb more than it helps.
+# Words that chapters also use in another sense, such as "stage 1 of ZeRO", or that are
+# so common that a link would distract more than it helps.
 UNMARKED = frozenset(
     {"peak", "stage", "slice", "chunk", "prediction", "wave", "slot", "core", "line"}
     | {"host", "leaf", "cube", "lane", "at best", "without overlap", "permute"}
@@ -34,7 +34,7 @@ LEFT_ALONE = (
 
 
 def definitions(doctree) -> dict[str, tuple[str, str]]:
-    """The anchor and the sentence of each term of the glossary's page."""
+    """Term → its anchor and definition, from the glossary's page."""
     found = {}
     for item in doctree.findall(nodes.definition_list_item):
         said = item.next_node(nodes.definition).astext().strip()
@@ -44,9 +44,10 @@ def definitions(doctree) -> dict[str, tuple[str, str]]:
 
 
 def pattern(terms) -> re.Pattern:
-    """Finds any of the terms, the longest first, also in the plural.
+    """A pattern that finds any of the terms, the longest first, also in the plural.
 
-    Terms in lower case may begin a sentence. "SM" is no "sm", and no part of "SMEM".
+    Lower-case terms are also found at the start of a sentence, but "sm" is not found in
+    "SM", and "SM" not in "SMEM".
 
     >>> found = pattern(["shard", "HBM", "pod"])
     >>> [one[0] for one in found.finditer("Shards in HBM, hbm and Podium")]
@@ -64,12 +65,12 @@ def pattern(terms) -> re.Pattern:
 
 
 def mark(doctree, terms: dict[str, tuple[str, str]], page: str) -> list[str]:
-    """Mark the first use of each term in the text of a page; gives the terms found.
+    """Mark the first use of each term in the text of a page. Returns the terms found.
 
     Args:
         doctree: of the page.
         terms: see `definitions`.
-        page: address of the glossary from there.
+        page: the address of the glossary, relative to the page.
     """
     left = dict.fromkeys(term for term in terms if term not in UNMARKED)
     found: list[str] = []
@@ -84,7 +85,7 @@ def mark(doctree, terms: dict[str, tuple[str, str]], page: str) -> list[str]:
 
 
 def _is_prose(text) -> bool:
-    """Whether a text stands in a paragraph, and neither in code nor in a link."""
+    """Whether a text is in a paragraph, and neither in code nor in a link."""
     node, within = text.parent, False
     while node is not None:
         if isinstance(node, LEFT_ALONE):
@@ -95,11 +96,11 @@ def _is_prose(text) -> bool:
 
 
 def _marked(text, left, terms, page, count):
-    """The parts of a text, the first use of each term as raw HTML."""
+    """The parts of a text, with the first use of each term as raw HTML."""
     at, said = 0, str(text)
     for match in pattern(left).finditer(said) if left else ():
         term = _term(match[0], left)
-        if term is None:  # twice in this text
+        if term is None:  # a second use in this text
             continue
         del left[term]
         if match.start() > at:
@@ -113,7 +114,7 @@ def _marked(text, left, terms, page, count):
 
 
 def _term(word: str, left) -> str | None:
-    """The term that a word is, in the plural or at the start of a sentence too."""
+    """The term that a word stands for, which may be a plural or be capitalised."""
     for form in (word, word[0].lower() + word[1:]):
         for term in (form, form.removesuffix("s")):
             if term in left:
@@ -140,7 +141,7 @@ def _mark_chapter(app, doctree, docname):
 
 
 def _depend(app, doctree):
-    """A chapter is written anew when a definition changes."""
+    """Rebuild a chapter when a definition changes."""
     stem = STEM.match(app.env.docname)
     if stem and stem[1] == "chapters":
         app.env.note_dependency(f"{PAGE}.md")

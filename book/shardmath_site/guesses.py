@@ -1,11 +1,11 @@
-"""A *Predict* note takes the reader's guess, and what answers it opens afterwards.
+"""Adds a form to a *Predict* note, and shows the answer after the reader's guess.
 
-A cell of a notebook that shows `shardmath.base.guess.guess(…)` belongs to the nearest
-*Predict* note above it. The note gets a form. What answers it goes into one block right
-below, which a script alone hides: first the line that says the answer and the paragraph
-that reads it, then pictures and tables, then, in a fold, the code and the checks that
-it is known by, and all up to the last place of the section that tells the number again.
-The cell itself, which is plumbing, leaves the page.
+A notebook cell that shows `shardmath.base.guess.guess(…)` belongs to the nearest
+*Predict* note above it. The note gets a form. The answer is put in a block right below,
+which only a script hides. It starts with the answer in one line and the paragraph that
+explains it, followed by pictures and tables, the code and checks in a fold, and
+everything up to the last place in the section that repeats the number. The cell that
+calls `guess` is removed from the page.
 """
 
 import hashlib
@@ -21,11 +21,11 @@ from shardmath.base.claims import HOLDS
 
 from .notes import is_aside
 
-LEAST_DIGITS = 3  # of a number that tells an answer: others come about by chance
-_TAG = re.compile(r"<[^>]*>")  # of HTML and SVG, whose coordinates tell nothing
-REMEMBER = "what to remember"  # the section before which a chapter sums its guesses up
-# Before the first paint: what waits for a guess is never seen and then withdrawn. All
-# stays open on file://, on paper, where the reader said so, and if guess.js is missing.
+LEAST_DIGITS = 3  # a number with fewer digits may repeat an answer by coincidence
+_TAG = re.compile(r"<[^>]*>")  # of HTML and SVG, whose coordinates reveal no answer
+REMEMBER = "what to remember"  # the summary of guesses is put before this section
+# This runs before the first paint, so no answer appears and then vanishes. Answers stay
+# visible on file://, on paper, if the reader wants it, and if guess.js does not load.
 EARLY = """
 if (location.protocol !== "file:") {
   const root = document.documentElement;
@@ -39,29 +39,29 @@ if (location.protocol !== "file:") {
 
 
 class guess_answer(nodes.General, nodes.Element):  # noqa: N801
-    """The answer as one line: attributes `anchor` and `record`."""
+    """The answer as one line. Attributes: `anchor` and `record`."""
 
 
 class guess_form(nodes.General, nodes.Element):  # noqa: N801
-    """Where a reader guesses: attributes `anchor`, `record`, `key` and `title`."""
+    """The form for a guess. Attributes: `anchor`, `record`, `key` and `title`."""
 
 
 class guess_behind(nodes.General, nodes.Element):  # noqa: N801
-    """What a guess opens: attribute `anchor`."""
+    """The block that opens after a guess. Attribute: `anchor`."""
 
 
 class guess_known(nodes.General, nodes.Element):  # noqa: N801
-    """How the answer is known: code without a picture or table, and checks."""
+    """The fold "How we know": checks, and code without a picture or table."""
 
 
 class guess_summary(nodes.General, nodes.Element):  # noqa: N801
-    """How the guesses of the page went."""
+    """The summary of the reader's guesses on the page."""
 
 
 class JoinGuesses(SphinxTransform):
-    """Join every guess with the note that asks for it."""
+    """Join every guess with its *Predict* note."""
 
-    default_priority = 420  # notes know their kind; cells are not folded yet
+    default_priority = 420  # after notes are classified, before cells are folded
 
     def apply(self, **kwargs):
         answers = list(self.document.findall(guess_answer))
@@ -77,14 +77,14 @@ class JoinGuesses(SphinxTransform):
         record, cell = answer["record"], _cell_of(answer)
         named = f"the guess of cell {cell['cell_index'] + 1}"
         if record["truth"] is None:
-            raise ValueError(f"{named}: exactly one of its choices must hold")
+            raise ValueError(f"{named}: exactly one of its choices must be true")
         output = next(part for part in cell if _element(part) == "cell_code_output")
         if len(output) != 1:
-            raise ValueError(f"{named}: must be all that its cell shows")
+            raise ValueError(f"{named}: must be the only output of its cell")
         section, at = cell.parent, cell.parent.index(cell)
         start = next((i for i in range(at, -1, -1) if _is_predict(section[i])), None)
         if start is None:
-            raise ValueError(f"{named}: no Predict note stands above it in its section")
+            raise ValueError(f"{named}: its section has no Predict note above it")
         note = section[start]
         if any(note.findall(guess_form)):
             raise ValueError(f"{named}: its Predict note already has a guess")
@@ -102,7 +102,7 @@ class JoinGuesses(SphinxTransform):
         )
 
     def _key(self, note, record) -> str:
-        """Under which a reader's guess is kept, where no cell names it."""
+        """The key for storing a reader's guess, if the cell's metadata has none."""
         asked = [record.get("choices"), record.get("unit")]
         words = " ".join(note.astext().split())
         text = json.dumps([self.env.docname, words, *asked])
@@ -110,17 +110,17 @@ class JoinGuesses(SphinxTransform):
 
 
 def _kept_key(cell) -> str | None:
-    """The key in the metadata of a guess's cell, whatever the words around it."""
+    """The key in the metadata of a guess's cell, independent of the wording."""
     return cell.get("cell_metadata", {}).get("shardmath", {}).get("key")
 
 
 def _in_order(line, before, after) -> list:
-    """The answer and what reads it, what can be looked at, how it is known, the rest.
+    """The answer, its explanation, pictures and tables, code and checks, the rest.
 
     Args:
-        line: that says the answer.
-        before: what stands between the question and the guess's own cell.
-        after: what stands behind that cell.
+        line: the line with the answer.
+        before: the nodes between the question and the guess's cell.
+        after: the nodes after that cell.
     """
     checks = [node for node in after if _is_check(node)]
     rest = [node for node in after if not _is_check(node)]
@@ -136,9 +136,10 @@ def _in_order(line, before, after) -> list:
 
 
 def _is_plumbing(node) -> bool:
-    """Whether a cell shows neither a picture nor a table: no more than what it prints.
+    """Whether a cell has checks or shows nothing.
 
-    Printed lines other than checks are for reading, so their cell stays in sight.
+    Pictures, tables and printed lines other than checks are for reading, so their cells
+    stay visible.
     """
     if _element(node) != "cell_code":
         return False
@@ -170,8 +171,8 @@ def _is_check(node) -> bool:
 
 
 def _end_of_reading(section, at) -> int:
-    """Behind what tells the answer as well: a paragraph, its source, checks around, and
-    the pictures and tables that stand before it."""
+    """The place after the nodes that explain the answer: pictures and tables, a
+    paragraph, its source notes, and the checks between them."""
     read, end = False, at
     while at < len(section):
         one = section[at]
@@ -186,7 +187,7 @@ def _end_of_reading(section, at) -> int:
 
 
 def _end_of_telling(section, at, record) -> int:
-    """Behind the last thing before the next question that tells the same number."""
+    """The place after the last node before the next question that has the number."""
     if record["kind"] != "number":
         return at
     number = record["truth"].rstrip("%").split()[0]
@@ -205,7 +206,7 @@ def _end_of_telling(section, at, record) -> int:
 
 
 def _place_summary(document):
-    """Before *What to remember*, or at the end of the page."""
+    """Put the summary before *What to remember*, or at the end of the page."""
     for section in document.findall(nodes.section):
         if section.next_node(nodes.title).astext().lower() == REMEMBER:
             section.parent.insert(section.parent.index(section), guess_summary())
@@ -214,13 +215,13 @@ def _place_summary(document):
 
 
 def answer_line(anchor: str, record: dict) -> str:
-    """HTML of the answer, as it stands without a guess."""
+    """HTML of the answer as it is shown without a guess."""
     text = f"The answer: {record['truth']}."
     return f'<p class="sm-guess-line" id="{anchor}-answer">{escape(text)}</p>\n'
 
 
 def form(anchor: str, record: dict, key: str, title: str) -> str:
-    """HTML of the form; guess.js listens to it, without scripts it stays unseen."""
+    """HTML of the form, which guess.js handles. Without scripts it is hidden."""
     if record["kind"] == "choice":
         buttons = "".join(
             f'<button value="{place}">{escape(label)}</button>'
@@ -291,7 +292,7 @@ def _write_summary(translator, node):
 
 
 def _add_files(app, pagename, templatename, context, doctree):
-    """Only pages with a guess load its script and style."""
+    """Add the script and style to pages with a guess."""
     if doctree and any(doctree.findall(guess_form)):
         app.add_css_file("guess.css")
         app.add_js_file(None, body=EARLY)
@@ -299,7 +300,7 @@ def _add_files(app, pagename, templatename, context, doctree):
 
 
 def setup(app):
-    """Look at every page."""
+    """Join the guesses on every page."""
     app.add_node(guess_answer, html=(_write_answer, None))
     app.add_node(guess_form, html=(_write_form, None))
     app.add_node(guess_behind, html=(_open_behind, _close_behind))

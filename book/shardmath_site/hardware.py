@@ -1,10 +1,10 @@
-"""The hardware appendix: every chip and every NVSwitch, written when the site is.
+"""Writes the hardware appendix, with every chip and NVSwitch, when the site is built.
 
 The page's Markdown says ``{hardware} overview`` (or ``records``, ``switches``,
-``disagreements``, ``sources``); each word becomes HTML here, so nothing on the page can
-drift from the records. The overview sorts and filters by ``hardware.js`` and reads well
-without it. Vendors and records are folded, chips under their vendor; a link to one, or
-the browser's search, opens it.
+``disagreements``, ``sources``). Each word is replaced by HTML from the records, so the
+page always agrees with them. ``hardware.js`` sorts and filters the overview, which also
+reads well without it. Vendors and records are folds, with chips under their vendor. A
+link to a fold, or the browser's search, opens it.
 """
 
 import math
@@ -28,7 +28,7 @@ from shardmath.hardware.networks.switches import TERMS
 
 from .facts import exact, printed
 
-KINDS = ("vendor", "vendor-code", "paper", "secondary")  # nearest the chip first
+KINDS = ("vendor", "vendor-code", "paper", "secondary")  # closest to the maker first
 ABSENT = (
     '<span aria-hidden="true">–</span>'
     '<span class="visually-hidden">not published</span>'
@@ -37,7 +37,7 @@ NONE = '<span aria-hidden="true">–</span><span class="visually-hidden">none</s
 
 
 class fold(nodes.section):  # noqa: N801
-    """A section that its title opens; a link does too, for its `#id` is inside."""
+    """A section that opens by its title, or by a link, because its `#id` is inside."""
 
 
 def _open_fold(translator, node: fold) -> None:
@@ -62,7 +62,7 @@ def _link(to: Chip | NVSwitch | Source) -> str:
 
 
 def _table(name: str, header: Iterable[str], rows: Iterable[str]) -> str:
-    """A table called `name` in a box that scrolls sideways where it must."""
+    """A table called `name`, in a box that scrolls sideways if necessary."""
     head = "".join(f'<th scope="col">{cell}</th>' for cell in header)
     body = "\n".join(rows)
     return (
@@ -86,7 +86,7 @@ def _html(text: str, *classes: str) -> nodes.raw:
 
 
 def _precision(chip: Chip) -> str:
-    """bf16, or fp16 where there is no bf16."""
+    """bf16, or fp16 if there is no bf16."""
     for precision in ("bf16", "fp16"):
         if precision in chip.flops:
             return precision
@@ -94,12 +94,12 @@ def _precision(chip: Chip) -> str:
 
 
 def _named(chip: Chip, value: float) -> float | tuple[float, str]:
-    """`value`, with the precision behind it where that is not bf16."""
+    """`value`, followed by the precision if that is not bf16."""
     precision = _precision(chip)
     return value if precision == "bf16" else (value, precision)
 
 
-# What the overview says of a chip: (heading, unit) and the number in that unit.
+# The columns of the overview: (heading, unit) → a function for the number in that unit.
 COLUMNS = {
     ("bf16 peak", "TFLOPs/s"): lambda c: _named(c, c.flops[_precision(c)] / 1e12),
     ("fp8 peak", "TFLOPs/s"): lambda c: c.flops["fp8"] / 1e12,
@@ -120,7 +120,7 @@ FILTER = (
 
 
 def overview() -> list[nodes.Node]:
-    """One row for each accelerator, and the field that filters them."""
+    """A row for each accelerator, and the field that filters them."""
 
     def absent(chip: Chip, column: int) -> str:
         heading, _ = list(COLUMNS)[column - 1]  # after the year
@@ -146,7 +146,7 @@ def overview() -> list[nodes.Node]:
 
 
 def records() -> list[nodes.Node]:
-    """A fold for each vendor, and in it one for each of its accelerators."""
+    """A fold for each vendor, containing a fold for each of its accelerators."""
     return [
         _fold(nodes.make_id(vendor), vendor, "sm-vendor", map(_record, group))
         for vendor, group in groupby(chips.ALL, key=lambda chip: chip.vendor)
@@ -197,7 +197,7 @@ def _switch(switch: NVSwitch) -> fold:
 
 
 def _facts(record: Chip | NVSwitch, about: list[str]) -> fold:
-    """A fold that says `about`, and then the facts of `record`, a row for each."""
+    """A fold with the text `about`, and a row for each fact of `record`."""
     header = ("Fact", "Value", "Source")
     rows = (_fact(record, name, fact) for name, fact in record.facts.items())
     html = f"<p>{' '.join(about)}</p>\n{_table(record.name, header, rows)}"
@@ -205,7 +205,7 @@ def _facts(record: Chip | NVSwitch, about: list[str]) -> fold:
 
 
 def _term(record: Chip | NVSwitch, name: str) -> Term:
-    """The fact `name` of that record in words, and its unit."""
+    """The words and the unit of the fact `name` of a record."""
     if isinstance(record, NVSwitch):
         return TERMS[name]
     return term(name)._replace(words=record.words(name))
@@ -229,7 +229,7 @@ def _fact(record: Chip | NVSwitch, name: str, fact: Fact) -> str:
 
 
 def _disputes() -> Iterator[tuple[float, Chip | NVSwitch, str, Fact, float, Source]]:
-    """Each value that a second source contradicts, after its ratio to ours."""
+    """(ratio, record, name, fact, value, source) for each value that we don't take."""
     for record in (*chips.ALL, *NVSWITCHES):
         for name, fact in record.facts.items():
             for value, source in fact.disagrees:
@@ -237,7 +237,7 @@ def _disputes() -> Iterator[tuple[float, Chip | NVSwitch, str, Fact, float, Sour
 
 
 def disagreements() -> list[nodes.Node]:
-    """All of them, the furthest apart first."""
+    """All disagreements between sources, the largest first."""
 
     def row(ratio, record, name, fact, value, source) -> str:
         words, unit, _ = _term(record, name)
@@ -252,7 +252,7 @@ def disagreements() -> list[nodes.Node]:
 
 
 def sources() -> list[nodes.Node]:
-    """All sources, the makers of the chips first, and how many values each gave."""
+    """All sources, with the chips' makers first, and how many values each provided."""
     of_switches = [fact for switch in NVSWITCHES for fact in switch.facts.values()]
     facts = [fact for chip in chips.ALL for fact in chip.facts.values()] + of_switches
     uses = Counter(fact.source.key for fact in facts)
@@ -280,7 +280,7 @@ PARTS = {
 
 
 class Hardware(SphinxDirective):
-    """``{hardware} overview``: that part of the page."""
+    """``{hardware} overview`` inserts that part of the page."""
 
     required_arguments = 1
 
@@ -288,14 +288,14 @@ class Hardware(SphinxDirective):
         part = self.arguments[0]
         if part not in PARTS:
             raise self.error(f"hardware {part!r}: must be one of {', '.join(PARTS)}")
-        # A changed record writes the page anew.
+        # The page is rebuilt when a record changes.
         for table in ("hardware/chips.toml", "hardware/networks/networks.toml"):
             self.env.note_dependency(str(files("shardmath") / table))
         return PARTS[part]()
 
 
 def _add_files(app, pagename, templatename, context, doctree) -> None:
-    """Only the page with the overview loads its script and style."""
+    """Add the script and style to the page with the overview."""
     if doctree and any(
         "sm-hardware" in node["classes"] for node in doctree.findall(nodes.raw)
     ):
@@ -304,7 +304,7 @@ def _add_files(app, pagename, templatename, context, doctree) -> None:
 
 
 def setup(app) -> None:
-    """Add the directive and the folds that it makes."""
+    """Add the directive and its folds."""
     app.add_node(fold, html=(_open_fold, _close_fold))
     app.add_directive("hardware", Hardware)
     app.connect("html-page-context", _add_files)

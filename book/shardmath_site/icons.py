@@ -1,6 +1,6 @@
-"""The icons of the map: one for each chapter, drawn for the size at which it is shown.
+"""The icons of the map, one for each chapter, drawn for the size at which they appear.
 
-An icon is 48 units square, has no words, and nothing of it is read aloud.
+An icon is 48 units square, contains no words, and is hidden from screen readers.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ Parts = Iterator[str]
 
 
 def icon(number: int) -> str:
-    """The icon of a chapter as an SVG; a page with lines where none is drawn yet.
+    """The icon of a chapter as an SVG. Chapters without one get a page with lines.
 
     Args:
         number: of the chapter.

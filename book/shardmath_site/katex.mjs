@@ -1,4 +1,4 @@
-// Sets formulas: one JSON request a line in, one JSON answer a line out.
+// Sets formulas. It reads one JSON request per line, and writes one JSON answer per line.
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 

@@ -1,10 +1,10 @@
-"""Labels above headings, and the old names of sections.
+"""Adds labels above headings, and old anchors to sections.
 
-A heading says what its section finds. The fixed name that the same section has in every
-chapter about parallelism stands above it, as a paragraph that is nothing but an
-emphasis (``*What it costs*``). On the page it becomes a small label, and its anchor
-keeps leading to the section. Other old anchors are in the metadata of the Markdown cell
-in which a section begins: ``{"shardmath": {"was": ["the-old-name"]}}``.
+A heading states the section's result. Sections that recur in every chapter about
+parallelism also have a fixed name, in an emphasised paragraph right above the heading
+(``*What it costs*``). On the page it becomes a small label, and its anchor leads to the
+section. Other old anchors are in the metadata of the Markdown cell in which a section
+begins: ``{"shardmath": {"was": ["the-old-name"]}}``.
 """
 
 import json
@@ -19,7 +19,7 @@ FENCE = re.compile(r"^\s*(```|~~~)")
 
 
 class MarkKickers(SphinxTransform):
-    """Take the labels from where they stand, and give sections their other anchors."""
+    """Store each label in its section, and add the other anchors."""
 
     default_priority = 403  # before figures are numbered and links are resolved
 
@@ -36,7 +36,7 @@ class MarkKickers(SphinxTransform):
                 self._name(section, name)
 
     def _name(self, section, name):
-        """An additional anchor, unless something else has it."""
+        """Add an anchor to the section, unless something else has it."""
         if name in self.document.ids:
             return
         self.document.ids[name] = section
@@ -53,7 +53,7 @@ class MarkKickers(SphinxTransform):
 
 
 def label_of(section):
-    """The paragraph right before a section that is nothing but an emphasis, if any."""
+    """The emphasised paragraph right before a section, or None."""
     at = section.parent.index(section)
     if not at:
         return None
@@ -85,7 +85,7 @@ def old_names(notebook):
 
 
 def _place(app, doctree, docname):
-    """Put the labels above their headings, which the contents were taken from."""
+    """Put the labels above their headings, after the contents have been collected."""
     if app.builder.format != "html":
         return
     for section in doctree.findall(nodes.section):
@@ -95,6 +95,6 @@ def _place(app, doctree, docname):
 
 
 def setup(app):
-    """Look at every page."""
+    """Add the labels on every page."""
     app.add_transform(MarkKickers)
     app.connect("doctree-resolved", _place)

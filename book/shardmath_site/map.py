@@ -1,8 +1,7 @@
-"""The map of the book, ``{map}``: a card for each chapter, and what is to come.
+"""The map of the book, ``{map}``: a card for each chapter, and chapters to come.
 
-The plan is `book/plan.toml`; which of it is written, `_toc.yml` says. A card shows an
-icon (`icons.py`), and of its chapter the title and the opening question. Nothing of it
-is typed twice.
+`book/plan.toml` lists all chapters, and `_toc.yml` those that are written. A card shows
+an icon (`icons.py`), and the title and opening question from the chapter itself.
 """
 
 import re
@@ -24,14 +23,14 @@ from .search import prose
 
 
 class book_map(nodes.General, nodes.Element):  # noqa: N801
-    """The place of the map: `parts` as `rows` gives them."""
+    """The place of the map. Attribute: `parts`, from `rows`."""
 
 
 def written(toc: dict) -> dict[int, str]:
-    """Number → document of the chapters that a table of contents lists, by part.
+    """Number → document, for all chapters in a table of contents.
 
     Raises:
-        ValueError: a chapter whose file does not begin with its number.
+        ValueError: the name of a chapter's file does not begin with its number.
     """
     found = {}
     for part in toc["parts"]:
@@ -45,10 +44,10 @@ def written(toc: dict) -> dict[int, str]:
 
 
 def rows(plan: dict, toc: dict) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Each part's caption, and its chapters with their documents, "" where to come.
+    """Each part's caption, and its chapters with their documents, "" if to come.
 
     Raises:
-        ValueError: a chapter is written that the plan does not have.
+        ValueError: a written chapter is missing from the plan.
     """
     documents = written(toc)
     for part in plan["parts"]:
@@ -65,7 +64,7 @@ def _number(name: str) -> int:
 
 
 class Map(SphinxDirective):
-    """``{map}``: parts, a card for each chapter that is written, a line for others."""
+    """``{map}`` inserts all parts: cards for chapters, and a line on those to come."""
 
     def run(self) -> list[nodes.Node]:
         top = Path(self.env.srcdir)
@@ -83,10 +82,10 @@ class Map(SphinxDirective):
 
 
 def question(doctree: nodes.document) -> str:
-    """The opening question of a chapter, formulas as text; "" where it has none.
+    """The opening question of a chapter, with formulas as text, or "".
 
     Raises:
-        ExtensionError: a formula in it is more than a line of text can say.
+        ExtensionError: a formula in it can't be written as a line of text.
     """
     for quote in doctree.findall(nodes.block_quote):
         if "sm-lead-question" in quote["classes"]:
@@ -145,6 +144,6 @@ def _write(translator, node: book_map) -> None:
 
 
 def setup(app) -> None:
-    """Add the directive and the place that it leaves."""
+    """Add the directive and its node."""
     app.add_node(book_map, html=(_write, None))
     app.add_directive("map", Map)

@@ -1,7 +1,7 @@
-"""Quotes that open with a bold word from a short list become boxes.
+"""Turns quotes that start with a bold word from a short list into boxes.
 
-``> **Takeaway.** …`` reads well in Jupyter and on GitHub as it stands. A source or a
-note stands beside the text before it where the screen has room (shardmath.css).
+``> **Takeaway.** …`` reads well in Jupyter and on GitHub without this. A source or a
+note is put next to the text before it if the screen has room (shardmath.css).
 """
 
 from math import ceil
@@ -11,14 +11,14 @@ from sphinx.transforms import SphinxTransform
 
 ASIDES = ("source", "note")
 TEXT = (nodes.paragraph, nodes.bullet_list, nodes.enumerated_list)
-# About, in pixels, at the narrowest screen that has a strip: letters of a line, height
-# of a line, space around.
+# On the narrowest screen with room for notes, approximately: characters per line,
+# height of a line in pixels, and space around a paragraph in pixels.
 LINE, NOTE_LINE = (66, 27, 17), (28, 19, 14)
 KINDS = ("question", "takeaway", "predict", "check", "note", "pitfall", "source")
 
 
 class MarkNotes(SphinxTransform):
-    """Give such a quote the classes ``sm-lead`` and ``sm-lead-<kind>``."""
+    """Give these quotes the classes ``sm-lead`` and ``sm-lead-<kind>``."""
 
     default_priority = 410
 
@@ -30,17 +30,16 @@ class MarkNotes(SphinxTransform):
 
 
 class beside(nodes.General, nodes.Element):  # noqa: N801
-    """Text, as its first child, and the note that stands beside it."""
+    """Text, as its first child, and the note next to it."""
 
 
 class PlaceNotes(SphinxTransform):
-    """Join a source or a note with as much of the text before it as is as tall.
+    """Join a source or a note with enough of the text before it to match its height.
 
-    Where there is less text, the note stays in its place: beside a shorter text it
-    would leave a gap.
+    If there is less text, the note is not moved, because it would leave a gap.
     """
 
-    default_priority = 425  # notes know their kind, and guesses what they open
+    default_priority = 425  # after MarkNotes and JoinGuesses
 
     def apply(self, **kwargs):
         for quote in [*self.document.findall(is_aside)]:
@@ -48,7 +47,7 @@ class PlaceNotes(SphinxTransform):
 
 
 def is_aside(node):
-    """Whether it is a quote that says where something comes from, or a note."""
+    """Whether a node is a quote that is a source or a note."""
     return isinstance(node, nodes.block_quote) and _kind(node) in ASIDES
 
 
@@ -65,7 +64,7 @@ def _join(quote):
 
 
 def _height(node, line):
-    """How tall the paragraphs of a node are, about, on lines of that kind."""
+    """The approximate height of a node's paragraphs, with lines of that kind."""
     letters, height, space = line
     return sum(
         height * ceil(len(paragraph.astext()) / letters) + space
@@ -82,7 +81,7 @@ def _close_beside(self, node):
 
 
 def _kind(quote):
-    """The lead word: a bold first word with its stop, in the first paragraph."""
+    """The lead word of a quote, without punctuation, or None if it isn't bold."""
     first = quote.next_node(nodes.paragraph)
     lead = first and next((c for c in first.children if c.astext()), None)
     return (
@@ -93,7 +92,7 @@ def _kind(quote):
 
 
 def setup(app):
-    """Look at every page."""
+    """Mark and place the notes on every page."""
     app.add_node(beside, html=(_open_beside, _close_beside))
     app.add_transform(MarkNotes)
     app.add_transform(PlaceNotes)

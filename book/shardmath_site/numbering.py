@@ -1,7 +1,7 @@
-"""Numbers that nobody types: of a chapter, from its file's name; of its figures.
+"""Numbers chapters, by the names of their files, and the figures in them.
 
-A chapter's title begins with its number wherever it is shown: on the page, in the
-contents, in the browser's tab, in search results.
+A chapter's title begins with its number wherever it appears: on the page, in the
+contents, in the browser's tab and in search results.
 """
 
 import re
@@ -19,7 +19,7 @@ STEM = re.compile(r"(chapters|exercises)/(\d\d)_")
 class NumberTitle(SphinxTransform):
     """Put the number of ``chapters/NN_slug``, or of its exercises, into the title."""
 
-    default_priority = 440  # after the title has given the page its anchor
+    default_priority = 440  # after the page's anchor is derived from the title
 
     def apply(self, **kwargs):
         stem = STEM.match(self.env.docname)
@@ -30,10 +30,11 @@ class NumberTitle(SphinxTransform):
 
 
 class NumberFigures(SphinxTransform):
-    """Begin a caption with "Figure 5.2", a link to itself; live figures count as well.
+    """Start each caption with "Figure 5.2", as a link to the figure.
 
-    A figure without a name gets one: ``fig-5.2``, or ``fig-05-live-ring`` for
-    ``live("ring")``. ``[](#fig-05-live-ring)`` reads "Figure 5.2" then.
+    Live figures are numbered too. A figure without a name gets one, such as
+    ``fig-5.2``, or ``fig-05-live-ring`` for ``live("ring")``, and
+    ``[](#fig-05-live-ring)`` then reads "Figure 5.2".
     """
 
     default_priority = 405  # before links to anchors are resolved
@@ -46,7 +47,7 @@ class NumberFigures(SphinxTransform):
         for count, figure in enumerate(_figures(self.document), 1):
             number = f"{int(stem[2])}.{count}"
             if not figure["names"]:
-                figure["ids"].clear()  # "id1", that of whatever comes first
+                figure["ids"].clear()  # "id1", which depends on the order of nodes
                 figure["names"].append(_name(figure, stem[2], number, said))
                 self.document.note_explicit_target(figure, figure)
             text = f"Figure {number}"
@@ -64,7 +65,7 @@ class NumberFigures(SphinxTransform):
 
 
 def _figures(document):
-    """What is counted: figures with a caption, and live ones that stand in none."""
+    """The nodes to number: figures with a caption, and live figures outside them."""
     for node in document.findall(_may_count):
         if isinstance(node, live_block):
             if not _stands_in_figure(node):
@@ -85,7 +86,7 @@ def _stands_in_figure(node):
 
 
 def _name(figure, chapter, number, taken):
-    """A name of its own for a figure that has none, unlike all that are `taken`."""
+    """A name for a figure that has none, different from all names in `taken`."""
     if not isinstance(figure, live_block):
         return f"fig-{number}"
     first = name = f"fig-{chapter}-live-{figure['content']['name'].replace('_', '-')}"

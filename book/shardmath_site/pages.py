@@ -1,4 +1,4 @@
-"""What a page's HTML needs beyond the theme: a description, sized images."""
+"""Completes the theme's HTML: adds descriptions and image sizes, and defers scripts."""
 
 import re
 from functools import cache
@@ -8,9 +8,9 @@ from docutils import nodes
 from sphinx.util.images import get_image_size
 
 FOLDS = Path(__file__).with_name("folds.js")
-DESCRIPTION_LENGTH = 160  # about what search engines show
+DESCRIPTION_LENGTH = 160  # roughly what search engines show
 IMAGE = re.compile(r'<img (?=[^>]*src="[^"]*_images/([^"]+)")')
-# What the highlighter colours as it does plain text, or nearly: names, punctuation.
+# Names and punctuation, which the highlighter colours almost like plain text.
 PLAIN_CODE = re.compile(r'<span class="(?:n|nn|nx|o|p|w)">([^<]*)</span>|<span></span>')
 VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')
 EMPTY_HEADER = re.compile(r'<th class="head[^"]*">(?:<p></p>)?</th>')
@@ -21,7 +21,7 @@ def describe(doctree):
     for paragraph in doctree.findall(nodes.paragraph):
         if not any(paragraph.findall(nodes.math)) and paragraph.astext().strip():
             text = " ".join(paragraph.astext().split())
-            if isinstance(paragraph.parent, nodes.block_quote):  # less its lead word
+            if isinstance(paragraph.parent, nodes.block_quote):  # without its lead word
                 lead = paragraph.next_node(nodes.strong)
                 text = text.removeprefix(lead.astext() if lead else "").strip()
             if len(text) > DESCRIPTION_LENGTH:
@@ -34,9 +34,9 @@ def _complete_context(app, pagename, templatename, context, doctree):
     meta = context.get("meta") or {}
     given = meta.get("description")
     context["description"] = given or (describe(doctree) if doctree else "")
-    # Markdown tables may leave the corner empty; an empty header is none.
+    # Markdown tables may have an empty corner, which should not be a header cell.
     body = EMPTY_HEADER.sub("<td></td>", context.get("body", ""))
-    # A list of role "list" needs items of role "listitem"; docutils says otherwise.
+    # A list with the role "list" needs "listitem"; docutils writes another role.
     body = body.replace('role="doc-biblioentry"', 'role="listitem"')
     body = PLAIN_CODE.sub(r"\1", body)  # a third of a chapter's elements
     context["has_folds"] = 'class="sm-fold' in body
@@ -45,15 +45,15 @@ def _complete_context(app, pagename, templatename, context, doctree):
     context["body"] = IMAGE.sub(
         lambda match: _size(Path(app.srcdir, sources[match.group(1)])), body
     )
-    # Sphinx's layout has said it already.
+    # Sphinx's layout already has a viewport tag.
     tags = context.get("metatags") or ""
     context["metatags"] = VIEWPORT.sub("", tags)
     context["default_mode"] = "auto"  # the theme logs an error when it is empty
 
 
 def _defer_scripts(app, pagename, templatename, context, doctree):
-    """Text shows before scripts run, and nothing is refused when opened as a file."""
-    # The theme's inline script could not wait; it serves a version menu we lack.
+    """Defer scripts, so text appears first and pages opened as files have no errors."""
+    # The theme's inline script can't be deferred. It is only for a version menu.
     context["script_files"] = [
         script
         for script in context["script_files"]
@@ -68,13 +68,13 @@ def _defer_scripts(app, pagename, templatename, context, doctree):
 
 @cache
 def _size(image):
-    """The start of an ``<img>`` that holds its place and loads when it comes near."""
+    """The start of an ``<img>`` that reserves its space and loads lazily."""
     size = get_image_size(image)
     place = f'width="{size[0]}" height="{size[1]}" ' if size else ""
     return f'<img {place}loading="lazy" decoding="async" '
 
 
 def setup(app):
-    """Add to every page's context."""
+    """Complete every page's context."""
     app.connect("html-page-context", _complete_context)
     app.connect("html-page-context", _defer_scripts, priority=950)

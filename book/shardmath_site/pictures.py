@@ -1,4 +1,4 @@
-"""Pictures in the built pages: the panels that a notebook stores, inline and themed."""
+"""Puts pictures stored in notebooks into the pages, inline and with the theme."""
 
 import re
 from html import escape
@@ -11,11 +11,11 @@ DESC = re.compile(r"<desc>.*?</desc>", re.DOTALL)
 
 
 def node(content: dict, metadata: dict) -> nodes.raw:
-    """The panels of one picture, side by side where there is room.
+    """The panels of one picture, side by side if there is room.
 
     Args:
-        content: what `Picture.bundle` stores under its MIME type.
-        metadata: of the cell; alternative text in it replaces the first panel's own.
+        content: the data of `Picture.bundle` for its MIME type.
+        metadata: of the cell. Its alternative text replaces that of the first panel.
     """
     first, *others = ("".join(panel.split("\n")) for panel in content["panels"])
     if alt := metadata.get("mystnb", {}).get("image", {}).get("alt"):

@@ -1,15 +1,16 @@
-"""What a page may load and run: its own, and nothing else.
+"""Gives every page a policy for what it may load and run.
 
-Every page carries a content security policy. Scripts and styles come from the site;
-those written into a page run only in its head, where templates alone write, and only as
-they were when the site was built: the policy has their hashes. A script that comes into
-the text, by a notebook's output or otherwise, does not run.
+With this content security policy, scripts and styles must come from the site. Inline
+scripts run only in the head, which only templates write, and only if they are the same
+as when the site was built, because the policy has their hashes. A script in the text,
+for example in a notebook's output, does not run.
 
-The page's Python runs under the same policy: engine.js starts its worker from a script
-that the page holds, and such a worker has its page's policy, where one that is loaded
-has only what its server sends with it.
+The page's Python runs under the same policy, because engine.js starts its worker from a
+script in the page. A worker that is loaded from a file would have only the policy that
+the server sends with this file.
 
-Opened from a folder, a page has the policy too: browsers take 'self' to be all files.
+The policy also works if a page is opened as a file, because browsers then treat all
+files as 'self'.
 """
 
 import hashlib
@@ -37,12 +38,12 @@ def policy(head: str) -> str:
         "default-src": "'none'",
         "script-src": " ".join(allowed["script"]),
         "style-src-elem": " ".join(allowed["style"]),
-        "style-src-attr": "'unsafe-inline'",  # KaTeX and pictures place by it
-        "style-src": "'self' 'unsafe-inline'",  # where the two above are not known
+        "style-src-attr": "'unsafe-inline'",  # KaTeX and pictures need it for layout
+        "style-src": "'self' 'unsafe-inline'",  # for browsers without the two above
         "img-src": "'self' data:",  # pictures within style sheets
         "font-src": "'self'",
         "connect-src": "'self'",
-        "worker-src": "'self' blob:",  # what the page holds, and what that imports
+        "worker-src": "'self' blob:",  # scripts in the page, and their imports
         "form-action": "'self'",
         "base-uri": "'none'",
     }
@@ -50,10 +51,10 @@ def policy(head: str) -> str:
 
 
 def guarded(page: str) -> str:
-    """The HTML of a page with its policy, first thing in its head.
+    """The HTML of a page with its policy right after its character set.
 
     Raises:
-        ValueError: it does not say its character set, behind which the policy stands.
+        ValueError: the page does not declare its character set.
     """
     bare = WRITTEN.sub("", page)  # of an earlier build
     place = CHARSET.search(bare)
@@ -74,5 +75,5 @@ def _guard(app, exception):
 
 
 def setup(app):
-    """Write the policies when nothing else changes the pages any more."""
+    """Write the policies after all other changes to the pages."""
     app.connect("build-finished", _guard, priority=950)

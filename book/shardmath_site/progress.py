@@ -1,9 +1,9 @@
-"""How far a reader is: the score of a page with questions, and of all of them.
+"""Shows a reader's score on each page with questions, and for all chapters.
 
-A page says how much there is to reach, from the records of the questions. What its
-reader has answered, and how much that is, only `progress.js` knows; `score.js` and
-`panel.js` show it, and `storage.js` keeps it in the browser. All of them learn from
-``questions.js`` which questions a page has.
+The page gives the maximum score, from the records of the questions. The reader's own
+score is computed by `progress.js`, shown by `score.js` and `panel.js`, and kept in the
+browser by `storage.js`. All of them read from ``questions.js`` which questions each
+page has.
 """
 
 import json
@@ -19,31 +19,31 @@ from shardmath.exercises.kinds import Question
 from .numbering import STEM
 from .question import is_answered_here
 
-FIRST = 100  # other scripts have 500: they find what is kept when they run
+FIRST = 100  # other scripts have 500, so they run when the progress is available
 QUESTIONS = "questions.js"  # under _static
 PANEL = "your-progress"
 
 
 class score(nodes.General, nodes.Element):  # noqa: N801
-    """The score of a chapter's exercises, and what can be done with it: `number`."""
+    """The score of a chapter's exercises. Attribute: `number`, the chapter's."""
 
 
 class PlaceScore(SphinxTransform):
-    """Below the title of ``exercises/NN_slug``, where chapter NN has questions."""
+    """Put the score below the title of ``exercises/NN_slug``."""
 
-    default_priority = 441  # the title has its number
+    default_priority = 441  # after the title has its number
 
     def apply(self, **kwargs):
         title = self.document.next_node(nodes.title)
         if title and (number := _chapter(self.env.docname)):
             title.parent.insert(title.parent.index(title) + 1, score(number=number))
-            # Links in Markdown find it as they find a heading: (line, id, title).
+            # Links in Markdown find it as if it were a heading: (line, id, title).
             places = self.env.metadata[self.env.docname].setdefault("myst_slugs", {})
             places[PANEL] = (0, PANEL, "Your progress")
 
 
 def _chapter(docname: str) -> str:
-    """The chapter that a page has the questions of, "" where it has none.
+    """The chapter whose questions are on a page, or "".
 
     >>> _chapter("exercises/01_rooflines"), _chapter("chapters/01_rooflines")
     ('01', '')
@@ -54,7 +54,7 @@ def _chapter(docname: str) -> str:
 
 
 def reached(records: Collection[Question]) -> str:
-    """HTML of a score as it is before the first answer; score.js counts.
+    """HTML of a score before the first answer, which score.js updates.
 
     >>> reached(answers.chapter("14").values())[:53]
     '<span><strong data-count="points">0</strong> of 17 po'
@@ -69,7 +69,7 @@ def reached(records: Collection[Question]) -> str:
 
 
 def where(records: Collection[Question]) -> str:
-    """Which of the questions the page judges itself, and where the others are."""
+    """How many questions the page can judge, and where to answer the others."""
     here = sum(map(is_answered_here, records))
     if here == len(records):
         return f"All {here} can be answered on this page."
@@ -81,7 +81,7 @@ def where(records: Collection[Question]) -> str:
 
 
 def panel(number: str) -> str:
-    """HTML of the score of a chapter, and of what can be done with all that is kept."""
+    """HTML of a chapter's score, and of the controls to save, add or erase progress."""
     own = answers.chapter(number).values()
     every = answers.questions().values()
     return f"""\
@@ -117,7 +117,7 @@ such as the accelerator that you chose, stay.</p>
 
 
 def questions(pages: Collection[str]) -> str:
-    """The script that says which questions each page has, and their points."""
+    """The script that lists each page's questions and their points."""
     asked = {
         page: {record.id: record.points for record in answers.chapter(number).values()}
         for page in sorted(pages)
@@ -127,7 +127,7 @@ def questions(pages: Collection[str]) -> str:
 
 
 def _write_questions(app, env):
-    """Before pages are written: they link it by its digest."""
+    """Write the script before the pages, which link to it with its digest."""
     if app.builder.format == "html":
         folder = Path(app.outdir, "_static")
         folder.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ def _write_questions(app, env):
 
 
 def _add_files(app, pagename, templatename, context, doctree):
-    """Only pages with a score load what saves it."""
+    """Add the panel's script to pages with a score."""
     if doctree and any(doctree.findall(score)):
         app.add_js_file("panel.js")
 
@@ -146,7 +146,7 @@ def _write(translator, node):
 
 
 def setup(app):
-    """Place the score, and load what is kept before all other scripts."""
+    """Place the score, and load the reader's progress before all other scripts."""
     app.add_node(score, html=(_write, None))
     app.add_transform(PlaceScore)
     app.connect("env-updated", _write_questions)

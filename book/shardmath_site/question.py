@@ -7,21 +7,21 @@ from shardmath.exercises.kinds import Function, Number, Question, Traffic, prose
 
 
 def is_answered_here(record: Question) -> bool:
-    """Whether a page judges answers to this question itself.
+    """Whether a page can judge answers to this question.
 
-    Numbers, and what is plain Python: `tests/site/test_editor.py` has all of it judged
+    This holds for numbers and for plain Python, which `tests/site/test_editor.py` tests
     in a page.
     """
     return isinstance(record, Number | Function | Traffic)
 
 
 def place(question: str, notebook: str, colab: str = "") -> str:
-    """HTML of the place for an answer; what it is depends on what is wanted.
+    """HTML of the place for an answer, which depends on the kind of question.
 
     Args:
-        question: its id, "01.1".
-        notebook: address of the notebook that holds it.
-        colab: address where that notebook opens in Colab; "" where there is none.
+        question: its id, such as "01.1".
+        notebook: the address of its notebook.
+        colab: the address of the notebook in Colab, or "".
 
     Raises:
         ValueError: no question has this id.
@@ -35,11 +35,11 @@ def place(question: str, notebook: str, colab: str = "") -> str:
 
 
 def _field(record: Number) -> str:
-    """A field, its unit, its button and the place of the verdict.
+    """A field with its unit, a button, and the place of the verdict.
 
-    Without a script only the line that says where answers are checked is visible. A
-    phone shows its keyboard of letters: on those for numbers there is no "*", and no
-    unit.
+    Without scripts, only the line that says where answers are checked is visible.
+    Phones show their keyboard with letters, because those for numbers have no "*" and
+    no letters for units.
     """
     name = record.id.replace(".", "-")
     unit = escape(record.unit)
@@ -62,7 +62,7 @@ def _field(record: Number) -> str:
 
 
 def _code(record: Question) -> str:
-    """How a function in plain Python begins; functions.js puts an editor there."""
+    """The stub of a function in plain Python. functions.js replaces it by an editor."""
     return (
         f'<div class="sm-check" data-question="{record.id}" data-kind="function">'
         f"{_stub(record)}"
@@ -72,7 +72,7 @@ def _code(record: Question) -> str:
 
 
 def _elsewhere(record: Question, notebook: str, colab: str) -> str:
-    """How a program for JAX begins, and where it can be written."""
+    """The stub of a program for JAX, and where it can be answered."""
     where = f'<a href="{escape(notebook)}" download>this notebook</a> in Jupyter'
     if colab:
         where += f' or <a href="{escape(colab)}">in Colab</a>'

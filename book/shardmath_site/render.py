@@ -1,8 +1,9 @@
-"""Live figures and checked answers in the built pages.
+"""Puts live figures and answer fields into the built pages.
 
-A cell's output says only which figure with which setting, or which question. The page's
-block is computed when the page is written, so it can not go stale. So are a figure's
-first answers, in a file that the page asks for when the figure comes near.
+A cell's output contains only the name and settings of a figure, or the id of a
+question. The page's block is computed when the page is written, so it is never out of
+date. So are a figure's first answers, in a file that the page loads when the figure is
+about to come into view.
 """
 
 import hashlib
@@ -28,7 +29,7 @@ FOLDER = "live"  # under _static
 
 
 def _figure(app: Sphinx, node: nodes.Element) -> str:
-    """The figure; its first answers are kept for `_install`."""
+    """HTML of the figure. Its first answers are collected for `_install`."""
     name, params = node["content"]["name"], node["content"]["params"]
     found = json.dumps(first_answers(name, params), ensure_ascii=False).encode()
     file = f"{name}-{hashlib.sha256(found).hexdigest()[:12]}.json"
@@ -53,14 +54,15 @@ BLOCKS = {MIME: _figure, CHECK_MIME: _question}
 
 
 class live_block(nodes.General, nodes.Element):  # noqa: N801
-    """A place in a page that Python fills: attributes `mime` and `content`.
+    """A block whose HTML is computed when the page is written.
 
-    A numbered figure has its `number` in words as well (numbering.py).
+    Attributes: `mime`, `content`, and for a numbered figure `number`, such as
+    "Figure 5.2" (numbering.py).
     """
 
 
 class Renderer:
-    """MyST-NB's plug-in: our outputs come before text, images and dead widgets."""
+    """A plug-in of MyST-NB, which prefers our outputs to text, images and widgets."""
 
     mime_priority_overrides = tuple(
         (builder, mime, 1)
@@ -82,7 +84,7 @@ class Renderer:
 def setup_live(app: Sphinx) -> None:
     """Connect live figures to the build; call it from the extension's `setup`."""
     app.add_node(live_block, html=(_write, None))
-    # Holds the digest of everything below, so that a change rewrites every page.
+    # The digest of all live code, so a change rewrites every page.
     app.add_config_value("shardmath_live_digest", "", "html")
     app.connect("config-inited", _make)
     app.connect("html-page-context", _add_scripts)

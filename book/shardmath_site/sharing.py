@@ -1,10 +1,10 @@
-"""What a link to a page looks like, and where the book is: two settings say so.
+"""Adds addresses, preview cards and a sitemap, depending on two settings.
 
-In `_config.yml`, `html: baseurl` is the site's address and `repository: url` the
-source's. With the first, every page says its canonical address and has a card, a
-picture for who is sent the link, and there is a sitemap, which robots.txt names. With
-the second, the front page says how to clone the book, and from GitHub each notebook
-opens in Colab. Without them nothing is said of either.
+In `_config.yml`, `html: baseurl` is the site's address and `repository: url` that of
+the source. With the first, every page has its canonical address and a card, which is a
+preview picture for shared links, and there is a sitemap, named in robots.txt. With the
+second, the front page says how to clone the book, and if the source is on GitHub, each
+notebook has a link to open it in Colab.
 """
 
 import hashlib
@@ -28,19 +28,19 @@ from shardmath.draw.theme import COLOURS, INK, PAPER
 from . import runtime
 
 COLAB = "https://colab.research.google.com/github"
-CARD = (1200, 630)  # px: what a shared link is shown with
+CARD = (1200, 630)  # px, the usual size of previews of shared links
 SITEMAP = """<?xml version="1.0" encoding="utf-8"?>
 <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
 {}
 </urlset>
 """
-# Crawlers read it at the top of a host alone: a book in a folder has to put it there.
+# Crawlers read it only at the top of a host. If the book is in a folder, copy it there.
 ROBOTS = """User-agent: *
 Disallow:
 
 Sitemap: {}
 """
-# Hosts show it for any address that does not exist, however deep: it needs no file.
+# Hosts show it for any missing address, at any depth, so it can't refer to other files.
 MISSING = """<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -73,15 +73,15 @@ main {{ max-width: 36rem; margin: 14vh auto 0; padding: 0 1rem; }}
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where the book is, as far as its settings say.
+    """The addresses of the book, as far as they are set.
 
     Attributes:
-        site: the site's address, "/" at its end; "" where it is not known.
-        source: of the repository; "" where it is not known.
-        branch: of the repository, from which notebooks are opened.
+        site: the site's address, which ends in "/", or "" if unknown.
+        source: the repository's address, or "" if unknown.
+        branch: the branch of the repository from which notebooks are opened.
 
     Raises:
-        ValueError: one that is given and is no address of the web.
+        ValueError: `site` or `source` is neither empty nor a web address.
     """
 
     site: str = ""
@@ -102,7 +102,7 @@ class Addresses:
 
     @property
     def top(self) -> str:
-        """What every address on the site's host begins with.
+        """The path with which all addresses of the site begin.
 
         >>> Addresses("https://example.org/book").top, Addresses().top
         ('/book/', '/')
@@ -110,7 +110,7 @@ class Addresses:
         return urlsplit(self.site).path or "/"
 
     def page(self, uri: str) -> str:
-        """The one address of a page.
+        """The canonical address of a page.
 
         >>> Addresses("https://example.org").page("index.html")
         'https://example.org/'
@@ -118,7 +118,7 @@ class Addresses:
         return self.site + re.sub(r"(^|/)index\.html$", r"\1", uri)
 
     def colab(self, notebook: str) -> str:
-        """Where Colab opens a notebook: it does so from GitHub alone, else "".
+        """The address of a notebook in Colab, or "" if the source is not on GitHub.
 
         >>> Addresses(source="https://github.com/o/r").colab("chapters/01_a.ipynb")
         'https://colab.research.google.com/github/o/r/blob/main/chapters/01_a.ipynb'
@@ -130,7 +130,7 @@ class Addresses:
 
     @property
     def clone(self) -> str:
-        """How to get the book, a line for a shell.
+        """A shell command to clone the book, or "".
 
         >>> Addresses(source="https://example.org/o/book.git").clone
         'git clone https://example.org/o/book && cd book'
@@ -140,10 +140,10 @@ class Addresses:
 
 
 def addresses(config) -> Addresses:
-    """The book's, from its settings.
+    """The book's addresses, from its settings.
 
     Raises:
-        ExtensionError: an address that is none.
+        ExtensionError: a setting is not a web address.
     """
     theme = config.html_theme_options
     try:
@@ -157,7 +157,7 @@ def addresses(config) -> Addresses:
 
 
 class InAClone(SphinxDirective):
-    """``{in-a-clone}``: commands, behind the line that clones the book if known."""
+    """``{in-a-clone}`` shows commands, after the one that clones the book, if known."""
 
     has_content = True
 
@@ -189,16 +189,16 @@ MARK = (
 
 
 def card(book: str, title: str, line: str, picture: str = "") -> str:
-    """The card of a page as an SVG: its name, a line of text, and its picture if any.
+    """The card of a page as an SVG: its title, its description, and its picture if any.
 
     Args:
         book: the name of the book.
         title: the title of the page.
-        line: what the page says of itself, cut where the card ends.
-        picture: an `<svg>` as `shapes.framed` makes them.
+        line: the description of the page, shortened if it doesn't fit.
+        picture: an `<svg>` as from `shapes.framed`, or "".
     """
     width, height = CARD
-    column, rest = (28, 42) if picture else (50, 88)  # letters to a line
+    column, rest = (28, 42) if picture else (50, 88)  # characters per line
     titles = textwrap.wrap(title, column)[:3]
     lines = textwrap.wrap(line, rest, max_lines=6, placeholder=" …")
     at = 220 + 60 * len(titles)
@@ -226,7 +226,7 @@ def card(book: str, title: str, line: str, picture: str = "") -> str:
 
 
 def _bare(svg: str) -> str:
-    """`svg` without a size of its own."""
+    """`svg` without its width and height."""
     head, rest = svg.split(">", 1)
     return re.sub(r'\s(?:width|height)="[^"]*"', "", head) + ">" + rest
 
@@ -242,18 +242,21 @@ def _text(x, y, points, colour, text, bold=False) -> str:
 def render(pictures: dict[Path, str]) -> None:
     """Write SVGs as PNGs.
 
+    Args:
+        pictures: the PNG's path → its SVG.
+
     Raises:
-        ExtensionError: Node, or what draws, is not there; the text says what to do.
+        ExtensionError: the npm package resvg is missing, or drawing failed.
     """
     modules = runtime.ROOT / "node_modules"
     if not (modules / "@resvg").is_dir():
-        raise ExtensionError("cards need what package.json lists: run `npm ci`")
+        raise ExtensionError("cards need the packages in package.json: run `npm ci`")
     script = Path(__file__).with_name("cards.mjs")
     told = json.dumps({str(file): svg for file, svg in pictures.items()})
     command = [runtime.node(), script, modules]
     done = subprocess.run(command, input=told.encode(), capture_output=True)
     if done.returncode:
-        raise ExtensionError(f"a card is not drawn:\n{done.stderr.decode()[-2000:]}")
+        raise ExtensionError(f"drawing cards failed:\n{done.stderr.decode()[-2000:]}")
 
 
 # Every page ---------------------------------------------------------------------------
@@ -286,7 +289,7 @@ def _write_files(app, exception):
     if exception is not None or app.builder.format != "html":
         return
     out, where = Path(app.outdir), addresses(app.config)
-    (out / ".nojekyll").touch()  # else GitHub leaves out what begins with "_"
+    (out / ".nojekyll").touch()  # or GitHub leaves out files that begin with "_"
     missing = MISSING.format(title=escape(app.config.html_title), top=where.top)
     (out / "404.html").write_text(missing, encoding="utf-8")
     sitemap, robots = out / "sitemap.xml", out / "robots.txt"
@@ -306,12 +309,12 @@ def _write_files(app, exception):
 
 
 def _start(app, config):
-    addresses(config)  # a wrong one is told at once
+    addresses(config)  # raises early if a setting is wrong
     app.shardmath_cards = {}
 
 
 def setup(app):
-    """Tell pages where they are; write what stands beside them."""
+    """Add addresses and cards to pages, and write the files of the site's top."""
     app.add_directive("in-a-clone", InAClone)
     app.connect("config-inited", _start)
     app.connect("doctree-resolved", _say_clone)

@@ -1,7 +1,7 @@
-"""Ship only what the pages use, and all style in one file.
+"""Removes what no page uses, and puts all style into one file.
 
-The theme brings 391 kB of style, most of it icon names and Bootstrap rules that no page
-of the book can match, an icon script of 1.5 MB, and source maps.
+The theme has 391 kB of style, mostly icon names and Bootstrap rules that match nothing
+in the book, an icon script of 1.5 MB, and source maps.
 """
 
 import hashlib
@@ -25,8 +25,8 @@ UNUSED = (
     "sbt-webpack-macros.html",
     "webpack-macros.html",
 )
-# What any page links, in this order: as one file, so that a page waits for one answer
-# where it waited for eleven, and the next page has it already.
+# All style sheets that pages link, in this order. In one file, they need one request
+# instead of eleven, and the browser has it for the next page.
 STYLES = (
     "basic.css",
     "styles/pydata-sphinx-theme.css",
@@ -47,9 +47,9 @@ STYLES = (
     "icons.css",
 )
 ALL_STYLES = "all.css"
-APART = {"print.css", "noscript.css"}  # linked for those alone whom they concern
-# The theme looks at every box whether it scrolls, and marks it before it looks at the
-# next: 40 layouts of a page. book.js does the same with one.
+APART = {"print.css", "noscript.css"}  # only for printing, and without scripts
+# The theme checks every box for scrolling and marks it before it checks the next one,
+# which takes 40 layouts of a page. book.js needs only one.
 SLOW = re.compile(
     r'"complete"===document\.readyState\?(\w+)\(\)'
     r':window\.addEventListener\("load",\1\)'
@@ -70,7 +70,7 @@ SOURCE_MAP = re.compile(r"/[/*]# sourceMappingURL=\S+(?: ?\*/)?")
 
 
 def without_unused(style, words):
-    """`style` less the rules whose every selector names a class not in `words`.
+    """`style` without the rules of which no selector can match the classes in `words`.
 
     >>> without_unused(".a{x:1}.b,.a .c{y:2}@media print{.b{z:3}}", {"a", "c"})
     '.a{x:1}.a .c{y:2}'
@@ -95,13 +95,13 @@ def _split(selectors):
 
 
 def _classes(selector):
-    """Class names a match must have; those inside ``:not()`` may be absent."""
+    """Class names that a match must have, except those in ``:not()`` or ``:is()``."""
     plain = re.sub(r":(?:not|is|where)\((?:[^()]|\([^()]*\))*\)", "", selector)
     return (name.replace("\\", "") for name in CLASS.findall(plain))
 
 
 def words_of(out):
-    """The classes in the pages and every word in the scripts, which may set one."""
+    """The classes in the pages, and all words in the scripts, which may set classes."""
     found = set()
     for page in out.rglob("*.html"):
         for classes in CLASS_LIST.findall(page.read_text(encoding="utf-8")):
@@ -132,19 +132,23 @@ def _trim(app, exception):
 
 
 def without_slow(script):
-    """Take the slow part out of the theme's script."""
+    """Remove the slow part from the theme's script.
+
+    Raises:
+        ExtensionError: the script does not contain this part.
+    """
     text = script.read_text(encoding="utf-8")
     cut, count = SLOW.subn(CUT, text)
     if not count and CUT not in text:
-        raise ExtensionError(f"{script.name} has changed: {SLOW.pattern} is not in it")
+        raise ExtensionError(f"{script.name} has changed: it lacks {SLOW.pattern}")
     script.write_text(cut, encoding="utf-8")
 
 
 def _bundle(out, static):
-    """Put all style sheets into one, less what no page uses, and link that."""
+    """Put all style sheets into one, without unused rules, and link it."""
     files = [file for pattern in STYLES for file in sorted(static.glob(pattern))]
     if not (static / STYLES[0]).exists():
-        return  # nothing was written anew: the pages are as they were left
+        return  # no page was written, so nothing has changed
     words = words_of(out)
     parts = []
     for file in files:
@@ -162,10 +166,10 @@ def _bundle(out, static):
 
 
 def linked(page, version):
-    """The HTML of a page with one link in place of those to its style sheets.
+    """The HTML of a page with one link that replaces those to its style sheets.
 
     Raises:
-        ExtensionError: it links one that is not in `STYLES`.
+        ExtensionError: the page links a style sheet that is not in `STYLES`.
     """
     first = True
 
@@ -185,7 +189,7 @@ def linked(page, version):
 
 
 def moved(style, base):
-    """`style` of a file in the folder `base`, as it says the same one folder up.
+    """`style` with its relative addresses changed for moving it out of folder `base`.
 
     >>> moved("a{src:url(fonts/A.woff2)}b{src:url('../c.svg')}", "katex")
     "a{src:url(katex/fonts/A.woff2)}b{src:url('c.svg')}"
@@ -199,5 +203,5 @@ def moved(style, base):
 
 
 def setup(app):
-    """Trim what Sphinx has copied, once all pages are written."""
+    """Trim the copied files after all pages are written."""
     app.connect("build-finished", _trim, priority=900)

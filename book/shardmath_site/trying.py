@@ -1,8 +1,8 @@
-"""Code cells that a reader can try in the page: a button each, and what they need.
+"""Adds a button to each code cell that a reader can try in the page.
 
-Which they are is found by running them in the page's own Python (live/offered.py), by
-`make tries`, and kept in tries.json with a digest of the notebook. A chapter whose
-digest is not the kept one offers nothing, and a test fails.
+`make tries` finds these cells by running them in the page's Python (live/offered.py).
+They are stored in tries.json, with a digest of the notebook. If a chapter's digest
+differs from the stored one, it has no buttons, and a test fails.
 """
 
 import hashlib
@@ -17,11 +17,11 @@ from sphinx.transforms import SphinxTransform
 KEPT = Path(__file__).with_name("tries.json")
 FOLDER = "live"  # under _static
 NAME = "prompt.js"
-LONG = 76  # columns of a last line that leave no room for a button
+LONG = 76  # a last line with more columns leaves no room for a button
 
 
 def code_cells(notebook: dict) -> list[dict]:
-    """The cells with code, as `live/offered.py` takes them."""
+    """The cells with code, in the form that `live/offered.py` needs."""
     cells = []
     for index, cell in enumerate(notebook["cells"]):
         if cell["cell_type"] == "code":
@@ -43,7 +43,7 @@ def code_cells(notebook: dict) -> list[dict]:
 
 
 def _join(output: dict) -> None:
-    """Write lists of lines as one text, as notebooks on disk do not."""
+    """Join the lists of lines that notebooks store into strings."""
     for held in (output, output.get("data", {})):
         for name, value in held.items():
             if isinstance(value, list):
@@ -51,7 +51,7 @@ def _join(output: dict) -> None:
 
 
 def names(source: str) -> tuple[set[str], set[str]]:
-    """Names that `source` uses at its top or in functions, and those that it makes.
+    """The global names that `source` uses, also in functions, and those that it binds.
 
     >>> uses, makes = names("rows = [f(chip) for chip in CHIPS]")
     >>> sorted(uses), sorted(makes)
@@ -72,13 +72,16 @@ def names(source: str) -> tuple[set[str], set[str]]:
 
 
 def digest(cells: list[dict]) -> str:
-    """Of the code and the stored outputs of a notebook."""
+    """A hash of the code and the stored outputs of a notebook."""
     said = [[cell["source"], cell["outputs"]] for cell in cells]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
 
 
 def offered(document: str, cells: list[dict]) -> dict[int, list[int]]:
-    """What is kept of a notebook with these cells: index → indices of what it needs."""
+    """Index of each cell that can be tried → indices of the cells that it needs.
+
+    Empty if the notebook has changed since `make tries`.
+    """
     kept = json.loads(KEPT.read_text("utf-8")).get(document, {})
     if kept.get("digest") != digest(cells):
         return {}
@@ -88,7 +91,7 @@ def offered(document: str, cells: list[dict]) -> dict[int, list[int]]:
 class OfferCells(SphinxTransform):
     """Put a button into each cell that can be tried."""
 
-    default_priority = 440  # when code is folded
+    default_priority = 440  # after code is folded
 
     def apply(self, **kwargs):
         path = Path(self.env.doc2path(self.env.docname))
@@ -133,7 +136,7 @@ def _button(index: int, rank: int, source: str) -> nodes.raw:
 
 
 def _name_prompt(app, pagename, templatename, context, doctree):
-    """Say in the page where the prompt's script is, and the page's cells."""
+    """Add to the page the address of the prompt's script and of the page's cells."""
     folder = f"_static/{FOLDER}/{app.shardmath_runtime.scripts}"
     context["prompt_script"] = context["pathto"](f"{folder}/{NAME}", 1)
     context["prompt_cells"] = ""
@@ -147,6 +150,6 @@ def _name_prompt(app, pagename, templatename, context, doctree):
 
 
 def setup(app):
-    """Offer cells of notebooks, and name the prompt's script in every page."""
+    """Add the buttons, and the prompt's script on every page."""
     app.add_transform(OfferCells)
     app.connect("html-page-context", _name_prompt)

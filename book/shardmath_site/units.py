@@ -1,4 +1,4 @@
-"""A number and its unit stay on one line, in text and in tables."""
+"""Keeps a number and its unit on one line, in text and in tables."""
 
 import re
 
@@ -12,7 +12,7 @@ VERBATIM = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, no
 
 
 def kept(text):
-    """`text` with no break between a number and its unit.
+    """`text` with non-breaking spaces between numbers and their units.
 
     >>> kept("64 GB in 2 steps")
     '64\\xa0GB in 2 steps'
@@ -23,9 +23,9 @@ def kept(text):
 
 
 class KeepUnits(SphinxTransform):
-    """Bind them in the text of a page and in the tables that its cells made."""
+    """Apply `kept` to the text of a page and to the tables of its cells."""
 
-    default_priority = 415  # before a formula takes the marks that follow it
+    default_priority = 415  # before KeepPunctuation
 
     def apply(self, **kwargs):
         for text in [*self.document.findall(nodes.Text)]:
@@ -39,5 +39,5 @@ class KeepUnits(SphinxTransform):
 
 
 def setup(app):
-    """Look at every page."""
+    """Keep units with their numbers on every page."""
     app.add_transform(KeepUnits)

@@ -1,8 +1,8 @@
 """The page that zooms into one training step, from seconds to microseconds.
 
-``{zoom} hop`` is a picture of the step, and ``{zoomed}`hop` `` a number of it. Both are
-computed when the page is written. A script keeps the picture of the section in view
-that is read; without it every section has its own.
+``{zoom} hop`` inserts a picture of the step, and ``{zoomed}`hop` `` a number. Both are
+computed when the page is written. A script keeps the current section's picture in view.
+Without it, each section shows its picture.
 """
 
 from docutils import nodes
@@ -17,7 +17,7 @@ PICTURE = "sm-zoom"
 
 
 def numbers(one: ZoomedStep) -> dict[str, str]:
-    """What the page may say of the step, by name, as it is printed.
+    """Name → a number of the step, as it is printed on the page.
 
     Args:
         one: the step.
@@ -81,7 +81,7 @@ def numbers(one: ZoomedStep) -> dict[str, str]:
 
 
 class Zoom(SphinxDirective):
-    """``{zoom} hop``: that picture."""
+    """``{zoom} hop`` inserts the picture "hop"."""
 
     required_arguments = 1
 
@@ -94,26 +94,26 @@ class Zoom(SphinxDirective):
 
 
 class Zoomed(SphinxRole):
-    """``{zoomed}`hop` ``: that number."""
+    """``{zoomed}`hop` `` inserts the number "hop"."""
 
     def run(self):
         known = numbers(_step(self.env))
         if self.text in known:
             return [nodes.Text(known[self.text])], []
-        said = f"{self.text!r} is no number of the step: must be one of "
+        said = f"{self.text!r} is not a number of the step: must be one of "
         error = self.inliner.reporter.error(said + ", ".join(known), line=self.lineno)
         return [], [error]
 
 
 def _step(env) -> ZoomedStep:
-    """The step, derived once for a page."""
+    """The step, derived once per page."""
     if "zoomed_step" not in env.temp_data:
         env.temp_data["zoomed_step"] = zoomed_step()
     return env.temp_data["zoomed_step"]
 
 
 def zooms(doctree: nodes.document) -> bool:
-    """Whether a page has such pictures."""
+    """Whether a page has pictures from ``{zoom}``."""
     return any(PICTURE in node["classes"] for node in doctree.findall(nodes.raw))
 
 
@@ -124,7 +124,7 @@ def _add_files(app, pagename, templatename, context, doctree) -> None:
 
 
 def _look(app, env, added, changed, removed) -> list[str]:
-    """The page is written anew where the package changed, as the front page is."""
+    """Rebuild the page if the package has changed, like the front page."""
     known = getattr(env, "shardmath_zoomed", {})
     digest = env.shardmath_front["package"]
     env.shardmath_zoomed = dict.fromkeys(known, digest)
@@ -138,7 +138,7 @@ def _note(app, doctree) -> None:
 
 
 def setup(app) -> None:
-    """Add the directive and the role; a changed package writes the page anew."""
+    """Add the directive and the role, and rebuild the page when the package changes."""
     app.add_directive("zoom", Zoom)
     app.add_role("zoomed", Zoomed())
     app.connect("env-get-outdated", _look)

@@ -52,7 +52,9 @@ def test_labels_need_a_heading_each(of):
 
 
 def test_labels_of_unequal_parts_are_refused():
-    with pytest.raises(ValueError, match=r"\('a', 1\) and \('b',\) must have as many"):
+    with pytest.raises(
+        ValueError, match=r"\('a', 1\) and \('b',\) must have equally many"
+    ):
         compare({("a", 1): 2, "b": 3}, {"x": lambda x: x}, of=("name", "size"))
 
 

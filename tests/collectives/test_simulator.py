@@ -447,9 +447,9 @@ def test_large_groups_say_what_they_leave_out():
         ("all_reduce", {"data": [["a"] * 4] * 4}, "data = 'a': must be a number"),
         ("all_reduce", {"data": [[math.nan] * 4] * 4}, "nan: must be a finite"),
         ("all_reduce", {"mesh": 8}, "mesh = 8: must be a Mesh"),
-        ("all_gather", {"at_most": 1}, "at_most = 1: is for all_to_all"),
-        ("all_gather", {"pieces": 2}, "pieces = 2: is for all_reduce on one line"),
-        ("all_reduce", {"pieces": 2}, "not for all_reduce on "),
+        ("all_gather", {"at_most": 1}, "at_most = 1: must be for all_to_all"),
+        ("all_gather", {"pieces": 2}, "pieces = 2: must be for all_reduce on one line"),
+        ("all_reduce", {"pieces": 2}, "not all_reduce on "),
         ("all_to_all", {"at_most": 0}, "at_most = 0"),
         (
             "permute",

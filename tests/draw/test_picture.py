@@ -70,7 +70,7 @@ def test_colours_have_the_contrast_of_text_on_paper():
         (lambda: Picture("t", " ", (panel(),)), "must have a title and a description"),
         (
             lambda: Picture("t", "d", (panel(WIDEST + 1),)),
-            "417 units wide; at most 416",
+            "417 units wide; on a phone, at most 416",
         ),
         (lambda: theme.paint("hbm"), "colour = 'hbm': must be ink or one of .*'HBM'"),
     ],

@@ -281,7 +281,7 @@ def test_bars_are_to_scale_and_what_is_unknown_is_empty():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: pictures.memories(), "must be given a chip or more"),
+        (lambda: pictures.memories(), "must be given at least one chip"),
         (lambda: pictures.memories("H100"), "chip = 'H100': must be a Chip"),
         (
             lambda: pictures.padding(64, 200),
@@ -295,7 +295,7 @@ def test_bars_are_to_scale_and_what_is_unknown_is_empty():
         ),
         (
             lambda: pictures.streaming(*SQUARE, chips.H100, (9000, 16)),
-            "must lie in the result",
+            "must fit into the result",
         ),
         (lambda: pictures.bars("t", {"a": None}, "s"), "must hold a number to draw"),
         (lambda: pictures.bars("t", {"a": 0}, "s"), "a = 0: must be a finite number"),

@@ -139,7 +139,7 @@ def test_blocks_darken_as_their_sums_become_complete():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: cases(), "must be given a matmul"),
+        (lambda: cases(), "must be given at least one matmul"),
         (lambda: cases(FOUR[3]), "cases: 'A.*': must be a Contraction; `contract`"),
         (
             lambda: CollectiveMatmul(FOUR[3]),

@@ -61,7 +61,7 @@ def test_without_sequence_parallelism_a_block_adds_up_once():
 
 
 def test_what_cannot_be_drawn_is_said():
-    with pytest.raises(ValueError, match="must be given a matmul"):
+    with pytest.raises(ValueError, match="must be given at least one matmul"):
         pictures.matmuls()
     with pytest.raises(ValueError, match="weight 'w': must be one of q, k, v, o"):
         pictures.block(under(sequence=True), "w")

@@ -411,7 +411,7 @@ def test_bits_are_turned_into_bytes_and_the_verdict_says_so():
     assert "8 bits" not in exercises.examine(rate, "50 GB/s").message
     again = exercises.examine(rate, "400 Gb/s / 8")
     assert (again.verdict, again.slip) == ("invalid", "")
-    assert again.message.endswith("bytes already: leave out the 8.")
+    assert again.message.endswith("converted to bytes, so leave out the 8.")
     late = number(expected=lambda: 0.08, unit="s", slips=())
     assert exercises.examine(late, "4 GB / (400 Gb/s)").verdict == "correct"
     assert exercises.examine(late, "4 GB / (400 Gb/s / 8)").verdict == "invalid"
@@ -849,7 +849,7 @@ def test_a_package_that_is_missing_is_not_the_readers_fault(monkeypatch):
     monkeypatch.setattr(export.Exported, "serialize", without)
     found = exercises.examine(PRODUCT, lambda a, b, x: a @ (b @ x))
     assert found.verdict == "invalid"
-    assert "the package flatbuffers: install it" in found.message
+    assert "the package flatbuffers; install it" in found.message
 
 
 def test_only_the_readers_own_stop_ends_a_cell(registry):
@@ -955,7 +955,7 @@ def test_the_score_of_one_chapter_stands_alone():
     """A chapter's stored score must not change when another chapter gets questions."""
     lines = repr(exercises.report("01")).splitlines()
     assert [line.split()[0] for line in lines[4:]] == ["01"]
-    with pytest.raises(ValueError, match=r"'99': those with questions are 01"):
+    with pytest.raises(ValueError, match=r"'99': the ones with questions are 01"):
         exercises.report("99")
 
 
@@ -967,7 +967,7 @@ def test_page_gets_the_notebooks_verdict(registry):
         assert (page["verdict"], page["message"]) == (book.verdict, book.message)
         assert page["hint"] == ("Think." if page["verdict"] == "wrong" else "")
     assert exercises.judge_number("01.3", 1, attempts=0)["hint"] == ""
-    with pytest.raises(ValueError, match="wants code"):
+    with pytest.raises(ValueError, match="needs code"):
         exercises.judge_number("01.4", 1)
 
 

@@ -261,7 +261,7 @@ def branching(turn, state):
         (scanned, "correct", "7 × Permute"),
         (lambda turn, s: jax.lax.fori_loop(0, 7, turn, s), "correct", "7 × Permute"),
         (nested, "correct", "7 × Permute"),
-        (while_data_says, "wrong", "how often a loop of it sends"),
+        (while_data_says, "wrong", "how often a loop sends"),
         (branching, "wrong", "8 × Permute"),
     ],
 )
@@ -337,7 +337,7 @@ def either(a, b, v):
         (by_fori, "wrong", "flops"),
         (by_nested_scan, "wrong", "flops"),
         (either, "wrong", "flops"),
-        (while_small, "wrong", "how often a loop of it runs"),
+        (while_small, "wrong", "how often a loop runs"),
     ],
 )
 def test_flops_in_loops_count_as_often_as_they_run(answer, verdict, word):
@@ -446,4 +446,4 @@ def test_memory_decides_where_it_is_asked_for():
         for one in (jax.checkpoint(layer), layer)
     )
     assert (forgets.verdict, keeps.verdict) == ("correct", "wrong")
-    assert "beside arguments and result; wanted at most" in keeps.message
+    assert "besides arguments and result; wanted at most" in keeps.message

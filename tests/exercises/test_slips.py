@@ -719,4 +719,4 @@ def test_a_sum_left_open_is_a_wrong_answer_and_no_fault_of_the_judge():
 
     found = exercises.examine(answers.find("06.11"), both)
     assert found.verdict == "wrong", found
-    assert "still open over X" in found.message
+    assert "not yet reduced over X" in found.message

@@ -98,7 +98,7 @@ def test_the_hint_comes_with_the_second_wrong_try():
 
 def test_only_plain_python_is_judged_from_source():
     for question in ("01.1", "01.13"):
-        with pytest.raises(ValueError, match="wants no function in plain Python"):
+        with pytest.raises(ValueError, match="is not answered in plain Python"):
             judge_function(question, "x = 1")
 
 

@@ -567,7 +567,7 @@ def fused(machine, n, *, stored=True, until=None, doubled=False, turned=False): 
         (
             {"stored": False},
             "nothing stored",
-            "still what it was at the start",
+            "still has all its values from the start",
         ),
         ({"until": 8}, "right in places", "of the values of C are right"),
         ({"doubled": True}, "a constant factor", "2 times the right one"),

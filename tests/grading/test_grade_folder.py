@@ -191,9 +191,9 @@ def test_what_is_left_out_is_said_with_the_reason(graded):
         "linked.ipynb": "a symbolic link",
         "dangling.ipynb": "a symbolic link",
         "fifo.ipynb": "not a file",
-        "zipped/01_x.zip": "an archive: unpack it",
+        "zipped/01_x.zip": "an archive; unpack it first",
         ".ipynb_checkpoints": "a hidden folder",
-        "/".join(["deep"] * 21): "nested too deep",
+        "/".join(["deep"] * 21): "nested too deeply",
     }.items():
         assert f'<th scope="row">{path}</th><td>{why}</td>' in overview
 
@@ -390,7 +390,7 @@ def test_a_chapter_that_one_student_brought_is_said_and_does_not_count(
     assert folder.main(told) == 0
     points = str(NUMBER.points)
     assert totals(tmp_path) == dict.fromkeys("abc", (points, points))
-    line = "Chapter 09 does not count: 1 of 3 students brought it."
+    line = "Chapter 09 does not count: 1 of 3 students handed it in."
     assert line in capsys.readouterr().err
     assert line in (tmp_path / "in-graded" / "index.html").read_text("utf-8")
 
@@ -434,17 +434,17 @@ def test_nobodys_many_notebooks_hold_up_the_class(
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--chapters", "99,1"], "--chapters 99: there are 01"),
+        (["--chapters", "99,1"], "--chapters 99: choose from 01"),
         (["--jobs", "0"], "'0': must be a whole number, at least 1"),
         (["--memory", "nan"], "'nan': must be a number, at least 2"),
         (["--memory", "0.3"], "'0.3': must be a number, at least 2"),
         (["--total", "9"], "--total 9: must be at least --seconds"),
-        (["--points", "file"], 'has no column "student"; it wants "student", "questi'),
+        (["--points", "file"], 'has no column "student"; it needs "student", "questi'),
         (["--seconds", "-1"], "'-1': must be a number, at least 1"),
         (["--seconds", "inf"], "'inf': must be a number, at least 1"),
-        (["--out", "in/x"], "must lie outside the folder of submissions"),
-        (["--out", "file/x"], "Not a directory: cannot write"),
-        (["--roster", "file"], 'wants a column "student", and may have one "name"'),
+        (["--out", "in/x"], "must be outside the folder of submissions"),
+        (["--out", "file/x"], ": Not a directory"),
+        (["--roster", "file"], 'needs a column "student" and may have "name"'),
         (["--roster", "none"], "cannot be read as UTF-8"),
         (["--reference", "."], "holds no exercise notebook such as 01_rooflines.ipynb"),
     ],
@@ -616,9 +616,9 @@ def test_what_cannot_be_graded_is_a_row_with_a_problem(tmp_path, capsys):
         "good": "",
         "absent": "handed in nothing",
         "broken": "broken/01_x.ipynb: it is not a notebook",
-        "zipped": "zipped/work.zip: an archive: unpack it",
+        "zipped": "zipped/work.zip: an archive; unpack it first",
         "script": f"script/answers.py: {neither}",
-        "jane 77": "jane_77_7001_w.zip: an archive: unpack it",
+        "jane 77": "jane_77_7001_w.zip: an archive; unpack it first",
         "flat": f"flat.py: {neither}",
     }
     assert all(row["problem"] for row in rows.values() if row["points"] == "0")
@@ -669,8 +669,8 @@ def test_points_by_hand_survive_the_next_run(tmp_path, capsys):
     assert '<span role="img" aria-label="by hand">✎</span> 0.5' in overview
     said = capsys.readouterr().err
     for text in (said, overview):
-        assert "of “nobody” change nothing: there is no such student" in text
-        assert "of “a” change nothing: the question does not count" in text
+        assert "of “nobody” have no effect: there is no such student" in text
+        assert "of “a” have no effect: the question does not count" in text
 
 
 @pytest.mark.parametrize(
@@ -682,7 +682,7 @@ def test_points_by_hand_survive_the_next_run(tmp_path, capsys):
         (f"a,{NUMBER.id},99", "line 2: points '99': must be from 0 to"),
         (f"a,{NUMBER.id},nan", "line 2: points 'nan': must be from 0 to"),
         (f",{NUMBER.id},1", "line 2: has no student"),
-        (f"a,{NUMBER.id},1\na,{NUMBER.id},0", f"has points for {NUMBER.id} already"),
+        (f"a,{NUMBER.id},1\na,{NUMBER.id},0", f"already has points for {NUMBER.id}"),
     ],
 )
 def test_points_by_hand_that_cannot_be_are_refused(tmp_path, capsys, row, said):
@@ -750,7 +750,7 @@ def test_nobodys_points_change_by_a_file_that_another_hands_in_under_her_name(
     assert after["1001"] == before
     assert before["points"] == str(NUMBER.points)
     assert "has the name of “1001” on the roster" in after["ann 1002"]["problem"]
-    assert after["ann 1003"]["problem"].endswith("an archive: unpack it")
+    assert after["ann 1003"]["problem"].endswith("an archive; unpack it first")
     assert "“ann 1003” has the name of “1001”" in capsys.readouterr().err
 
 
@@ -764,6 +764,6 @@ def test_names_that_clash_or_look_alike_are_reported(tmp_path, capsys, run_order
     said = capsys.readouterr().err
     overview = (tmp_path / "in-graded" / "index.html").read_text("utf-8")
     for text in (said, overview.replace("&#39;", "'")):
-        assert "may be number 1001 or number 1002: it is counted as neither" in text
+        assert "may be number 1001 or number 1002, so it is counted as neither" in text
         assert r"These names look alike: 'A\u200cnn', 'Ann', '\u0410nn'." in text
         assert r"The name '\u0410nn' mixes Cyrillic and Latin letters." in text

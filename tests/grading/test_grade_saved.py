@@ -137,7 +137,7 @@ def test_what_a_page_cannot_judge_and_what_has_no_text_is_todo(tmp_path):
     rows = {row.question: row.finding for row in result.rows}
     assert rows[BY_JAX.id].verdict == rows[NUMBER.id].verdict == "todo"
     assert "hand in the notebook" in rows[BY_JAX.id].message
-    assert "has no text" in rows[NUMBER.id].message
+    assert "is empty" in rows[NUMBER.id].message
     assert rows[FUNCTION.id].verdict == "correct"
     assert result.points == FUNCTION.points
     points = BY_JAX.points + NUMBER.points + FUNCTION.points
@@ -167,16 +167,16 @@ def test_an_endless_answer_costs_its_own_limit(tmp_path):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("{", "it is damaged, or no JSON"),
-        ("[]", "it is no progress file of the website"),
-        ('{"cells": []}', "it is no progress file of the website"),
+        ("{", "it is damaged or isn't JSON"),
+        ("[]", "it is not a progress file from the website"),
+        ('{"cells": []}', "it is not a progress file from the website"),
         (
             '{"schema": 1, "questions": {}}',
-            "it has verdicts but no answers: hand in the notebook",
+            "it has verdicts but no answers; hand in the notebook",
         ),
         (
             '{"kind": "Shardmath progress", "version": 2}',
-            "it is of version 2, and 1 can be read",
+            "it has version 2; only 1 can be read",
         ),
         (saved({"__proto__": entry("")}), "it is damaged: its answers cannot be read"),
         (saved({"01.1": {"text": 3}}), "it is damaged: its answers cannot be read"),

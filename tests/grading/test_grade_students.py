@@ -172,7 +172,7 @@ def test_a_notebook_of_brackets_is_refused_before_it_is_read(tmp_path, monkeypat
     (tmp_path / "a.ipynb").write_text('{"cells": [], "x": [' + "[]," * 2**21 + "0]}")
     monkeypatch.setattr(json, "loads", pytest.fail)
     ((one,), _) = submissions.found(tmp_path)
-    assert one.problem == "it holds over 2097152 brackets: clear outputs"
+    assert one.problem == "it has over 2097152 brackets; clear outputs"
 
 
 def test_a_file_that_may_not_be_read_is_one_problem(tmp_path, monkeypatch):
@@ -218,7 +218,7 @@ def test_a_roster_holds_a_students_platform_numbers_together():
             "1001_1002_66666_x",
             {"1001": "A", "1002": "B"},
             "1001 1002",
-            "“1001 1002” may be number 1001 or number 1002: it is counted as neither.",
+            "may be number 1001 or number 1002, so it is counted as neither.",
         ),
         ("1001_1002_66666_x", {"1002": "B"}, "1001 1002", "may be number 1001 or"),
         # The number comes before the name.
@@ -233,7 +233,7 @@ def test_a_roster_holds_a_students_platform_numbers_together():
         ("ann_1002_66666_x", {"1003": "ann"}, "1003", ""),
         ("ann_1002_66666_x", {"ann 1002": "ann", "1003": ""}, "ann 1002", ""),
         # A name that two on the roster have is nobody's.
-        ("ann", {"7": "ann", "8": "ann"}, "ann", "fits “7” and “8” on the roster"),
+        ("ann", {"7": "ann", "8": "ann"}, "ann", "matches “7” and “8” on the roster"),
         ("ann_9_assignsubmission_", {"7": "ann", "8": "ann"}, "ann 9", "as neither"),
         ("ann_7_assignsubmission_", {"7": "ann", "8": "ann"}, "7", "it is counted as"),
         # An accent may be a letter of its own.
@@ -250,7 +250,7 @@ def test_a_student_is_found_by_number_then_by_name(first, roster, student, notic
 def test_two_numbers_of_one_entry_on_the_roster_are_reported():
     owners = [owner(f"Jane Doe_{n}_assignsubmission_file", "") for n in "12"]
     (said,) = students.clashes(owners, {"Jane Doe": ""})
-    assert said.startswith("“Jane Doe” stands for the numbers 1, 2: one student, or")
+    assert said.startswith("“Jane Doe” has the numbers 1, 2. Is this one student or")
     assert not students.clashes(owners, {"1": "", "2": ""})
     assert not students.clashes(owners[:1] * 2, {"Jane Doe": ""})
 
@@ -264,7 +264,7 @@ def test_a_name_with_another_number_is_not_the_student_whose_number_came():
     assert enrolled(ann, roster, numbered).student == "1001"
     found = enrolled(other, roster, numbered)
     assert found.student == "ann 1002"
-    assert "has the name of “1001” on the roster, and another number" in found.notice
+    assert "has the name of “1001” on the roster, but a different" in found.notice
     assert not students.clashes([ann, other], roster)  # it is said once
     # A platform's numbers may be none of the roster's.
     assert not students.found_by_number([other], roster)

@@ -201,7 +201,10 @@ def test_useful_rows_of_many_experts_are_those_of_a_binomial():
         ),
         (lambda: blocks.matmul(4096, 4096, 4096, 512, 512), "must be a pair"),
         (lambda: blocks.matmul(2**14, 2**14, 2**14, (8, 8), 8), "at most 262,144"),
-        (lambda: blocks.grouped_matmul([0, 0], 256, 256, 128, 128, 128), "no expert"),
+        (
+            lambda: blocks.grouped_matmul([0, 0], 256, 256, 128, 128, 128),
+            "must have at least one row",
+        ),
         (lambda: blocks.row_groups([-1], 128), r"counts\[0\] = -1"),
         (lambda: BlockedKernel((1,), (), 1.0), "must be a tuple of BlockedArray"),
         (lambda: BlockedKernel(3, (), 1.0), "must be a tuple of steps"),

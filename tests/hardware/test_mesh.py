@@ -231,7 +231,10 @@ SPLIT = Mesh(Network((ring(16),), "loop"), {"X": 2, "Y": 2, "Z": 4})
     ("call", "said"),
     [
         (lambda: Mesh(V5E, {"X": 6, "Y": 8}), r"X = 6: 6 does not divide the 32 chips"),
-        (lambda: Mesh(V5E, {"X": 4, "Y": 4}), r"X = 4, Y = 4: 16 must be the 32"),
+        (
+            lambda: Mesh(V5E, {"X": 4, "Y": 4}),
+            r"X = 4, Y = 4: the product 16 must be the 32",
+        ),
         (lambda: Mesh(V5E, {"X": 0, "Y": 32}), r"X = 0"),
         (lambda: Mesh(V5E, {"X": True, "Y": 32}), r"X = True"),
         (lambda: Mesh(V5E, {}), r"must be the 32"),
@@ -246,7 +249,7 @@ SPLIT = Mesh(Network((ring(16),), "loop"), {"X": 2, "Y": 2, "Z": 4})
         (lambda: SPLIT.size([["X"]]), r"axis \['X'\]: must be one of X, Y, Z"),
         (
             lambda: Mesh(ODD, {"X": 6, "Y": 4}),
-            r"4 does not divide the 6.*nor 6 divide 4",
+            r"4 does not divide the 6.*nor does 6 divide 4",
         ),
         (lambda: SPLIT.span("X", 1), r"one_way = 1: must be True or False"),
         (lambda: SPLIT.span("X", "yes"), r"one_way = 'yes': must be True or False"),

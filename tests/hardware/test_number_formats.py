@@ -105,8 +105,8 @@ def test_integers_are_whole_and_symmetric():
         ((9, 2), "exponent = 9: must be a whole number of bits from 0 to 8"),
         ((2, 2.5), "mantissa = 2.5: must be"),
         ((True, 2), "exponent = True"),
-        ((0, 0), "leave no value above 0"),
-        ((1, 0), "leave no value above 0"),
+        ((0, 0), "must leave a value above 0"),
+        ((1, 0), "must leave a value above 0"),
     ],
 )
 def test_bits_that_are_no_format(bits, said):

@@ -122,7 +122,10 @@ def test_a_matmul_that_divides_evenly_reaches_the_peak():
         (lambda: TiledMatmul(8, 8, 8, chips.H100, (0.1, 8)), r"tile\[0\] = 0.1"),
         (lambda: TiledMatmul(1.5, 8, 8, chips.H100), "B = 1.5: must be a whole number"),
         (lambda: TiledMatmul(8, 10**400, 8, chips.H100), "D = 10+…: must be a finite"),
-        (lambda: TiledMatmul(8, 8, 8, chips.TPU_V5P), "v5p: has TensorCores; tiles"),
+        (
+            lambda: TiledMatmul(8, 8, 8, chips.TPU_V5P),
+            "v5p: has TensorCores; must have SMs",
+        ),
         (lambda: TiledMatmul(8, 8, 8, chips.H100, precision=[]), "must be one of fp64"),
         (lambda: sawtooth(132, waves=9), "waves = 9: must be at most 8"),
         (lambda: sawtooth(0), "sms = 0: must be a whole number from 1"),
@@ -269,5 +272,7 @@ def test_few_sms_are_drawn_apart_and_many_in_step_as_one_block(sms, boxes, fille
 
 def test_absurdly_many_tiles_are_refused_at_once():
     """A time for each of a billion tiles would be read for minutes."""
-    with pytest.raises(ValueError, match="1,000,000,000 tiles: at most 262,144 are"):
+    with pytest.raises(
+        ValueError, match="1,000,000,000 tiles: must have at most 262,144"
+    ):
         dispatch(range(1, 10**9 + 1), 132)

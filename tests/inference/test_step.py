@@ -157,7 +157,7 @@ def test_v5e_by_the_published_formula():
         (lambda: Server(LLAMA, "h100:8", Layout(4)), "layout of 4 chips"),
         (lambda: Server(LLAMA, "h100:8", Layout(8, expert=8)), "has no experts"),
         (lambda: Server("llama", "h100:8", Layout(8)), "must be a Model"),
-        (lambda: Server(LLAMA, TPU_V5E, Layout(8)), "give its slice"),
+        (lambda: Server(LLAMA, TPU_V5E, Layout(8)), "must be given as a slice"),
     ],
 )
 def test_bad_settings_are_quoted(make, said):

@@ -56,7 +56,7 @@ def test_an_answer_has_all_that_is_promised():
     assert plain["unit"] == "s"
     assert sum(plain["parts"].values()) == pytest.approx(plain["predicted"])
     assert any("computed again" in what for what in plain["assumed"])
-    assert any("nobody says what is recomputed" in what for what in plain["warnings"])
+    assert any("because the row does not say" in what for what in plain["warnings"])
     assert "measured" not in one(tokens="").plain
 
 
@@ -154,7 +154,7 @@ def test_a_dense_model_has_no_experts_to_fold():
         ({"mesh": "fsdp=9"}, "has 9 places for 8 chips"),
         ({"mesh": "fsdp=8 moon=2"}, "mesh axis 'moon': must be one of"),
         ({"mesh": "fsdp=eight"}, "as in \"fsdp=16 tensor=8\""),
-        ({"seqs": "4"}, "fewer than the 8 data-parallel ranks"),
+        ({"seqs": "4"}, "must be at least 8, one for each data-parallel rank"),
         ({"seqs": "-4"}, "seqs = '-4': must be a whole number from 1"),
         ({"seq": "8k"}, "seq = '8k': must be a whole number from 1"),
         ({"tokens": "fast"}, "tokens = 'fast': must be a number above 0"),
@@ -162,14 +162,14 @@ def test_a_dense_model_has_no_experts_to_fold():
         ({"tokens": "60000"}, "is shorter than its math at the peak"),
         ({"model": "llama 3 405b", "tokens": ""}, "do not fit in the 80 GiB"),
         ({"remat": "some"}, "remat = 'some': must be one of none"),
-        ({"microbatch": "3"}, "are no whole number of such microbatches"),
+        ({"microbatch": "3"}, "must divide the sequences of a data-parallel rank"),
         ({"precision": "fp3"}, "fp3"),
         ({"overlap": "weights"}, "overlap = 'weights': must be one of"),
         ({"schedule": "2f2b"}, "schedule = '2f2b'"),
-        ({"counts": "all"}, "counts = 'all': must be of"),
+        ({"counts": "all"}, "counts = 'all': must be one of"),
         ({"mesh": ""}, "its mesh or its batch is not published"),
         ({"seqs": ""}, "its mesh or its batch is not published"),
-        ({"chips": ""}, "chips: is empty; must be how many"),
+        ({"chips": ""}, "chips: is empty; must be the number of chips"),
     ],
 )  # fmt: skip
 def test_a_bad_row_says_why_and_stops_no_other(change, why):
@@ -181,7 +181,7 @@ def test_a_bad_row_says_why_and_stops_no_other(change, why):
 
 def test_too_many_cells_are_named():
     (found,) = predict_text("model,chip,chips,seq\nllama 3 8b,H100,8,8192,1,2")
-    assert found.why == "the row has 2 cells more than the head"
+    assert found.why == "the row has 2 more cells than the head"
 
 
 @pytest.mark.parametrize(

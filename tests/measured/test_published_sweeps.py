@@ -110,7 +110,7 @@ def test_nccl_in_its_low_latency_protocol_is_within_its_own_bound():
 
 
 def test_a_size_that_was_not_measured_names_the_nearest():
-    with pytest.raises(ValueError, match="nbytes = 1000: not measured; 32768 was"):
+    with pytest.raises(ValueError, match="nbytes = 1000: was not measured; "):
         SWEEPS["h200"].at(1000)
     with pytest.raises(ValueError, match="nbytes = 'GiB'"):
         SWEEPS["h200"].at("GiB")

@@ -518,7 +518,7 @@ def test_lost_time_makes_a_run_longer_and_no_step():
 def test_a_figure_that_nothing_tells_is_absent():
     found = solve(LLAMA, 8192, "6N", "h100", mfu=0.4)
     for name in ("step_seconds", "chip_hours", "days", "training_flops"):
-        with pytest.raises(ValueError, match="is not given, and nothing else tells"):
+        with pytest.raises(ValueError, match="is not given and does not follow"):
             getattr(found, name)
     assert "days" not in str(found)
 
@@ -546,12 +546,12 @@ CONTRADICTIONS = [
     ),
     (
         {"days": 54, "chip_hours": 30.84e6},
-        "54 days on 16,384 chips are 21.23 million chip-hours; given are 30.84 million",
+        "54 days on 16,384 chips are 21.23 million chip-hours, but 30.84 million",
     ),
     (
         {"mfu": 0.3, "chip_hours": 30.84e6},
-        "a run of 30.84 million chip-hours means 140.5 tokens/s per chip in the mean, "
-        "and MFU 30 % only 121.9 tokens/s per chip while it trains: no run is faster "
+        "a run of 30.84 million chip-hours means 140.5 tokens/s per chip on average, "
+        "but MFU 30 % only 121.9 tokens/s per chip while it trains: no run is faster "
         "than its steps",
     ),
     (
@@ -588,7 +588,7 @@ def test_figures_that_differ_by_their_rounding_agree():
     [
         ({}, "no figure is given: must be one or more of tokens_per_second, mfu"),
         ({"mfu": None}, "no figure is given"),
-        ({"speed": 3}, "'speed' is no figure of a run; known: tokens_per_second"),
+        ({"speed": 3}, "'speed': must be a figure of a run, one of tokens_per_second"),
         ({"mfu": 41}, "mfu = 41: must be a share, at most 1; 0.4 is 40 %"),
         ({"mfu": 0}, "mfu = 0: must be a finite number above 0"),
         ({"mfu": "40 %"}, "mfu = '40 %': must be a finite number above 0"),
@@ -600,9 +600,9 @@ def test_figures_that_differ_by_their_rounding_agree():
         ({"mfu": 0.4, "precision": "fp4"}, "no dense peak is published for 'fp4'"),
         (
             {"step_seconds": 3},
-            "step_seconds = 3: tells a rate only together with chips",
+            "step_seconds = 3: gives a rate only together with chips",
         ),
-        ({"days": 3, "chips": 8}, "days = 3: tells a rate only together with tokens"),
+        ({"days": 3, "chips": 8}, "days = 3: gives a rate only together with tokens"),
         ({"mfu": 0.4, "params": "some"}, "convention 'some': must be one of"),
     ],
 )

@@ -29,7 +29,7 @@ def test_every_row_is_predicted_or_says_why():
 def test_every_reason_of_a_gate_has_a_name():
     reasons = {why for some in checked(serving()).values() for why in some}
     assert sum(map(len, by_gate().values())) >= len(reasons)
-    with pytest.raises(ValueError, match="is no reason of a gate"):
+    with pytest.raises(ValueError, match="is not a reason that a gate gives"):
         gate("because")
 
 

@@ -200,7 +200,7 @@ def test_a_table_of_servers_is_answered_like_json():
 def test_a_row_with_too_many_cells_says_so():
     text = "model,chip,metric,value,unit\nQwen3-32B,H100,tpot,1,ms,2,3"
     (found,) = predict_text(text)
-    assert found.why == "the row has 2 cells more than the head"
+    assert found.why == "the row has 2 more cells than the head"
 
 
 def test_more_sequences_do_not_decode_in_half_the_time():

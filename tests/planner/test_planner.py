@@ -348,7 +348,7 @@ def test_where_nothing_fits_the_nearest_is_said():
         (LLAMA_3_8B, "v5p:4x4x4", 10_000, {}, "such as 8,192"),
         (LLAMA_3_8B, "v5p:4x4x4", "many", {}, "'4M'"),
         (LLAMA_3_8B, "v5p:4x4x4", 0, {}, "a whole number from 1"),
-        (LLAMA_3_8B, "h100:8", "1M", {"schedule": "zb-h1", "chunks": 3}, "1 chunks"),
+        (LLAMA_3_8B, "h100:8", "1M", {"schedule": "zb-h1", "chunks": 3}, "1 chunk"),
         (
             LLAMA_3_8B,
             "v5p:4x4x4",
@@ -359,7 +359,13 @@ def test_where_nothing_fits_the_nearest_is_said():
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": {"Y": 2}}, "axis 'Y'"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": {"tensor": 3}}, "64 chips"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"top": 0}, "top = 0"),
-        (LLAMA_3_8B, "v5p:4x4x4", "1M", {"fixed": 3}, "fixed = 3: must be sizes"),
+        (
+            LLAMA_3_8B,
+            "v5p:4x4x4",
+            "1M",
+            {"fixed": 3},
+            "fixed = 3: must map axes",
+        ),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"chunks": "x"}, "chunks = 'x'"),
         (LLAMA_3_8B, "v5p:4x4x4", "1M", {"chunks": 1.0}, "chunks = 1.0"),
         (LLAMA_3_8B, "v5p:4x4x4", 2**63, {}, "at most"),
@@ -496,6 +502,6 @@ def test_the_command_line(capsys):
     assert main(["plan", "llama3-405b", "v5e:4x4", "--tokens", "128k"]) == 1
     words = ["plan", "llama3-8b", "v5e:4x4", "--tokens", "1M"]
     assert main([*words, "--fix", "x"]) == main([*words, "--fix", "tensor=²"]) == 2
-    assert "tensor=²: must be like" in capsys.readouterr().err
+    assert "tensor=²: must be an axis and its size" in capsys.readouterr().err
     assert main([*words, "--schedule", "interleaved", "--chunks", "0"]) == 2
     assert "chunks = 0" in capsys.readouterr().err

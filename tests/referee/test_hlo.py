@@ -277,14 +277,14 @@ def cut(name: str, at: str) -> str:
         (toy("{}"), {"X": 16}, "has 16 devices.*compiled for 8"),
         (toy("{}"), ("X", 8), r"mesh \('X', 8\): must be sizes by axis name"),
         (toy("{{0,1},{2,3}}"), {"X": 8}, "each of 8 devices once"),
-        (toy("{{0,1,2},{3,4,5},{6,7}}"), {"X": 8}, "unequal"),
+        (toy("{{0,1,2},{3,4,5},{6,7}}"), {"X": 8}, "equal size"),
         (toy("", "all-reduce(%x)"), {"X": 8}, "%y: all-reduce without groups"),
         (
             toy("", "ragged-all-to-all(%x)"),
             {"X": 8},
             r"%y is a ragged-all-to-all.*16 bytes.*stated=\{\"y\"",
         ),
-        (toy("", "send(%x), channel_id=1"), {"X": 8}, "send is not read"),
+        (toy("", "send(%x), channel_id=1"), {"X": 8}, "send can.t be read"),
         (  # in place: it sends a slice, not the operand that stands in its text
             toy(
                 "",
@@ -292,23 +292,23 @@ def cut(name: str, at: str) -> str:
                 "slice_sizes={{1},{1}}",
             ),
             {"X": 8},
-            "this form of collective-permute is not read",
+            "this form of collective-permute can't be read",
         ),
         (LOST, {"X": 8}, "%lost.*%unused, which no path from the entry reaches"),
         (
             stored("fsdp.v5e-2x4")[0].replace("AsyncCollectiveStart", "Other"),
             MESH,
-            "continues an asynchronous collective that begins nowhere",
+            "continues an asynchronous collective that does not begin anywhere",
         ),
         (
             stored("slices.v5e-2x2+2x2")[0].replace("ALL_REDUCE", "OTHER"),
             MESHES["slices"],
-            "transfer OTHER.*between slices is not read",
+            "transfer OTHER.*between slices can't be read",
         ),
         (
             toy("", DCN.format("{{100000,100003},{200000,200003}}", "ALL_GATHER")),
             {"X": 16},
-            "100003.* between slices is not read",
+            "100003.* between slices can't be read",
         ),
     ],
 )

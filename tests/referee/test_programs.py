@@ -185,7 +185,7 @@ def test_loops_that_data_ends_take_the_readers_number():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: programs.place(np.ones(8), SIZES, "A[I_X]"), "jax.make_mesh makes"),
+        (lambda: programs.place(np.ones(8), SIZES, "A[I_X]"), "jax.make_mesh returns"),
         (lambda: programs.drawn(mesh(), 5), "5: must be an array of `sharding`"),
         (
             lambda: programs.drawn(mesh(), array("int8[I_X]", SIZES, I=8)),

@@ -188,7 +188,7 @@ def test_the_command_answers_in_json(capsys):
     [
         (["--tpot", "3x"], "--tpot 3x: must be a time, like 50ms or 2s"),
         (["--ttft", "0s"], "--ttft 0s: must be a time, like"),
-        (["--share", "2"], "share = 2.0: must be at most 1"),
+        (["--share", "2"], "share = 2.0: must be above 0 and at most 1"),
         (["--price", "-1"], "price = -1.0: must be a finite number above 0"),
         (["--rate", "99"], "rate = 99 requests/s: tensor 8 on"),
         (["--reserve", "2"], "reserve = 2.0: must be from 0 to below 1"),

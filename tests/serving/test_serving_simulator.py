@@ -358,7 +358,7 @@ def test_a_cache_moves_between_the_pools():
     assert first.finish == pytest.approx(1.0 + 1.5 + 10 * 0.1)
     assert last.finish == last.first == pytest.approx(51.0)
     assert result.computed == 3000
-    with pytest.raises(ValueError, match="clients = 2: pools can only"):
+    with pytest.raises(ValueError, match="clients = 2: must be None, because pools"):
         simulate_pools(
             (roof, ONE), (roof, ONE), pools, Demand.closed_loop(2, 4, 10, 10)
         )  # fmt: skip
@@ -598,7 +598,7 @@ def test_busy_is_no_measure_of_load():
             "request 1 arrives at 0 s",
         ),
         (lambda: Demand(()), "must have at least one request"),
-        (lambda: Demand((3,)), "3 is no Request"),
+        (lambda: Demand((3,)), "3 must be a Request"),
         (
             lambda: Demand((Request(0, 9, 1, "a", 4), Request(0, 9, 1, "a", 5))),
             "prefix 'a': has 4 shared tokens in one request and 5 in another",
@@ -616,17 +616,17 @@ def test_busy_is_no_measure_of_load():
             lambda: Demand.closed_loop(1, 5, 5, 5, think=-1),
             "think = -1: must be a finite",
         ),
-        (lambda: Uniform(100, 1.5), "low = 1.5: must be at most 1"),
+        (lambda: Uniform(100, 1.5), "low = 1.5: must be above 0 and at most 1"),
         (lambda: Sampled(()), "must have at least one length"),
         (lambda: LatencyTarget(1, 0), "tpot = 0: must be a finite number above 0"),
-        (lambda: LatencyTarget(1, 1, 2), "share = 2: must be at most 1"),
+        (lambda: LatencyTarget(1, 1, 2), "share = 2: must be above 0 and at most 1"),
         (lambda: Pools(1, 0), "decode = 0: must be a whole number from 1"),
         (lambda: Pools(1, 1, (-1, 0)), "transfer = -1: must be a finite number from 0"),
         (lambda: Pools(1, 1, 5), "transfer = 5: must be two times"),
         (lambda: percentile((1, 2), 101), "percent = 101: must be from 0 to 100"),
         (
             lambda: simulate(roof, Engine(8, 10), Demand.closed_loop(1, 1, 150, 20)),
-            "request 0 needs 11 pages for 169 tokens: the server has 10",
+            "request 0 needs 11 pages for 169 tokens, but the server has only 10",
         ),
         (
             lambda: simulate(lambda b: 0, ONE, Demand.closed_loop(1, 1, 5, 5)),

@@ -492,20 +492,20 @@ def test_what_only_looks_like_the_number_does_not_wait():
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ([cell(answer())], "no Predict note stands above it in its section"),
-        ([note("check"), cell(answer())], "no Predict note"),
+        ([cell(answer())], "its section has no Predict note above it"),
+        ([note("check"), cell(answer())], "its section has no Predict note"),
         (
             [note(), nodes.section("", nodes.title("", "Below"), cell(answer()))],
-            "no Predict note",
+            "its section has no Predict note",
         ),
         (
             [note(), cell(answer()), cell(answer())],
             "its Predict note already has a guess",
         ),
-        ([note(), cell(answer(None))], "exactly one of its choices must hold"),
+        ([note(), cell(answer(None))], "exactly one of its choices must be true"),
         (
             [note(), cell(nodes.paragraph(), answer())],
-            "must be all that its cell shows",
+            "must be the only output of its cell",
         ),
     ],
 )

@@ -197,7 +197,7 @@ def test_without_node_the_build_says_what_to_do(pages, monkeypatch, tmp_path):
     monkeypatch.setattr(runtime, "pages", lambda: pages)
     monkeypatch.setattr(runtime, "CACHE", tmp_path)
     monkeypatch.setattr(runtime.shutil, "which", lambda *_, **__: None)
-    with pytest.raises(runtime.MissingToolError, match="Node is needed"):
+    with pytest.raises(runtime.MissingToolError, match="needs Node: install it"):
         runtime.build()
     monkeypatch.setattr(runtime, "PYODIDE", tmp_path / "nowhere")
     with pytest.raises(runtime.MissingToolError, match="npm ci"):

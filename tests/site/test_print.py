@@ -141,7 +141,7 @@ def test_hints_and_solutions_follow_all_questions(two_pages):
 
 def test_a_link_to_nowhere_is_refused(two_pages):
     write(two_pages, "chapters/01", '<section id="a"><h1>A</h1><a href="#b">b</a>')
-    with pytest.raises(ValueError, match="no page has: chapters--01--b"):
+    with pytest.raises(ValueError, match="links are missing: chapters--01--b"):
         pdf.assemble(two_pages, TOC, CONFIG)
 
 

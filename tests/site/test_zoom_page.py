@@ -203,4 +203,4 @@ def test_a_wrong_name_is_told_with_those_that_there_are():
     assert role.run()[0][0].astext().endswith("µs")
     role.text = "hopp"
     ((), (said,)) = role.run()
-    assert said.startswith("'hopp' is no number of the step: must be one of predicted")
+    assert said.startswith("'hopp' is not a number of the step: must be one of predic")

@@ -84,11 +84,11 @@ def test_a_ring_that_cannot_be_is_refused(given, message):
 
 def test_what_a_ring_does_not_have_is_refused():
     ring = CausalRing("striped", 4, 16)
-    with pytest.raises(ValueError, match="step = 4: must be one of 0 to 3"):
+    with pytest.raises(ValueError, match="step = 4: must be from 0 to 3"):
         ring.step(4)
-    with pytest.raises(ValueError, match="chip = -1: must be one of 0 to 3"):
+    with pytest.raises(ValueError, match="chip = -1: must be from 0 to 3"):
         ring.tokens(-1)
-    with pytest.raises(ValueError, match="token = 16: must be one of 0 to 15"):
+    with pytest.raises(ValueError, match="token = 16: must be from 0 to 15"):
         ring.holder(16)
     with pytest.raises(ValueError, match="in steps of 2, keys in steps of 1"):
         seen(range(0, 8, 2), range(8))
@@ -125,7 +125,7 @@ def test_the_steps_show_each_pair_once(order, chips):
 
 def test_a_picture_of_no_rings_or_of_uneven_ones_is_refused():
     for rings in ((), [CausalRing("striped", n, 48) for n in (2, 4)]):
-        with pytest.raises(ValueError, match="must be on one number of chips"):
+        with pytest.raises(ValueError, match="must all have the same number, 1 to 8"):
             pictures.causal_load(*rings)
     with pytest.raises(ValueError, match="a ring of 1 chips: must have 2 to 8"):
         pictures.causal_steps(CausalRing("striped", 1, 48))

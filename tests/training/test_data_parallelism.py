@@ -65,7 +65,7 @@ def test_replicas_hold_the_same_weights_and_other_sequences(n, seqs):
 
 @pytest.mark.parametrize("strategy", [fsdp("X"), zero(1, "X")])
 def test_split_weights_are_no_replicas(strategy):
-    with pytest.raises(ValueError, match="must leave all weights on every chip"):
+    with pytest.raises(ValueError, match="must keep all weights on every chip"):
         pictures.replicas(a_step(strategy=strategy))
 
 

@@ -41,7 +41,7 @@ def test_a_limit_of_nodes_bounds_the_copies():
 
 @pytest.mark.parametrize(
     ("given", "said"),
-    [((8, 9, 2), "at most 8 experts"), ((8, 2, 0), "units = 0")],
+    [((8, 9, 2), "at most 8, the number of experts"), ((8, 2, 0), "units = 0")],
 )
 def test_what_cannot_be_is_refused(given, said):
     with pytest.raises(ValueError, match=said):

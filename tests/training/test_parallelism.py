@@ -514,7 +514,7 @@ def test_bounds_enclose_and_name_what_binds():
     [
         (tensor("Y"), {"Y": 16}, {}, r"\|Y\| = 16 does not divide K = 8"),
         (data("X"), {"X": 64}, {"seqs": 32}, r"\|X\| = 64 does not divide B = 32"),
-        (data("X"), {"Y": 64}, {}, "mesh axis X of data over X: mesh has Y = 64"),
+        (data("X"), {"Y": 64}, {}, "mesh axis X, but the mesh has Y = 64"),
         (data("X"), {"X": 2}, {"remat": "some"}, "remat = 'some': must be one of none"),
         (
             data("X"),
@@ -522,7 +522,7 @@ def test_bounds_enclose_and_name_what_binds():
             {"attention": "some"},
             "must be one of causal, half, full",
         ),
-        (data("X"), {"X": 2}, {"microbatches": 3}, "3 does not divide seqs = 16"),
+        (data("X"), {"X": 2}, {"microbatches": 3}, "3: must divide seqs = 16"),
         (data("X"), {"X": 2}, {"chunks": -1}, "chunks = -1: must be a whole number"),
         (data("X"), {"X": 2}, {"chunks": "8"}, "chunks = '8': must be a whole number"),
         (data("X"), {"X": 2}, {"vocabulary": "no"}, "vocabulary = 'no': must be True"),
@@ -541,7 +541,7 @@ def test_what_cannot_be_is_said(strategy, mesh, change, said):
         (lambda: zero(1.0, "X"), "stage = 1.0: must be 1, 2 or 3"),
         (lambda: tensor("Y", kv=0), "kv = 0: must be names of mesh axes"),
         (lambda: tensor("Y", sequence="8"), "sequence = '8': must be True or False"),
-        (combine, "must be given strategies"),
+        (combine, "needs strategies, such as"),
     ],
 )
 def test_what_is_no_strategy_is_refused(make, said):
@@ -555,13 +555,13 @@ def test_a_stage_of_numpy_is_pythons():
 
 
 def test_a_dimension_or_an_axis_is_not_taken_twice():
-    with pytest.raises(ValueError, match="mesh axis X: is taken by fsdp over X"):
+    with pytest.raises(ValueError, match="mesh axis X: is used by both fsdp over X"):
         combine(fsdp("X"), tensor("X"))
-    with pytest.raises(ValueError, match=r"dimension D \(weights\): is split by fsdp"):
+    with pytest.raises(ValueError, match=r"D \(weights\): is split by both fsdp"):
         combine(fsdp("X"), fsdp("Z"))
     with pytest.raises(ValueError, match="stage = 4: must be 1, 2 or 3"):
         zero(4, "X")
-    with pytest.raises(ValueError, match="must be axes by dimension"):
+    with pytest.raises(ValueError, match="must map dimensions to axes"):
         Strategy("mine", weights="D")
 
 

@@ -364,8 +364,8 @@ def test_numbers_of_a_fixed_width_are_taken_as_pythons():
         (lambda: timeline(None), "schedule = None: must be a `PipelineSchedule`"),
         (lambda: schedule("1f1b", 4, 8).path(9), "microbatch = 9: microbatches are 0 "),
         (lambda: schedule("1f1b", 4, 8).path(-1), "microbatch = -1: microbatches are"),
-        (lambda: Times(work=3), "work = 3: must be numbers in a row"),
-        (lambda: Times(work="34"), "work = '34': must be numbers in a row"),
+        (lambda: Times(work=3), "work = 3: must be a sequence of numbers"),
+        (lambda: Times(work="34"), "work = '34': must be a sequence of numbers"),
         (lambda: Times(work=(1, "x")), "work[1] = 'x'"),
         (lambda: schedule("1f1b", 4, 8, chunks="x"), "chunks = 'x': must be a whole"),
         (lambda: schedule("1f1b", 4, 8, chunks=True), "chunks = True: must be a whole"),
@@ -445,10 +445,10 @@ def test_no_broken_dependency_passes(name):
         (("F0 B0", "B0 F0"), "stage 1 waits at B0 for its own F0, which comes later"),
         (("F0 B0", "F0"), "stage 1 never does B0"),
         (("F0 F0 B0", "F0 B0"), "stage 0 does F0 twice"),
-        (("F0 B0 W0", "F0 B0"), "stage 0 does W0 twice: B0 has it"),
+        (("F0 B0 W0", "F0 B0"), "stage 0 does W0 twice, because B0 includes it"),
         (("F0 I0", "F0 B0"), "stage 0 never does W0"),
         (("F0 B0 F1", "F0 B0"), "stage 0: F1, but the microbatches are 0 to 0"),
-        (("F0 B0 X0", "F0 B0"), "stage 0: X0 must be one of F, B, I, W"),
+        (("F0 B0 X0", "F0 B0"), "stage 0: X0 must be of kind F, B, I, W"),
     ],
 )
 def test_what_is_wrong_is_said(orders, said):
@@ -460,7 +460,7 @@ def test_what_is_wrong_is_said(orders, said):
 
 @pytest.mark.parametrize("paths", [(), ((),)])
 def test_a_path_that_passes_nothing_is_refused(paths):
-    with pytest.raises(ValueError, match="a path passes no place"):
+    with pytest.raises(ValueError, match="each path must pass at least one place"):
         check(replace(schedule("gpipe", 2, 1), paths=paths))
 
 
@@ -487,11 +487,11 @@ def test_pairs_that_cannot_be_are_refused():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("2f2b", 4, 8), "'2f2b': a schedule is one of gpipe, 1f1b"),
+        (("2f2b", 4, 8), "name = '2f2b': must be one of gpipe, 1f1b"),
         (("1f1b", 0, 8), "stages = 0: must be a whole number from 1"),
-        ((["1f1b"], 4, 8), r"\['1f1b'\]: a schedule is one of"),
+        ((["1f1b"], 4, 8), r"\['1f1b'\]: must be one of"),
         (("1f1b", 4, 8, None, 2), "times = 2: must be `Times"),
-        (("1f1b", 4, 8, 2), "1f1b has 1 chunks on a stage, not 2"),
+        (("1f1b", 4, 8, 2), "1f1b has 1 chunk per stage, not 2"),
         (("dualpipe", 4, 6), "dualpipe needs an even number of stages"),
         (("dualpipe", 3, 8), "dualpipe needs an even number of stages"),
         (("interleaved", 4, 9), "interleaved needs a multiple of 4 microbatches"),

@@ -139,7 +139,7 @@ def test_the_layers_of_a_step_take_its_time(strategy, mesh):
                     vocabulary=False,
                 )
             ),
-            "activations move, not weights alone",
+            "must move only weights and gradients",
         ),
         (lambda: Layer(0, 0, -1, 1, 1), "forward = -1: must be a finite number from 0"),
         (lambda: pictures.gathering({}), "must hold one or more"),

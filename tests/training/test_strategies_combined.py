@@ -383,12 +383,12 @@ def test_the_network_of_a_pipeline_is_that_of_the_stage_that_moves_most():
     [
         (lambda: context("C", "tree"), "attention = 'tree': must be one of ring, "),
         (lambda: context("C", weights="all"), "weights = 'all': must be one of copies"),
-        (lambda: context("C", kv="C"), "kv = 'C': is for attention 'ulysses' alone"),
+        (lambda: context("C", kv="C"), "kv = 'C': can be given only with"),
         (
             lambda: expert("E", "some"),
             "dense = 'some': must be one of copies, state, shards",
         ),
-        (lambda: combine(pipeline("P"), pipeline("Z")), "layers: are cut by pipeline"),
+        (lambda: combine(pipeline("P"), pipeline("Z")), "layers: are cut by both"),
         (lambda: combine(context("C"), context("Z")), "dimension S"),
         (lambda: steps(pipeline("P"), {"P": 8}, microbatches=8), "toy has 4 layers"),
         (
@@ -413,9 +413,9 @@ def test_the_network_of_a_pipeline_is_that_of_the_stage_that_moves_most():
             "expert over E: toy has no experts",
         ),
         (lambda: steps(data("X"), {"X": 8}, capacity=2), "toy has no experts"),
-        (lambda: steps(data("X"), {}), "X of data over X: mesh has no axes"),
-        (lambda: steps(data("X"), None), "X of data over X: mesh has no axes"),
-        (lambda: steps(data("X"), {"Y": 2}), "X of data over X: mesh has Y = 2"),
+        (lambda: steps(data("X"), {}), "axis X, but the mesh has no axes"),
+        (lambda: steps(data("X"), None), "axis X, but the mesh has no axes"),
+        (lambda: steps(data("X"), {"Y": 2}), "axis X, but the mesh has Y = 2"),
     ],
 )
 def test_what_cannot_be_is_said(make, message):
@@ -469,5 +469,5 @@ def test_folded_experts_by_hand():
 def test_experts_fold_over_axes_that_are_in_use():
     with pytest.raises(ValueError, match="axis 'q': must be one of"):
         fold_experts(combine(expert("e"), tensor("t")), "q")
-    with pytest.raises(ValueError, match="splits the experts already"):
+    with pytest.raises(ValueError, match="already splits the experts"):
         fold_experts(combine(expert("e"), tensor("t")), "e")

@@ -386,7 +386,7 @@ def test_names_are_found(asked, found):
     [
         ("llama", "could be Llama 2 7B, Llama 2 70B, Llama 3.1 8B"),
         ("lama 3 8b", "nearest: Llama 3.1 8B"),
-        ("", "no model is called '', nor nearly so; MODELS has 51, such as Llama"),
+        ("", "no model is called '' or anything similar; MODELS has 51, such as Llama"),
     ],
 )
 def test_a_name_that_means_no_model_gets_the_nearest(asked, said):

@@ -56,7 +56,7 @@ def test_each_line_is_one_that_the_notation_reads_with_the_same_flops(model):
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"kv_heads": 3}, "K = 3 KV heads does not divide N = 4 heads"),
+        ({"kv_heads": 3}, "kv_heads = 3: must divide the 4 query heads"),
         ({"d_ff": 2.5}, "d_ff = 2.5: must be a whole number from 1"),
         ({"qk_norm": "rms"}, "qk_norm = 'rms': must be one of"),
         ({"global_every": 2}, "global_every = 2: must come with a window"),
@@ -67,7 +67,7 @@ def test_each_line_is_one_that_the_notation_reads_with_the_same_flops(model):
         ({"norm_after": None}, "norm_after = None: must be True or False"),
         ({"latent": Latent(1, 1, 1, 1, 1)}, "head = 16: with a latent"),
         ({"experts": 8}, "experts = 8: must be Experts"),
-        ({"experts": Experts(4, 1, 0, 2, 8)}, "must be fewer than the 2 layers"),
+        ({"experts": Experts(4, 1, 0, 2, 8)}, "must be less than the 2 layers"),
         ({"norm_biases": True, "norm_scales": False}, "must have a scale"),
         ({"qkv_biases": "all"}, "qkv_biases = 'all': must be True or False"),
         ({"predictors": -1}, "predictors = -1: must be a whole number from 0"),
@@ -290,7 +290,7 @@ def test_an_indexer_reads_every_key_and_attention_those_it_chose():
 
 def test_training_of_what_it_cannot_derive_is_refused():
     for name, what in (("qwen3.5 397b", "a recurrent state"), ("glm-5", "an indexer")):
-        with pytest.raises(ValueError, match=f"no step of training .* {what}"):
+        with pytest.raises(ValueError, match=f"no training step .* {what}"):
             Job(transformer.model(name), 8, 4096)
 
 

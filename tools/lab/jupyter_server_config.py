@@ -1,9 +1,9 @@
-"""Opening a notebook of this book in JupyterLab does not change it.
+"""Keeps JupyterLab from changing a notebook of this book when it is only opened.
 
-JupyterLab writes the name and the language of the kernel that it starts into the
-notebook, and then asks whether to save it. The book's notebooks hold neither, because
-they would differ between two readers' versions of Python. So a notebook is opened with
-what the kernel is going to say, and saved without it.
+JupyterLab writes the name and the language of its kernel into the notebook, and then
+asks whether to save it. The book's notebooks hold fixed values instead, because these
+would differ between readers' versions of Python. So a notebook is opened with the
+kernel's values, and saved with the fixed ones.
 """
 
 from ipykernel.ipkernel import IPythonKernel
@@ -22,7 +22,7 @@ SEEN = {
 
 
 class BookContents(AsyncLargeFileManager):
-    """Notebooks whose metadata are those of the kernel only while they are open."""
+    """Notebooks that have the kernel's metadata only while they are open."""
 
     async def get(self, path, content=True, **kwargs):
         model = await super().get(path, content=content, **kwargs)
@@ -35,7 +35,7 @@ class BookContents(AsyncLargeFileManager):
 
 
 def _swap(model: dict, old: dict, new: dict) -> None:
-    """Give a notebook `new` metadata in place where it has exactly the `old`."""
+    """Replace, in place, each of a notebook's metadata that equals `old` by `new`."""
     if model.get("type") != "notebook" or not model.get("content"):
         return
     metadata = model["content"]["metadata"]

@@ -1,8 +1,8 @@
-"""The claims of a chapter, each held by conditions that can fail.
+"""The claims of a chapter, each checked by conditions that can fail.
 
-A claim that holds is one line. One that does not says so and stops nothing: a reader
-who changes a chip or a batch runs on to the end, and the line's text, which the tests
-compare with the stored one, still tells on a change that nobody meant.
+A claim that holds prints one line. A claim that fails says so but stops nothing, so a
+reader who changes a chip or a batch size can still run the chapter to its end. The
+tests compare the printed lines with the stored ones, so they find unintended changes.
 """
 
 from .units import short_repr
@@ -11,16 +11,15 @@ HOLDS, FAILS = "✓", "✗"  # how the line of a claim begins
 
 
 def holds(claim: str, *conditions: object) -> None:
-    """Print `claim` as one line that says whether all `conditions` are true.
+    """Print `claim` and whether all `conditions` are true.
 
     Args:
-        claim: what the conditions say, in words, on one line.
-        conditions: at least one True or False; also numpy's and JAX's, as single
-            values.
+        claim: what the conditions check, in words, on one line.
+        conditions: at least one True or False; a single value of NumPy or JAX will do.
 
     Raises:
-        ValueError: no claim or a longer one, no condition, or one that is neither true
-            nor false: a list, a generator and a function would always pass.
+        ValueError: the claim is empty or has several lines, there is no condition, or
+            one is not True or False: a list or a function would always pass.
 
     >>> holds("half of 24 tokens are 12", 24 / 2 == 12)
     ✓ half of 24 tokens are 12
@@ -49,14 +48,12 @@ def _truth(place: int, value: object) -> bool:
     size = getattr(value, "size", None)  # numpy's and JAX's values have one
     if isinstance(size, int) and size != 1:
         raise ValueError(
-            f"condition {place} has {size} values: say whether all must be true, "
-            ".all(), or one, .any()"
+            f"condition {place} has {size} values: must be one; call .all() or .any()"
         )
     single = value.item() if size == 1 else value
     if not isinstance(single, bool):
         raise ValueError(
             f"condition {place} = {short_repr(value)}: must be True or False, such as "
-            "a "
-            "comparison gives"
+            "the result of a comparison"
         )
     return single

@@ -1,4 +1,4 @@
-"""Notebooks on a machine that has Jupyter and JAX, but not this book."""
+"""Setting up a notebook on a machine that has Jupyter and JAX, but not this book."""
 
 LACKING = (  # names on PyPI
     "anywidget",
@@ -13,12 +13,12 @@ LACKING = (  # names on PyPI
 
 
 def setup_cell(address: str) -> str:
-    """The cell that a reader runs first there; no notebook of the book holds it.
+    """The cell that a reader runs first there; the book's notebooks do not contain it.
 
     Args:
         address: where pip finds this repository: `git+https://…`, an archive, a folder.
 
-    Jupyter loads widgets with its page, so that a page which was open before has none.
+    Jupyter loads widgets when a page opens, so a page that was open before has none.
 
     >>> print(setup_cell("git+https://example.org/book"))  # doctest: +ELLIPSIS
     # Once in a new session: this book's package, and what it needs beside JAX.

@@ -1,4 +1,4 @@
-"""Times and their bounds: what an operation asks of each resource of a machine."""
+"""Bounds on the time of an operation, from the work of each resource of a machine."""
 
 import contextlib
 import math
@@ -17,9 +17,10 @@ BOUNDS = {
 
 @dataclass(frozen=True)
 class Leg:
-    """What one resource has to do: `amount` FLOPs or bytes at `rate` per second.
+    """The work of one resource: `amount` FLOPs or bytes at `rate` per second.
 
-    `slack` is what is added at worst, where its parts may have to wait for one another.
+    `slack` is what the upper bound adds, in seconds, where parts of this work may have
+    to wait for one another.
     """
 
     resource: str
@@ -45,19 +46,19 @@ class Leg:
 def _not_negative(name: str, value: object) -> int | float:
     """`value` as Python's number, if it is finite and 0 or more."""
     found = number(name, value)
-    with contextlib.suppress(OverflowError):  # ints beyond all floats
+    with contextlib.suppress(OverflowError):  # ints too large for a float
         if found >= 0 and math.isfinite(found):
             return found
-    raise ValueError(f"{name} = {short_repr(value)}: must be finite, 0 or more")
+    raise ValueError(f"{name} = {short_repr(value)}: must be finite and 0 or more")
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """max(T) ≤ T ≤ ΣT over the resources that an operation uses.
+    """max(Tᵣ) ≤ T ≤ ΣTᵣ over the resources r that an operation uses.
 
-    Prints itself as one sentence. Latency, clock throttling and the efficiency of
-    kernels are not in it: measured matmuls reach 50 to 97 % of the lower bound's rate
-    (chapter 01, "Peak and achieved").
+    It prints as one sentence. It leaves out latency, clock throttling and the
+    efficiency of kernels: measured matmuls reach 50 to 97 % of the rate at the lower
+    bound (chapter 01, "Peak and achieved").
     """
 
     title: str
@@ -67,10 +68,10 @@ class Estimate:
         title = shortened(text("title", self.title))
         if isinstance(self.legs, str) or not isinstance(self.legs, Iterable):
             given = short_repr(self.legs)
-            raise ValueError(f"{title}: legs = {given}: must be Legs in a tuple")
+            raise ValueError(f"{title}: legs = {given}: must be a tuple of Legs")
         object.__setattr__(self, "legs", tuple(self.legs))
         if not self.legs:
-            raise ValueError(f"{title}: must ask something of one resource or more")
+            raise ValueError(f"{title}: must use at least one resource")
         for leg in self.legs:
             if not isinstance(leg, Leg):
                 raise ValueError(
@@ -79,7 +80,7 @@ class Estimate:
         used = [leg.resource for leg in self.legs]
         for resource in used:
             if used.count(resource) > 1:
-                raise ValueError(f"{title}: must ask {resource!r} in one Leg")
+                raise ValueError(f"{title}: must have only one Leg for {resource!r}")
 
     @property
     def lower(self) -> float:
@@ -88,7 +89,7 @@ class Estimate:
 
     @property
     def upper(self) -> float:
-        """Seconds if each waits for the others, and its own parts for one another."""
+        """Seconds if resources work one after another, and so do the parts of each."""
         return sum(leg.seconds + leg.slack for leg in self.legs)
 
     @property
@@ -97,21 +98,21 @@ class Estimate:
 
             max(T_math, T_HBM, …) + T_network
 
-        So it is where the network carries the result, unless the work is cut in pieces.
+        It has to if it sends the result, unless the work is cut into pieces.
         """
         times = self.seconds
         return times.pop("network", 0) + max(times.values(), default=0)
 
     @property
     def bound(self) -> str:
-        """The resource that takes longest, in the words of the book."""
+        """The name of the bound by the slowest resource, such as "memory-bound"."""
         return BOUNDS[max(self.legs, key=lambda leg: leg.seconds).resource]
 
     @property
     def lead(self) -> float:
-        """By how much the longest leg exceeds the next: 0.1 for 10 %, `inf` alone.
+        """By how much the longest leg exceeds the next: 0.1 for 10 %, `inf` if alone.
 
-        A small lead is a verdict on a knife's edge: real rates are that far off.
+        A small lead leaves the verdict open, because real rates differ by as much.
         """
         *_, second, first = sorted((0.0, *(leg.seconds for leg in self.legs)))
         return first / second - 1 if second else math.inf
@@ -139,7 +140,7 @@ class Estimate:
         """
         if not self.nbytes:
             title = shortened(self.title)
-            raise ValueError(f"{title}: has no intensity, nothing crosses the HBM")
+            raise ValueError(f"{title}: has no intensity if nothing crosses the HBM")
         return self.flops / self.nbytes
 
     @property
@@ -164,12 +165,12 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Roof:
-    """min(peak, intensity · bandwidth): what a machine can reach at an intensity.
+    """min(peak, intensity · bandwidth): the FLOPs/s that a machine can reach.
 
     Args:
-        name: what to call it in a figure.
+        name: the label of the roof in a figure.
         peak: FLOPs/s.
-        bandwidth: bytes/s of the memory that feeds it.
+        bandwidth: bytes/s of the memory that holds the operands.
     """
 
     name: str

@@ -1,12 +1,12 @@
-"""What an installation of the package alone lacks, and how to get it."""
+"""Packages that an installation of this one alone lacks, and how to get them."""
 
 
 def missing(what: str, error: ImportError) -> ModuleNotFoundError:
-    """The error to raise where `what` needs something that only an extra installs.
+    """The error to raise if `what` needs something that only an extra installs.
 
     Args:
-        what: the module that somebody imports.
-        error: what Python said, which knows the name of the missing package.
+        what: the module that was imported.
+        error: Python's error, which holds the name of the missing package.
 
     >>> print(missing("shardmath.draw.plots", ImportError("no", name="matplotlib")))
     shardmath.draw.plots needs matplotlib; to get it: pip install "shardmath[notebook]"

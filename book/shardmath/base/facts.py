@@ -1,7 +1,6 @@
 """Facts: one value, where it was read, and what other sources print instead.
 
-`VOCABULARY` is the one place that says which facts there are: how each is called, its
-unit and what it means.
+`VOCABULARY` alone says which facts there are, and the words, unit and meaning of each.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +17,7 @@ class Unpublished(Absent):
 
 @dataclass(frozen=True, repr=False)
 class Source:
-    """Where a value was read, and how close to the maker of the chip that is.
+    """Where a value was read, and how close that source is to the maker of the chip.
 
     `kind` is "vendor" (its documents), "vendor-code" (its published code), "paper",
     "secondary" (somebody who cites or measured it) or "measured" (by the reader).
@@ -44,10 +43,10 @@ class Fact:
     disagrees: tuple[tuple[float, Source], ...] = ()
 
     def said(self, source: str) -> float:
-        """The value by the source of that key, whether it is ours or another.
+        """The value that the source with this key states, whether we use it or not.
 
         Raises:
-            Unpublished: that source is not among them; lists those that are.
+            Unpublished: this source states no value here; lists those that do.
 
         >>> from shardmath.hardware.chips import TPU_V5E
         >>> fact = TPU_V5E.fact("link_bandwidth")
@@ -59,7 +58,7 @@ class Fact:
         if not isinstance(source, str) or source not in stated:
             known = ", ".join(stated)
             given = short_repr(source)
-            raise Unpublished(f"{given} says nothing on it here; known: {known}")
+            raise Unpublished(f"{given} states no value here; known: {known}")
         return stated[source]
 
     def __repr__(self) -> str:
@@ -75,16 +74,16 @@ def recorded(
     note: str = "",
     disagrees: Iterable[tuple[float, str]] = (),
 ) -> Fact:
-    """The fact that one line of a record says, its sources by their keys."""
+    """The fact in one line of a record, which names sources by their keys."""
     others = tuple((other, sources[key]) for other, key in disagrees)
     return Fact(value, sources[source], note, others)
 
 
 class Term(NamedTuple):
-    """A kind of fact: what it is called, its unit ("" counts), and what it means.
+    """A kind of fact: what it is called, its unit ("" for a count), what it means.
 
-    `words` may name the memory beside the matrix units as {onchip}, the cores as
-    {cores}, and a precision as {precision}.
+    In `words`, {onchip} stands for the memory next to the matrix units, {cores} for
+    the cores, and {precision} for a precision, as the chip calls them.
     """
 
     words: str
@@ -177,7 +176,7 @@ VOCABULARY = {
 
 
 def term(name: str, vocabulary: Mapping[str, Term] = VOCABULARY) -> Term:
-    """What the vocabulary says of a fact: ``"hbm_bytes"``, ``"flops.int8"``.
+    """The entry of the vocabulary for a fact: ``"hbm_bytes"``, ``"flops.int8"``.
 
     Raises:
         AttributeError: no fact is called so.

@@ -1,4 +1,4 @@
-"""Which code a reader may want to skip: the site folds it, JupyterLab collapses it."""
+"""Code that a reader may want to skip: the site folds it, JupyterLab collapses it."""
 
 import re
 
@@ -12,11 +12,11 @@ LIVE_WORDS = "The call of this figure"
 
 
 def fold_words(source: str, is_first: bool, title: str | None = None) -> str | None:
-    """What is said in place of a cell's code; None where the code stays in sight.
+    """The title shown in place of a cell's code; None if the code stays visible.
 
     Args:
-        source: of the cell.
-        is_first: whether it is the first code cell of its notebook.
+        source: the code of the cell.
+        is_first: whether this is the first code cell of its notebook.
         title: the ``fold`` of the cell's metadata, if it has one.
 
     >>> fold_words("import jax", is_first=True), fold_words('live("ring")', False)

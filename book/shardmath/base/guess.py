@@ -1,10 +1,10 @@
-"""A guess before the result: the choices, or a number, and which of them is true.
+"""A guess before the result: choices, one of which is true, or a number.
 
-It stands behind the cells that answer a *Predict* note. The site asks for the reader's
-guess in the note, opens what stands between the note and this cell once there is one,
-and shows the guess beside the answer. A notebook offers every choice as a line that
-opens and says whether it is right, and a number as one line that opens; this needs no
-kernel. Where there is no HTML, the answer is printed.
+The cell of a guess follows those that answer a *Predict* note. The site asks for the
+reader's guess in the note. Once there is one, it opens what lies between the note and
+this cell, and shows the guess next to the answer. A notebook needs no kernel: it shows
+each choice as a line that opens and says whether it is right, and a number as one line
+that opens. Where there is no HTML, the answer is printed.
 """
 
 from collections.abc import Mapping
@@ -21,11 +21,11 @@ MARKUP = frozenset("$`\n")  # a button shows its text as it is
 
 @dataclass(frozen=True, repr=False)
 class Choices:
-    """Which of a few answers is true.
+    """A few answers, and which of them is true.
 
     Args:
-        labels: all of them, as the reader sees them.
-        true: those that hold; one, unless a reader changed the numbers.
+        labels: all answers, as the reader sees them.
+        true: the answers that hold: one, unless a reader changed the numbers.
     """
 
     labels: tuple[str, ...]
@@ -40,12 +40,12 @@ class Choices:
         return f"With these numbers several choices hold: {'; '.join(self.true)}"
 
     def record(self) -> dict[str, object]:
-        """What the site needs; `truth` is None unless exactly one choice holds."""
+        """The data for the site; `truth` is None unless exactly one choice holds."""
         truth = self.true[0] if len(self.true) == 1 else None
         return {"kind": "choice", "choices": list(self.labels), "truth": truth}
 
     def html(self) -> str:
-        """A line to open for each choice; empty unless exactly one of them holds."""
+        """A line that opens for each choice; empty unless exactly one of them holds."""
         if len(self.true) != 1:
             return ""
         verdicts = (
@@ -61,12 +61,12 @@ class Choices:
 
 @dataclass(frozen=True, repr=False)
 class NumberGuess:
-    """A quantity to guess, in its base unit; a share of one where the unit is "%".
+    """A quantity to guess, in its base unit; with "%", a fraction (0.5 is 50 %).
 
     Args:
-        value: what is true.
-        unit: as in `units.show`, or "%".
-        within: a guess is close up to this factor, either way.
+        value: the true value.
+        unit: as in `units.show`, or "%", or "times".
+        within: a guess is close if it is off by at most this factor, either way.
     """
 
     value: float
@@ -86,7 +86,7 @@ class NumberGuess:
         return f"Answer: {self.shown}"
 
     def record(self) -> dict[str, object]:
-        """What the site needs; `value` is rounded as printed, and counts percents."""
+        """The data for the site; `value` is rounded as printed, "%" times 100."""
         value = 100 * self.value if self.unit == "%" else self.value
         return {
             "kind": "number",
@@ -98,7 +98,7 @@ class NumberGuess:
         }
 
     def html(self) -> str:
-        """One line to open once the reader has a number in mind."""
+        """One line, for the reader to open with a number in mind."""
         factor = f"a factor of {self.within:g}"
         return _to_open(
             f"Write your guess down{_in_unit(self.record()['unit'])}, then open",
@@ -116,13 +116,13 @@ def _to_open(line: str, behind: str) -> str:
 
 
 def _in_unit(unit: str) -> str:
-    """How a reader is told the unit: ", in tokens"; nothing where there is none."""
+    """The unit as a reader is told it: ", in tokens"; empty for a ratio."""
     named = {"s": "seconds", "%": "percent", "times": "times"}.get(unit, unit)
     return f", in {named}" if named and named != "times" else ""
 
 
 def _bundle(said: "Choices | NumberGuess") -> dict[str, object]:
-    """What a notebook stores of a guess."""
+    """The outputs that a notebook stores for a guess."""
     shown = {"text/html": said.html()} if said.html() else {}
     return {"text/plain": repr(said), MIME: said.record()} | shown
 
@@ -130,24 +130,24 @@ def _bundle(said: "Choices | NumberGuess") -> dict[str, object]:
 def guess(
     truth: Mapping[str, bool] | float, unit: str = "", within: float = CLOSE
 ) -> Choices | NumberGuess:
-    """What a *Predict* note asks for; a cell of its own, behind those that answer it.
+    """The answer to a *Predict* note, in a separate cell after those that compute it.
 
     Args:
-        truth: two to four choices, each with a condition that the chapter computes and
-            that exactly one of them meets; or the number to guess, above zero.
-        unit: of a number, as in `units.show`: "tokens", "s", "bytes/s", "capacity". A
-            share of one has "%", a ratio "times" or "".
-        within: a guessed number is right up to this factor, either way, and near up to
-            a factor of 2.
+        truth: two to four choices, each with a condition that the chapter computes, of
+            which exactly one is true; or the number to guess, above zero.
+        unit: of a number, as in `units.show`: "tokens", "s", "bytes/s", "capacity".
+            Use "%" for a fraction, and "times" or "" for a ratio.
+        within: a guessed number is right if it is off by at most this factor, either
+            way, and near if it is off by at most 2.
 
     Returns:
-        An object that prints the answer in one line. Where a reader changed numbers
-        and none or several choices hold, it says so; the site is not built from that.
+        An object that prints the answer in one line. If a reader changed numbers so
+        that no choice holds or several do, it says so; the site is never built then.
 
     Raises:
-        ValueError: too few or too many choices, a label that is not plain text, a
-            condition that is neither true nor false, a number that is not finite and
-            above zero, a factor that is not above 1 and below 2.
+        ValueError: choices with a unit or a factor, too few or too many choices, a
+            label that is not plain text, a condition that is neither True nor False, a
+            number that is not finite and above zero, a factor not between 1 and 2.
 
     >>> exact = 454
     >>> guess({"a little above 240": exact < 300, "twice as large": 400 < exact < 600})
@@ -158,7 +158,8 @@ def guess(
     if isinstance(truth, Mapping):
         if unit or within != CLOSE:
             raise ValueError(
-                "choices have no unit, and no factor within which they hold"
+                f"unit = {short_repr(unit)}, within = {short_repr(within)}: must not "
+                "be given with choices"
             )
         return _choices(truth)
     if not isinstance(unit, str):
@@ -182,19 +183,19 @@ def _choices(conditions: Mapping[str, bool]) -> Choices:
         if not isinstance(label, str) or not label.strip() or set(label) & MARKUP:
             raise ValueError(
                 f"choice {short_repr(label)}: must be plain text, one line without $ "
-                "or `"
+                "and `"
             )
     true = [label for label, met in conditions.items() if _truth(label, met)]
     return Choices(tuple(conditions), tuple(true))
 
 
 def _truth(label: str, condition: object) -> bool:
-    """The condition as Python's own bool; NumPy's and JAX's scalars are conditions."""
+    """The condition as Python's own bool; scalars of NumPy and JAX are accepted."""
     scalar = getattr(condition, "shape", None) == ()
     met = condition.item() if scalar else condition
     if not isinstance(met, bool):
         raise ValueError(
-            f"choice {label!r}: {short_repr(condition)}: must be a condition, true or "
-            "false"
+            f"choice {label!r}: {short_repr(condition)}: must be a condition, True or "
+            "False"
         )
     return met

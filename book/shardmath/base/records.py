@@ -1,4 +1,4 @@
-"""Records: things that have a name and stated facts, and how one is found by name."""
+"""Records: things with a name and stated facts, and how to find one by its name."""
 
 import difflib
 import re
@@ -12,7 +12,7 @@ Named = TypeVar("Named")  # any record with a `name`
 
 
 class HasFacts:
-    """What states facts by name: `facts`, under the `name` of whatever states them.
+    """A thing with a `name` and with `facts`, which are looked up by their names.
 
     `vocabulary` says which facts there can be.
     """
@@ -26,7 +26,7 @@ class HasFacts:
 
         Raises:
             Unpublished: a ValueError; no source states it. Lists what is stated.
-            ValueError: no fact is called so, which no table shows as a dash.
+            ValueError: there is no fact of this name; tables do not catch this one.
 
         >>> from shardmath.hardware.chips import TPU_V5E
         >>> TPU_V5E.fact("hbm_bandwidth").source.key
@@ -45,7 +45,7 @@ class HasFacts:
 
 
 def plain(name: str) -> str:
-    """What is left of a name when case, spaces and punctuation do not matter.
+    """A name in lower case, without spaces and punctuation.
 
     >>> plain("Llama-3.1 8B")
     'llama318b'
@@ -60,22 +60,22 @@ def named(
     some: str,
     bare: Callable[[str], str] = plain,
 ) -> Named:
-    """The record that `name` means; the beginning of one alone will do.
+    """The record that `name` means; the beginning of a name will do if it is unique.
 
-    A beginning that ends within a number means nothing: 7 is not short for 70, though
-    it may be short for 70 or 72, and then the message asks which. A single
-    letter or digit is short for nothing either.
+    A beginning that ends inside a number matches nothing: 7 is not short for 70. If it
+    could be 70 or 72, the message asks which. A single letter or digit matches nothing
+    either.
 
     Args:
-        kind: what it is one of, for the message: "chip".
-        name: as somebody wrote it; what is no string names nothing.
-        by_key: all records, by each name that they have, as `bare` leaves it.
-        some: what the message says where no name is near.
-        bare: the part of a name that matters.
+        kind: the kind of record, for the message: "chip".
+        name: as somebody wrote it; what is not a string matches nothing.
+        by_key: all records, by each of their names, as `bare` returns it.
+        some: the end of the message if no name is similar.
+        bare: returns the part of a name that matters.
 
     Raises:
-        ValueError: no record is called so, or several begin so; lists at most five
-            that are near.
+        ValueError: no record has this name, or several begin with it; lists those, or
+            at most five with similar names.
     """
     asked = bare(name) if isinstance(name, str) else ""
     if asked in by_key:
@@ -93,11 +93,11 @@ def named(
     if near:
         nearest = ", ".join(_by_name(by_key[k] for k in near))
         raise ValueError(f"no {kind} is called {given}; nearest: {nearest}")
-    raise ValueError(f"no {kind} is called {given}, nor nearly so; {some}")
+    raise ValueError(f"no {kind} is called {given} or anything similar; {some}")
 
 
 def _cuts_a_number(asked: str, key: str) -> bool:
-    """Whether `asked` ends in a digit and `key` goes on with another one.
+    """Whether `asked` ends in a digit and `key` continues with another one.
 
     >>> _cuts_a_number("llama37", "llama370b"), _cuts_a_number("llama370", "llama370b")
     (True, False)

@@ -1,7 +1,7 @@
-"""Results as a table: aligned text in a terminal, a real table on a page.
+"""Results as a table: aligned text in a terminal, an HTML table on a page.
 
-`compare` declares a table: what the rows are, and what each column shows of a row.
-`table` takes cells that are text already.
+`compare` takes the things in the rows, and what each column shows of them. `table`
+takes finished cells.
 """
 
 import contextlib
@@ -15,18 +15,18 @@ MISSING = "–"
 
 
 class Absent(ValueError):  # noqa: N818, no error where a table shows a dash
-    """There is no such value for this row, as far as anybody said; `compare` shows –.
+    """Nobody states such a value for this row; `compare` shows –.
 
-    Any other error in a column is a mistake and gets through.
+    Any other error in a column is a mistake, which `compare` does not catch.
     """
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under a header; columns that hold numbers are set to the right.
+    """Rows of text under a header; columns of numbers are aligned to the right.
 
-    `right` says which those are; not given, they are those whose cells all begin like
-    a number.
+    `right` says which columns those are. By default, they are the ones in which every
+    cell begins like a number.
     """
 
     header: tuple[str, ...]
@@ -54,7 +54,7 @@ class Table:
 
     @property
     def numeric(self) -> tuple[bool, ...]:
-        """Column by column: is it set to the right?"""
+        """Whether each column is aligned to the right."""
         if self.right:
             return self.right
         columns = zip(*self.rows, strict=True)
@@ -89,7 +89,7 @@ class Table:
         printer.text(str(self))
 
     def _repr_html_(self) -> str:
-        # Both sides are said: Jupyter's own style sets every cell to the right.
+        # "left" is needed too: Jupyter's style aligns every cell to the right.
         sides = ["right" if n else "left" for n in self.numeric]
         styles = [f' style="text-align: {side}"' for side in sides]
         head = "".join(
@@ -110,7 +110,7 @@ class Table:
 
 
 def _cells(name: str, row: object) -> tuple[str, ...]:
-    """The cells of a row as text; a string is no row, although it has letters."""
+    """The cells of a row as text; a string is no row, although it is iterable."""
     if isinstance(row, str) or not isinstance(row, Iterable):
         raise ValueError(f"{name} = {short_repr(row)}: must be a list of cells")
     return tuple(map(str, row))
@@ -120,8 +120,8 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     """A Table of `rows` under `header`; every cell is turned into text with str().
 
     Raises:
-        ValueError: a header, rows or a row that is no list, or a row whose number of
-            cells is not that of the header.
+        ValueError: the header, the rows or one row is not a list, or a row does not
+            have as many cells as the header.
 
     >>> print(table(["chip", "tokens"], [("TPU v5e", 241), ("H100", "1,024")]))
     chip     tokens
@@ -133,7 +133,7 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
 
 @dataclass(frozen=True)
 class Ratio:
-    """A column made of two others: first / second − minus, in `form`."""
+    """A column computed from two others: first / second − minus, in format `form`."""
 
     first: str
     second: str
@@ -153,7 +153,7 @@ class Ratio:
                 raise ValueError(f"no column {given} to the left; there are {known}")
         if 0 in columns[self.second]:
             raise ValueError(
-                f"column {short_repr(self.second)} has a 0: nothing is a ratio to it"
+                f"column {short_repr(self.second)} has a 0: nothing can be divided by 0"
             )
         pairs = zip(columns[self.first], columns[self.second], strict=True)
         return [None if None in (a, b) else a / b - self.minus for a, b in pairs]
@@ -177,7 +177,7 @@ def ratio(first: str, second: str, form: str = ".2f") -> Ratio:
 
 
 def deviation(first: str, second: str, form: str = "+.1%") -> Ratio:
-    """A column for `compare`: first / second − 1, how far `first` lies above `second`.
+    """A column for `compare`: first / second − 1, by how much `first` is larger.
 
     >>> times = {"small": (2e-6, 3e-6), "large": (1e-3, 1.1e-3)}
     >>> columns = {
@@ -202,34 +202,34 @@ def compare(
     columns: Iterable[str] | Mapping[str, Column],
     of: str | tuple[str, ...] = "",
 ) -> Table:
-    """One row a thing, one column a declared quantity of it.
+    """One row for each thing, one column for each quantity of it.
 
     Args:
-        things: any objects. A mapping puts its keys in front, as labels. A row that is
-            a tuple is handed to the functions as so many arguments.
-        columns: what stands under each heading:
+        things: any objects. The keys of a mapping become labels, in front. A row that
+            is a tuple is passed to the functions as separate arguments.
+        columns: what to show under each heading:
 
-            * ``"hbm_bytes"``: a fact of a chip, whose unit the vocabulary knows; of
-              other things the attribute of that name;
+            * ``"hbm_bytes"``: a fact of a chip, with its unit from the vocabulary; for
+              other things, the attribute of that name;
             * ``lambda c: …``: a function of the row;
             * ``(either, "s")``: in that unit. Units that take a prefix get one, others
-              ("tokens") stand in the heading. ``(either, "s", 4)``: to four digits;
-            * ``(either, ".1%")``: in a format of Python's that begins with . + or ,
+              ("tokens") go into the heading. ``(either, "s", 4)``: to four digits;
+            * ``(either, ".1%")``: in a Python format that begins with . + or ,
             * ``ratio("measured", "bound")``, ``deviation(…)``: of columns to the left.
 
-            A function may return ``(value, unit)`` where rows differ in their unit. A
-            list of names takes its headings from the vocabulary.
-        of: heading of the labels, or one for each part of labels that are tuples.
+            A function may return ``(value, unit)`` if rows differ in their unit. The
+            headings of a list of names come from the vocabulary.
+        of: the heading of the labels, or a tuple of headings if labels are tuples.
 
     Returns:
         A Table; `.transposed` has a column for each thing. Numbers have three digits
-        unless told otherwise and are set to the right, text to the left. A value that
-        nobody published (`Absent`) or measured (None) is "–".
+        by default and are aligned to the right, text to the left. A value that nobody
+        published (`Absent`) or measured (None) is "–".
 
     Raises:
         ValueError: a ratio of columns that are not there, no things or no columns.
         AttributeError: a name that a row does not have, or that is no fact of a chip.
-        Exception: what a function raises, but for `Absent`, gets through.
+        Exception: whatever a function raises, except `Absent`.
 
     >>> from shardmath.hardware.chips import H100, TPU_V5E
     >>> print(compare([TPU_V5E, H100], ["name", "hbm_bandwidth", "flops.int4"]))
@@ -284,7 +284,7 @@ def _labels(labels: list, of: str | tuple[str, ...]) -> list[tuple]:
     for key in keys:
         if len(key) != len(keys[0]):
             pair = f"{short_repr(keys[0])} and {short_repr(key)}"
-            raise ValueError(f"things: labels {pair} must have as many parts")
+            raise ValueError(f"things: labels {pair} must have equally many parts")
     parts = list(zip(*keys, strict=True))
     heads = (of,) if isinstance(of, str) else of
     if not isinstance(heads, tuple) or not all(isinstance(h, str) for h in heads):
@@ -299,15 +299,14 @@ def _labels(labels: list, of: str | tuple[str, ...]) -> list[tuple]:
 
 
 def _parts(heading: str, column: Column) -> tuple[str | Callable, str, int]:
-    """What to read, the unit or format, and the digits."""
+    """What a column shows of a row, its unit or format, and its digits."""
     what, unit, digits = column, "", 3
     if isinstance(column, tuple) and len(column) in (2, 3):
         what, unit, digits = (*column, digits)[:3]
     if not (callable(what) or isinstance(what, str)):
         raise ValueError(
             f"column {short_repr(heading)} = {short_repr(column)}: must be a name, a "
-            "function, "
-            "(either, unit), (either, unit, digits), ratio(…) or deviation(…)"
+            "function, (either, unit), (either, unit, digits), ratio(…) or deviation(…)"
         )
     return what, unit, digits
 
@@ -327,7 +326,7 @@ def _cell(what: str | Callable, row: object, unit: str) -> tuple[object, str]:
 
 
 def _column(heading: str, cells: list[tuple], digits: int) -> tuple:
-    """Heading, texts, and whether these are numbers."""
+    """Heading, texts, and whether the texts are numbers."""
     units = {unit for value, unit in cells if value is not None}
     if len(units) == 1 and not takes_prefix(unit := units.pop()) and not _is_form(unit):
         heading, cells = f"{heading}, {unit}", [(value, "") for value, _ in cells]
@@ -349,12 +348,12 @@ def _text(value: object, unit: str, digits: int) -> str:
         return show(value, unit, digits)
     if isinstance(value, int):
         return f"{value:,}"
-    large = abs(value) >= 10**digits  # :g turns to powers here
+    large = abs(value) >= 10**digits  # where :g switches to an exponent
     return f"{value:,.0f}" if large else f"{value:,.{digits}g}"
 
 
 def _is_form(unit: str) -> bool:
-    """Whether this is a format such as ".1%"; no unit begins like one."""
+    """Whether `unit` is a format such as ".1%"; no unit begins like one."""
     return unit[:1] in tuple(".+,")
 
 

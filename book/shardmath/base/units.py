@@ -35,9 +35,9 @@ def show(value: float, unit: str = "", digits: int = 3) -> str:
 
     Args:
         value: the quantity, in base units.
-        unit: its base unit. FLOPs, bytes, their rates, Hz, W, s and "" take a
-            prefix, "bytes" as "B" behind it; others ("tokens", "FLOPs/byte") never.
-            "capacity" is bytes that a memory holds, with binary prefixes.
+        unit: its base unit. FLOPs, bytes, their rates, OPs/s, Hz, W, s and "" take a
+            prefix, after which "bytes" is written "B". Other units ("tokens",
+            "FLOPs/byte") take none. "capacity" means bytes with binary prefixes.
         digits: significant digits, at least 1.
 
     Returns:
@@ -45,8 +45,8 @@ def show(value: float, unit: str = "", digits: int = 3) -> str:
         "1 byte". Only seconds get prefixes below one.
 
     Raises:
-        ValueError: names the argument that is no number, digits below 1, or a unit
-            that is no string.
+        ValueError: a value that is no number, digits below 1, or a unit that is no
+            string.
 
     >>> show(4.59e14, "FLOPs/s"), show(3.35e12, "bytes/s"), show(4.36e-5, "s")
     ('459 TFLOPs/s', '3.35 TB/s', '43.6 µs')
@@ -65,7 +65,7 @@ def show(value: float, unit: str = "", digits: int = 3) -> str:
         return f"{value} {unit}".strip()
     # Round first: 999.7 bytes must print as "1 kB", never as "1000 bytes".
     rounded = float(f"{value:.{digits - 1}e}")
-    if math.isinf(rounded):  # the largest floats have nowhere to be rounded to
+    if math.isinf(rounded):  # the largest floats cannot be rounded up
         rounded = value
     prefixes, step = _LARGE, 0
     if unit in _PREFIXED and rounded:
@@ -76,7 +76,7 @@ def show(value: float, unit: str = "", digits: int = 3) -> str:
             prefixes, step = _SMALL, min(-thousands, len(_SMALL) - 1)
     scaled = rounded / 1000.0**step if prefixes is _LARGE else rounded * 1000.0**step
     number = f"{scaled:.{digits}g}"
-    if "e" in number and 1 <= abs(scaled) < 1e15:  # :g turns to powers at 10**digits
+    if "e" in number and 1 <= abs(scaled) < 1e15:  # :g has exponents from 10**digits
         number = f"{scaled:,.0f}"
     prefix = prefixes[step]
     if prefix and unit.startswith("bytes"):
@@ -85,7 +85,7 @@ def show(value: float, unit: str = "", digits: int = 3) -> str:
 
 
 def pluralize(number: str, unit: str) -> str:
-    """A number in digits and its unit, which loses its plural beside a 1.
+    """A number in digits and its unit, which becomes singular after 1 and -1.
 
     >>> pluralize("1", "bytes/s"), pluralize("1,024", "tokens"), pluralize("1", "s")
     ('1 byte/s', '1,024 tokens', '1 s')
@@ -102,14 +102,14 @@ def pluralize(number: str, unit: str) -> str:
     return f"{number} {unit}".strip()
 
 
-_SINGULAR = {  # the first that fits
+_SINGULAR = {  # the first pattern that fits is used
     r"^(series|species)\b": r"\1",
     r"^axes\b": "axis",
     r"^caches\b": "cache",
-    r"^(\w\w+)ies\b": r"\1y",  # a die has dies
+    r"^(\w\w+)ies\b": r"\1y",  # but not "dies"
     r"^(\w+(?:ss|x|ch|sh))es\b": r"\1",
     r"^(\w+ss)\b": r"\1",
-    r"^(\w\w+)s\b": r"\1",  # ms are no plural
+    r"^(\w\w+)s\b": r"\1",  # but not "ms"
 }
 
 
@@ -133,13 +133,13 @@ def _binary(nbytes: float, digits: int) -> str:
             break
         step, scaled = step + 1, scaled / 1024
     scaled = float(f"{scaled:.{digits - 1}e}")
-    large = abs(scaled) >= 10**digits  # :g turns to powers here
+    large = abs(scaled) >= 10**digits  # where :g switches to an exponent
     number = f"{scaled:,.0f}" if large else f"{scaled:.{digits}g}"
     return pluralize(number, _BINARY[step])
 
 
 def short_repr(value: object) -> str:
-    """What was given, short enough for a message; what cannot be printed is described.
+    """`value` as a message quotes it: shortened, or described if it cannot be printed.
 
     >>> short_repr("8"), short_repr(10**5000)
     ("'8'", 'an int of 16610 bits')
@@ -167,7 +167,7 @@ def text(name: str, value: object) -> str:
     """`value`, if it is a string.
 
     Raises:
-        ValueError: names the argument, quotes what was given.
+        ValueError: it is not; names the argument and quotes what was given.
 
     >>> text("unit", 3)
     Traceback (most recent call last):
@@ -179,13 +179,13 @@ def text(name: str, value: object) -> str:
 
 
 def number(name: str, value: object) -> int | float:
-    """`value` as Python's own int or float: the one door for numbers.
+    """`value` as Python's own int or float; every number of a caller passes through it.
 
-    NumPy's and JAX's integers have a fixed width and overflow without a word, so they
-    do not get past this.
+    Integers of NumPy and JAX have a fixed width and overflow silently, so they are
+    converted here.
 
     Raises:
-        ValueError: names the argument and quotes what is no number.
+        ValueError: it is no number; names the argument and quotes what was given.
 
     >>> import decimal
     >>> number("B", 8), number("B", decimal.Decimal("0.5"))
@@ -202,7 +202,7 @@ def positive(**sizes: object) -> list[int | float]:
     """The sizes as Python's numbers; raise unless each is finite and above zero.
 
     Raises:
-        ValueError: names the argument, quotes what was given, says what is valid.
+        ValueError: names the size, quotes what was given and says what is valid.
 
     >>> positive(B=8, D=0.5)
     [8, 0.5]
@@ -212,7 +212,7 @@ def positive(**sizes: object) -> list[int | float]:
     """
     found = []
     for name, size in sizes.items():
-        with contextlib.suppress(ValueError, OverflowError):  # ints beyond all floats
+        with contextlib.suppress(ValueError, OverflowError):  # too large for a float
             found.append(number(name, size))
             if found[-1] > 0 and math.isfinite(found[-1]):
                 continue
@@ -223,13 +223,13 @@ def positive(**sizes: object) -> list[int | float]:
 
 
 def _real(name: str, value: object) -> int | float:
-    """A number that a float can hold; infinities and NaN are."""
+    """`value` as a number that a float can hold; it may be infinite or NaN."""
     found = number(name, value)
     with contextlib.suppress(OverflowError):
         float(found)
         return found
     raise ValueError(
-        f"{name}: an int of {found.bit_length()} bits is beyond all floats"
+        f"{name}: an int of {found.bit_length()} bits is too large for a float"
     )
 
 
@@ -237,7 +237,7 @@ def positive_int(**counts: object) -> list[int]:
     """The counts as Python's ints; raise unless each is a whole number from 1.
 
     Raises:
-        ValueError: names the argument, quotes what was given, says what is valid.
+        ValueError: names the count, quotes what was given and says what is valid.
 
     >>> positive_int(gpus=8)
     [8]
@@ -263,7 +263,7 @@ def non_negative_int(**given: object) -> list[int]:
     """The counts as Python's ints; raise unless each is a whole number from 0.
 
     Raises:
-        ValueError: names the argument, quotes what was given, says what is valid.
+        ValueError: names the count, quotes what was given and says what is valid.
 
     >>> non_negative_int(shared=0)
     [0]
@@ -279,10 +279,10 @@ def non_negative_int(**given: object) -> list[int]:
 
 
 def flags(**given: object) -> list[bool]:
-    """The flags as Python's bools; raise unless each is true or false, of NumPy too.
+    """The flags as Python's bools; raise unless each is True or False, also NumPy's.
 
     Raises:
-        ValueError: names the argument, quotes what was given, says what is valid.
+        ValueError: names the flag, quotes what was given and says what is valid.
 
     >>> flags(gated=True)
     [True]
@@ -296,7 +296,7 @@ def flags(**given: object) -> list[bool]:
 
 
 def bytes_per_value(precision: str) -> float:
-    """Bytes that one value of `precision` takes in memory (fp4: 0.5, no scales).
+    """Bytes that one value of `precision` takes in memory, without scales (fp4: 0.5).
 
     >>> bytes_per_value("bf16")
     2.0

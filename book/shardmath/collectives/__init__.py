@@ -1,4 +1,4 @@
-"""Collectives: what moves when arrays are spread over chips, and how long it takes.
+"""Collectives: the bytes that move between chips with sharded arrays, and their time.
 
 >>> from shardmath.hardware.chips import TPU_V5P
 >>> from shardmath.hardware.mesh import Mesh

@@ -1,29 +1,30 @@
 """AllReduce on GPUs as NCCL runs it: ring, tree and NVLS, with their steps.
 
-`price` counts the hops of a ReduceScatter and an AllGather that take the shortest ways.
-A library's algorithm takes more of them, and more as the group grows. For k nodes of g
-GPUs, n = g·k, a step takes α_g in a node and α_k between nodes, a call α_0:
+`price` counts the hops of a ReduceScatter and an AllGather along shortest paths. A
+library's algorithm takes more hops, and ever more as the group grows. Let V be the
+bytes of the array and n = g·k the GPUs, with g in each of k nodes. A step takes α_g
+inside a node and α_k between nodes, and the call itself takes α_0:
 
     algorithm  sent in the node    over each card     expected latency
     ring       2V·(n−1)/n          2V·(n−1)/n / g     α_0 + 2(n−k)·α_g + 2(k−1)·α_k
     tree       2V  (V for g = 2)   2V/g (V/g, k = 2)  α_0 + 2(g−1)·α_g + 2⌈log₂ k⌉·α_k
     nvls       V·(g+1)/g           as the tree        α_0 + α_g + 2⌈log₂ k⌉·α_k
 
-Ring: the blocks pass all GPUs twice, and leave the node by one card for each of its g
-rings. Tree: a chain in the node, two trees of half the bytes over the nodes. NVLS: the
-switch of the node adds and multicasts; a GPU sends V and, once its part is summed,
-V/g of it again, where the wire alone would allow V.
+Ring: the blocks pass all GPUs twice, and each of the g rings leaves the node through
+one card. Tree: a chain inside the node, and two trees over the nodes, with half of the
+bytes each. NVLS: the switch of the node adds and multicasts. A GPU sends V and, once
+its part is summed, V/g again; the wire alone would allow V.
 
-A protocol says how a GPU learns that data has arrived. It sets the three latencies and
-the payload, the share of the bytes on the wire that is data: LL sends as many flags as
-data, LL128 one flag in sixteen, Simple none. `networks.NCCL` has the numbers.
+A protocol defines how a GPU learns that data has arrived. It sets the three latencies
+and the payload, which is the share of data in the bytes on the wire: LL sends as many
+flags as data, LL128 one flag in sixteen, Simple none. `networks.NCCL` has the numbers.
 
 Sources:
     Steps and their latencies: src/graph/tuning.cc of github.com/NVIDIA/nccl at commit
-    5067397c, which holds 2(n−1) steps of a ring of which 2(k−1) cross, 2(g−1) and
-    2·log₂ k for a tree, 1 and 2·log₂ k for NVLS with a tree. n + 1 in place of 2n for
-    NVLS: Stas Bekman, Machine Learning Engineering, network/README.md at commit
-    744d01e18b, "SHARP".
+    5067397c: 2(n−1) steps for a ring, 2(k−1) of them between nodes; 2(g−1) inside and
+    2·log₂ k between nodes for a tree; 1 and 2·log₂ k for NVLS with a tree. n + 1
+    instead of 2n for NVLS: Stas Bekman, Machine Learning Engineering,
+    network/README.md at commit 744d01e18b, "SHARP".
 """
 
 import math
@@ -51,25 +52,25 @@ def nccl_all_reduce(
         nbytes: V, as in `all_reduce`.
         mesh, axes: a group on switches: GPUs of a node, nodes, or both.
         algorithm: one of `ALGORITHMS`.
-        protocol: one of `PROTOCOLS`; NVLS has only "Simple". If not given, the one of
-            which the shortest time is expected.
+        protocol: one of `PROTOCOLS`; NVLS has only "Simple". The default is the one
+            with the shortest expected time.
 
     Returns:
-        The time of the algorithm: `lower` counts the bytes on the wires, flags
-        included, while node and cards work at once; `latency_seconds` is what NCCL's
-        tuner expects of its steps; in `upper` node and cards wait for each other.
+        The time of the algorithm. `lower` counts the bytes on the wires, with flags,
+        if node and cards work at the same time. `latency_seconds` is what NCCL's tuner
+        expects of the steps. `upper` assumes that node and cards wait for each other.
 
     Assumes:
-        All cards busy, and nodes in the order of the switches: a ring leaves the nodes
-        under a leaf once. What the hosts add to steps between nodes is left out.
+        All cards are busy. Nodes are in the order of the switches, so a ring leaves
+        the nodes under a leaf once. Time that hosts add between nodes is left out.
 
     How far off:
-        Eight H200, ring and LL, 32 KiB to 1 MiB: 38 to 46 µs were measured where 15 to
+        Eight H200, ring and LL, 32 KiB to 1 MiB: 38 to 46 µs were measured, and 15 to
         23 are expected. The source timed each call alone.
 
     Raises:
-        ValueError: another algorithm or protocol, a torus, or NVLS without a switch
-            that adds.
+        ValueError: another algorithm or protocol, a torus, NVLS without a switch that
+            adds, an axis that the mesh lacks, or bytes not above 0.
 
     Source:
         See the head of this module.
@@ -96,9 +97,7 @@ def nccl_all_reduce(
     collective = Collective("all_reduce", axes, nbytes, a_mesh(mesh).size(axes))
     pieces = mesh.span(axes)
     if not all(isinstance(piece.wires, Switch) for piece in pieces):
-        raise ValueError(
-            f"axes {collective.axes}: must lie on switches, not on a torus"
-        )
+        raise ValueError(f"axes {collective.axes}: must be on switches, not on a torus")
     last = len(mesh.network.dims) - 1
     node = [piece.wires for piece in pieces if piece.dim == last]
     cards = [piece.wires for piece in pieces if piece.dim != last]
@@ -106,7 +105,7 @@ def nccl_all_reduce(
     g = math.prod(w.size for w in node)
     k = n // g
     if algorithm == "nvls" and not any(w.reduces for w in node):
-        raise ValueError("algorithm 'nvls': must have a switch that adds in the node")
+        raise ValueError("algorithm 'nvls': the switch of the node must be able to add")
     V = collective.nbytes / NCCL[protocol]["payload"].value  # on the wire, with flags
     sent, hops = {
         "ring": (2 * V * (n - 1) / n, (2 * (n - k), 2 * (k - 1))),
@@ -120,7 +119,7 @@ def nccl_all_reduce(
         found.append((sent / node[0].bandwidth, node[0].level))
         latency += hops[0] * in_node
     if k > 1:
-        below, crossed = g, []  # GPUs of a unit, which share out what leaves it
+        below, crossed = g, []  # GPUs of a unit, which share the bytes that leave it
         for w in reversed(cards):
             if w.size > 1:
                 crossed.append((crossing / below / w.bandwidth, w.level))

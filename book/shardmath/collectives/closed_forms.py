@@ -1,10 +1,10 @@
 """Closed forms: seconds of a collective on rings, lines, tori, switches and levels.
 
-The model is alpha-beta: a step takes the latency of one hop plus the bytes of its
-busiest link over that link's one-way bandwidth, and a step begins when the one before
+In this alpha-beta model, a step takes the latency of one hop plus the bytes of its
+busiest link divided by that link's one-way bandwidth, and begins when the step before
 has ended. V is the size of the array without the sharding over the n chips, W the
-one-way bandwidth of a link, α the latency that we expect of it. No lower bound contains
-α, because a kernel may be quicker than what we expect. Over one dimension of n chips:
+one-way bandwidth of a link, α its expected latency. No lower bound contains α, because
+a kernel may be quicker than expected. Over one dimension of n chips:
 
     dimension  AllGather, ReduceScatter   AllToAll                      hops (α each)
     ring       V/(2W) · (n−1)/n           V/(2W) · ⌊n²/4⌋/n²            ⌊n/2⌋
@@ -12,47 +12,47 @@ one-way bandwidth of a link, α the latency that we expect of it. No lower bound
     line       V/W · (n−1)/n              V/W · ⌊n²/4⌋/n²  (bound)      n−1
     switch     V/W · (n−1)/n              V/(nW) · (n−1)/n              1
 
-An AllReduce makes every chip take in V bytes and all chips together send 2V(n−1). On a
-ring and on a switch a ReduceScatter and then an AllGather send no more than that, so
-the AllReduce takes twice their time and hops. On a line it takes V/W, see below, and a
-switch that adds does it in V/W and one hop. A permute loads the links that its pairs
-cross, see `crossings`.
+In an AllReduce every chip must receive V bytes, and all chips together send 2V(n−1).
+On a ring and on a switch, a ReduceScatter and then an AllGather send no more than that,
+so the AllReduce takes as long as both, with the hops of both. On a line it takes V/W,
+see below. A switch that adds does it in V/W and one hop. A permute loads the links that
+its pairs cross, see `link_load`.
 
-Several dimensions. Rings and lines that meet in a chip form one level and work at
-once: AllGather adds their rates up, AllToAll waits for the slowest. Each switch is a
-level. What crosses a level is what leaves the unit below it: of V, a unit of g of the n
-chips takes in V·(1 − g/n) in an AllGather, over the links of its g chips. Where
-switches stand on switches (`Switch.uplinks`), the bytes of the spine come through the
-leaf, so a unit of the leaf is one of all n/g.
+Several dimensions. Rings and lines that meet in a chip form one level and work at the
+same time: an AllGather adds up their rates, an AllToAll waits for the slowest. Each
+switch is a level. The bytes that cross a level leave the unit below it: in an
+AllGather, a unit of g of the n chips receives V·(1 − g/n), over the links of its g
+chips. Where a switch joins other switches (`Switch.uplinks`), the bytes of the spine
+pass the leaf, so the leaf has n/g units, those of the whole stack.
 
     lower   the bytes alone: all levels work at once, on different parts, and the
             slowest sets the time, which is that of a cut around its units. A byte
-            enters each unit once: see `Priced` for what else could be quicker.
-    upper   one dimension after the other, with the latency of each: the sum. On
-            switches `simulator` plays just that; over unequal sides of a torus its
-            schedule lies between the bounds.
+            enters each unit once; `Priced` says what else could be quicker.
+    upper   one dimension after the other, each with its latency. On switches
+            `simulator` plays exactly this; on a torus with unequal sides its schedule
+            takes a time between the bounds.
 
-Where `exact` is true, a schedule is known that takes `lower` and its latency:
+If `exact` is true, a schedule is known that takes `lower` and the latency:
 
-    AllGather, ReduceScatter   every ring, line, switch, whatever n; several rings or
-                               lines if they are equal
+    AllGather, ReduceScatter   every ring, line and switch; several rings or lines if
+                               they are equal
     AllReduce                  every ring and switch; several equal rings
     AllToAll                   every ring and switch; several equal rings
     Permute                    shifts by one on a ring; every switch
 
-An AllReduce on an open line of n > 2 chips comes as close to V/W as one likes: the sums
-run to one end in small pieces, and finished pieces return on the other direction of the
-links while later ones are still on their way (`simulator.simulate`, `pieces`). A
-ReduceScatter and an AllGather would take 2V/W·(n−1)/n, which is `upper`.
+An AllReduce on an open line of n > 2 chips can come arbitrarily close to V/W: partial
+sums travel to one end in small pieces, and finished pieces return in the other
+direction of the links while later ones are still on their way (`simulator.simulate`,
+`pieces`). A ReduceScatter and an AllGather would take 2V/W·(n−1)/n, which is `upper`.
 
-An AllReduce of few bytes has a schedule of half the hops and more bytes: in a one-shot
-AllReduce each chip sends its whole array to all others, and each adds. That is an
-AllGather of n·V bytes, which we expect to be as fast as the form above at
+An AllReduce of few bytes has a schedule with half the hops and more bytes: in a
+one-shot AllReduce each chip sends its whole array to all others, and each adds. That is
+an AllGather of n·V bytes, which we expect to be as fast as the form above at
 
     ring    V = W·α · 2n·⌊n/2⌋ / ((n−1)(n−2))
     switch  V = W·α · n / ((n−1)(n−2))              one that does not add
 
-Two chips send equally many bytes either way, and are better off with it at any V.
+Two chips send equally many bytes either way, so one-shot is faster for any V.
 """
 
 import math
@@ -67,7 +67,7 @@ from .link_load import Pairs, Wires, cuts, stacked, steps
 class CollectiveTimes(NamedTuple):
     """The lower bound, the latency expected with it, its level, the upper bound.
 
-    `exact` says whether bytes and latency of both bounds are equal.
+    `exact` says whether both bounds have the same bytes and the same latency.
     """
 
     bandwidth_seconds: float
@@ -80,7 +80,7 @@ class CollectiveTimes(NamedTuple):
 def times(
     op: str, nbytes: float, wires: Wires, one_way: bool = False, pairs: Pairs = ()
 ) -> CollectiveTimes:
-    """The bounds of `op` on `nbytes` over `wires`, as the head of this module has them.
+    """The bounds of `op` on `nbytes` over `wires`, as the top of this module says.
 
     Args:
         op: "all_gather", "reduce_scatter", "all_reduce", "all_to_all" or "permute".
@@ -107,13 +107,13 @@ def times(
 
 
 def loads(op: str, nbytes: float, wires: Wires) -> list[tuple[tuple[int, ...], float]]:
-    """How long each level is at work: its places in `wires`, and seconds of its cut.
+    """How long each level is busy: its places in `wires`, and seconds of its cut.
 
     The longest is the bandwidth term of `times`; a level that no byte crosses is left
-    out. Collectives that share one level may still work beside each other elsewhere.
+    out. Collectives that share one level may still overlap on other levels.
 
     Args:
-        op, nbytes, wires: as for `times`, but for permutes.
+        op, nbytes, wires: as for `times`, except that `op` is not "permute".
 
     >>> node, card = Switch(8, 450e9, 0), Switch(4, 50e9, 0)
     >>> loads("all_gather", 9e9, (card, node))
@@ -135,7 +135,7 @@ def routed(
     one_way: bool = False,
     nbytes: float = 1.0,
 ) -> CollectiveTimes:
-    """The bounds of (from, to, parts of `nbytes`) that all set off at the same time."""
+    """The bounds of (from, to, parts of `nbytes`) that all start at the same time."""
     pairs, parts = [flow[:2] for flow in traffic], [flow[2] for flow in traffic]
     found, played = cuts(wires, pairs, parts, one_way), steps(wires, traffic, one_way)
     level, seconds = max(found.levels, key=lambda level: level[1])
@@ -147,7 +147,7 @@ def routed(
 
 
 def least(wires: Wires, pairs: Pairs) -> tuple[float, float]:
-    """Bound and latency of a permute of one byte: what `times` says, no upper bound.
+    """Lower bound and latency of a permute of one byte, as in `times`.
 
     >>> least((Ring(4, 50e9, 1e-6),), ((0, 1), (1, 0)))
     (2e-11, 1e-06)
@@ -160,7 +160,7 @@ def least(wires: Wires, pairs: Pairs) -> tuple[float, float]:
 def _bounds(
     bandwidth: float, latency: float, level: str, alone: float, hops: float
 ) -> CollectiveTimes:
-    """`alone` and `hops` are both terms where one level follows the other."""
+    """The bounds; `alone` and `hops` are both terms if levels work in turn."""
     exact = math.isclose(bandwidth, alone) and math.isclose(latency, hops)
     return CollectiveTimes(bandwidth, latency, level, alone + hops, exact)
 
@@ -178,7 +178,7 @@ def levels(wires: Wires) -> list[Wires]:
 
 
 class _Level(NamedTuple):
-    """Both terms of one level: with all others at once, and in a turn of its own."""
+    """Both terms of one level: at the same time as all others, and in turn."""
 
     name: str
     lower: float
@@ -195,11 +195,11 @@ def _by_level(op: str, nbytes: float, wires: Wires, one_way: bool) -> Iterator[_
     for level in levels(wires):
         first, size = level[0], math.prod(w.size for w in level)
         below //= size
-        above *= size  # units of the stack, which share out what crosses here
+        above *= size  # units of the stack, which share the bytes that cross here
         adds = adds or (_adds(first) and size > 1)
         cut = _cut(op, nbytes, n, below, above, level, one_way, adds)
         once = sum(w.latency * hops(w, one_way) for w in level)
-        # Of a stack one crossing counts, the longest: it passes all switches below.
+        # In a stack only the longest crossing counts: it passes all switches below.
         latency = once * (1 if adds else passes)
         alone = passes * _phase(op, nbytes, n, below, wires[dim:], one_way)
         turns = passes * once
@@ -217,7 +217,7 @@ def hops(w: Ring | Switch, one_way: bool = False) -> int:
 
 
 def _cut(op, nbytes, n, below, units, level, one_way, adds) -> float:
-    """Seconds that the links around the units of one level work."""
+    """Seconds for which the links around the units of one level are busy."""
     if isinstance(level[0], Switch):
         share = (units - 1) / units / level[0].bandwidth
         if op == "all_to_all":
@@ -238,7 +238,7 @@ def _cut(op, nbytes, n, below, units, level, one_way, adds) -> float:
 
 
 def _phase(op, nbytes, n, below, wires, one_way) -> float:
-    """Seconds of the bytes of one pass over the first level of `wires`, alone."""
+    """Seconds of the bytes in one pass over only the first level of `wires`."""
     level = levels(wires)[0]
     if isinstance(level[0], Switch):
         parts = n if op == "all_to_all" else below
@@ -256,7 +256,7 @@ def _phase(op, nbytes, n, below, wires, one_way) -> float:
 
 
 def _path(wires: Wires) -> float:
-    """The thinnest link that bytes of the first level pass, share of one chip."""
+    """The rate of the slowest link that bytes of the first level pass, per chip."""
     rate = math.inf
     for w in wires:
         rate = min(rate, w.bandwidth)
@@ -270,23 +270,23 @@ def _rate(w: Ring | Switch, one_way: bool) -> float:
 
 
 def _mean(w: Ring, one_way: bool) -> float:
-    """Bytes/s that a chip sends on the mean: those inside a line have two links."""
+    """Mean bytes/s that a chip sends; chips inside a line have two links."""
     if w.wrap or w.size == 1:
         return _rate(w, one_way)
     return 2 * w.bandwidth * (w.size - 1) / w.size
 
 
 def _mean_hops(w: Ring, one_way: bool) -> float:
-    """Hops that a byte of an AllToAll travels on the mean, itself included.
+    """Mean hops of a byte of an AllToAll, including bytes that stay on their chip.
 
-    On a line the busiest link counts, the middle one: ⌊n²/4⌋ of n² parts cross it.
+    On a line the middle link is the busiest: ⌊n²/4⌋ of n² parts cross it.
     """
     n = w.size
     return (n - 1) / 2 if one_way and w.wrap else (n * n // 4) / n
 
 
 def _played_hops(w: Ring, one_way: bool) -> float:
-    """The same where every block sets off at once: on a line the ends set the pace."""
+    """The same if all blocks start at once: on a line, the ends limit the rate."""
     return _mean_hops(w, one_way) if w.wrap else (w.size - 1) / 2
 
 

@@ -25,20 +25,20 @@ class Collective:
     Args:
         op: a key of `NAMES`, such as "all_gather".
         axes: names of the mesh axes that it runs over.
-        nbytes: V, bytes of the array as it is without the sharding over `axes` (it may
-            still be sharded over others): AllGather's result, ReduceScatter's input,
-            AllReduce's operand; AllToAll's whole array, n times the local part;
-            for a permute what one device sends.
-        group: n, devices that take part in one group, the product of the axes' sizes.
+        nbytes: V, bytes of the array without the sharding over `axes`, though it may
+            still be sharded over others. It is the result of an AllGather, the input
+            of a ReduceScatter or AllReduce, and the whole array of an AllToAll, n times
+            the local part. For a permute it is what one device sends.
+        group: n, the devices in one group: the product of the axes' sizes.
         times: how often it runs.
-        when: where in the step, such as "forward".
+        when: the part of the step in which it runs, such as "forward".
         pairs: (from, to) of a permute: places in the group over `axes`, row-major, each
-            at most once a source and once a target. Not given: to the next, the last to
-            the first.
+            at most once a source and at most once a target. By default, each device
+            sends to the next, and the last to the first.
 
     Raises:
-        ValueError: an unknown op, bytes not above 0, a count that is not whole, pairs
-            of another op or outside the group.
+        ValueError: an unknown op, axes that are no names, bytes not above 0, a count
+            that is not whole, `pairs` for another op, or pairs outside the group.
 
     >>> print(Collective("all_gather", ("X",), 1e6, group=4))
     AllGather over X (4 devices), 1 MB: each sends 750 kB
@@ -72,9 +72,9 @@ class Collective:
 
     @property
     def sent(self) -> float:
-        """Bytes that one device sends when the collective runs once.
+        """Bytes that one device has to send when the collective runs once.
 
-        The least it can do; devices that pass parts of others on send those as well.
+        Devices that forward the parts of others send more.
         """
         n = self.group
         others = self.nbytes * (n - 1) / n
@@ -98,7 +98,7 @@ class Collective:
 
     @property
     def title(self) -> str:
-        """Its name, axes, devices and bytes, in the words of the book."""
+        """The name, axes, devices and bytes in words."""
         over = " ".join(self.axes) or "no axis"
         size = show(self.nbytes, "bytes")
         text = f"{NAMES[self.op]} over {over} ({self.group} devices), {size}"
@@ -123,7 +123,7 @@ def _pairs(op: str, given: object, group: int) -> Pairs:
             f"pairs = {given!r}: must be (from, to) with places 0 to {group - 1}"
         ) from error
     if pairs and op != "permute":
-        raise ValueError(f"pairs = {given!r}: are for permute, not for {op}")
+        raise ValueError(f"pairs = {given!r}: must be for permute, not for {op}")
     for end, what in ((0, "sources"), (1, "targets")):
         if len({pair[end] for pair in pairs}) < len(pairs):
             raise ValueError(f"pairs = {given!r}: must not name {what} twice")

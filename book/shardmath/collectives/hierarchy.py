@@ -12,9 +12,9 @@ class Hierarchy:
     """ReduceScatter inside each group, AllReduce across the groups, AllGather inside.
 
     Args:
-        nbytes: V, bytes of the array that every chip holds a term of.
-        mesh: where the chips are.
-        inside, across: the axis of the fast network, and that of the slow one.
+        nbytes: V, bytes of the array; every chip holds one term of the sum.
+        mesh: the mesh of the chips.
+        inside, across: the axes of the fast and of the slow network.
 
     >>> from shardmath.hardware.chips import H100
     >>> from shardmath.hardware.networks import Cluster, NVLinkDomain
@@ -26,7 +26,8 @@ class Hierarchy:
     AllGather over gpu (8 devices), 1 GB
 
     Raises:
-        ValueError: bytes not above 0, an axis that the mesh lacks or of one chip.
+        ValueError: bytes not above 0, the same axis twice, or an axis that the mesh
+            lacks or that has one chip.
     """
 
     nbytes: float
@@ -55,7 +56,7 @@ class Hierarchy:
 
     @property
     def seconds(self) -> float:
-        """Of the three in turn, each at its lower bound."""
+        """Seconds of the three in turn, each at its lower bound."""
         return sum(stage.lower for stage in self.stages)
 
     def __str__(self) -> str:

@@ -1,14 +1,14 @@
-"""Who crosses which link: bytes from chip to chip, counted on the links of a group.
+"""The load of each link: bytes from chip to chip, counted on the links of a group.
 
-For traffic that is no even collective (a permute, a ragged AllToAll) there is no closed
-form, so the links are counted. Every byte takes a shortest way; where both ways round a
-ring are equally long, half goes each way. Two counts come back, in seconds for a byte:
+Uneven traffic (a permute, a ragged AllToAll) has no closed form, so we count the bytes
+on each link. Every byte takes a shortest path; if both ways round a ring are equally
+long, half of the bytes go each way. There are two counts, in seconds per byte:
 
-    lower   in each dimension, what crosses between two neighbouring places (or leaves
-            one unit of a switch), shared by all links that run side by side there.
-            No order of dimensions does better.
-    steps   dimension by dimension, the last first, one hop a step: the latency and the
-            busiest link of each, as `simulator` plays it.
+    lower   in each dimension, the bytes that cross between two neighbouring places
+            (or leave one unit of a switch), shared by all parallel links there. No
+            order of the dimensions can be faster.
+    steps   dimension by dimension, the last one first, one hop per step: the latency
+            and the busiest link of each step, as `simulator` plays it.
 """
 
 import math
@@ -28,14 +28,15 @@ Way = tuple[int, int]  # from one unit of a dimension to another
 
 
 class Cuts(NamedTuple):
-    """(level, seconds for a byte) of each dimension's busiest cut; the longest way."""
+    """(level, seconds per byte) of each dimension's busiest cut, and the latency of the
+    longest path."""
 
     levels: tuple[tuple[str, float], ...]
     latency: float
 
 
 def stacked(wires: Wires) -> list[bool]:
-    """Whether bytes pass each dimension: it has several chips, or a switch on it."""
+    """Whether bytes pass each dimension: it has several chips, or a switch above it."""
     return [
         w.size > 1 or any(v.size > 1 for v in _above(wires, dim))
         for dim, w in enumerate(wires)
@@ -48,11 +49,11 @@ def cuts(
     nbytes: Sequence[float] | None = None,
     one_way: bool = False,
 ) -> Cuts:
-    """The `lower` count of `pairs`, who sends to whom, over `wires`.
+    """The `lower` count of `pairs` over `wires`.
 
     Args:
         wires: the dimensions of the group, slowest-varying first.
-        pairs: (from, to).
+        pairs: (from, to), places of chips in the group.
         nbytes: bytes of each pair; one byte each if not given.
         one_way: use one direction of every ring only.
 
@@ -81,8 +82,8 @@ def cuts(
 def _units(wires: Wires, dim: int) -> tuple[int, list[int]]:
     """How many units dimension `dim` joins, and in which of them each chip is.
 
-    A unit of a ring is what has one place along it; units of a switch are counted over
-    its whole stack.
+    A unit of a ring is all chips at one place along it; units of a switch are counted
+    over its whole stack.
     """
     stack = dim - len(_above(wires, dim))
     inside, units, chips = (
@@ -103,12 +104,12 @@ def _summed(ways: list[Way], nbytes: Sequence[float] | None) -> Mapping[Way, flo
 
 
 def _planes_crossed(w: Ring, between: Mapping[Way, float], one_way: bool):
-    """Of a ring or line: bytes over its busiest plane, and the hops of each way."""
+    """For a ring or line: bytes over its busiest plane, and the hops of each way."""
     planes: dict = defaultdict(float)
     far = {}
     for way, nbytes in between.items():
         turns = _turns(w, *way, one_way)
-        far[way] = turns[0][1] if turns else 0  # the same for both, if there are two
+        far[way] = turns[0][1] if turns else 0  # if there are two, both are equal
         for sign, hops, part in turns:
             for hop in range(hops):
                 planes[sign, (way[0] + sign * hop) % w.size] += part * nbytes
@@ -116,9 +117,9 @@ def _planes_crossed(w: Ring, between: Mapping[Way, float], one_way: bool):
 
 
 def _units_left(w: Switch, between: Mapping[Way, float]):
-    """Of a switch: bytes in or out of its busiest unit, and whether each way stops.
+    """For a switch: bytes in or out of its busiest unit, and whether each way stops.
 
-    What has crossed a higher switch of the same stack does not stop at this one.
+    Bytes that cross a higher switch of the same stack do not stop at this one.
     """
     moved: dict = defaultdict(float)
     stops = {}
@@ -138,7 +139,7 @@ def _places(wires: Wires) -> list[tuple[int, ...]]:
 def steps(
     wires: Wires, traffic: Flows, one_way: bool = False
 ) -> list[tuple[float, float]]:
-    """The `steps` count: (latency, seconds for a byte) of every step of the schedule.
+    """The `steps` count: (latency, seconds per byte) of every step of the schedule.
 
     >>> steps((Ring(4, 50e9, 1e-6),), ((0, 2, 1.0),))
     [(1e-06, 1e-11), (1e-06, 1e-11)]
@@ -186,7 +187,7 @@ def _turns(w: Ring, here: int, goal: int, one_way: bool) -> list[tuple]:
 
 
 def _above(wires: Wires, dim: int) -> Wires:
-    """The switches that stand on the switch of `dim`, outermost first."""
+    """The switches above the switch of `dim`, outermost first."""
     first = dim
     while first and isinstance(wires[first - 1], Switch) and wires[first - 1].uplinks:
         first -= 1
@@ -198,7 +199,7 @@ def way_up(
 ) -> list[tuple[int, tuple[int, ...]]]:
     """(dimension, place) of the links from a chip up to the switch of `dim`.
 
-    The uplink of a switch is called by the place of the first chip that shares it.
+    The place of an uplink is that of the first chip that shares it.
     """
     found = [(dim, place)]
     while wires[dim].uplinks:
@@ -208,7 +209,7 @@ def way_up(
 
 
 def link_bandwidth(wires: Wires, dim: int) -> float:
-    """Of one link of `dim`: an uplink holds the shares of all chips under it.
+    """Bytes/s of one link of `dim`; an uplink has the shares of all chips below it.
 
     >>> spine, leaf = Switch(2, 25e9, 4e-6, uplinks=True), Switch(8, 50e9, 3e-6)
     >>> link_bandwidth((spine, leaf), 0), link_bandwidth((spine, leaf), 1)

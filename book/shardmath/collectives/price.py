@@ -1,4 +1,4 @@
-"""The time of a collective on a mesh, by its record or by its name."""
+"""The time of a collective on a mesh, from its record or from its name."""
 
 import math
 from collections.abc import Sequence
@@ -13,32 +13,32 @@ from .collective import AxisNames, Collective
 
 @dataclass(frozen=True)
 class Priced:
-    """A collective and its time; the seconds are those of all its runs.
+    """A collective and its time, in seconds for all its runs.
 
         lower ≤ time of a schedule         bytes over bandwidth, no latency
         expected = lower + latency         what a good schedule should take
         upper                              one level after the other, with latency
 
-    `lower` is a bound because it lets all levels of the network work at once at the
-    full rate of their links, of which `level` names the slowest, and counts no latency.
+    `lower` is a bound because it counts no latency and lets all levels of the network
+    work at the same time, at the full rate of their links; `level` names the slowest.
     The latency is an estimate: it depends on the software and the generation of the
     hardware, and a kernel may be quicker (`networks.LATENCY` has values and sources).
 
-    Over several levels it is the bound of schedules that take each byte into a node
-    once, as all do that we know of. Where NVLink is the slower level, a schedule could
-    take some bytes in twice, by the cards of two GPUs, to spare their NVLink. Only the
-    links of a GPU, NVLink and card together, would limit it: by 3.6 % less time on two
-    nodes of H100s, and by 9 to 14 % less on nodes of H800s.
+    Over several levels, `lower` holds for schedules in which each byte enters a node
+    once, as in all schedules that we know. If NVLink is the slower level, some bytes
+    could enter twice, through the cards of two GPUs, to reduce the load on NVLink. Then
+    only the links of a GPU, NVLink and card together, would set a limit, which is 3.6 %
+    lower on two nodes of H100s and 9 to 14 % lower on nodes of H800s.
 
-    `exact` says that `simulator` plays a schedule that takes `expected`. No number
-    contains the start of a kernel, what protocols add, or the traffic of others.
+    `exact` says that `simulator` plays a schedule that takes `expected`. All times
+    leave out kernel starts, the overhead of protocols, and other traffic.
 
     Args:
-        collective: what runs.
-        bandwidth_seconds: the busiest links at full rate.
-        latency_seconds: what we expect the hops to add.
+        collective: the collective that runs.
+        bandwidth_seconds: seconds of the busiest links at full rate.
+        latency_seconds: seconds that we expect the hops to add.
         level: the links that set the bandwidth term.
-        upper: seconds if one level of the network waits for the other.
+        upper: seconds if the levels of the network wait for each other.
         exact: whether a schedule is known that takes `expected`.
     """
 
@@ -56,7 +56,7 @@ class Priced:
 
     @property
     def expected(self) -> float:
-        """Seconds of the bytes and the latency that we expect; not a bound."""
+        """Seconds of the bytes, plus the latency that we expect; not a bound."""
         return self.bandwidth_seconds + self.latency_seconds
 
     @property
@@ -66,16 +66,16 @@ class Priced:
 
     @property
     def bus_bandwidth(self) -> float:
-        """Bytes/s that no run exceeds: what a device must send by itself, over `lower`.
+        """Bytes/s that no run exceeds: `collective.total_sent` over `lower`.
 
-        NCCL's "busbw". A switch that reduces spares the devices half the sending, so
-        that this can exceed the bandwidth of the wire.
+        This is NCCL's "busbw". A switch that reduces halves what devices send in an
+        AllReduce, so this can exceed the bandwidth of the wire.
         """
         return self.collective.total_sent / self.lower if self.lower else math.inf
 
     @property
     def latency_bound_below(self) -> float:
-        """Bytes V at which we expect the latency to be equal to the bandwidth term."""
+        """Bytes V at which the expected latency equals the bandwidth term."""
         if not self.bandwidth_seconds:
             return 0.0
         return self.collective.nbytes * self.latency_seconds / self.bandwidth_seconds
@@ -97,16 +97,16 @@ class Priced:
 
 
 def price(collective: Collective, mesh: Mesh, one_way: bool = False) -> Priced:
-    """The time of `collective` on `mesh`: the closed forms of `closed_forms`.
+    """The time of `collective` on `mesh`, by the formulas of `closed_forms`.
 
     Args:
-        collective: its axes must be axes of `mesh`, its group of their size.
+        collective: its axes must be axes of `mesh`, and its group their size.
         mesh: all groups over these axes run at once and share the links.
-        one_way: use one direction of every ring only.
+        one_way: use only one direction of every ring.
 
     Raises:
-        ValueError: the mesh has no such axis, or another number of devices on it;
-            `one_way` is neither True nor False.
+        ValueError: what is no Collective or no Mesh, an axis that the mesh lacks or
+            that has another number of devices, or a `one_way` that is not a bool.
     """
     if not isinstance(collective, Collective):
         raise ValueError(f"collective = {collective!r}: must be a Collective")
@@ -130,14 +130,14 @@ def price_of(
     one_way: bool = False,
     pairs: tuple[tuple[int, int], ...] = (),
 ) -> Priced:
-    """`price` by name: of the collective `op`, run once.
+    """The `price` of one run of the collective `op`.
 
     Args:
         op, nbytes, axes, pairs: as in `Collective`.
         mesh, one_way: as in `price`.
 
     Raises:
-        ValueError: as `Collective` and `price`.
+        ValueError: as for `Collective` and `price`.
 
     >>> from shardmath.hardware.chips import H100
     >>> from shardmath.hardware.networks import NVLinkDomain
@@ -154,10 +154,10 @@ def all_gather(
 ) -> Priced:
     """A[I_X] -> A[I]: each device ends with the whole array of `nbytes`.
 
-    On a bidirectional ring V/(2W)·(n−1)/n + ⌊n/2⌋·α; the first term hardly depends on
-    n. A device takes in V·(n−1)/n over its own link, whoever copies the bytes, so a
-    switch that multicasts makes it no faster. An idle axis Z makes it faster: every
-    device drops all but its part over Z, which costs nothing, and gathers over X and Z.
+    On a bidirectional ring it takes V/(2W)·(n−1)/n + ⌊n/2⌋·α, whose first term hardly
+    depends on n. A device receives V·(n−1)/n over its own links whatever copies the
+    bytes, so a switch that multicasts does not help. An idle axis Z does: every device
+    keeps only its part over Z, which costs nothing, and gathers over X and Z.
     """
     return price_of("all_gather", nbytes, mesh, axes, one_way)
 
@@ -165,9 +165,9 @@ def all_gather(
 def reduce_scatter(
     nbytes: float, mesh: Mesh, axes: AxisNames, one_way: bool = False
 ) -> Priced:
-    """A[I]{U_X} -> A[I_X]: sums `nbytes` over the devices, each ends with 1/n of it.
+    """A[I]{U_X} -> A[I_X]: sums `nbytes` over the devices; each ends with 1/n of it.
 
-    The AllGather run backwards, so it takes as long.
+    It is an AllGather run backwards, so it takes as long.
     """
     return price_of("reduce_scatter", nbytes, mesh, axes, one_way)
 
@@ -175,18 +175,18 @@ def reduce_scatter(
 def all_reduce(
     nbytes: float, mesh: Mesh, axes: AxisNames, one_way: bool = False
 ) -> Priced:
-    """A[I]{U_X} -> A[I]: sums `nbytes` over the devices, each ends with all of it.
+    """A[I]{U_X} -> A[I]: sums `nbytes` over the devices; each ends with all of it.
 
-    On a ring and on a switch it takes a ReduceScatter and then an AllGather, so twice
-    the time of either, except where a switch adds by itself: V/W. That takes a switch
-    that adds and multicasts the sum, and sends and receives that overlap. On a line the
-    two would take 2V/W·(n−1)/n. The bound is V/W, which sums approach that run to one
-    end in small pieces while finished pieces return.
+    On a ring and on a switch it is a ReduceScatter and then an AllGather, so it takes
+    twice as long as either. A switch that adds and multicasts the sum takes V/W, if
+    sends and receives overlap. On a line the two would take 2V/W·(n−1)/n. The bound is
+    V/W, which is approached if partial sums travel to one end in small pieces while
+    finished pieces return.
 
-    No schedule sends fewer bytes, but we expect a faster one for small arrays. A
-    one-shot AllReduce sends every device's whole array to all, and each adds by itself:
-    half the hops, and the bytes of an AllGather of n·V. Kernels of vLLM and of MAX
-    choose between the two by size (sources in chapter 5).
+    No schedule sends fewer bytes, but we expect a one-shot AllReduce to be faster for
+    small arrays: every device sends its whole array to all others, and each adds. That
+    takes half the hops, and the bytes of an AllGather of n·V. Kernels of vLLM and of
+    MAX choose between the two by size (sources in chapter 5).
 
     >>> from shardmath.hardware.chips import H200
     >>> from shardmath.hardware.networks import NVLinkDomain
@@ -203,10 +203,10 @@ def all_reduce(
 def all_to_all(
     nbytes: float, mesh: Mesh, axes: AxisNames, one_way: bool = False
 ) -> Priced:
-    """A[I_X, J] -> A[I, J_X]: each device sends 1/n of its part to each other.
+    """A[I_X, J] -> A[I, J_X]: each device sends 1/n of its part to each other one.
 
-    `nbytes` is the whole array, n times a device's part. On a bidirectional ring it
-    takes n/(4(n−1)) of the AllGather's bandwidth term (n even): a quarter, for large n.
+    `nbytes` is the whole array, n times a device's part. On a bidirectional ring with
+    even n, the bandwidth term is n/(4(n−1)) of that of an AllGather: about a quarter.
     """
     return price_of("all_to_all", nbytes, mesh, axes, one_way)
 
@@ -220,16 +220,16 @@ def ragged_all_to_all(
     """An AllToAll of uneven parts, such as tokens to the experts that they chose.
 
     Args:
-        sent: bytes that place i of the group sends to place j, row by row; what it
-            keeps, `sent[i][i]`, crosses nothing.
+        sent: `sent[i][j]`, the bytes that place i of the group sends to place j. The
+            bytes that it keeps, `sent[i][i]`, cross no link.
         mesh, axes, one_way: as in `price_of`.
 
     Returns:
-        Its bounds: every byte takes a shortest way, and the busiest cut sets the lower
-        one. The record's bytes are those of the even AllToAll that sends as much.
+        Its bounds: every byte takes a shortest path, and the busiest cut sets the lower
+        bound. The record has the bytes of the even AllToAll that sends as much.
 
     Raises:
-        ValueError: not n rows of n numbers from 0, or nothing to send.
+        ValueError: not n rows of n numbers from 0, nothing to send, or as for `price`.
 
     >>> from shardmath.hardware.chips import H100
     >>> from shardmath.hardware.networks import NVLinkDomain
@@ -256,7 +256,7 @@ def ragged_all_to_all(
     traffic = tuple((i, j, nbytes) for i, j, nbytes in flows if i != j and nbytes)
     total = sum(nbytes for *_, nbytes in traffic)
     if not total:
-        raise ValueError(f"sent = {sent!r}: must hold bytes from one place to another")
+        raise ValueError(f"sent = {sent!r}: must send bytes from one place to another")
     even = Collective("all_to_all", axes, total * n / (n - 1), n)
     (one_way,) = flags(one_way=one_way)
     wires = tuple(piece.wires for piece in mesh.span(axes, one_way))
@@ -270,11 +270,11 @@ def permute(
     one_way: bool = False,
     pairs: tuple[tuple[int, int], ...] = (),
 ) -> Priced:
-    """Each device sends `nbytes` to another: that of `pairs`, or else the next one.
+    """Each device sends `nbytes` to another: as `pairs` say, or else to the next one.
 
-    The links are counted that the pairs cross. `lower` shares the bytes that cross over
-    all links side by side; `upper` goes dimension by dimension, one hop at a time. A
-    transpose of a 4 × 4 torus, (i, j) to (j, i), lies between the two:
+    We count the bytes on the links that the pairs cross. `lower` shares them among all
+    parallel links; `upper` goes dimension by dimension, one hop at a time. The time of
+    a transpose of a 4 × 4 torus, (i, j) to (j, i), lies between the two:
 
     >>> from shardmath.hardware.chips import TPU_V4
     >>> from shardmath.hardware.networks import Torus
@@ -295,7 +295,7 @@ def a_mesh(mesh: object) -> Mesh:
 
 
 def _priced(collective: Collective, found: CollectiveTimes) -> Priced:
-    """The bounds of one run, times the runs."""
+    """The bounds of one run, multiplied by the number of runs."""
     bandwidth, latency, upper = (
         seconds * collective.times
         for seconds in (found.bandwidth_seconds, found.latency_seconds, found.upper)

@@ -1,1 +1,1 @@
-"""Pictures and live figures. They import all the rest, and nothing imports them."""
+"""Pictures and live figures. They may import the other packages, but not vice versa."""

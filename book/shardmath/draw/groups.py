@@ -1,4 +1,4 @@
-"""Groups of bars of one scale; a list without groups is `pictures.bars`."""
+"""Groups of bars on one scale. For bars without groups, see `pictures.bars`."""
 
 from collections.abc import Mapping
 
@@ -16,11 +16,11 @@ def groups(
     unit: str,
     colour: str = "network",
 ) -> Picture:
-    """Groups of bars, all of one scale; beside each heading its largest ratio.
+    """Groups of bars, all on one scale, with the largest ratio next to each heading.
 
     Args:
-        title: what the picture is.
-        values: by name, by heading.
+        title: of the picture.
+        values: heading → name → value.
         unit: of the values.
         colour: a name of `theme.paint`.
 
@@ -29,7 +29,7 @@ def groups(
     'A B200 sends: NVLink 900 GB/s, network card 50 GB/s, 18 to 1.'
 
     Raises:
-        ValueError: no values, or one that is not above 0.
+        ValueError: there are no values, or one is not above 0.
     """
     every = [value for group in values.values() for value in group.values()]
     if not every or min(every) <= 0:

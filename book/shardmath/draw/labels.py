@@ -1,4 +1,4 @@
-"""Where to write a label: inside the frame, on nothing else if that can be."""
+"""Finds places for labels, inside the frame and if possible on nothing else."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -23,10 +23,10 @@ SIDES = {
 
 
 def text_width(text: str, *, bold: bool = False) -> float:
-    """Upper estimate of the width of `text` in a usual sans-serif face.
+    """An upper estimate of the width of `text` in a common sans-serif font.
 
-    Bold letters of DejaVu Sans, the widest face that readers have, are up to an eighth
-    wider than its regular ones.
+    Bold letters of DejaVu Sans, the widest of these fonts, are up to an eighth wider
+    than its regular ones.
     """
     narrow = sum(c in "iljtfrI.,:;·'|()[] " for c in text)
     wide = sum(c in "MWmw%@→≥≤½" or (c.isupper() and c != "I") for c in text)
@@ -35,7 +35,7 @@ def text_width(text: str, *, bold: bool = False) -> float:
 
 
 def along(points: Sequence[XY]) -> Iterable[XY]:
-    """Points along a polyline, close enough that no label slips between two."""
+    """Points along a polyline, so close that no label fits between two of them."""
     for (ax, ay), (bx, by) in pairwise(points):
         steps = max(1, round(math.hypot(bx - ax, by - ay) / 4))
         for n in range(steps + 1):
@@ -50,15 +50,15 @@ def place(
     taken: Sequence[Box],
     ink: Sequence[XY],
 ) -> Box:
-    """The box near `anchor` for `text`, inside `frame`, that covers least.
+    """The box for `text`, near `anchor` and inside `frame`, that covers least.
 
     Args:
         text: one line.
-        anchor: the point that the label speaks of.
-        toward: the side to prefer, one of `SIDES`.
+        anchor: the point that is labelled.
+        toward: the preferred side, one of `SIDES`.
         frame: where labels may be.
-        taken: boxes not to cover, first of all.
-        ink: points of lines not to cross, if that can be.
+        taken: boxes to avoid above all.
+        ink: points of lines to avoid if possible.
 
     >>> place("roof", (50, 50), "n", (0, 0, 200, 100), [], [])[3] < 50
     True
@@ -76,7 +76,7 @@ def place(
         box = (left, top, left + width, top + height)
         hidden = sum(overlap(box, other) for other in taken)
         crossed = sum(box[0] < u < box[2] and box[1] < v < box[3] for u, v in ink)
-        # Rather across a thin line than far away, where it would name something else.
+        # Crossing a thin line is better than being far away, next to something else.
         cost = (hidden, crossed + gap)
         if best is None or cost < best[0]:
             best = (cost, box)

@@ -1,4 +1,4 @@
-"""A picture of the book: drawn once, shown on the page and in a notebook."""
+"""A picture that is shown both on a page of the site and in a notebook."""
 
 import textwrap
 from base64 import b64encode
@@ -9,26 +9,27 @@ from html import escape
 from .theme import INK, PAPER
 
 MIME = "application/vnd.shardmath.picture+json"
-WIDEST = 416  # units: at 390 px, a page leaves 358, and 14 units of text are 12 px
-SCALE = 1.2  # px a unit where there is room: text as large as the page's
+WIDEST = 416  # units; on a phone of 390 px it gets 358 px, and text of 14 units 12 px
+SCALE = 1.2  # px per unit if there is room, so text is as large as the page's
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One panel or more that show themselves; panels stand side by side if they can.
+    """One or more panels, side by side if there is room, which display themselves.
 
     The site puts the panels into its page, where they follow its theme. A notebook also
-    stores an image with a ground of its own: it survives the dark, a notebook that is
-    not trusted, and GitHub. The panels are stored as text, so tests compare them.
+    stores an image with a background, which can be read in dark mode, in an untrusted
+    notebook, and on GitHub. The panels are stored as text, so tests can compare them.
 
     Attributes:
         title: what it is, in a few words.
-        desc: what it shows, for who does not see it: a sentence or more.
-        panels: `<svg>` elements as `shapes.framed` makes them, each at most `WIDEST`
-            units wide.
+        desc: what it shows, in a sentence or more, for readers who can't see it.
+        panels: `<svg>` elements as from `shapes.framed`, each at most `WIDEST` units
+            wide.
 
     Raises:
-        ValueError: no panels, one that is too wide, or a description that says nothing.
+        ValueError: there are no panels, one is too wide, or the title or description is
+            empty.
 
     >>> from shardmath.draw import shapes
     >>> dot = shapes.framed("A dot", "It is in the middle.", [], 20, 10)
@@ -51,15 +52,15 @@ class Picture:
         for width, _ in map(size, self.panels):
             if width > WIDEST:
                 raise ValueError(
-                    f"picture {self.title!r}: a panel is {width:g} units wide; at most "
-                    f"{WIDEST} can be read on a phone"
+                    f"picture {self.title!r}: a panel is {width:g} units wide; on a "
+                    f"phone, at most {WIDEST} can be read"
                 )
 
     def __repr__(self) -> str:
         return f"<{self.title}. {self.desc}>"
 
     def bundle(self) -> dict[str, object]:
-        """What a notebook stores: text, images, and the panels as they are."""
+        """The data that a notebook stores: text, images, and the panels."""
         return {
             "text/plain": textwrap.fill(repr(self), 88),
             "text/html": in_a_row(map(image, self.panels)),
@@ -76,7 +77,7 @@ def picture(title: str, desc: str, svg: str) -> Picture:
 
 
 def beside(title: str, *pictures: Picture) -> Picture:
-    """The panels of several pictures as those of one.
+    """One picture with the panels of several.
 
     Raises:
         ValueError: as `Picture`.
@@ -86,13 +87,13 @@ def beside(title: str, *pictures: Picture) -> Picture:
 
 
 def size(svg: str) -> tuple[float, float]:
-    """Width and height of a panel, in its units."""
+    """Width and height of a panel, in units."""
     _, _, width, height = svg.split('viewBox="', 1)[1].split('"', 1)[0].split()
     return float(width), float(height)
 
 
 def standalone(svg: str) -> str:
-    """`svg` on a ground of its own, for hosts that show it as an image."""
+    """`svg` with a background, for hosts that show it as an image."""
     width, height = size(svg)
     head, rest = svg.split(">", 1)
     ground = f'<rect width="{width:g}" height="{height:g}" fill="{PAPER}"/>'
@@ -100,7 +101,7 @@ def standalone(svg: str) -> str:
 
 
 def in_a_row(images: Iterable[str]) -> str:
-    """Images as HTML for a notebook, which would put each on a line of its own.
+    """Images side by side as HTML, because a notebook puts each on a separate line.
 
     >>> in_a_row(["<img>"]), in_a_row(["<img>", "<img>"]).count("<div")
     ('<img>', 1)
@@ -113,10 +114,10 @@ def in_a_row(images: Iterable[str]) -> str:
 
 
 def in_page(panels: Iterable[str]) -> str:
-    """Panels as HTML that follows the page's theme, side by side where there is room.
+    """Panels as HTML that follows the page's theme, side by side if there is room.
 
-    Each has a box of its natural size, which the style sheet lets shrink. The box has
-    its shape before the browser has looked at what is drawn in it.
+    Each is in a box of its natural size, which the style sheet may shrink. The browser
+    knows the size of the box before it draws the panel.
     """
     return f'<div class="sm-drawing">{"".join(map(_boxed, panels))}</div>'
 
@@ -124,15 +125,15 @@ def in_page(panels: Iterable[str]) -> str:
 def _boxed(svg: str) -> str:
     svg = svg.replace("\n", "")
     width, height = size(svg)
-    # Its own sides: a rounded height would move what follows when it is drawn.
+    # The exact ratio, because a rounded height would shift the page when drawn.
     shape = f"width: {SCALE * width:.0f}px; aspect-ratio: {width:g} / {height:g}"
     return f'<div class="sm-panel" style="{shape}">{svg}</div>'
 
 
 def image(svg: str, alt: str = "") -> str:
-    """`svg` as an `<img>` that every host shows alike.
+    """`svg` as an `<img>` that looks the same in every host.
 
-    Its alternative text is `alt`, or else the picture's own title and description.
+    Its alternative text is `alt`, or else the picture's title and description.
     """
     width, _ = size(svg)
     data = b64encode(standalone(svg).encode()).decode()
@@ -144,5 +145,5 @@ def image(svg: str, alt: str = "") -> str:
 
 
 def _inside(svg: str, tag: str) -> str:
-    """The text of the first such element, escaped as it is."""
+    """The text of the first element `tag`, still escaped."""
     return svg.split(f"<{tag}>", 1)[1].split(f"</{tag}>", 1)[0].replace('"', "&quot;")

@@ -1,4 +1,4 @@
-"""What is plotted, in the book's one style. Needs matplotlib; never calculates."""
+"""Plots in the book's style. They need matplotlib and compute nothing."""
 
 import hashlib
 import io
@@ -30,7 +30,7 @@ from .theme import COLOURS, HUES, INK, PAPER, hue, paint
 MATH, HBM, NETWORK = COLOURS.values()
 OTHERS = (*HUES, INK)
 LABEL_HEIGHT = 0.085  # of the height of the axes
-BESIDE = 110  # units: a longer name stands over its line, not beside it
+BESIDE = 110  # units; a longer name is above its line instead of next to it
 POINTS = 72  # an inch, and matplotlib's unit of an SVG
 ID = re.compile(r'(?<=[#"])[mp][0-9a-f]{10}(?=[")])')  # of a marker or a clip path
 
@@ -46,7 +46,7 @@ STYLE = {
     "figure.constrained_layout.h_pad": 4 / POINTS,
     "figure.constrained_layout.w_pad": 4 / POINTS,
     "figure.facecolor": PAPER,
-    "font.family": "DejaVu Sans",  # ships with matplotlib: measured alike everywhere
+    "font.family": "DejaVu Sans",  # ships with matplotlib, so widths never differ
     "font.size": FONT,
     "grid.alpha": 0.14,
     "grid.color": INK,
@@ -66,11 +66,11 @@ NAMED |= {value: paint(hue(n)) for n, value in enumerate(HUES)}
 
 @mpl.rc_context(STYLE)
 def axes(xlabel: str, ylabel: str, height: float = 300):
-    """A figure of the book with one empty pair of axes: (figure, axes)."""
+    """(figure, axes): an empty plot in the book's style."""
     figure = Figure(figsize=(WIDEST / POINTS, height / POINTS))
     ax = figure.add_subplot()
     ax.set_xlabel(xlabel)
-    # Upright and over the axis, where it takes no width from the picture.
+    # Horizontal and above the axis, where it takes no width.
     ax.set_title(ylabel, loc="left", fontsize=FONT, pad=8)
     ax.tick_params(length=0)
     return figure, ax
@@ -78,7 +78,7 @@ def axes(xlabel: str, ylabel: str, height: float = 300):
 
 @mpl.rc_context(STYLE)
 def shown(figure: Figure, title: str, desc: str) -> Picture:
-    """A matplotlib figure as a picture: text as text, colours that follow the page."""
+    """A matplotlib figure as a picture whose colours follow the page."""
     buffer = io.StringIO()
     figure.savefig(
         buffer,
@@ -89,10 +89,10 @@ def shown(figure: Figure, title: str, desc: str) -> Picture:
 
 
 def themed(drawn: str, title: str, desc: str) -> str:
-    """What matplotlib drew, as a panel of a `Picture`.
+    """An SVG from matplotlib as a panel of a `Picture`.
 
-    Its prolog, its style rules, its fonts and its ground go; places are rounded to a
-    tenth, colours named, and ids are made the panel's own.
+    The prolog, style rules, fonts and background are removed. Coordinates are rounded
+    to a tenth, colours become the book's variables, and ids become unique to the panel.
     """
     plain = re.sub(r' xmlns(:\w+)?="[^"]*"', "", drawn[drawn.index("<svg") :])
     root = ElementTree.fromstring(plain.replace("xlink:href", "href"))
@@ -114,9 +114,9 @@ def themed(drawn: str, title: str, desc: str) -> str:
 
 
 def _renamed(body: str) -> str:
-    """With ids that depend on what is drawn, to a tenth, and on nothing else.
+    """Replace ids by ones that depend only on what is drawn, to a tenth.
 
-    matplotlib's own are hashes of floats whose last digit differs between processors.
+    matplotlib's ids are hashes of floats whose last digit differs between processors.
     """
     order = {name: n for n, name in enumerate(dict.fromkeys(ID.findall(body)))}
     counted = ID.sub(lambda m: str(order[m[0]]), body)
@@ -131,7 +131,7 @@ def _themed(key: str, value: str) -> str:
             r"-?\d+\.\d+(e-?\d+)?", lambda m: number(float(m.group())), value
         )
         return " ".join(rounded.split())
-    if "font-family" in value:  # the page's own; a seam of paper keeps lines off
+    if "font-family" in value:  # use the page's font; an outline keeps lines away
         value = re.sub(r"font-(size: 14px|family: [^;]*)(; |$)", "", value)
         value += f"; stroke: {PAPER}; stroke-width: 3; paint-order: stroke"
     for colour, name in NAMED.items():
@@ -140,9 +140,9 @@ def _themed(key: str, value: str) -> str:
 
 
 def _logarithmic(axis, unit: str, fine: bool = False) -> None:
-    """Ticks at decades alone, as numbers with a prefix.
+    """Put ticks only at decades, as numbers with a prefix.
 
-    Where one decade alone would have a tick, `fine` adds those at 2 and 5.
+    If only one decade has a tick, `fine` adds ticks at 2 and 5.
     """
     axis.set_minor_locator(NullLocator())
     low, high = map(log10, axis.get_view_interval())
@@ -165,17 +165,17 @@ def curves(
     xunit: str = "",
     fine: bool = False,
 ) -> Picture:
-    """Log-log curves over one x, each labelled at its right end; `mark` is a dashed x.
+    """Log-log curves over a common x, each labelled at its right end.
 
     Args:
         x: positive values.
-        ys: one curve a name, as long as x.
-        xlabel, ylabel: what the axes mean.
+        ys: name → the y values of a curve, as many as x.
+        xlabel, ylabel: the labels of the axes.
         unit: base unit of y, printed with prefixes.
-        mark: an x value to mark, such as a crossing.
-        colours: one a curve, in order.
-        xunit: base unit of x, printed with prefixes; plain numbers if not given.
-        fine: ticks at 1, 2 and 5 on an axis that has one decade alone.
+        mark: an x value, such as a crossing, to mark by a dashed line.
+        colours: of the curves, in order.
+        xunit: base unit of x, printed with prefixes. Without it, x is a plain number.
+        fine: whether to add ticks at 2 and 5 on an axis with only one decade.
     """
     figure, ax = axes(xlabel, ylabel)
     for y, colour in zip(ys.values(), colours, strict=False):
@@ -214,12 +214,12 @@ def measured(
     xunit: str = "",
     fine: bool = False,
 ) -> Picture:
-    """Log-log dots that were measured, and the lines of models held against them.
+    """Log-log dots of measurements, and lines of models to compare with them.
 
     Args:
-        points: (x, y) of each measurement, in the order of x.
-        models: (x, y) along each line by its name, which stands under its middle.
-        xlabel, ylabel: what the axes mean.
+        points: (x, y) of each measurement, sorted by x.
+        models: name → (x, y) along the line. The name is written below its middle.
+        xlabel, ylabel: the labels of the axes.
         unit, xunit: base units of y and x, printed with prefixes.
         fine: as for `curves`.
     """
@@ -250,10 +250,11 @@ def scatter(
     """Log-log dots of two quantities that should be equal, and the line of equality.
 
     Args:
-        groups: (x, y) of each dot by the name of its group; a colour for each.
-        xlabel, ylabel: what x and y are.
+        groups: name → (x, y) of each dot. Each group has a colour.
+        xlabel, ylabel: the labels of the axes.
         unit: of both.
-        band: y over x between which most dots are expected; shaded.
+        band: the ratios y/x between which most dots are expected, shown as a shaded
+            band.
     """
     figure, ax = axes(xlabel, ylabel, 380)
     every = [value for some in groups.values() for dot in some for value in dot]
@@ -291,11 +292,11 @@ def roofline(
     """FLOPs/s against FLOPs/byte, log-log: roofs and points.
 
     Args:
-        roofs: what to draw, each labelled at its right end. One alone shows its slope
-            in the colour of HBM and its flat part in the colour of math.
-        points: (name, intensity, FLOPs/s) of operations on a roof or below it; one
-            without a name is a dot alone.
-        span: lowest and highest intensity shown.
+        roofs: rooflines, each labelled at its right end. A single one has its slope in
+            the colour of HBM and its flat part in the colour of math.
+        points: (name, intensity, FLOPs/s) of operations on a roof or below it. Without
+            a name, only a dot is drawn.
+        span: the lowest and highest intensity shown, in FLOPs/byte.
     """
     points = tuple(points)
     rates = [rate for _, _, rate in points]
@@ -335,9 +336,10 @@ def roofline(
 def _label_ends(
     ax, ends: Sequence[tuple[str, float]], x: float, colours: Sequence[str]
 ) -> None:
-    """Write each name at its end (x, height): beside it if short, else over the line.
+    """Write each name at its end (x, height): next to it if short, else above the line.
 
-    Names keep their distance; one that had to move has a thin line to its end.
+    Names keep a distance from each other. A name that had to move for this has a thin
+    line to its end.
     """
     bottom, top = ax.get_ylim()
     places = _apart([height for _, height in ends], (top / bottom) ** LABEL_HEIGHT)
@@ -363,7 +365,7 @@ def _beside(ax, text: str, x: float, y: float) -> None:
 
 
 def _under(ax, text: str, place: tuple[float, float], colour: str) -> None:
-    """Text to the right of a place and below it, off a line that rises."""
+    """Text to the right of a place and below it, away from a rising line."""
     ax.annotate(text, place, (8, -16), textcoords="offset points", color=colour)
 
 
@@ -384,7 +386,7 @@ def _points(ax, start: float, end: float) -> float:
 
 @mpl.rc_context(STYLE)
 def ratios(rows: Iterable[tuple[str, float]], xlabel: str) -> Picture:
-    """One dot a row on a scale from 0 to 1, the value printed beside it."""
+    """A dot per row on a scale from 0 to 1, with the value printed next to it."""
     rows = list(rows)[::-1]
     figure, ax = axes(xlabel, "", height=30 * len(rows) + 60)
     for height, (_, value) in enumerate(rows):
@@ -401,9 +403,10 @@ def ratios(rows: Iterable[tuple[str, float]], xlabel: str) -> Picture:
 
 @mpl.rc_context(STYLE)
 def ledger(book: Ledger) -> Picture:
-    """Bytes that a device sends: predicted and compiled, a pair of bars a row.
+    """The bytes that a device sends, predicted and compiled, as a pair of bars per row.
 
-    The ratio stands beside each pair; bars start at zero, so lengths may be compared.
+    The ratio is printed next to each pair. Bars start at zero, so their lengths can be
+    compared.
     """
     figure, ax = axes("sent by one device", "", height=46 * len(book.rows) + 80)
     for height, row in enumerate(reversed(book.rows)):

@@ -1,8 +1,8 @@
-"""The shapes that pictures are made of: text, boxes, lines, arrows and circles.
+"""The shapes of pictures: text, boxes, lines, arrows and circles.
 
-Each answers with SVG text. Coordinates are rounded to a tenth of a unit, so that a
-picture is the same text on every machine. `key` names a shape that may move between two
-states of a live figure.
+Each function returns SVG text. Coordinates are rounded to a tenth of a unit, so a
+picture has the same text on every machine. `key` names a shape that may move between
+two states of a live figure.
 """
 
 import math
@@ -32,7 +32,7 @@ def keyed(key: str) -> str:
 
 
 def typeset(text: str) -> str:
-    """`text` for an SVG, the axes of sharded arrays set low: the X of "A[I_X, J]".
+    """`text` for an SVG, with the axes of sharded arrays, as in "A[I_X, J]", set low.
 
     >>> typeset("I_X > J").replace(' font-size="75%"', "")
     'I<tspan dy="3">X</tspan><tspan dy="-3"> &gt; J</tspan>'
@@ -56,15 +56,15 @@ def written(
     bold: bool = False,
     key: str = "",
 ) -> str:
-    """Text at a place, on a seam of paper that keeps lines off it.
+    """Text at a place, with an outline in the colour of paper that keeps lines away.
 
     Args:
-        x, y: where the line stands; y is its base.
+        x, y: the place of the text; y is its baseline.
         text: one line.
         colour: a name of `theme.paint`.
         anchor: "start", "middle" or "end", the part of the text that is at x.
-        size: of the letters; the book's size unless there is a reason.
-        bold: heavier letters, for a panel's title.
+        size: of the letters.
+        bold: whether the letters are bold, as in a panel's title.
         key: see the module.
     """
     side = "" if anchor == "start" else f' text-anchor="{anchor}"'
@@ -80,7 +80,7 @@ def written(
 def label(
     left: float, top: float, right: float, bottom: float, text: str, colour: str = "ink"
 ) -> str:
-    """Text in the middle of a box, without a seam."""
+    """Text in the middle of a box, without an outline."""
     x, y = (left + right) / 2, (top + bottom) / 2 + 0.36 * FONT
     return (
         f'<text x="{number(x)}" y="{number(y)}" text-anchor="middle" '
@@ -104,10 +104,10 @@ def box(
     """A box from its upper left to its lower right corner.
 
     Args:
-        left, top, right, bottom: its edges.
+        left, top, right, bottom: its sides.
         colour: of edge and filling, a name of `theme.paint`.
         fill, edge: their opacities, 0 for none.
-        dashed: a broken edge, for what is only reserved or optional.
+        dashed: whether the edge is dashed, for things that are reserved or optional.
         round: radius of the corners.
         key: see the module.
     """
@@ -133,15 +133,15 @@ def line(
     heads: str = "",
     key: str = "",
 ) -> str:
-    """A polyline, with arrow heads where they are asked for.
+    """A polyline, with or without arrow heads.
 
     Args:
         points: its corners, two or more.
         colour: a name of `theme.paint`.
         width: of the stroke.
-        dashed: a broken line.
-        opacity: of the whole.
-        heads: "" for none, "end", "start" or "both".
+        dashed: whether it is dashed.
+        opacity: of the whole shape.
+        heads: where arrow heads are: "", "end", "start" or "both".
         key: see the module.
     """
     ends = list(points)
@@ -169,9 +169,9 @@ def arc(
     head: bool = False,
     key: str = "",
 ) -> str:
-    """The shorter arc of a circle between two points; `left` bends it the other way.
+    """The shorter arc of a circle between two points.
 
-    A head points along the arc where it ends.
+    `left` bends it the other way, and `head` adds an arrow head at its end.
     """
     (ax, ay), (bx, by) = start, end
     sweep = 0 if left else 1
@@ -211,7 +211,7 @@ def circle(
 
 
 def measure(start: XY, end: XY, *, colour: str = "ink") -> str:
-    """A thin line with a bar at each end, to say how long something is."""
+    """A thin line with a bar at each end, to show how long something is."""
     (ax, ay), (bx, by) = start, end
     size = math.hypot(bx - ax, by - ay) or 1
     right, down = -4 * (by - ay) / size, 4 * (bx - ax) / size
@@ -227,7 +227,7 @@ def measure(start: XY, end: XY, *, colour: str = "ink") -> str:
 def framed(
     title: str, desc: str, parts: Iterable[str], width: float, height: float
 ) -> str:
-    """The parts as one picture, with a title and what is read aloud in its place."""
+    """The parts as one `<svg>`, with a title and a description for screen readers."""
     size = f"0 0 {number(width)} {number(height)}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{size}" '
@@ -274,7 +274,7 @@ def _head(start: XY, end: XY, width: float) -> str:
 
 
 def _short(start: XY, end: XY, width: float) -> XY:
-    """`end`, drawn back so that the stroke ends inside of the head."""
+    """`end`, moved back so that the stroke ends inside the head."""
     (ax, ay), (bx, by) = start, end
     size = math.hypot(bx - ax, by - ay) or 1
     back = min(HEAD + width - 1, size)

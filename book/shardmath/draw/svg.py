@@ -1,7 +1,7 @@
-"""A small plotter: axes, lines, dots and labels in, SVG text out.
+"""A small plotter that turns axes, lines, dots and labels into SVG text.
 
-Colours are CSS custom properties and `currentColor`, so that the picture follows the
-page into the dark. Labels look for a free place and are never clipped.
+Colours are CSS custom properties and `currentColor`, so the picture follows the page's
+theme. Labels are put in free places and are never clipped.
 """
 
 import math
@@ -22,11 +22,15 @@ FRAME = (LEFT + 3, TOP + 1, WIDTH - RIGHT - 2, HEIGHT - BOTTOM - 2)  # for label
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis from `low` to `high`; logarithmic unless said otherwise.
+    """One axis from `low` to `high`, logarithmic unless `log` is False.
 
-    Ticks stand at round values, or at `stops` where there are some. They are printed
-    with `unit`, and its prefixes, so the label need not name it. But rates in FLOPs/s
-    would be long: their ticks are TFLOPs/s, and the label says so.
+    Ticks are at round values, or at `stops` if there are any. They are printed with
+    `unit` and its prefixes, so the label need not name it. Only ticks in FLOPs/s are
+    shortened to TFLOPs/s, which the label must say.
+
+    Raises:
+        ValueError: the label of an axis in FLOPs/s does not say TFLOPs/s, or the ends
+            are not finite and in order, and above 0 if logarithmic.
     """
 
     label: str
@@ -38,7 +42,7 @@ class Axis:
 
     def __post_init__(self) -> None:
         if self.unit == "FLOPs/s" and "TFLOPs/s" not in self.label:
-            raise ValueError(f"axis {self.label!r}: its ticks are TFLOPs/s, say so")
+            raise ValueError(f"axis {self.label!r}: must say TFLOPs/s, as in its ticks")
         finite = math.isfinite(self.low) and math.isfinite(self.high)
         if not (finite and self.low < self.high and (self.low > 0 or not self.log)):
             kind = "0 < low < high" if self.log else "low < high"
@@ -48,14 +52,14 @@ class Axis:
             )
 
     def share(self, value: float) -> float:
-        """Where `value` lies: 0 at `low`, 1 at `high`, held inside the two."""
+        """The place of `value`: 0 at `low`, 1 at `high`, clamped to these two."""
         value = min(max(value, self.low), self.high)
         if self.log:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
     def text(self, tick: float) -> str:
-        """How a tick is printed.
+        """The text of a tick.
 
         >>> Axis("time", 1, 9, unit="s").text(0.01), Axis("x", 1, 9).text(1e5)
         ('10 ms', '100,000')
@@ -92,7 +96,7 @@ class Axis:
 class PlotLine:
     """A polyline through `points`, in the units of the axes.
 
-    What has the same `key` in two pictures, here and below, is seen to move.
+    Marks with the same `key` in two pictures, here and below, appear to move.
     """
 
     points: Sequence[tuple[float, float]]
@@ -104,7 +108,7 @@ class PlotLine:
 
 @dataclass(frozen=True)
 class Dot:
-    """A point. A hollow one is filled with the paper; a small one is one of many."""
+    """A point. Hollow ones are filled with the colour of paper, small ones are many."""
 
     x: float
     y: float
@@ -116,7 +120,7 @@ class Dot:
 
 @dataclass(frozen=True)
 class Handle:
-    """Where a finger takes hold of (x, y) to drag the slider `name`.
+    """A handle at (x, y) for dragging the slider `name`.
 
     `stops` are the places of the slider's stops on the x axis.
     """
@@ -129,7 +133,7 @@ class Handle:
 
 @dataclass(frozen=True)
 class Bar:
-    """A filled box from its lower left to its upper right, in the units of the axes."""
+    """A filled box from its lower left to its upper right corner, in axis units."""
 
     start: tuple[float, float]
     end: tuple[float, float]
@@ -156,9 +160,9 @@ def plot(
     marks: Iterable[PlotLine | Dot | Bar | Label | Handle],
     head: str = "",
 ) -> str:
-    """The picture as one `<svg role="img">` with a title and a description.
+    """The plot as one `<svg role="img">` with a title and a description.
 
-    `head` is written above it, in the notation of sharded arrays.
+    `head` is written above it, typeset in the notation of sharded arrays.
 
     >>> text = plot("t", "d", Axis("x", 1, 10), Axis("y", 1, 10), [Dot(2, 3)])
     >>> text.startswith("<svg ") and text.endswith("</svg>") and "<circle" in text
@@ -183,20 +187,20 @@ def plot(
     taken = [
         (px - 7, py - 7, px + 7, py + 7) for dot, (px, py) in dots if not dot.small
     ]
-    # Labels keep off curves; over a guide, which is thin, their seam is enough.
+    # Labels avoid curves. On a guide, which is thin, their outline is enough.
     ink = [p for line, points in lines if line.width > 1 for p in along(points)]
     for label in (m for m in marks if isinstance(m, Label)):
         box = place(label.text, at(label.x, label.y), label.toward, frame, taken, ink)
         taken.append(box)
         text = written(box[0], box[3] - 4, label.text, label.colour, key=label.key)
         parts.append(text)
-    # Last, so that nothing lies over what a finger takes hold of.
+    # Handles come last, so nothing covers them.
     parts += [_handle(m, at) for m in marks if isinstance(m, Handle)]
     return framed(title, desc, parts, WIDTH, HEIGHT)
 
 
 def message(title: str, text: str) -> str:
-    """A picture that says in words why there is nothing to draw."""
+    """A picture with a text that says why there is nothing to draw."""
     rows, row = [], ""
     for word in text.split():
         if row and text_width(f"{row} {word}") > WIDTH - 40:
@@ -238,7 +242,7 @@ def _axes(x: Axis, y: Axis, at, left: float) -> Iterable[str]:
 
 
 def _every(spots: Sequence[tuple[float, float, str]]) -> int:
-    """The fewest ticks to count on from one label to the next, so that none touch.
+    """The smallest n such that labels at every n-th tick do not touch.
 
     >>> _every([(0, 10, "a"), (15, 10, "b"), (30, 10, "c")])
     2

@@ -1,12 +1,12 @@
-"""The colours of the book: names here, variables in the SVG, values by the host.
+"""The colours of the book, which are variables in SVGs and set by the page.
 
-The site's style sheet sets the variables for light and dark pages. Where none does, in
-Jupyter or on GitHub, the values below hold; each has contrast 4.5 : 1 on white.
+The site's style sheet sets the variables for light and dark pages. Without it, in
+Jupyter or on GitHub, the values below apply. Each has a contrast of 4.5 : 1 on white.
 """
 
-# One colour a resource in the whole book.
+# One colour per resource, the same in the whole book.
 COLOURS = {"math": "#1257d6", "HBM": "#b84a00", "network": "#86247e"}
-# For things that are none of the three, such as chips side by side or their shards.
+# For other things, such as chips next to each other or their shards.
 HUES = (
     "#2c7a3f",
     "#8a6d00",
@@ -30,7 +30,7 @@ def hue(number: int) -> str:
 
 
 def paint(colour: str) -> str:
-    """What a colour of the book is called in an SVG.
+    """The SVG value of a colour of the book.
 
     Args:
         colour: "ink", "paper", "math", "HBM", "network", or "hue1" to "hue8".
@@ -39,7 +39,7 @@ def paint(colour: str) -> str:
     ('currentColor', 'var(--sm-hbm, #b84a00)')
 
     Raises:
-        ValueError: the book has no such colour.
+        ValueError: the book has no colour with this name.
     """
     if colour == "ink":
         return "currentColor"

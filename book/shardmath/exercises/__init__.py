@@ -1,6 +1,6 @@
 """Exercises: kinds of question, the questions of each chapter, and how to judge.
 
-What is right is computed from the package, never taken from the notebook.
+The right answers are computed from the package, never taken from the notebook.
 """
 
 from .check import CHECK_MIME, MARKS, Verdict, check, examine, judge_number, solution

@@ -1,4 +1,4 @@
-"""One answer judged: the verdict that a reader sees, and the one that a page gets."""
+"""Judges one answer for a notebook or for a page."""
 
 import json
 import re
@@ -14,22 +14,23 @@ from .report import Text
 CHECK_MIME = "application/vnd.shardmath.check+json"  # a page shows an input field
 MARKS = {"correct": "✓", "wrong": "✗", "todo": "○", "invalid": "!"}
 _WRONG_TRIES_BEFORE_HINT = 2
-# Of the mark and the bar beside the words, which keep the colour of the text around:
-# at 3 : 1 and more on white as on the dark grounds of notebooks.
+# Colours of the mark and of the bar next to the text. Their contrast is at least 3 : 1
+# on white and on the dark backgrounds of notebooks.
 _HUES = {"correct": "#2b9348", "wrong": "#e8590c", "invalid": "#a67c00"}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What `check` found. Displays itself as text, and in a notebook in colour.
+    """What `check` found. It displays itself as text, and in a notebook in colour.
 
     Attributes:
-        question: id, "01.3".
+        question: its id, such as "01.3".
         verdict: "correct", "wrong", "todo" or "invalid".
-        message: what was found, in words, the slip's explanation included.
-        slip: name of the slip, or "".
-        hint: the question's hint after the second wrong try, else "".
-        note: one line about the progress file where it needs one, else "".
+        message: the reason in words, including the slip's explanation.
+        slip: the name of the slip, or "".
+        hint: the question's hint from the second wrong try on, else "".
+        note: one line on a problem with the progress file, or "".
+        on_page: whether a page shows an input field for the question.
     """
 
     question: str
@@ -49,14 +50,14 @@ class Verdict:
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict:
         bundle: dict = {"text/plain": repr(self)}
-        if self.verdict in _HUES:  # nothing to show of what is to do
+        if self.verdict in _HUES:  # "todo" is shown as text only
             bundle["text/html"] = self._html()
         if self.on_page:
             bundle[CHECK_MIME] = {"question": self.question}
         return bundle
 
     def _html(self) -> str:
-        """Mark and verdict, then the rest of the text, a paragraph each."""
+        """Paragraphs: the mark, verdict and message, then the hint, then the note."""
         hue = _HUES[self.verdict]
         mark = f'<span style="color: {hue}">{MARKS[self.verdict]}</span>'
         head = f"<strong>{mark} {self.question} {self.verdict}</strong>"
@@ -70,7 +71,7 @@ class Verdict:
 
 
 def _marked(text: str) -> str:
-    """Text as HTML, with what stands between backticks as code."""
+    """Text as HTML, with text between backticks as code."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
@@ -79,14 +80,15 @@ def check(question: str, answer: object = ...) -> Verdict:
 
     Args:
         question: its id, such as "01.3".
-        answer: a number, string, function or program, as the question wants; `...` or
-            None where there is none yet.
+        answer: a number, string, function or program, depending on the question; `...`
+            or None if there is none yet.
 
     Returns:
-        A verdict that displays itself. Nothing that the answer does is raised.
+        A verdict that displays itself. Exceptions of the answer become findings, except
+        `KeyboardInterrupt`.
 
     Raises:
-        ValueError: no question has this id; lists the nearest.
+        ValueError: no question has this id. The message lists the nearest ids.
 
     >>> check("01.1").verdict
     'todo'
@@ -113,13 +115,13 @@ def check(question: str, answer: object = ...) -> Verdict:
 
 
 def examine(record: Question, answer: object, seed: str = "notebook") -> Finding:
-    """Draw, collect and judge in one go, in this process.
+    """Draw a case, collect the evidence and judge it, all in this process.
 
-    Whatever an answer raises is a finding, `sys.exit()` included. `KeyboardInterrupt`
-    alone passes: it is the reader who stops the cell.
+    Whatever an answer raises becomes a finding, even `SystemExit`. Only
+    `KeyboardInterrupt` is raised, because with it the reader stops the cell.
     """
     case = record.draw(seed)
-    try:  # through JSON, as between two processes: none of the answer's objects is left
+    try:  # JSON, as between two processes, so the judge sees no object of the answer
         evidence = json.loads(json.dumps(record.collect(answer, case)))
     except KeyboardInterrupt:
         raise
@@ -127,7 +129,7 @@ def examine(record: Question, answer: object, seed: str = "notebook") -> Finding
         return Finding("invalid", f"the answer raises {describe(error, answer)}")
     try:
         return record.judge(evidence, case)
-    except Exception as error:  # of what the reader wrote, compiled or replayed
+    except Exception as error:  # the judge compiles or replays the reader's program
         return Finding("invalid", f"it cannot be judged: {describe(error, None)}")
 
 
@@ -136,11 +138,11 @@ def judge_number(question: str, answer: object, attempts: int = 0) -> dict:
 
     Args:
         question: id of a number question.
-        answer: what was typed, such as "459 TFLOPs/s", or a number.
-        attempts: how many wrong answers came before this one.
+        answer: the typed text, such as "459 TFLOPs/s", or a number.
+        attempts: the number of earlier wrong answers.
 
     Returns:
-        "verdict", "message", "slip" and "hint", all strings.
+        A dict of strings: "verdict", "message", "slip" and "hint".
 
     Raises:
         ValueError: no number question has this id.
@@ -150,12 +152,12 @@ def judge_number(question: str, answer: object, attempts: int = 0) -> dict:
     """
     record = answers.find(question)
     if not isinstance(record, Number):
-        raise ValueError(f"question {question!r} wants code: answer it in the notebook")
+        raise ValueError(f"question {question!r} needs code, not a number")
     return for_page(record, examine(record, answer), attempts)
 
 
 def for_page(record: Question, finding: Finding, attempts: int) -> dict[str, str]:
-    """What a page shows of a finding that `attempts` wrong answers came before."""
+    """What a page shows of a finding after `attempts` earlier wrong answers."""
     return {
         "verdict": finding.verdict,
         "message": finding.message,
@@ -165,15 +167,15 @@ def for_page(record: Question, finding: Finding, attempts: int) -> dict[str, str
 
 
 def _late_hint(record: Question, finding: Finding, wrong_tries: int) -> str:
-    """The hint of a question from the second wrong try on, before it ""."""
+    """The hint of a question from the second wrong try on, else ""."""
     late = finding.verdict == "wrong" and wrong_tries >= _WRONG_TRIES_BEFORE_HINT
     return prose(record.hint) if late and finding.slip not in NEAR_MISSES else ""
 
 
 def solution(question: str) -> Text:
-    """The worked solution of a question, set as in its task.
+    """The worked solution of a question, displayed as Markdown.
 
     Raises:
-        ValueError: no question has this id; lists the nearest.
+        ValueError: no question has this id. The message lists the nearest ids.
     """
     return Text(prose(answers.find(question).solution), markdown=True)

@@ -1,4 +1,4 @@
-"""Code as a reader typed it into a page: run, and judged as the notebook judges it."""
+"""Runs the code that a reader typed into a page, and judges it as a notebook would."""
 
 import ast
 import contextlib
@@ -12,34 +12,35 @@ from .check import examine, for_page
 from .kinds import Finding, Function, Question, Traffic, prose
 from .kinds.calling import describe
 
-_FILE = "your code"  # as warnings call it
-_MOST_PRINTED = 2_000  # letters
+_FILE = "your code"  # the file name that warnings show
+_MOST_PRINTED = 2_000  # characters
 _LACKS = "the page's Python has no {}: answer without it, or in the notebook"
 
 
 def judge_function(question: str, source: str, attempts: int = 0) -> dict:
     """Judge a function, or a program for the machine, from its source.
 
-    It finds the names that the notebook's first cell imports, as far as they are here:
-    a page has the standard library and this package.
+    The source can use the names that the notebook's first cell imports, as far as the
+    modules exist: a page has only the standard library and this package.
 
     Args:
         question: id of a question whose answer is plain Python.
-        source: what was typed, all of it.
-        attempts: how many wrong answers came before this one.
+        source: everything that was typed.
+        attempts: the number of earlier wrong answers.
 
     Returns:
-        "verdict", "message", "slip" and "hint", as for a number, and what it "printed".
+        A dict of strings: "verdict", "message", "slip" and "hint", as for a number, and
+        "printed".
 
     Raises:
-        ValueError: no such question is answered with plain Python.
+        ValueError: no question has this id, or its answer is not plain Python.
 
     >>> judge_function("05.10", "def hops(n):\\n    return n +")["message"]
     'SyntaxError: invalid syntax (line 2: return n +)'
     """
     record = answers.find(question)
     if not isinstance(record, Function | Traffic):
-        raise ValueError(f"question {question!r} wants no function in plain Python")
+        raise ValueError(f"question {question!r} is not answered in plain Python")
     printed = _Printed()
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         finding = _finding(record, source)
@@ -47,16 +48,16 @@ def judge_function(question: str, source: str, attempts: int = 0) -> dict:
 
 
 def answer_of(record: Question, source: str) -> object:
-    """What the source binds to the name that the question asks for.
+    """The value that the source binds to the name that the question asks for.
 
     Returns:
-        The answer, or the `Finding` where there is none.
+        The answer, or a `Finding` if there is none.
     """
     if not source.strip():
         return Finding("todo", record.form)
     try:
         code = _compiled(source)
-    except Exception as error:  # what the compiler cannot read, or nested too deeply
+    except Exception as error:  # the source isn't valid, or is nested too deeply
         return Finding("invalid", _unreadable(error))
     names = {"__name__": "__main__", **_imported(answers.heading(record.id[:2]).setup)}
     try:
@@ -66,10 +67,10 @@ def answer_of(record: Question, source: str) -> object:
         return Finding("invalid", _LACKS.format(missing.name))
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # the reader's own: anything may come
+    except BaseException as error:  # the reader's code may raise anything
         return Finding("invalid", f"your code raises {describe(error, code)}")
     if record.answer not in names:
-        said = f"your code defines no {record.answer}: keep the name it began with"
+        said = f"your code defines no {record.answer}; keep the name that was there"
         return Finding("invalid", said)
     return names[record.answer]
 
@@ -84,10 +85,10 @@ def _finding(record: Question, source: str) -> Finding:
 
 @contextlib.contextmanager
 def _put_back() -> Iterator[None]:
-    """Names that are bound anew in modules, `math.pi = 3`, are as before afterwards.
+    """Afterwards, restore names that code has rebound in modules, as in `math.pi = 3`.
 
-    For one Python judges all answers of a page, and draws its figures. What is changed
-    within an object stays changed: accidents do not spread, tricks may.
+    One interpreter judges all answers of a page and draws its figures, so a change made
+    by accident must not spread. Changes inside objects are not undone.
     """
     modules = [m for m in sys.modules.values() if isinstance(m, ModuleType)]
     before = [(vars(module), dict(vars(module))) for module in modules]
@@ -101,7 +102,7 @@ def _put_back() -> Iterator[None]:
 
 
 def _compiled(source: str) -> CodeType:
-    """The code, its lines where errors look for them."""
+    """The compiled code, with its lines in `linecache` for error messages."""
     linecache.cache[_FILE] = (len(source), None, source.splitlines(True), _FILE)
     return compile(source, _FILE, "exec", dont_inherit=True)
 
@@ -115,11 +116,11 @@ def _unreadable(error: Exception) -> str:
 
 
 def _imported(setup: str) -> dict[str, object]:
-    """What the imports of a chapter's first cell bind, as far as it is here."""
+    """The names that a chapter's first cell imports, as far as the modules exist."""
     names: dict[str, object] = {}
     for step in ast.parse(prose(setup)).body:
         if not isinstance(step, ast.Import | ast.ImportFrom):
-            continue  # settings of JAX
+            continue  # JAX configuration
         try:
             exec(compile(ast.Module([step], []), "<setup>", "exec"), names)
         except ModuleNotFoundError as error:
@@ -129,7 +130,7 @@ def _imported(setup: str) -> dict[str, object]:
 
 
 class _Missing:
-    """Stands for a module that the page lacks, until it is used."""
+    """Replaces a module that the page lacks, and raises when it is used."""
 
     def __init__(self, name: str):
         self._name = name
@@ -139,7 +140,7 @@ class _Missing:
 
 
 class _Printed:
-    """A place to print to that keeps the beginning."""
+    """A text stream that keeps only the first `_MOST_PRINTED` characters."""
 
     def __init__(self):
         self.text = ""
@@ -153,4 +154,4 @@ class _Printed:
         return len(text)
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing, because nothing is buffered."""

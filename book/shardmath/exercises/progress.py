@@ -1,7 +1,7 @@
-"""The reader's progress: one small JSON file that no crash and no second kernel loses.
+"""The reader's progress, in a small JSON file that survives crashes and two kernels.
 
-``{"schema": 1, "questions": {"01.3": {"done": true, "wrong": 2}}}``. Whatever else the
-file holds, from an older or a newer version, is kept as it stands.
+``{"schema": 1, "questions": {"01.3": {"done": true, "wrong": 2}}}``. Anything else in
+the file, from an older or a newer version, is kept unchanged.
 """
 
 import contextlib
@@ -14,26 +14,26 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SCHEMA = 1
-_PATIENCE = 5.0  # seconds to wait for another kernel that is writing
+_PATIENCE = 5.0  # seconds to wait while another kernel is writing
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One question: whether it was ever answered right, and how often wrong."""
+    """Whether a question was ever answered correctly, and how often it was not."""
 
     done: bool = False
     wrong: int = 0
 
 
 class ProgressStore:
-    """Progress in the file at `path`, or in this process alone where it is None.
+    """Progress in the file at `path`, or only in this process if `path` is None.
 
     Verdicts that cannot be saved are kept in memory and saved with the next one, so
-    hints come in time on a disk that is full or read-only, too.
+    hints appear in time even if the disk is full or read-only.
 
     Args:
         path: the file, or None.
-        problem: why this file can be neither read nor written, where that is known.
+        problem: why the file can be neither read nor written, if that is known.
     """
 
     def __init__(self, path: Path | None, problem: str = ""):
@@ -46,7 +46,7 @@ class ProgressStore:
         self._lock = _lock(path) if path and not problem else None
 
     def stands(self, question: str, right: bool) -> None:
-        """Note whether the answer to a question, as it was checked last, is right."""
+        """Record whether the last check of a question found the answer right."""
         self._stands[question] = right
 
     def standing(self) -> frozenset[str]:
@@ -54,10 +54,10 @@ class ProgressStore:
         return frozenset(question for question, right in self._stands.items() if right)
 
     def record(self, question: str, right: bool, found: str = "") -> tuple[Entry, str]:
-        """Add a verdict: what is now known of the question, and a note or "".
+        """Add a verdict, and return the question's entry and a note or "".
 
-        Where `found` tells what was found, the same wrong answer again is no new try:
-        the reader has run the cell once more.
+        If `found` is given, repeating it with a wrong answer does not count as a new
+        try, because the reader has only run the cell again.
         """
         if right or not found or self._found.get(question) != found:
             self._unsaved.append((question, right))
@@ -74,7 +74,7 @@ class ProgressStore:
         return _entry(self._known(), question), note
 
     def entries(self) -> tuple[dict[str, Entry], str]:
-        """Question id → what is known of it, and a note or ""."""
+        """Question id → its entry, and a note or ""."""
         note = ""
         try:
             note = self._refresh()
@@ -90,7 +90,7 @@ class ProgressStore:
         return f"Progress is not {done}: {error.strerror or error}."
 
     def _known(self) -> dict:
-        """What was saved, and the verdicts since."""
+        """The saved progress, together with the verdicts since then."""
         known = copy.deepcopy(self._saved)
         for question, right in self._unsaved:
             entry = known["questions"].setdefault(question, {})
@@ -112,7 +112,7 @@ class ProgressStore:
             yield
 
     def _refresh(self) -> str:
-        """Read the file; set it aside where it is damaged, and say so."""
+        """Read the file. If it is damaged, rename it and return a note that says so."""
         try:
             self._read()
         except ValueError:
@@ -128,15 +128,15 @@ class ProgressStore:
                 self._saved = _parsed(self.path.read_bytes())
 
     def _set_aside(self) -> str:
-        """Under the lock: another kernel may have begun a good file in the meantime."""
+        """Rename a damaged file, unless another kernel has replaced it meanwhile."""
         try:
             self._read()
         except ValueError as damage:
             aside = self._free_name()
             self.path.rename(aside)
             return (
-                f"The progress file was damaged ({damage}); a new one is begun. "
-                f"The old one is kept as {aside}."
+                f"The progress file was damaged ({damage}), so a new one was started. "
+                f"The old one was kept as {aside}."
             )
         return ""
 
@@ -148,7 +148,7 @@ class ProgressStore:
         raise AssertionError("unreachable")
 
     def _write(self, known: dict) -> None:
-        """Whole or not at all: a crash leaves the old file or the new one."""
+        """Write atomically, so a crash leaves either the old file or the new one."""
         if self.path is None:
             return
         fresh = self.path.with_name(f"{self.path.name}.new")
@@ -160,7 +160,7 @@ class ProgressStore:
 
 
 def _parsed(content: bytes) -> dict:
-    """The file's content as it stands, checked as far as this version relies on it."""
+    """The file's content, checked as far as this version relies on it."""
     try:
         data = json.loads(content)
     except RecursionError:
@@ -171,7 +171,7 @@ def _parsed(content: bytes) -> dict:
         return {"schema": SCHEMA, **data}
     schema = data.get("schema") if isinstance(data, dict) else None
     if type(schema) is int and schema > SCHEMA:
-        raise OSError(f"it is of schema {schema}, this version knows {SCHEMA}")
+        raise OSError(f"it has schema {schema}; this version can read only {SCHEMA}")
     raise ValueError("no table of questions")
 
 
@@ -184,8 +184,8 @@ def _entry(known: dict, question: str) -> Entry:
 def store() -> ProgressStore:
     """The reader's store: `SHARDMATH_PROGRESS`, or a file in the user's data directory.
 
-    An empty `SHARDMATH_PROGRESS` keeps progress in this process alone, and so does a
-    machine without the two packages that a file needs.
+    Progress is kept only in this process if `SHARDMATH_PROGRESS` is empty, or if the
+    packages platformdirs and filelock are not installed.
     """
     return _store(os.environ.get("SHARDMATH_PROGRESS"))
 
@@ -200,18 +200,18 @@ def _store(place: str | None) -> ProgressStore:
         return ProgressStore(Path(place).expanduser().resolve())
     except ModuleNotFoundError as missing:
         return ProgressStore(None, problem=f"{missing.name} is not installed")
-    except (OSError, RuntimeError) as error:  # "~nobody/x", a loop of links
+    except (OSError, RuntimeError) as error:  # such as "~nobody/x" or a loop of links
         return ProgressStore(Path(place), problem=str(error))
 
 
 def _usual_place() -> str:
-    import platformdirs  # as below: a notebook taken elsewhere does without
+    import platformdirs  # here and below: a copied notebook may run without it
 
     return str(platformdirs.user_data_path("shardmath") / "progress.json")
 
 
 def _lock(path: Path):
-    """Held by the operating system: a killed kernel leaves no lock behind."""
+    """A lock of the operating system, which is released when a kernel is killed."""
     from filelock import FileLock
 
     return FileLock(f"{path}.lock", timeout=_PATIENCE)

@@ -1,4 +1,4 @@
-"""The score, from the progress file, and words that display themselves."""
+"""The reader's score, from the progress file, and text that displays itself."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from .kinds import Question
 
 @dataclass(frozen=True)
 class Text:
-    """Words that display themselves as they are; where `markdown` is set, set as it."""
+    """Text that displays itself, as Markdown if `markdown` is true."""
 
     text: str
     markdown: bool = False
@@ -22,20 +22,20 @@ class Text:
 
 
 def report(chapter: str = "") -> Text:
-    """The score: points for what was ever right, and for what is right as it stands.
+    """The score: points for answers that were ever right, and that are right now.
 
-    An answer was ever right if a check once said so. As it stands, it is right if the
-    check that ran last in this kernel said so; `make grade` counts a notebook as it
-    stands, whatever was there before.
+    An answer was "ever right" if any check said so. It is right now if the last check
+    in this kernel said so. `make grade` counts only the notebook's current answers.
 
     Args:
-        chapter: "01" for that one alone; all of them if not given.
+        chapter: a chapter's number, such as "01"; by default, all chapters.
 
     Returns:
-        Two sentences and a small table, one row a chapter, that display themselves.
+        Two sentences and a small table with one row per chapter, as text that displays
+        itself.
 
     Raises:
-        ValueError: no chapter with questions has this number; lists those that do.
+        ValueError: no chapter with questions has this number. The message lists them.
     """
     from . import progress
 
@@ -47,7 +47,7 @@ def report(chapter: str = "") -> Text:
         chapters.setdefault(question.partition(".")[0], []).append(record)
     if chapter and chapter not in chapters:
         known = ", ".join(chapters)
-        raise ValueError(f"chapter {chapter!r}: those with questions are {known}")
+        raise ValueError(f"chapter {chapter!r}: the ones with questions are {known}")
     if chapter:
         chapters = {chapter: chapters[chapter]}
     rows = [

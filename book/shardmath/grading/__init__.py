@@ -1,7 +1,7 @@
 """Grading a folder of submissions: isolation, results, a gradebook, feedback.
 
-What judges one answer is in `shardmath.exercises`; a notebook that was handed in
-earlier imports `check` and `report` from here.
+The code that judges one answer is in `shardmath.exercises`. Older copies of the
+exercise notebooks import `check` and `report` from here.
 """
 
 from ..exercises import check, report

@@ -1,4 +1,4 @@
-"""Pages: one of feedback for each notebook, and the instructor's overview."""
+"""HTML pages: feedback on each submission, and the instructor's overview."""
 
 import hashlib
 from importlib.resources import files
@@ -14,10 +14,10 @@ from .submissions import LeftOut
 
 
 def feedback_pages(folder: Path, graded: list[Graded], group: Class) -> dict[str, str]:
-    """Write a page for each submission. It names nobody else and links nowhere.
+    """Write a page for each submission, without links and other students' names.
 
     Returns:
-        Submission → the page's file name.
+        The submission's path → the file name of its page.
     """
     folder.mkdir(exist_ok=True)
     template = _template("feedback.html")
@@ -44,7 +44,11 @@ def overview(
     rung: Isolation,
     notices: list[str],
 ) -> None:
-    """Write the instructor's page: class by question, matrix, submissions, left out."""
+    """Write the instructor's page.
+
+    It shows the class by question, each student's verdicts, the submissions, and
+    what was left out.
+    """
     page = _template("overview.html").render(
         graded=graded,
         group=group,
@@ -60,7 +64,7 @@ def overview(
 
 
 def _template(name: str) -> jinja2.Template:
-    # Text from `files`, not a loader with paths: the package may lie in an archive.
+    # `files` also reads from a zip archive, which a loader of paths cannot.
     loader = jinja2.FunctionLoader(
         lambda file: (files(__package__) / file).read_text("utf-8")
     )
@@ -70,7 +74,7 @@ def _template(name: str) -> jinja2.Template:
 
 
 def _name(one: Graded) -> str:
-    """The page's file name: readable, safe, and used by no other notebook."""
+    """The page's file name, which is readable, safe, and used by no other notebook."""
     stem = one.notebook.rpartition(".")[0]
     readable = "".join(c if c.isalnum() or c in "-_" else "-" for c in stem)
     only = hashlib.sha256(one.notebook.encode()).hexdigest()[:8]

@@ -1,22 +1,23 @@
 """Grades a folder of submissions: ``python -m shardmath.grading DIR``.
 
 A submission is an exercise notebook (.ipynb), or the progress file that the website
-saves (.json). Each one runs by itself, shut in by bubblewrap; without bubblewrap,
-nothing is graded unless you pass --unsafe. Results are written as they arrive: a run
-that was ended goes on where it stopped, and what has changed is graded again.
+saves (.json). Each one runs alone in a sandbox that bubblewrap builds; without
+bubblewrap, nothing is graded unless you pass --unsafe. Results are written as they
+arrive, so an interrupted run continues where it stopped. Whatever has changed since is
+graded again.
 
-A notebook's code cells run in their order, as the student ran them: imports, helper
-cells and variables of earlier cells are there, and what `check` is given is the answer.
-Commands of the system, such as `!pip install`, do nothing.
-What counts is the notebook as it stands; "ever right" also counts what the stored
-verdicts of the file say, which anybody can write there.
+A notebook's code cells run from top to bottom, as the student ran them, so imports,
+helper cells and earlier variables work. The value that `check` receives is the answer.
+Shell commands, such as `!pip install`, do nothing.
+The points are those of this run. "Ever right" adds the answers that were right
+according to verdicts stored in the file, which anybody can edit.
 
 Results are totals.csv (a line per student), answers.csv (a line per answer), index.html
 (for you) and feedback/ (a page per file, for its student).
 
-An answer can read Python and this package, and so the worked solutions: the exercises
-are open book. It can read no other submission, and of this machine no file but Python's
-and the system's libraries and programs.
+An answer can read Python and this package, including the worked solutions, because the
+exercises are open book. It can't read other submissions. On this machine it can read
+only Python and the system's libraries and programs.
 """
 
 import argparse
@@ -42,13 +43,13 @@ from .results import Graded, ResultStore, write
 from .students import clashes, enrolled, found_by_number, look_alikes, roster
 from .submissions import LeftOut, Submission, found, printable
 
-_LEAST_MEMORY = 2  # GiB: less, and JAX may not start
-_REFUSED = 3  # exit status where nothing was graded, for there is no isolation
-_CPUS = 4  # a place has no more: XLA's threads, and so its memory, grow with them
+_LEAST_MEMORY = 2  # GiB; with less, JAX may not start
+_REFUSED = 3  # exit status if nothing was graded because there is no isolation
+_CPUS = 4  # at most, per slot: XLA's threads, and so its memory, grow with them
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Grade a folder; 0 where it could be done, whatever the verdicts."""
+    """Grade a folder. Returns 0 if it was graded, whatever the verdicts."""
     parser = _parser()
     told = parser.parse_args(arguments)
     try:
@@ -67,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
     except ValueError as error:
         parser.error(printable(str(error)))
     except OSError as error:
-        parser.error(printable(f"{error.filename}: {error.strerror}: cannot write"))
+        parser.error(printable(f"cannot write {error.filename}: {error.strerror}"))
     there, left_out = found(told.folder)
     if not there and not any(one.owner for one in left_out):
         lacks = "holds no notebook (.ipynb) and no saved progress (.json)"
@@ -127,18 +128,18 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 _NO_ISOLATION = (
-    "Nothing was graded, for answers cannot be shut in here: {}. They could read other "
-    "submissions, these results and your files. Install bubblewrap (Linux, for example "
-    "`apt-get install bubblewrap`), or pass --unsafe if you trust everybody who handed "
-    "something in."
+    "Nothing was graded, because answers cannot be isolated here: {}. They could read "
+    "other submissions, these results and your files. Install bubblewrap (on Linux, "
+    "for example `apt-get install bubblewrap`), or pass --unsafe if you trust "
+    "everybody who handed something in."
 )
 
 
 def _isolation(unsafe: bool) -> Isolation:
-    """The safest walls there are; none only where that is allowed.
+    """The safest isolation that works here, or none if `unsafe` allows that.
 
     Raises:
-        OSError: there are none.
+        OSError: no isolation works here.
     """
     try:
         return isolation()
@@ -156,7 +157,7 @@ def _limits(told: argparse.Namespace) -> sandbox.Limits:
 
 
 def _by_hand(out: Path, told: Path | None) -> Path | None:
-    """The file with points by hand, if there is one."""
+    """The file with points given by hand, if there is one."""
     usual = out / "by_hand.csv"
     return told or (usual if usual.exists() else None)
 
@@ -168,7 +169,7 @@ def _enrolled(
 
 
 def _notices(there, submissions, left_out, students, more: list[str]) -> list[str]:
-    """What a person should look at: names that clash, fit twice, or look alike."""
+    """What the instructor should check: names that are ambiguous or look alike."""
     owners = [one.owner for one in [*submissions, *left_out] if one.owner]
     told = [one.notice for one in owners if one.notice]
     told += clashes([one.owner for one in there], students)
@@ -177,7 +178,7 @@ def _notices(there, submissions, left_out, students, more: list[str]) -> list[st
 
 
 def _kept(graded: int, unkept: int) -> str:
-    """What a run that is started again need not grade again."""
+    """Which results a second run need not compute again."""
     if not unkept:
         return "the results are kept, so run the same again"
     if unkept == graded:
@@ -189,9 +190,9 @@ def _kept(graded: int, unkept: int) -> str:
 def _graded(
     submissions, grade, key, store: ResultStore, jobs: int
 ) -> tuple[list[Graded], int]:
-    """Every submission's result, kept as it arrives, and how many could not be kept.
+    """Every submission's result, and how many of them could not be saved.
 
-    None of them stops another.
+    Results are saved as they arrive, and no submission stops another.
     """
     unkept: list[str] = []
     slots: queue.SimpleQueue = queue.SimpleQueue()
@@ -205,7 +206,7 @@ def _graded(
             if known := store.known(name, submission):
                 return known, "graded before"
             result = grade(submission, slot=slot)
-        except Exception as error:  # whatever one submission does, it does to itself
+        except Exception as error:  # one submission must not stop the others
             why = f"the grader met {type(error).__name__}: {error!s:.200}"
             return Graded(submission, problem=why), "not graded"
         finally:
@@ -227,13 +228,13 @@ def _graded(
                 done[running[future]] = result
                 _say(f"{len(done)}/{len(submissions)} {result.notebook}: {how}")
         except KeyboardInterrupt:
-            _say("Stopped. What is graded is kept: run the same again to go on.")
-            os._exit(130)  # what still runs dies with this process
+            _say("Stopped. Results are kept: run the same command again to continue.")
+            os._exit(130)  # running submissions die with this process
     return [done[number] for number in sorted(done)], len(unkept)
 
 
 def _slots(jobs: int) -> list[sandbox.Slot]:
-    """Places to run, each with processors of its own as far as they go."""
+    """Slots to run in, each with its own CPUs if there are enough."""
     cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     return [
         sandbox.Slot(number, tuple((cpus[number::jobs] or cpus)[:_CPUS]))
@@ -242,7 +243,7 @@ def _slots(jobs: int) -> list[sandbox.Slot]:
 
 
 def _short_of_memory(jobs: int, memory: float) -> str:
-    """One line where notebooks that run together could take each other's memory."""
+    """A warning if notebooks that run at once may need more memory than there is."""
     try:
         there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30
     except (AttributeError, ValueError, OSError):  # not every system can tell
@@ -250,32 +251,32 @@ def _short_of_memory(jobs: int, memory: float) -> str:
     if jobs * memory <= there:
         return ""
     return (
-        f"UNSAFE: {jobs} notebooks of {memory:g} GiB do not fit in {there:.1f} GiB: "
-        "one could end another's run. Use fewer --jobs."
+        f"UNSAFE: {jobs} notebooks of {memory:g} GiB do not fit in {there:.1f} GiB, "
+        "so one could crash another. Use fewer --jobs."
     )
 
 
 def _place(folder: Path, out: Path | None) -> Path:
-    """The folder for the results, which can be written and lies apart.
+    """Create the folder for the results, outside the folder of submissions.
 
     Raises:
-        ValueError: what is wrong with the one or the other.
-        OSError: it cannot be written.
+        ValueError: `folder` does not exist, or `out` is missing or inside `folder`.
+        OSError: it cannot be created.
     """
     folder = folder.resolve()
     if not folder.is_dir():
         raise ValueError(f"{folder}: no such folder")
     if out is None and not folder.name:
-        raise ValueError(f"{folder}: say where the results go: --out")
+        raise ValueError(f"{folder}: say with --out where the results go")
     out = (out or folder.with_name(f"{folder.name}-graded")).resolve()
     if out.is_relative_to(folder):
-        raise ValueError(f"--out {out}: must lie outside the folder of submissions")
+        raise ValueError(f"--out {out}: must be outside the folder of submissions")
     out.mkdir(parents=True, exist_ok=True)
     return out
 
 
 def _seed(out: Path, told: str) -> str:
-    """The seed told, or that of the run before, or a new one; kept for the next run."""
+    """The given seed, else that of the previous run, else a new one. It is saved."""
     path = out / "seed"
     try:
         seed = told or path.read_text("utf-8").strip()
@@ -287,19 +288,19 @@ def _seed(out: Path, told: str) -> str:
 
 
 def _chosen(reference: dict, chapters: list[str]) -> dict:
-    """The exercises of these chapters; of all if none is named.
+    """The exercises of these chapters, or of all if none is named.
 
     Raises:
-        ValueError: there are no exercises of one.
+        ValueError: a chapter has no exercises.
     """
     if unknown := sorted(set(chapters) - reference.keys()):
         there = ", ".join(reference)
-        raise ValueError(f"--chapters {','.join(unknown)}: there are {there}")
+        raise ValueError(f"--chapters {','.join(unknown)}: choose from {there}")
     return {c: cells for c, cells in reference.items() if c in chapters or not chapters}
 
 
 def _digest() -> str:
-    """The same as long as the package does not change."""
+    """A hash of the package's source files."""
     told = hashlib.sha256()
     for path in sorted(PACKAGE.rglob("*.py")):
         told.update(path.read_bytes())
@@ -324,17 +325,17 @@ def _parser() -> argparse.ArgumentParser:
         "--chapters",
         type=lambda text: [number.strip().zfill(2) for number in text.split(",")],
         default=[],
-        help="those that count, such as 01,02: no other runs (default: all run, and "
-        "those count that more than half of the students brought)",
+        help="the ones that count, such as 01,02; no others run (default: all run, and "
+        "those that more than half of the students handed in count)",
     )
     add("--attempts", choices=ATTEMPTS, default="latest", help="which one counts")
-    add("--roster", type=Path, help='CSV with a column "student", perhaps a "name"')
+    add("--roster", type=Path, help='CSV with a column "student", optionally "name"')
     add(
         "--points",
         type=Path,
         help='CSV with columns "student" (as in totals.csv), "question", "points" and '
-        'perhaps "note": points by hand, which count in place of the grader\'s '
-        "(default: by_hand.csv among the results, if it is there)",
+        'optionally "note": points given by hand, which replace the grader\'s '
+        "(default: by_hand.csv among the results, if there is one)",
     )
     add(
         "--seconds",
@@ -355,18 +356,18 @@ def _parser() -> argparse.ArgumentParser:
         help="GiB for each submission (default: 4)",
     )
     add("--jobs", type=_least(int, 1), default=2, help="submissions at a time (2)")
-    add("--seed", default="", help="draws the same cases again")
+    add("--seed", default="", help="of an earlier run, to draw the same test cases")
     add(
         "--unsafe",
         action="store_true",
-        help="grade also where answers cannot be shut in; results say so, and a later "
-        "run with isolation does not use them",
+        help="grade even if answers cannot be isolated; the results say so, and a "
+        "later run with isolation does not reuse them",
     )
     return parser
 
 
 def _least(kind: type, least: float):
-    """A reader of finite numbers from `least` up."""
+    """A function that reads a finite number of at least `least`."""
     what = "a whole number" if kind is int else "a number"
 
     def read(text: str):

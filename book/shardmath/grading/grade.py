@@ -1,8 +1,8 @@
-"""Grades one submission: collects evidence in the sandbox, then judges it in another.
+"""Grades one submission: collects evidence in one sandbox and judges it in another.
 
-A notebook's code cells run in their order, as the student ran them, behind the imports
-of the reference notebook. They run apart; only the evidence comes back, and what is
-right is decided where the student's code never ran.
+A notebook's code cells run from top to bottom, as the student ran them, after the
+imports of the reference notebook. Only the evidence leaves their sandbox, and it is
+judged in a process in which the student's code never ran.
 """
 
 import itertools
@@ -20,7 +20,7 @@ from .notebook import checked, role, source
 from .results import Graded, ResultRow
 from .submissions import Submission, printable
 
-_LONGEST = 2000  # characters of what a page says of one answer
+_LONGEST = 2000  # characters that a page shows about one answer
 _MOST_NOTES = 20
 _LONGEST_NOTE = 300
 _INSIDE = "shardmath.grading.sandboxed"
@@ -31,7 +31,7 @@ def references(folder: Path) -> dict[str, list[dict]]:
     """Chapter → cells of its exercise notebook.
 
     Raises:
-        ValueError: the folder holds none.
+        ValueError: the folder holds no exercise notebook.
     """
     paths = sorted(folder.glob("[0-9][0-9]_*.ipynb"))
     if not paths:
@@ -53,13 +53,14 @@ def grade(
 
     Args:
         reference: chapter → cells of the exercise notebook.
-        seed: draws the cases that functions are tried on, and the judge's secret.
+        seed: draws the cases on which functions are tested, and the judge's secret.
+        limits: on time, memory and disk.
         slot: the place where it runs.
-        rung: the walls; the safest there are if not given.
+        rung: the isolation; by default the safest that works here.
 
     Raises:
-        OSError: no walls are given, and none can be built here.
-        RuntimeError: the sandbox did not start, which is no fault of the submission.
+        OSError: no isolation is given, and none works here.
+        RuntimeError: the sandbox did not start, which is not the submission's fault.
     """
     rung = rung or isolation()
     asked = submission.chapters & reference.keys()
@@ -99,7 +100,7 @@ def grade(
 
 
 def questions(reference: dict[str, list[dict]]) -> list[str]:
-    """All that these exercise notebooks ask."""
+    """The ids of all questions in these exercise notebooks."""
     return [q for cells in reference.values() for q in _asks(cells)]
 
 
@@ -110,14 +111,14 @@ def _asks(cells: list[dict]) -> dict[str, str]:
 
 
 def _setup(cells: list[dict]) -> list[dict]:
-    """The first code of a reference notebook, which is ours: its imports."""
+    """The code at the start of a reference notebook, which holds its imports."""
     first = itertools.takewhile(lambda cell: not role(cell)[1], cells)
     code = [source(cell) for cell in first if cell["cell_type"] == "code"]
     return [{"at": "", "code": each} for each in code]
 
 
 def _plan(submission: Submission, asks: dict[str, str]) -> list[dict]:
-    """The cells to run: the student's, and a check where a question has none left."""
+    """The student's cells, and a check for each question, in the order to run them."""
     plan: list[dict] = []
     last: dict[str, int] = {}
     has_check = {s.question for s in submission.steps if s.role == "check"}
@@ -141,7 +142,7 @@ def _plan(submission: Submission, asks: dict[str, str]) -> list[dict]:
 
 
 def _plan_of_typed(submission: Submission, asks: dict[str, str]) -> list[dict]:
-    """The answers from the website that it can judge, each by itself."""
+    """The saved answers that the website can judge, each as a separate step."""
     return [
         {"at": step.question, "question": step.question, "typed": step.code}
         for step in submission.steps
@@ -154,21 +155,21 @@ def _plan_of_typed(submission: Submission, asks: dict[str, str]) -> list[dict]:
 def _rounds(
     job, steps, limits, slot, rung, named: Iterable[str] = ()
 ) -> tuple[dict, dict[str, str]]:
-    """Results by name; a step that ends a run is left out of the next one.
+    """Run a job repeatedly, each time without the steps that ended earlier runs.
 
-    Each round but the last leaves out one step more, so there are at most as many as
-    there are steps, and one. All rounds share one grant of time and of bytes: what is
-    caused by the submission counts, and so does every start but the first.
+    Each round but the last leaves out one more step, so there are at most
+    len(steps) + 1 rounds. All rounds share one allowance of time and of bytes. Every
+    start of the sandbox except the first counts towards the time.
 
     Args:
-        steps: what the job comes to, one after the other.
+        steps: the job's steps in order.
         named: what else may have a result, such as questions.
 
     Returns:
         Name → result, and step → why it was stopped.
 
     Raises:
-        RuntimeError: the sandbox did not come to the first step.
+        RuntimeError: the sandbox did not reach the first step.
     """
     results: dict = {}
     stopped: dict[str, str] = {}
@@ -182,13 +183,13 @@ def _rounds(
         results.update(ran.results)
         left -= max(ran.seconds, time.monotonic() - began if stopped else 0)
         returned -= ran.size
-        if ran.ended and not ran.at:  # before anything of the submission
+        if ran.ended and not ran.at:  # before any step of the submission
             raise RuntimeError(f"the sandbox did not start: {ran.ended}")
         if not ran.ended or ran.at in stopped:
             return results, stopped
         stopped[ran.at] = ran.ended
         if left <= 0 or returned <= 0:
-            late = f"what ran before it left no {'time' if left <= 0 else 'room'}"
+            late = f"earlier steps hit the {'time' if left <= 0 else 'output'} limit"
             return results, dict.fromkeys(steps, late) | stopped
 
 
@@ -203,7 +204,7 @@ def _reasons(plan: list[dict], stopped: dict[str, str]) -> dict[str, str]:
 
 
 def _raised(result: object) -> str:
-    """What a cell says to have raised, or ""."""
+    """The exception that a cell reports, or ""."""
     said = result.get("raises") if isinstance(result, dict) else ""
     return said[:_LONGEST] if isinstance(said, str) else ""
 
@@ -213,7 +214,7 @@ def _failed(cell: dict, raised: dict[str, str]) -> bool:
 
 
 def _notes(plan: list[dict], stopped: dict, raised: dict) -> tuple[str, ...]:
-    """What happened to cells that are neither answer nor check."""
+    """Why cells that are neither answer nor check did not finish."""
     notes = []
     for cell in plan:
         at, said = cell["at"], ""
@@ -231,7 +232,7 @@ def _notes(plan: list[dict], stopped: dict, raised: dict) -> tuple[str, ...]:
 
 
 def _missing(submission: Submission, question: str) -> Finding | None:
-    """What is still to do where the submission has nothing to judge."""
+    """A "todo" finding if the submission has nothing to judge for this question."""
     steps = [step for step in submission.steps if step.question == question]
     if not steps:
         where = "file" if submission.is_saved_progress else "notebook"
@@ -240,9 +241,9 @@ def _missing(submission: Submission, question: str) -> Finding | None:
         return None
     record: Question = answers.find(question)
     if not isinstance(record, _ON_THE_SITE):
-        return Finding("todo", "the website cannot judge it: hand in the notebook")
+        return Finding("todo", "the website can't judge it, so hand in the notebook")
     if not any(step.code.strip() for step in steps):
-        return Finding("todo", "the file has no text of an answer to it")
+        return Finding("todo", "the answer in the file is empty")
     return None
 
 
@@ -256,8 +257,9 @@ def _finding(
     """The finding on a question.
 
     Args:
-        given: whether it has an answer cell, or a check cell that holds an answer.
-        judged: question → finding as it came out of the sandbox.
+        given: whether the notebook has an answer cell for it, or a check cell that
+            holds an answer.
+        judged: question → finding as the sandbox returned it.
         stopped: question → why one of its cells was stopped.
         raised: what its answer cell raised, or "".
     """
@@ -275,5 +277,5 @@ def _finding(
         return Finding("invalid", f"the answer cell raises {raised}")
     if found:
         return found
-    why = stopped.get(question, "no result of it came back")
+    why = stopped.get(question, "the sandbox returned no result for it")
     return Finding("invalid", f"not judged: {why}")

@@ -1,12 +1,11 @@
-"""Where a class stands: the attempt of each student that counts, totals and slips.
+"""The results of a class: which attempt of each student counts, totals and slips.
 
-What counts is the same for all. No student can change the maximum of the others by
-bringing a question that nobody asked for: a chapter counts where it is named, or where
-most of the class brought it, which is more than half.
+The same questions count for all students. A chapter counts if --chapters names it or,
+without that option, if more than half of the class handed it in. So no student can
+raise the maximum for the others by handing in a chapter that was not assigned.
 
-A file that the website saved adds to a student's notebooks: where both answer a
-question, the attempt that counts is chosen between them, and where one has no answer to
-it, the other counts.
+A file that the website saved adds to a student's notebooks. If both answer a question,
+the attempt that counts is chosen between them; if only one does, that one counts.
 """
 
 from collections import Counter
@@ -26,19 +25,20 @@ REPLACED = "a later notebook of the same student counts"
 
 @dataclass(frozen=True)
 class Student:
-    """One student: question → the row that counts.
+    """One student's results.
 
     Attributes:
-        student: as the submissions or the roster call her.
+        student: the name in the submissions or on the roster.
         name: from the roster, or "".
-        rows: of the attempts and chapters that count.
+        rows: question → the row that counts.
         submitted: how many files were graded or should have been.
-        on_roster: False where there is a roster without this student.
+        on_roster: False if there is a roster and this student is not on it.
         by_hand: question → points that the instructor gives.
-        ever: points of what is right, or was by any file of the student's.
-        problems: why a file was not graded, or that there is none.
-        is_late: whether the platform marked a file that counts as late.
-        isolation: the names of the walls within which the files that count ran.
+        ever: points for all questions that any file of the student answers correctly
+            or claims to have answered correctly.
+        problems: why a file was not graded, or that the student handed in nothing.
+        is_late: whether the platform marked as late any of the files that count.
+        isolation: names of the isolation under which the files that count ran.
     """
 
     student: str
@@ -62,7 +62,7 @@ class Student:
 
 @dataclass(frozen=True)
 class Summary:
-    """One question in the class: how many by verdict, and by slip, frequent first."""
+    """How often each verdict and slip of a question occurred, frequent slips first."""
 
     question: str
     verdicts: dict[str, int]
@@ -75,10 +75,11 @@ class Summary:
 
 @dataclass(frozen=True)
 class Class:
-    """All students, the questions that count, and a line on each chapter without.
+    """All students, and the questions that count.
 
     Attributes:
-        notices: a line on each row of points by hand that changes nothing.
+        left_out: a line on each chapter that does not count.
+        notices: a line on each row of points by hand that has no effect.
     """
 
     students: tuple[Student, ...]
@@ -102,7 +103,7 @@ class Class:
         )
 
     def summaries(self) -> list[Summary]:
-        """One a question, in order."""
+        """One summary per question, in order."""
         return [self._summary(question) for question in self.questions]
 
     def _summary(self, question: str) -> Summary:
@@ -120,18 +121,20 @@ def standing(
     left_out: Iterable[LeftOut] = (),
     by_hand: Iterable[Manual] = (),
 ) -> Class:
-    """The class as it stands.
+    """The results of the class.
 
     Args:
-        graded: every submission.
+        graded: every submission. If there is a roster, its owners must have the names
+            on the roster (`students.enrolled`).
         attempts: which of a student's notebooks of a chapter counts: "latest" or
             "best".
-        roster: student → name. Who is on it and handed in nothing is there, too.
-            Owners are called as there (`students.enrolled`).
-        asked: the questions that count; if not given, those of each chapter that more
-            than half of the students brought, of those on the roster if there is one.
-        left_out: what is not graded. Whose it is, is there too.
-        by_hand: points in place of those of the grader.
+        roster: student → name. The result includes students on it who handed in
+            nothing.
+        asked: the questions that count. By default, those of each chapter that more
+            than half of the students handed in; with a roster, only students on it
+            count for this.
+        left_out: files that were not graded. The result includes their owners.
+        by_hand: points that replace those of the grader.
     """
     by_student: dict[str, list[Graded]] = {student: [] for student in roster or {}}
     for one in graded:
@@ -179,7 +182,7 @@ def standing(
     chapters = {row.chapter for theirs in rows.values() for row in theirs.values()}
     without = [
         f"Chapter {chapter} does not count: {brought[chapter]} of {len(told)} students "
-        "brought it. --chapters says which count."
+        "handed it in. Use --chapters to choose which chapters count."
         for chapter in sorted(chapters - {q.partition(".")[0] for q in asked})
     ]
     return Class(
@@ -224,10 +227,10 @@ def _student(
 def _unused(
     by_hand: list[Manual], students: set[str], asked: Collection[str]
 ) -> Iterable[str]:
-    """A line on each row of points by hand that changes nothing."""
+    """A line on each row of points by hand that has no effect."""
     called = students | {cell(student) for student in students}
     for one in by_hand:
-        given = f"Points by hand for {one.question} of “{one.student}” change nothing"
+        given = f"Points by hand for {one.question} of “{one.student}” have no effect"
         if one.student not in called:
             yield f"{given}: there is no such student."
         elif one.question not in asked:
@@ -237,11 +240,11 @@ def _unused(
 def turns(
     submissions: Iterable[Submission], attempts: str, chapters: Collection[str]
 ) -> tuple[list[Submission], list[Submission]]:
-    """In what order to run them, and those that need not run.
+    """The submissions in the order to run them, and those that need not run.
 
-    Students take turns, each with the latest first: nobody's many notebooks hold up the
-    class. Where the latest counts, a notebook is left out if later ones of the student
-    answer all of its chapters.
+    Students take turns, each with the latest submission first, so one student's many
+    notebooks can't hold up the class. If the latest attempt counts, a submission is
+    left out when the student's later ones of the same kind answer all its chapters.
     """
     by_student: dict[str, list[Submission]] = {}
     replaced = []
@@ -266,7 +269,7 @@ def _merit(chapter: str, attempts: str, one: Graded) -> tuple:
 def _counted(
     graded: list[Graded], attempts: str
 ) -> dict[str, tuple[ResultRow, Graded]]:
-    """Question → the row that counts, and its file."""
+    """Question → the row that counts, and the file it comes from."""
     rows: dict[str, tuple[ResultRow, Graded]] = {}
     for chapter in sorted({row.chapter for one in graded for row in one.rows}):
         for saved in (False, True):
@@ -285,7 +288,7 @@ def _counted(
 
 
 def _rank(attempts: str):
-    """Sorts rows of one question: those with an answer last, then as attempts do."""
+    """A sort key for the rows of one question: answered last, then by `attempts`."""
 
     def rank(one: tuple[ResultRow, Graded]) -> tuple:
         row, graded = one

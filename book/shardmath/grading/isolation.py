@@ -1,12 +1,12 @@
-"""Walls around a program: which files it sees, no network, no privileges.
+"""Isolates a program: it sees few files and has no network and no privileges.
 
-Inside stand Python, this package and the system's libraries, read-only, and an empty
-``/tmp`` of limited size; no other file, and nothing in ``/proc`` but what the processor
-is. Bubblewrap builds this, and what runs in it dies with the grader. Where bubblewrap
-does not work, there are no walls: `isolation` then raises an error that says why.
+The program sees Python, this package and the system's libraries, all read-only, an
+empty ``/tmp`` of limited size and ``/proc/cpuinfo``, but no other file. Bubblewrap
+builds this sandbox, which is killed when the grader ends. If bubblewrap does not work,
+there is no isolation, and `isolation` raises an error that says why.
 
-What bubblewrap does not close, such as other processes, keyrings and memory that no
-limit counts, the filter in `syscalls` closes.
+The filter in `syscalls` blocks what bubblewrap leaves open, such as starting processes,
+using keyrings, and memory that no limit counts.
 """
 
 import functools
@@ -29,11 +29,11 @@ _LIBRARIES = [
     if os.path.basename(path) in ("site-packages", "dist-packages")
 ]
 IMPORTS = os.pathsep.join([str(PACKAGE.parent), *_LIBRARIES])
-# XLA reads in the last one which instructions it has: without it, some of its kernels
-# compile and then refuse to run.
+# XLA reads the processor's instructions from /proc/cpuinfo. Without it, some of its
+# kernels compile and then refuse to run.
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/proc/cpuinfo")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_FIRST_USER = 61184  # up to 65519 nobody's: systemd gives them out and takes them back
+_FIRST_USER = 61184  # systemd assigns 61184 to 65519 dynamically, so they have no files
 _USERS = 4336
 _PRIVILEGES = ("--bounding-set=-all", "--inh-caps=-all", "--no-new-privs")
 _WORKS = """
@@ -47,9 +47,9 @@ class Workdir:
     """Where one program runs.
 
     Args:
-        folder: an empty one. Within walls it is not seen: work is done in ``/tmp``.
-        disk: bytes that may be written, all files together.
-        slot: tells programs apart that run at one time.
+        folder: an empty folder. An isolated program sees it only as ``/tmp``.
+        disk: bytes that may be written, for all files together.
+        slot: distinguishes programs that run at the same time.
     """
 
     folder: str
@@ -59,13 +59,13 @@ class Workdir:
 
 @dataclass(frozen=True)
 class Isolation:
-    """A way to keep a program apart.
+    """A way to isolate a program.
 
     Attributes:
-        name: "bubblewrap", "bubblewrap without a limit on files" or "none". Results
-            carry it, and a result of one is never used for another.
-        prefix: the command to put before the program, of a room.
-        said: one line: what is closed, or what is not.
+        name: "bubblewrap", "bubblewrap without a limit on files" or "none". It is
+            stored with each result, which is never reused under another isolation.
+        prefix: workdir → the command to put before that of the program.
+        said: one line for the instructor on what answers can and can't reach.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Isolation:
 
 
 def program(name: str) -> str:
-    """Where a program lies.
+    """The path of a program.
 
     Raises:
         FileNotFoundError: it is not on the PATH.
@@ -89,7 +89,7 @@ def program(name: str) -> str:
 
 
 def visible_paths() -> list[str]:
-    """The paths a program sees within walls, outer ones first."""
+    """The paths that an isolated program sees, none of them inside another."""
     homes = (sys.base_prefix, sys.prefix, *_LIBRARIES, PACKAGE)
     wanted = {*_SYSTEM, *(os.path.realpath(home) for home in homes)}
     there = sorted(path for path in wanted if os.path.exists(path))
@@ -108,14 +108,16 @@ exec "$@"
 
 
 def bubblewrap(room: Workdir, *, as_root: bool, counted: bool = True) -> list[str]:
-    """The command of bwrap. Root's programs run as a user that nobody is.
+    """The command of bwrap.
 
     Args:
-        counted: limit how many files there are in its ``/tmp``, which bwrap itself
-            cannot: it takes the namespaces of ``unshare``, too.
+        room: where the program runs.
+        as_root: whether the grader is root. The program then runs as an unused user.
+        counted: whether to limit the number of files in ``/tmp``. Because bwrap can't
+            do this itself, ``unshare`` mounts ``/tmp`` first.
 
     Raises:
-        FileNotFoundError: one of the programs that it takes is not on the PATH.
+        FileNotFoundError: a program that the command uses is not on the PATH.
     """
     place = ["--perms", "0777", "--size", str(room.disk), "--tmpfs", "/tmp"]
     outer: list[str] = []
@@ -137,14 +139,14 @@ def bubblewrap(room: Workdir, *, as_root: bool, counted: bool = True) -> list[st
             view += ["--perms", "0755", "--dir", str(parent)]
         view += ["--ro-bind", path, path]
     changes_user = ("SETUID", "SETGID", "SETPCAP") if as_root else ()
-    # It runs inside, where a link from somewhere else on the PATH is not seen.
+    # Resolved, because inside the sandbox a link elsewhere on the PATH does not exist.
     setpriv = [os.path.realpath(program("setpriv"))] if as_root else []
     return [
         *(*outer, program("bwrap"), *namespaces, "--die-with-parent", "--new-session"),
         *("--cap-drop", "ALL"),
         *(word for cap in changes_user for word in ("--cap-add", f"CAP_{cap}")),
         *place,
-        *(*view, "--dev", "/dev", "--remount-ro", "/dev"),  # some may lie in /tmp
+        *(*view, "--dev", "/dev", "--remount-ro", "/dev"),  # after /tmp: may be inside
         *("--remount-ro", "/", "--chdir", "/tmp"),
         *([*setpriv, *_user(room), *_PRIVILEGES] if as_root else []),
     ]
@@ -156,12 +158,12 @@ def _user(room: Workdir) -> list[str]:
 
 
 def nothing(room: Workdir) -> list[str]:
-    """No walls; the program dies with the grader where the system can do that."""
+    """No isolation. Where ``setpriv`` exists, the program dies with the grader."""
     return ["setpriv", "--pdeathsig=KILL"] if shutil.which("setpriv") else []
 
 
 def _ladder() -> list[Isolation]:
-    """The ways in which bubblewrap may work, from the safest down."""
+    """The ways in which bubblewrap may work, the safest first."""
     users = (True, False) if os.name == "posix" and os.geteuid() == 0 else (False,)
     kinds = (
         ("bubblewrap", bubblewrap),
@@ -174,8 +176,8 @@ def _ladder() -> list[Isolation]:
         Isolation(
             name,
             functools.partial(tool, as_root=as_root),
-            f"Answers run in {name}: no network, and no files but Python's and this "
-            f"package's.{_unlimited()}",
+            f"Answers run in {name}, without a network. They see no files except "
+            f"Python, this package and the system's libraries.{_unlimited()}",
         )
         for name, tool in kinds
         for as_root in users
@@ -187,22 +189,22 @@ def _none() -> Isolation:
     return Isolation(
         "none",
         nothing,
-        "UNSAFE: answers run without isolation and can read and write what you can"
-        f"{network}, other submissions and these results included.{_unlimited()}",
+        f"UNSAFE: answers run without isolation. They can read and write whatever you "
+        f"can, including other submissions and these results{network}.{_unlimited()}",
     )
 
 
 def _unlimited() -> str:
-    limits = "" if syscalls.known() else " Memory is limited per process only."
-    return f"{limits} What the kernel holds for them, such as file locks, has no limit."
+    limits = "" if syscalls.known() else " Memory is limited only per process."
+    return f"{limits} Kernel objects, such as file locks, are not limited."
 
 
 @functools.cache
 def isolation(name: str = "") -> Isolation:
-    """The safest walls that work here; "none" where this is the name.
+    """The safest isolation that works here, or none at all if `name` is "none".
 
     Raises:
-        OSError: bubblewrap does not work here; says why.
+        OSError: bubblewrap does not work here. The message says why.
     """
     if name == "none":
         return _none()
@@ -210,11 +212,11 @@ def isolation(name: str = "") -> Isolation:
         why = _fault(rung)
         if not why:
             return rung
-    raise OSError(why)  # of the last one, which takes the least
+    raise OSError(why)  # of the last way, which needs the least
 
 
 def _fault(rung: Isolation) -> str:
-    """Why these walls do not stand, or ""."""
+    """Why this isolation does not work, or ""."""
     with tempfile.TemporaryDirectory() as folder:
         try:
             room = Workdir(os.path.realpath(folder), 2**20)
@@ -233,7 +235,7 @@ def _fault(rung: Isolation) -> str:
 
 
 def environment(folder: str, rung: Isolation) -> dict[str, str]:
-    """Nothing of ours but what finds the interpreter: it may hold secrets."""
+    """The program's environment variables. None are copied: ours may hold secrets."""
     home = "/tmp" if rung.closed else folder
     return {
         "PATH": _PATH,

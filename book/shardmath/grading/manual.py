@@ -1,4 +1,4 @@
-"""Points that the instructor gives by hand, from a file that every run respects."""
+"""Points that the instructor gives by hand, read from a file in every run."""
 
 import csv
 import io
@@ -13,13 +13,13 @@ _COLUMNS = ("student", "question", "points")
 
 @dataclass(frozen=True)
 class Manual:
-    """Points for one question of one student, in place of those of the grader.
+    """Points for one question of one student, which replace those of the grader.
 
     Attributes:
-        student: as totals.csv calls her.
-        question: id, "01.3".
-        points: from 0 to the question's own.
-        note: why, or "".
+        student: the name in totals.csv.
+        question: its id, such as "01.3".
+        points: from 0 to the question's maximum.
+        note: the reason, or "".
     """
 
     student: str
@@ -29,10 +29,11 @@ class Manual:
 
 
 def manual_points(path: Path) -> list[Manual]:
-    """The rows of a CSV with columns "student", "question", "points", perhaps "note".
+    """The rows of a CSV with "student", "question", "points" and optionally "note".
 
     Raises:
-        ValueError: the file cannot be read so; quotes the row.
+        ValueError: the file can't be read, lacks a column, or has an invalid row or two
+            rows for the same student and question. The message gives the line.
     """
     try:
         text = path.read_text("utf-8-sig")
@@ -41,7 +42,7 @@ def manual_points(path: Path) -> list[Manual]:
     rows = csv.DictReader(io.StringIO(text, newline=""))
     if lacks := [name for name in _COLUMNS if name not in (rows.fieldnames or ())]:
         wants = '"student", "question" and "points", and may have "note"'
-        raise ValueError(f'{path}: has no column "{lacks[0]}"; it wants {wants}')
+        raise ValueError(f'{path}: has no column "{lacks[0]}"; it needs {wants}')
     found: dict[tuple[str, str], Manual] = {}
     for row in rows:
         if not any((row[name] or "").strip() for name in _COLUMNS):
@@ -49,8 +50,8 @@ def manual_points(path: Path) -> list[Manual]:
         one = _manual(path, rows.line_num, row)
         if (one.student, one.question) in found:
             raise ValueError(
-                f"{path}, line {rows.line_num}: {one.student!a} has points for "
-                f"{one.question} already"
+                f"{path}, line {rows.line_num}: {one.student!a} already has points for "
+                f"{one.question}"
             )
         found[one.student, one.question] = one
     return list(found.values())

@@ -1,6 +1,6 @@
 """The form of an exercise notebook: which cell belongs to which question.
 
-A question is three cells side by side, task, answer and check, each with the metadata
+A question has three adjacent cells, task, answer and check, each with the metadata
 ``{"shardmath": {"question": "01.3", "role": "answer"}}``.
 """
 
@@ -22,7 +22,7 @@ class CodeCell:
 
     Attributes:
         code: its source.
-        question: whose answer or check cell it is, or "".
+        question: the question whose answer or check cell it is, or "".
         role: "answer", "check", or "" for any other cell of the notebook.
     """
 
@@ -32,7 +32,7 @@ class CodeCell:
 
 
 def role(cell: dict) -> tuple[str, str]:
-    """(question, role) as a cell's metadata says, ("", "") where it says nothing."""
+    """(question, role) from a cell's metadata, or ("", "") if it has neither."""
     mark = cell.get("metadata", {}).get("shardmath", {})
     if not isinstance(mark, dict):
         return "", ""
@@ -40,7 +40,7 @@ def role(cell: dict) -> tuple[str, str]:
 
 
 def checked(source: str) -> tuple[str, str] | None:
-    """(question, expression) of the one `check("…", expression)` of a check cell.
+    """(question, expression) of a cell that is one `check("…", expression)`, else None.
 
     >>> checked('check("01.3", tokens / 2)')
     ('01.3', 'tokens / 2')
@@ -58,11 +58,12 @@ def checked(source: str) -> tuple[str, str] | None:
 
 
 def steps_in(cells: list[dict]) -> list[CodeCell]:
-    """The code cells of somebody's copy of the notebook, in their order.
+    """The code cells of a student's copy of the notebook, in order.
 
-    Metadata says which question a cell belongs to; the parts of a cell that was split
-    both keep it. Where a question has no such cell, the id in `check("…")` says it: the
-    code cell right before that check is the answer, unless it imports this grader.
+    Metadata says which question a cell belongs to. If a student splits a cell, both
+    parts keep it. If no check cell is marked for a question, the id in `check("…")`
+    finds one, and the code cell right before it is the answer, unless an answer cell
+    is marked, or this cell imports the grader.
     """
     code = [cell for cell in cells if cell.get("cell_type") == "code"]
     steps = [CodeCell(source(cell), *_marked(cell)) for cell in code]
@@ -82,7 +83,7 @@ def steps_in(cells: list[dict]) -> list[CodeCell]:
 
 
 def answers_of(steps: list[CodeCell]) -> dict[str, str]:
-    """Question → its answer: its answer cells, and a check cell that holds one."""
+    """Question → its answer: its answer cells, and a check cell that holds code."""
     found: dict[str, list[str]] = {}
     for step in steps:
         if step.role == "answer" or (step.role == "check" and holds_answer(step.code)):
@@ -91,7 +92,7 @@ def answers_of(steps: list[CodeCell]) -> dict[str, str]:
 
 
 def holds_answer(source: str) -> bool:
-    """Whether a check cell does more than to check a name.
+    """Whether a check cell does more than check a name.
 
     >>> holds_answer('check("01.3", tokens)'), holds_answer('check("01.3", 512 / 2)')
     (False, True)
@@ -101,12 +102,12 @@ def holds_answer(source: str) -> bool:
 
 
 def answers_in(cells: list[dict]) -> dict[str, str]:
-    """Question → source of its answer, in somebody's copy of the notebook."""
+    """Question → source of its answer, in a student's copy of the notebook."""
     return answers_of(steps_in(cells))
 
 
 def shown_correct(cells: list[dict]) -> frozenset[str]:
-    """The questions whose stored verdict says "correct". Anybody can write that there.
+    """The questions whose stored verdict says "correct", which anybody can edit.
 
     >>> out = {"data": {"text/plain": ["✓ 01.3 correct: right"]}}
     >>> sorted(shown_correct([{"cell_type": "code", "outputs": [out]}]))

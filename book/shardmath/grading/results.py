@@ -1,4 +1,4 @@
-"""What was found, kept one file a submission, so that a killed run goes on."""
+"""Results, saved in one file per submission, so an interrupted run can continue."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from .submissions import Submission
 
 @dataclass(frozen=True)
 class ResultRow:
-    """One question of one submission: what was found, and on what code."""
+    """One question of one submission: the finding, and the code that it judges."""
 
     question: str
     finding: Finding
@@ -34,14 +34,14 @@ class ResultRow:
 
 @dataclass(frozen=True)
 class Graded:
-    """One submission: its rows, or why there are none.
+    """One graded submission: its rows, or why there are none.
 
     Attributes:
         submission: what was handed in.
-        rows: one for each question asked.
+        rows: one for each question of its chapters.
         problem: why it was not graded, or "".
-        isolation: the name of the walls within which it ran; "" where nothing ran.
-        notes: what happened to cells that are neither answer nor check.
+        isolation: the name of the isolation under which it ran, or "" if nothing ran.
+        notes: why cells that are neither answer nor check did not finish.
     """
 
     submission: Submission
@@ -60,12 +60,12 @@ class Graded:
 
     @property
     def points(self) -> int:
-        """What the file as it stands is worth."""
+        """The points that this run gives the file."""
         return sum(row.points for row in self.rows)
 
     @property
     def ever(self) -> int:
-        """Points of the questions that are right now, or that the file says were."""
+        """Points for answers that are right, or once were according to the file."""
         return sum(
             row.maximum
             for row in self.rows
@@ -77,14 +77,14 @@ class Graded:
 
 
 class ResultStore:
-    """Results in a folder; each is there whole or not at all."""
+    """Results saved in a folder, each file complete or absent."""
 
     def __init__(self, folder: Path):
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
 
     def known(self, key: str, submission: Submission) -> Graded | None:
-        """What an earlier run found under this key; None where it is to be done."""
+        """The result that an earlier run saved under this key, or None."""
         try:
             kept = json.loads((self.folder / f"{key}.json").read_bytes())
             rows = [
@@ -100,10 +100,10 @@ class ResultStore:
             return None
 
     def keep(self, key: str, graded: Graded) -> None:
-        """Write a result, in one step.
+        """Save a result atomically.
 
         Raises:
-            OSError: the disk does not take it.
+            OSError: the file can't be written.
         """
         told = {
             "notebook": graded.notebook,
@@ -116,14 +116,14 @@ class ResultStore:
 
 
 def write(path: Path, text: str, encoding: str = "utf-8") -> None:
-    """Write a file whole or not at all; what cannot be encoded is spelled out.
+    """Write a file atomically. Characters that can't be encoded become escapes.
 
     Raises:
-        OSError: the disk does not take it.
+        OSError: the file can't be written.
     """
     fresh = path.with_name(f".{path.name}-{os.getpid()}.new")
     try:
-        # newline="": as it stands, for what writes CSV ends lines itself
+        # newline="" because the text of a CSV already has its line endings
         with fresh.open(
             "w", encoding=encoding, errors="backslashreplace", newline=""
         ) as file:

@@ -1,8 +1,8 @@
-"""Runs what others wrote: within walls, one process, under limits of time and memory.
+"""Runs other people's code isolated, in one process, with limits on time and memory.
 
-Time is counted per step, which is a code cell or a question: the clock starts anew with
-each line that names one. A step can be named once, and all of them together have a
-limit, so forged lines gain no more than what all are granted.
+Each step, which is a code cell or a question, has a time limit, and its clock starts
+when the program prints a line that names the step. Each step can be named only once,
+and all steps together have a limit too, so forged lines can't extend that limit.
 """
 
 import contextlib
@@ -21,22 +21,22 @@ from ..exercises.kinds.sharded import DEVICES
 from . import syscalls
 from .isolation import PYTHON, Isolation, Workdir, environment, isolation
 
-_TO_START = 120  # seconds until the first question: only our own code runs
-RETURNED = 2**22  # bytes that may come back of a submission; right answers: 2**19
-_LINE = 2**20  # bytes of a result; as a value it takes up to 50 times as much
+_TO_START = 120  # seconds until the first step, while only our own code runs
+RETURNED = 2**22  # bytes that a submission may return; right answers need 2**19
+_LINE = 2**20  # bytes of a result; parsed, it takes up to 50 times as much memory
 _THREADS = 1024
-_FILES = 256  # open at a time: each socket and pipe holds memory of the kernel
+_FILES = 256  # open at once; each socket and pipe holds kernel memory
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What an answer may use.
+    """What a submission may use.
 
     Args:
-        seconds: of wall clock for each code cell, and for judging each answer.
+        seconds: wall-clock seconds for each code cell, and for judging each answer.
         total: seconds for all code cells of a submission, restarts included, and as
             much again for judging its answers.
-        memory: bytes of address space; there is no second process.
+        memory: bytes of address space of its one process.
         disk: bytes of all files together.
     """
 
@@ -46,7 +46,7 @@ class Limits:
     disk: int = 2**25
 
     def apply(self) -> None:
-        """Bind this process for good. Part of it where the system has not all."""
+        """Limit this process permanently, as far as the system supports the limits."""
         import resource  # not on Windows
 
         for kind, most in (
@@ -71,8 +71,8 @@ class Slot:
     """A place where one submission runs at a time.
 
     Args:
-        number: tells places apart.
-        cpus: those of this place alone; empty: any.
+        number: distinguishes slots.
+        cpus: the CPUs that the slot uses; if empty, any.
     """
 
     number: int = 0
@@ -84,15 +84,15 @@ ANYWHERE = Slot()
 
 @dataclass(frozen=True)
 class Ran:
-    """What came back.
+    """What the program returned.
 
     Attributes:
-        results: name → result, JSON values, of the names asked. One larger than 1 MiB
-            is left out.
-        at: the step that the program came to last, or "".
-        ended: why it ended before its end, or "".
-        seconds: that the steps took.
-        size: bytes that came back.
+        results: name → result, a JSON value, for the names asked. Results larger than
+            1 MiB are left out.
+        at: the last step that the program reached, or "".
+        ended: why it ended early, or "".
+        seconds: the time that the steps took.
+        size: bytes that the program returned.
     """
 
     results: dict
@@ -112,21 +112,23 @@ def run(
     seconds: float = math.inf,
     returned: int = RETURNED,
 ) -> Ran:
-    """`python -m module` on `job` in the sandbox.
+    """Run `python -m module` on `job` in the sandbox.
 
     Args:
-        module: reads two lines of JSON from standard input: "limits" and "cpus" to
-            bind itself to, and its job. It writes a line of JSON before a step,
-            ``{"at": …}``, and for each result, ``{"question": …, "result": …}``, and
-            ``{"end": true}`` at last. Other lines are ignored.
-        job: its job.
+        module: reads two lines of JSON from standard input, first the "limits" and
+            "cpus" that it applies to itself, then its job. It writes lines of JSON:
+            ``{"at": …}`` before each step, ``{"question": …, "result": …}`` for each
+            result, and finally ``{"end": true}``. Other lines are ignored.
+        job: a JSON value.
         asked: the steps and questions that it may name.
-        rung: the walls; the safest there are if not given.
-        seconds: that all steps together may take.
-        returned: bytes that may come back.
+        limits: on each step's time, and on memory and disk.
+        slot: the place where it runs.
+        rung: the isolation; by default the safest that works here.
+        seconds: the time that all steps together may take.
+        returned: bytes that the program may return.
 
     Raises:
-        OSError: no walls are given, and none can be built here.
+        OSError: no isolation is given, and none works here.
     """
     rung = rung or isolation()
     bounds = json.dumps({"limits": asdict(limits), "cpus": slot.cpus})
@@ -153,14 +155,14 @@ def run(
                 return _listen(process, frozenset(asked), limits, seconds, returned)
         finally:
             _end(process)
-    finally:  # not shutil: it recurses, and folders may be nested without end
+    finally:  # shutil recurses, and an answer may nest folders too deeply for that
         subprocess.run(["rm", "-rf", folder], stderr=subprocess.DEVNULL)
 
 
 def _listen(
     process, asked: frozenset[str], limits: Limits, granted: float, returned: int
 ) -> Ran:
-    """Read until the end, or until a clock runs out."""
+    """Read lines until the program ends or a time limit is reached."""
     results, seen, at, rest, size, began = {}, set(), "", bytearray(), 0, math.inf
     now = time.monotonic()
     until = now + _TO_START
@@ -174,7 +176,7 @@ def _listen(
             now = time.monotonic()
             if now >= until:
                 if at and now >= began + granted:
-                    return ran("what ran before it left no time")
+                    return ran("earlier steps hit the time limit")
                 spent = limits.seconds if at else _TO_START
                 return ran(f"stopped after {spent:g} s, the limit")
             if not ready.select(until - now):
@@ -213,14 +215,14 @@ def _status(process, until: float) -> str:
 
 
 def _end(process: subprocess.Popen) -> None:
-    """Kill what is left of the group that we started, and only that."""
+    """Kill what is left of the process group that we started, and nothing else."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def _object(line: bytearray) -> dict:
-    """A line as a JSON object; empty where it is none, or too large to look."""
+    """A line as a JSON object, empty if it is none or is too long."""
     if len(line) > _LINE:
         return {}
     try:

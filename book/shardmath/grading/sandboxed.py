@@ -1,13 +1,13 @@
-"""The inside of the sandbox: collects evidence from answers, or judges evidence.
+"""The program in the sandbox: collects evidence from answers, or judges evidence.
 
 ``python -m shardmath.grading.sandboxed`` reads limits and a job from standard input. It
-writes a line of JSON before each step and for each result: what came before a crash is
-not lost.
+writes a line of JSON before each step and for each result, so a crash loses nothing
+that came before it.
 
-A notebook's code cells run in their order, as they do for the student, and `check` is
-one that takes the evidence in place of judging: what `check` was given is the answer.
-Collecting runs what somebody wrote, so nothing it says is believed; judging runs in
-a second process that has never seen the submission's code, only its evidence.
+A notebook's code cells run from top to bottom, as they do for the student. Its `check`
+is replaced by a function that collects evidence instead of judging, and whatever it
+receives is the answer. Because collecting runs the submission's code, its output is not
+trusted. Judging runs in a second process, which sees only the evidence.
 """
 
 import json
@@ -25,10 +25,10 @@ from .sandbox import Limits
 
 def main() -> None:
     bounds = json.loads(sys.stdin.readline())
-    if bounds["cpus"]:  # also sizes XLA's pools of threads, and so their memory
+    if bounds["cpus"]:  # this also sizes XLA's thread pools, and so their memory
         os.sched_setaffinity(0, bounds["cpus"])
     Limits(**bounds["limits"]).apply()
-    job = json.loads(sys.stdin.readline())  # it may hold evidence of any shape
+    job = json.loads(sys.stdin.readline())  # after the limits: evidence isn't trusted
     channel = os.fdopen(os.dup(1), "w")
     silence = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1):
@@ -49,16 +49,18 @@ def main() -> None:
 
 
 def collect(cells: list, tasks: dict, skip: set, have: set, say) -> None:
-    """Run a notebook's code cells in their order, and take the evidence.
+    """Run a notebook's code cells from top to bottom, and collect the evidence.
 
     Args:
-        cells: each with "at", the step that it is, or "" where it is ours, and one of
-            "code", to run, with the "question" whose check cell it is, if any;
-            "expression", to take as the answer where no check took one; and "typed",
-            an answer from the website, by itself.
-        skip: steps to leave out, for they ended an earlier run.
-        have: questions whose evidence an earlier run brought. Their answers run, for
-            later ones may use their names.
+        cells: each has "at", the name of its step, or "" if it comes from the reference
+            notebook, and one of these: "code", to run, with "is_check" and the
+            "question" if it is a check cell; "expression", the answer to "question" if
+            no check has taken one; or "typed", an answer from the website.
+        tasks: question → the case on which its answer is tested.
+        skip: steps to leave out because they ended an earlier run.
+        have: questions whose evidence an earlier run returned. Their answers run again,
+            because later ones may use their variables.
+        say: writes its keyword arguments as a line of JSON.
     """
     shell = _shell()
     apart = {cell["question"] for cell in cells if cell.get("is_check")}
@@ -94,11 +96,11 @@ def _shell():
 
 
 def as_in_jupyter(shell):
-    """The shell, in which a cell goes on where it goes on in Jupyter.
+    """Make commands in the shell do nothing, so that the rest of a cell runs.
 
-    No command of the system can start here. In Jupyter, the lines behind a command that
-    fails run all the same, and so they do here: `!pip install numpy` does nothing, and
-    `names = !ls` gives no lines. `%matplotlib inline` finds what it looks for.
+    The sandbox can't start system commands. In Jupyter, the lines after a failing
+    command still run, so they run here too: `!pip install numpy` does nothing,
+    `names = !ls` returns no lines, and `%matplotlib inline` has no effect.
     """
     from IPython.utils.text import SList
 
@@ -110,15 +112,15 @@ def as_in_jupyter(shell):
 
 @dataclass
 class _Taker:
-    """Stands for `check`: takes the evidence of what it is given.
+    """Replaces `check`: collects the evidence of the answers that it receives.
 
     Attributes:
-        tasks: question → the case that its answer is tried on.
-        have: questions whose evidence is there already.
-        apart: questions with a check cell, whose checks elsewhere do not count.
+        tasks: question → the case on which its answer is tested.
+        have: questions whose evidence an earlier run returned.
+        apart: questions with a check cell; their checks in other cells don't count.
         say: writes a line.
-        at: the question whose check cell runs now, or "".
-        taken: questions that need no other look.
+        at: the question whose check cell is running, or "".
+        taken: questions whose evidence has been collected in this run.
     """
 
     tasks: dict
@@ -129,21 +131,21 @@ class _Taker:
     taken: set = field(default_factory=set)
 
     def check(self, question: str, answer: object = ...) -> Verdict:
-        """As `shardmath.exercises.check`, for a submission: the verdict comes later."""
-        answers.find(question)  # as there, an error where no question has this id
+        """Like `shardmath.exercises.check`, but the verdict comes later."""
+        answers.find(question)  # raises, as there, if no question has this id
         if question == self.at or question not in self.apart:
             self.take(question, lambda: answer)
-        return Verdict(question, "todo", "it is judged when the notebook has run")
+        return Verdict(question, "todo", "it is judged after the notebook has run")
 
     def take(self, question: str, answer: Callable[[], object]) -> None:
-        """Write what an answer does on its case."""
+        """Collect and write the evidence of one answer."""
         self.taken.add(question)
         if question in self.tasks and question not in self.have:
             evidence = _evidence(question, answer, self.tasks[question])
             self.say(question=question, result=evidence)
 
     def raised(self, said: str) -> None:
-        """Note that the check cell that runs now raised before its check."""
+        """Record as evidence that the running check cell raised before its check."""
         if self.at and self.at not in self.taken:
             self.taken.add(self.at)
             evidence = {"invalid": f"the check cell raises {said}"}
@@ -162,21 +164,24 @@ def _typed(cell: dict) -> object:
 def _evidence(question: str, read: Callable[[], object], task) -> dict:
     try:
         answer = read()
-        if isinstance(answer, Finding):  # there is no answer, and it says why
+        if isinstance(answer, Finding):  # no answer; the finding says why
             done = answer.verdict == "todo"
             return {"todo": True} if done else {"invalid": answer.message}
         evidence = answers.find(question).collect(answer, task)
         json.dumps(evidence)
-    except BaseException as error:  # whatever the submission made of its names
+    except BaseException as error:  # reading runs the submission's code
         return {"invalid": f"the answer cannot be read: {describe(error, None)}"}
     return evidence
 
 
 def judge(evidence: dict, tasks: dict, secret: str, say) -> None:
-    """Judge the evidence of each question. What does not fit is invalid.
+    """Judge the evidence of each question. Malformed evidence is "invalid".
 
     Args:
-        secret: what no answer knows; arrays are drawn from it.
+        evidence: question → what `collect` wrote.
+        tasks: question → the case on which its answer was tested.
+        secret: seeds the arrays, and is not available to any answer.
+        say: writes its keyword arguments as a line of JSON.
     """
     for question, found in evidence.items():
         say(at=question)
@@ -184,7 +189,7 @@ def judge(evidence: dict, tasks: dict, secret: str, say) -> None:
             if "program" in found:
                 found = {**found, "secret": secret}
             finding = answers.find(question).judge(found, tasks[question])
-        except Exception as error:  # evidence of any shape may arrive here
+        except Exception as error:  # the evidence is not trusted
             finding = Finding(
                 "invalid", f"the evidence cannot be judged: {error!r:.200}"
             )

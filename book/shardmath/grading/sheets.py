@@ -1,4 +1,4 @@
-"""Tables for spreadsheets: UTF-8 with a mark that they know, no cell a formula."""
+"""CSV tables for spreadsheets, in UTF-8 with a byte order mark and without formulas."""
 
 import csv
 import io
@@ -16,7 +16,7 @@ _COLUMNS = (
 
 
 def answers_csv(path: Path, graded: list[Graded]) -> None:
-    """One line per question, or one without a question where none was graded."""
+    """Write a line per answer, and a line without a question per ungraded file."""
     lines: list[list] = [[*_COLUMNS]]
     for one in graded:
         late = _yes(one.submission.owner.is_late)
@@ -33,7 +33,7 @@ def answers_csv(path: Path, graded: list[Graded]) -> None:
 
 
 def totals_csv(path: Path, group: Class) -> None:
-    """One line per student: points and maximum, in all and of each chapter."""
+    """Write a line per student: points and maximum, in total and per chapter."""
     head = ["student", "name", "points", "maximum", "ever right", "notebooks"]
     head += ["late", "by hand", "problem", "isolation"]
     for chapter in group.chapters:
@@ -56,7 +56,7 @@ def _by_hand(one: Student) -> str:
 
 
 def _number(points: float) -> float:
-    """A whole number as one."""
+    """Points as an int if they are whole."""
     return int(points) if points == int(points) else points
 
 

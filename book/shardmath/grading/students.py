@@ -1,4 +1,4 @@
-"""Who handed in what: names as learning platforms write them, and a roster.
+"""Who handed in what, from a roster and the file names that learning platforms write.
 
 >>> owner("Jane Doe_1234567_assignsubmission_file", "").student
 'Jane Doe 1234567'
@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-# A student may choose what follows the platform's own part, so each pattern reads from
-# the start, and none that could reach further is tried before one that could not.
+# Students choose the rest of a file's name, so each pattern matches from the start, and
+# patterns that could match more of the name come later.
 _PLATFORMS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -25,7 +25,7 @@ _PLATFORMS = tuple(
     )
 )
 _CANVAS_ATTEMPT = re.compile(r"_\d{3,}_.*-(\d+)\.(?:ipynb|json)$", re.I)
-# Letters of other alphabets that look like a Latin one in most fonts.
+# Cyrillic and Greek letters that look like Latin ones in most fonts.
 _LOOKS_LIKE = str.maketrans(
     "авекмнорстухіјѕԁԛԝӏαβεηικνορτυχАВЕКМНОРСТУХІЈЅΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
     "abekmhopctyxijsdqwlabehikvoptuxABEKMHOPCTYXIJSABEZHIKMNOPTYX",
@@ -35,16 +35,16 @@ _ALPHABETS = ("LATIN", "CYRILLIC", "GREEK")
 
 @dataclass(frozen=True)
 class Owner:
-    """Whose a submission is.
+    """The student who handed in a submission.
 
     Attributes:
-        student: the name, and the platform's number where there is one.
-        known_as: what a roster may call the student.
-        when: sorts this student's attempts where the name says their order.
+        student: the name, and the platform's number if there is one.
+        known_as: the names by which a roster may list the student.
+        when: sorts the student's attempts if the file name gives their order, else "".
         number: the platform's number, or "".
         name: the name alone.
-        is_late: whether the platform marked it as late.
-        notice: what a person should look at, or "".
+        is_late: whether the platform marked the submission as late.
+        notice: what the instructor should check, or "".
     """
 
     student: str
@@ -65,8 +65,8 @@ def owner(first: str, file: str) -> Owner:
     """The owner of a submission.
 
     Args:
-        first: the first folder below the folder of submissions, or the file's name
-            without its ending where it lies in that folder itself.
+        first: the outermost folder of the file, below the folder of submissions. If
+            the file is in that folder itself, its name without the extension.
         file: the file's name.
     """
     for pattern in _PLATFORMS:
@@ -87,21 +87,21 @@ def owner(first: str, file: str) -> Owner:
 def enrolled(
     one: Owner, roster: Mapping[str, str], numbered: Collection[str] = ()
 ) -> Owner:
-    """The owner as the roster calls her, where it does: by number, else by name.
+    """The owner with the name on the roster, matched by number or else by name.
 
-    A platform's number may change from one assignment to the next; a name on the
-    roster then holds a student's notebooks together. What fits two entries of the
-    roster is nobody's, and neither is what has a student's name but another number
-    than her own: the owner's `notice` then says so.
+    A platform may give a student a different number for each assignment, and the name
+    then joins the student's notebooks. An owner that matches two entries of the roster
+    is assigned to neither. An owner with the name of an entry but a different number is
+    not assigned to it if `numbered` has that entry. In both cases `notice` says so.
 
     Args:
-        one: the owner as a file's name calls her.
+        one: the owner according to the file's name.
         roster: student → name.
-        numbered: the entries of the roster that a submission fits by its number.
+        numbered: the entries of the roster that some submission matches by number.
     """
     if _may_be_two(one):
         said = f"“{one.student}” may be number {one.name} or number {one.number}"
-        return replace(one, notice=f"{said}: it is counted as neither.")
+        return replace(one, notice=f"{said}, so it is counted as neither.")
     by_number = _by_number(one, roster)
     name = _plain(one.name or one.student)
     by_name = [
@@ -112,14 +112,14 @@ def enrolled(
     fits = by_number or by_name
     if len(fits) > 1:
         said = " and ".join(f"“{student}”" for student in fits)
-        notice = f"“{one.student}” fits {said} on the roster: it is counted as neither."
+        notice = f"“{one.student}” matches {said} on the roster: counted as neither."
         return replace(one, notice=notice)
     if not fits:
         return one
     if one.number and not by_number and fits[0] in numbered:
         notice = (
-            f"“{one.student}” has the name of “{fits[0]}” on the roster, and another "
-            "number than hers: it is counted by itself."
+            f"“{one.student}” has the name of “{fits[0]}” on the roster, but a "
+            "different number, so it is counted separately."
         )
         return replace(one, notice=notice)
     notice = ""
@@ -127,7 +127,7 @@ def enrolled(
         other = ", ".join(f"“{student}”" for student in by_name)
         notice = (
             f"“{one.student}” has the number of “{fits[0]}” and the name of {other} on "
-            f"the roster: it is counted as “{fits[0]}”, by its number."
+            f"the roster. The number decides, so it is counted as “{fits[0]}”."
         )
     return replace(one, student=fits[0], notice=notice)
 
@@ -135,7 +135,7 @@ def enrolled(
 def found_by_number(
     owners: Iterable[Owner], roster: Mapping[str, str]
 ) -> frozenset[str]:
-    """The entries of the roster that one of these owners fits by number."""
+    """The entries of the roster that at least one of these owners matches by number."""
     clear = (one for one in owners if not _may_be_two(one))
     return frozenset(entry for one in clear for entry in _by_number(one, roster))
 
@@ -146,15 +146,15 @@ def _by_number(one: Owner, roster: Mapping[str, str]) -> list[str]:
 
 
 def _may_be_two(one: Owner) -> bool:
-    """Whether the name is a number, too."""
+    """Whether the name is a number too, so either may be the student's."""
     return bool(one.number) and one.name.isdecimal()
 
 
 def clashes(before: Iterable[Owner], roster: Mapping[str, str]) -> list[str]:
-    """A sentence for each entry of the roster that several numbers share.
+    """A sentence for each entry of the roster that owners with several numbers match.
 
     Args:
-        before: the owners as the files' names call them.
+        before: the owners according to the files' names.
         roster: student → name.
     """
     before = list(before)
@@ -165,17 +165,17 @@ def clashes(before: Iterable[Owner], roster: Mapping[str, str]) -> list[str]:
         if one.number and entry.student in roster:
             numbers.setdefault(entry.student, set()).add(one.number)
     return [
-        f"“{student}” stands for the numbers {', '.join(sorted(found))}: one student, "
-        "or several of one name?"
+        f"“{student}” has the numbers {', '.join(sorted(found))}. Is this one student "
+        "or several with the same name?"
         for student, found in numbers.items()
         if len(found) > 1
     ]
 
 
 def look_alikes(names: Iterable[str]) -> list[str]:
-    r"""A sentence for names that a reader may take for one another.
+    r"""A sentence for each group of names that look alike.
 
-    A name with letters of two alphabets has one, too.
+    Each name that mixes two alphabets gets a sentence too.
 
     >>> look_alikes(["Ann", "Bo"]), look_alikes(["Ali", "A\u200cli"])
     ([], ["These names look alike: 'A\\u200cli', 'Ali'."])
@@ -197,7 +197,7 @@ def look_alikes(names: Iterable[str]) -> list[str]:
 
 
 def _skeleton(name: str) -> str:
-    """What is left of a name when all that looks alike is alike."""
+    """A key that is the same for names that look alike."""
     shown = unicodedata.normalize("NFKC", name)
     seen = "".join(c for c in shown if unicodedata.category(c) != "Cf")
     return " ".join(seen.translate(_LOOKS_LIKE).casefold().split())
@@ -209,12 +209,12 @@ def _alphabets(name: str) -> set[str]:
 
 
 def _plain(name: str) -> str:
-    """A name in one spelling: an accent may be a character of its own."""
+    """A name in one encoding, because an accent may be a separate character."""
     return unicodedata.normalize("NFC", name).strip()
 
 
 def _iso(date: str) -> str:
-    """Brightspace's "Oct 5, 2023 230 PM" as text that sorts; "" where it is not."""
+    """Brightspace's "Oct 5, 2023 230 PM" as text that sorts, or "" for other text."""
     if found := re.fullmatch(r"(.+ )(\d{3,4})( [AP]M)", date.strip()):
         date = f"{found[1]}{found[2].zfill(4)}{found[3]}"
     try:
@@ -224,10 +224,11 @@ def _iso(date: str) -> str:
 
 
 def roster(path: Path) -> dict[str, str]:
-    """Student → name, of a CSV with a column "student" and perhaps one "name".
+    """Student → name, from a CSV with a column "student" and optionally "name".
 
     Raises:
-        ValueError: the file cannot be read so; says why.
+        ValueError: the file can't be read, has no column "student", or lists a student
+            twice.
     """
     try:
         text = path.read_text("utf-8-sig")
@@ -235,7 +236,7 @@ def roster(path: Path) -> dict[str, str]:
         raise ValueError(f"{path}: cannot be read as UTF-8: {error}") from None
     rows = csv.DictReader(io.StringIO(text, newline=""))
     if "student" not in (rows.fieldnames or ()):
-        raise ValueError(f'{path}: wants a column "student", and may have one "name"')
+        raise ValueError(f'{path}: needs a column "student" and may have "name"')
     students: dict[str, str] = {}
     for row in rows:
         student = _plain(row["student"] or "")

@@ -1,7 +1,7 @@
-"""What lies in a folder of submissions: what to grade, and what is left out.
+"""Reads a folder of submissions: what to grade, and what is left out.
 
 A submission is an exercise notebook, or the file in which the website saves a reader's
-progress: it has the text of each answer.
+progress, with the text of each answer.
 """
 
 import errno
@@ -21,15 +21,15 @@ _LARGEST = 64 * 2**20  # bytes of a notebook with its outputs
 _LARGEST_CODE = 2**20  # bytes of all its code
 _MOST_CELLS = 2000  # of code
 _DEEPEST = 20  # folders
-_MOST_BRACKETS = 2**21  # in its bytes: each may become a list of 64 bytes, or a dict
-# Controls, ends of lines, and what turns the direction of writing.
+_MOST_BRACKETS = 2**21  # in its bytes; each may become a list of 64 bytes, or a dict
+# Control characters, line ends, and marks that change the direction of writing.
 _UNSEEN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 )
-# Where a cell starts, also in a spreadsheet that takes a semicolon for the end of one.
+# A formula's first character. Some spreadsheets also start a cell after a semicolon.
 _FORMULA = re.compile(r"""(^|;)(?=[\s"]*[=+\-@＝＋－＠])""")
 _ARCHIVES = (".zip", ".gz", ".tar", ".tgz", ".7z", ".rar", ".bz2", ".xz")
-# A file of one of these right in the folder of submissions is somebody's.
+# A file with one of these endings was handed in, even directly in the top folder.
 _DOCUMENTS = (*_ARCHIVES, ".py", ".html", ".htm", ".pdf", ".txt", ".md", ".docx")
 _QUESTION = re.compile(r"\d\d\.[1-9]\d*")
 _SAVED, _VERSION = "Shardmath progress", 1  # as book/_static/progress.js writes them
@@ -40,13 +40,14 @@ class Submission:
     """A file that was handed in, or why it cannot be read.
 
     Attributes:
-        owner: whose it is.
-        notebook: its path below the folder, fit to print.
-        steps: the code cells in their order; of a saved progress file, the answers,
-            whose role is "typed".
+        owner: the student who handed it in.
+        notebook: its path below the folder, in printable form.
+        steps: the code cells in order. For a saved progress file, these are the
+            answers, with the role "typed".
         problem: why there is nothing to grade, or "".
-        changed: when its file was, in seconds since 1970.
-        shown: the questions that it says were answered right, which proves nothing.
+        changed: when its file was last changed, in seconds since 1970.
+        shown: the questions that it claims were answered correctly. This proves
+            nothing.
     """
 
     owner: Owner
@@ -65,29 +66,29 @@ class Submission:
 
     @property
     def is_saved_progress(self) -> bool:
-        """Whether it was worked on the website and not in a notebook."""
+        """Whether it comes from the website instead of a notebook."""
         return self.notebook.lower().endswith(".json")
 
     @property
     def chapters(self) -> set[str]:
-        """Those that it says to answer; the book may have others."""
+        """The chapters that it claims to answer, which may not exist in the book."""
         return {step.question.partition(".")[0] for step in self.steps} - {""}
 
     @property
     def order(self) -> tuple:
-        """Sorts a student's attempts, the latest last."""
+        """A key that sorts a student's attempts, the latest last."""
         return self.owner.when, self.changed, self.notebook
 
     @property
     def digest(self) -> str:
-        """The same for the same code in the same place."""
+        """A hash of its path, its code and its problem."""
         told = [self.notebook, [asdict(step) for step in self.steps], self.problem]
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Something in the folder that is not graded; whose it is, where that is clear."""
+    """Something in the folder that is not graded, and its owner if that is clear."""
 
     path: str
     why: str
@@ -95,7 +96,7 @@ class LeftOut:
 
 
 def printable(name: str) -> str:
-    r"""A file's name as one line that can be written anywhere and reads as it is.
+    r"""A file's name as one line of valid text, with invisible characters escaped.
 
     >>> printable("caf\udce9.ipynb"), printable("a\n\x1b[2J")
     ('caf\\udce9.ipynb', 'a\\n\\x1b[2J')
@@ -105,7 +106,7 @@ def printable(name: str) -> str:
 
 
 def cell(value: object) -> str:
-    """A value as text that no spreadsheet takes for a formula.
+    """A value as text that no spreadsheet reads as a formula.
 
     >>> cell("=1+1"), cell("x;=1+1"), cell(-3)
     ("'=1+1", "x;'=1+1", '-3')
@@ -116,7 +117,7 @@ def cell(value: object) -> str:
 
 
 def found(folder: Path) -> tuple[list[Submission], list[LeftOut]]:
-    """Everything below `folder`, read now, before any of it runs."""
+    """Everything below `folder`. All files are read before any submission runs."""
     submissions: list[Submission] = []
     left_out: list[LeftOut] = []
     waiting: list[tuple[str, ...]] = [()]
@@ -143,18 +144,18 @@ def found(folder: Path) -> tuple[list[Submission], list[LeftOut]]:
 
 
 def _unfit(entry: os.DirEntry, depth: int) -> str:
-    """Why an entry is neither a submission nor a folder to look into, or ""."""
+    """Why an entry is neither a submission nor a folder to search, or ""."""
     name = entry.name.lower()
     if entry.is_symlink():
         return "a symbolic link"
     if entry.is_dir(follow_symlinks=False):
         if name.startswith(".") or name == "__macosx":
             return "a hidden folder"
-        return "nested too deep" if depth > _DEEPEST else ""
+        return "nested too deeply" if depth > _DEEPEST else ""
     if name.startswith("."):
         return "a hidden file"
     if name.endswith(_ARCHIVES):
-        return "an archive: unpack it"
+        return "an archive; unpack it first"
     if not name.endswith((".ipynb", ".json")):
         return "neither a notebook (.ipynb) nor a saved progress file (.json)"
     if not entry.is_file(follow_symlinks=False):
@@ -163,9 +164,9 @@ def _unfit(entry: os.DirEntry, depth: int) -> str:
 
 
 def _sender(entry: os.DirEntry, place: tuple[str, ...]) -> Owner | None:
-    """Who handed in what is not graded; None where nobody did, as far as one can see.
+    """The owner of a file that is not graded, or None if it was probably not handed in.
 
-    Right in the folder there may be the instructor's own files, such as a roster.
+    The instructor's own files, such as a roster, may be directly in the folder.
     """
     if entry.name.startswith(".") or not entry.is_file(follow_symlinks=False):
         return None
@@ -187,12 +188,12 @@ def _submission(folder: Path, place: tuple[str, ...]) -> Submission:
     try:
         content, changed = _content(folder.joinpath(*place))
         if content.count(b"[") + content.count(b"{") > _MOST_BRACKETS:
-            raise ValueError(f"it holds over {_MOST_BRACKETS} brackets: clear outputs")
+            raise ValueError(f"it has over {_MOST_BRACKETS} brackets; clear outputs")
         steps, shown = read(content)
         if sum(len(step.code) for step in steps) > _LARGEST_CODE:
             raise ValueError(f"its code is larger than {_LARGEST_CODE >> 20} MiB")
         if len(steps) > _MOST_CELLS:
-            raise ValueError(f"it has {len(steps)} code cells, over {_MOST_CELLS}")
+            raise ValueError(f"it has more than {_MOST_CELLS} code cells: {len(steps)}")
     except OSError as error:
         problem = _why(error)
     except (ValueError, RecursionError, MemoryError) as error:
@@ -204,19 +205,19 @@ def _submission(folder: Path, place: tuple[str, ...]) -> Submission:
 
 
 def _content(path: Path) -> tuple[bytes, float]:
-    """A file's bytes and its time. It may have become something else since seen."""
+    """A file's bytes and its time, unless it has been replaced by something else."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with open(handle, "rb") as file:
         about = os.fstat(handle)
         if not stat.S_ISREG(about.st_mode):
             raise ValueError("it is not a file")
         if about.st_size > _LARGEST:
-            raise ValueError(f"it is larger than {_LARGEST >> 20} MiB: clear outputs")
+            raise ValueError(f"it is over {_LARGEST >> 20} MiB; clear outputs")
         return file.read(_LARGEST), about.st_mtime
 
 
 def _notebook(content: bytes) -> tuple[list[CodeCell], frozenset[str]]:
-    """A notebook's code cells, and what its stored verdicts say."""
+    """A notebook's code cells, and the questions that stored verdicts call correct."""
     try:
         cells = [dict(cell) for cell in json.loads(content)["cells"]]
         return steps_in(cells), shown_correct(cells)
@@ -225,18 +226,18 @@ def _notebook(content: bytes) -> tuple[list[CodeCell], frozenset[str]]:
 
 
 def _saved(content: bytes) -> tuple[list[CodeCell], frozenset[str]]:
-    """The answers in a file that the website saved, and those once judged right."""
+    """The answers in a file that the website saved, and those ever judged right."""
     try:
         told = json.loads(content)
     except (ValueError, RecursionError):
-        raise ValueError("it is damaged, or no JSON") from None
+        raise ValueError("it is damaged or isn't JSON") from None
     if not isinstance(told, dict) or told.get("kind") != _SAVED:
         if isinstance(told, dict) and "schema" in told and "questions" in told:
-            raise ValueError("it has verdicts but no answers: hand in the notebook")
-        raise ValueError("it is no progress file of the website")
+            raise ValueError("it has verdicts but no answers; hand in the notebook")
+        raise ValueError("it is not a progress file from the website")
     if told.get("version") != _VERSION:
         version = str(told.get("version"))[:20]
-        raise ValueError(f"it is of version {version}, and {_VERSION} can be read")
+        raise ValueError(f"it has version {version}; only {_VERSION} can be read")
     answers = told.get("answers")
     if not isinstance(answers, dict) or not all(map(_is_answer, answers.items())):
         raise ValueError("it is damaged: its answers cannot be read")
@@ -255,12 +256,12 @@ def _is_answer(named: tuple[str, object]) -> bool:
 
 
 def _verdicts(entry: dict) -> list:
-    """The verdict on the text as it stands, and the best that there ever was."""
+    """The verdict on the current text, and the best verdict so far."""
     return [entry.get("verdict"), entry.get("best")]
 
 
 def _shown(parts: tuple[str, ...]) -> str:
-    """A path fit to print; no two are alike."""
+    """A path in printable form, different for each path."""
     return printable("/".join(parts).replace("\\", "\\\\"))
 
 

@@ -1,8 +1,7 @@
-"""One process, no sockets, no keys: what no answer has a use for, refused by Linux.
+"""Makes Linux refuse system calls that answers don't need, such as fork and socket.
 
-A process that cannot start another is the whole tree of its processes, so a limit of
-its memory is the limit of all of it. The filter (seccomp) needs no privileges and
-cannot be taken back.
+Because the process can't start another, a limit on its memory limits everything that
+the answer runs. The filter (seccomp) needs no privileges and can't be removed.
 """
 
 import ctypes
@@ -13,7 +12,7 @@ import sys
 
 _CLONE_THREAD = 0x10000
 _X32 = 0x40000000  # numbers of x86's second table start here
-_NUMBERS = {  # architecture as the kernel names it, clone, clone3, and what is refused
+_NUMBERS = {  # the kernel's number of the architecture, clone, clone3, refused calls
     "x86_64": (
         0xC000003E,
         56,
@@ -24,8 +23,8 @@ _NUMBERS = {  # architecture as the kernel names it, clone, clone3, and what is 
             "execve": 59,
             "execveat": 322,
             "socket": 41,
-            "io_uring_setup": 425,  # would open sockets unseen
-            "memfd_create": 319,  # memory that no limit of this process counts
+            "io_uring_setup": 425,  # could open sockets without the call "socket"
+            "memfd_create": 319,  # memory that this process's limit does not count
             "memfd_secret": 447,
             "shmget": 29,
             "msgget": 68,
@@ -34,7 +33,7 @@ _NUMBERS = {  # architecture as the kernel names it, clone, clone3, and what is 
             "add_key": 248,  # a keyring outlives the process that filled it
             "request_key": 249,
             "keyctl": 250,
-            "unshare": 272,  # a namespace of its own would give privileges in it
+            "unshare": 272,  # the process would have privileges in a new namespace
             "setns": 308,
             "mount": 165,
             "sched_setaffinity": 203,
@@ -67,22 +66,22 @@ _NUMBERS = {  # architecture as the kernel names it, clone, clone3, and what is 
 }
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in what a filter sees
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data
 _NO_NEW_PRIVILEGES, _HAS_FILTERS, _SECCOMP, _FILTER = 38, 21, 22, 2  # of prctl
 
 
 def known() -> bool:
-    """Whether the filter is written for this system, and its kernel takes filters."""
+    """Whether the filter covers this architecture, and the kernel supports filters."""
     if sys.platform != "linux" or platform.machine() not in _NUMBERS:
         return False
     return ctypes.CDLL(None).prctl(_HAS_FILTERS, 0, 0, 0, 0) >= 0
 
 
 def forbid() -> None:
-    """Refuse the calls from here on, to this thread and what it starts.
+    """From now on, refuse the calls to this thread and all threads that it starts.
 
     Raises:
-        OSError: the kernel does not take the filter.
+        OSError: the kernel does not accept the filter.
     """
     code = b"".join(struct.pack("<HBBI", *step) for step in _program())
     buffer = ctypes.create_string_buffer(code)
@@ -99,7 +98,7 @@ def forbid() -> None:
 
 
 def _program() -> list[tuple[int, int, int, int]]:
-    """(operation, steps to skip if true, if false, value), for the kernel."""
+    """The filter: (operation, steps to skip if true, if false, value) for each step."""
     architecture, clone, clone3, refused = _NUMBERS[platform.machine()]
     refuse = (_RETURN, 0, 0, _REFUSE | errno.EPERM)
     steps = [
@@ -109,7 +108,7 @@ def _program() -> list[tuple[int, int, int, int]]:
         (_LOAD, 0, 0, _NUMBER),
         (_AT_LEAST, 0, 1, _X32),
         refuse,
-        (_EQUAL, 0, 1, clone3),  # its flags cannot be read: libc then takes clone
+        (_EQUAL, 0, 1, clone3),  # its flags can't be read; libc falls back to clone
         (_RETURN, 0, 0, _REFUSE | errno.ENOSYS),
     ]
     for number in refused.values():

@@ -1,9 +1,9 @@
-"""Kernels in blocks: which of them cross the HBM, what VMEM holds, how long it takes.
+"""Kernels that work on blocks: their HBM traffic, the VMEM that they need, their time.
 
 A kernel runs once for every step of a grid. In each step it works on one block of every
-array, and a block is copied from HBM only if it is another one than in the step before.
-Copies are double-buffered: while a step computes, the blocks of the next one arrive and
-those that the last one finished leave.
+array, and a block is copied from HBM only if it differs from that of the step before.
+Copies are double-buffered: while a step computes, the blocks of the next step arrive,
+and those that the step before finished leave.
 
     traffic = Σ changes of block · bytes of a block
     VMEM    = 2 · Σ bytes of a block + scratch
@@ -29,11 +29,11 @@ from ..base.units import (
 )
 from .chips import Chip, require_chip
 
-MOST_STEPS = 2**18  # of a grid; counting so many takes about a second
+MOST_STEPS = 2**18  # of a grid; counting them takes about a second
 LANES = 128  # a column of values takes as much VMEM as 128 columns
 
-# Bytes of VMEM that a kernel may use unless it asks for more, by chip: the limits that
-# XLA:TPU (libtpu 0.0.42.1) prints when it refuses a kernel. The VMEM itself is larger.
+# Bytes of VMEM that a kernel may use by default, by chip: the limits that XLA:TPU
+# (libtpu 0.0.42.1) prints when it rejects a kernel. The VMEM itself is larger.
 SCOPED_VMEM = {
     "tpu_v5e": 16 * MiB,
     "tpu_v5p": 16 * MiB,
@@ -48,15 +48,15 @@ class BlockedArray:
 
     Args:
         name: of the array, such as "X".
-        shape: its sizes.
-        block: sizes of a block, as many; each divides its side of the array.
+        shape: the sizes of the array.
+        block: the sizes of a block; each divides that of the array.
         index: a block's place, counted in blocks, as a function of the grid's indices.
         itemsize: bytes of one value.
-        written: whether blocks leave the chip, as those of a result, or arrive.
+        written: whether blocks are written to HBM, like those of a result, or read.
 
     Raises:
-        ValueError: a size that is no whole number from 1, or a block that does not
-            divide the array.
+        ValueError: a name that is no string, a size that is no whole number from 1, a
+            block that does not divide the array, or an index that is no function.
 
     >>> BlockedArray("X", (4096, 4096), (512, 500), lambda i, k: (i, k))
     Traceback (most recent call last):
@@ -107,7 +107,7 @@ class Pipelined:
         first: seconds until the blocks of the first step have arrived.
         steps: seconds of all steps; each takes as long as its math or its copies,
             whichever is longer.
-        last: seconds in which the last blocks leave.
+        last: seconds until the last blocks are written.
         math: seconds of the math alone.
     """
 
@@ -122,23 +122,23 @@ class Pipelined:
 
     @property
     def utilization(self) -> float:
-        """Share of the peak: the math's time over the whole."""
+        """Share of the peak: the time of the math over the whole time."""
         return self.math / self.seconds
 
 
 @dataclass(frozen=True)
 class BlockedKernel:
-    """A grid of steps, the arrays whose blocks they work on, and what each computes.
+    """A grid of steps, the arrays whose blocks they work on, and their FLOPs.
 
     Args:
-        grid: steps along each axis; the last one varies fastest.
-        arrays: a `BlockedArray` each.
+        grid: steps along each axis; the last axis varies fastest.
+        arrays: a `BlockedArray` for each array.
         step_flops: FLOPs of one step.
         scratch: bytes of VMEM that are kept from step to step, such as running sums.
 
     Raises:
-        ValueError: no arrays, a grid of more than `MOST_STEPS` steps or of other than
-            whole numbers, FLOPs that are not positive, a scratch below 0.
+        ValueError: no arrays, a grid of more than `MOST_STEPS` steps or not of whole
+            numbers, FLOPs that are not positive, a scratch below 0.
     """
 
     grid: tuple[int, ...]
@@ -154,8 +154,8 @@ class BlockedKernel:
         object.__setattr__(self, "grid", tuple(positive_int(**sides)))
         if self.steps > MOST_STEPS:
             raise ValueError(
-                f"a grid of {_sides(self.grid)} has {self.steps:,} steps: at most "
-                f"{MOST_STEPS:,} are counted one by one; take larger blocks"
+                f"a grid of {_sides(self.grid)} has {self.steps:,} steps: must be at "
+                f"most {MOST_STEPS:,}, which are counted one by one; use larger blocks"
             )
         arrays = self.arrays if isinstance(self.arrays, tuple) else ()
         if not arrays or not all(isinstance(one, BlockedArray) for one in arrays):
@@ -177,7 +177,7 @@ class BlockedKernel:
 
     @cached_property
     def changes(self) -> dict[str, tuple[int, ...]]:
-        """By array, the steps in which its block is another than in the step before."""
+        """By array, the steps whose block differs from that of the step before."""
         last: dict[str, object] = {}
         found: dict[str, list[int]] = {array.name: [] for array in self.arrays}
         for step, place in enumerate(itertools.product(*map(range, self.grid))):
@@ -189,7 +189,7 @@ class BlockedKernel:
         return {name: tuple(steps) for name, steps in found.items()}
 
     def crossings(self, array: BlockedArray) -> tuple[int, ...]:
-        """Steps that need a new block of `array`, or finish one if it is written."""
+        """Steps that need a new block of `array`, or finish one that is written."""
         starts = self.changes[array.name]
         if array.written:
             return (*(start - 1 for start in starts[1:]), self.steps - 1)
@@ -210,10 +210,10 @@ class BlockedKernel:
 
     @property
     def vmem(self) -> float:
-        """Bytes of VMEM for blocks and scratch; what a compiler adds is left out.
+        """Bytes of VMEM for blocks and scratch; additions of a compiler are left out.
 
-        A block has two places, so that the next one can arrive; one that never changes
-        has one.
+        A block has two buffers, so that the next one can arrive; a block that never
+        changes has one.
         """
         return self.scratch + sum(
             array.block_bytes * (2 if len(self.changes[array.name]) > 1 else 1)
@@ -241,11 +241,11 @@ MiB there are: X 2048 × 512, Y 512 × 2048, Z 2048 × 2048
         )
 
     def pipelined(self, chip: Chip, precision: str = "bf16") -> Pipelined:
-        """Its time on `chip`, if math and copies run at the chip's full rates.
+        """The time on `chip`, if math and copies run at the chip's full rates.
 
         Assumes:
             The blocks of a step arrive during the step before, and those that it
-            finished leave during the step after. Starting a step takes no time.
+            finishes leave during the step after. Starting a step takes no time.
         """
         peak = require_chip(chip).flops[precision]
         reads, writes = self.copied()
@@ -257,7 +257,7 @@ MiB there are: X 2048 × 512, Y 512 × 2048, Z 2048 × 2048
         return Pipelined(reads[0] / rate, steps, last, self.flops / peak)
 
     def copied(self) -> tuple[list[float], list[float]]:
-        """By step, bytes that it needs for the first time, and that it has finished."""
+        """By step, bytes that it needs for the first time, and bytes of its results."""
         reads, writes = [0.0] * self.steps, [0.0] * self.steps
         for array in self.arrays:
             for step in self.crossings(array):
@@ -275,15 +275,15 @@ def matmul(
 ) -> BlockedKernel:
     """X[B, D] · Y[D, F] -> Z[B, F] in blocks [b, d] · [d, f], with fp32 sums in VMEM.
 
-    The grid goes over rows of tiles, columns of tiles, and steps along D, which is the
-    fastest. Its traffic is that of `roofline.tile_traffic`, or less: where all of D is
-    one block, X is read once.
+    The grid has an axis for rows of tiles, one for columns of tiles, and one for steps
+    along D, which vary fastest. The traffic is that of `roofline.tile_traffic`, or
+    less: if all of D is one block, X is read once.
 
     Args:
         B, D, F: tokens, contracted size, output size.
         tile: b and f, the sides of a tile of Z.
         depth: d, the values of D in one step.
-        precision: of all three arrays in HBM.
+        precision: the format of all three arrays in HBM.
 
     >>> {name: nbytes / MiB for name, nbytes in
     ...  matmul(4096, 4096, 4096, (512, 512), 512).traffic.items()}
@@ -312,17 +312,18 @@ def attention(
     keys: int,
     precision: str = "bf16",
 ) -> BlockedKernel:
-    """Flash attention of N heads: blocks of queries, past which all keys stream.
+    """Flash attention of N heads: all keys stream past each block of queries.
 
-    The grid goes over heads, blocks of queries and blocks of keys. VMEM keeps, in fp32
-    and for each query of the block, its sum of values, its largest score and its sum of
-    exponentials. The scores themselves, a block at a time, are left out of `vmem`.
+    The grid has axes for heads, blocks of queries and blocks of keys. For each query of
+    the block, VMEM keeps in fp32 its sum of values, its largest score and its sum of
+    exponentials. A block of scores is also on the chip, but `vmem` leaves it out.
 
     Args:
-        N: heads, each with its own keys and values.
-        S, T: queries and keys of a head; all keys are seen, no mask.
+        N: heads, each with separate keys and values.
+        S, T: queries and keys of a head, without a mask.
         H: size of a head.
-        queries, keys: rows of a block of queries, and of one of keys and values.
+        queries, keys: rows of a block of queries, and of a block of keys and values.
+        precision: the format of all arrays in HBM.
 
     >>> attention(8, 8192, 8192, 128, 512, 512).intensity > 240
     True
@@ -350,18 +351,18 @@ def attention(
 
 
 def row_groups(counts: Sequence[int], rows: int) -> tuple[int, ...]:
-    """The expert of each block of rows, where every expert's rows fill whole blocks.
+    """The expert of each block of rows, if every expert's rows are padded to blocks.
 
     Args:
         counts: rows of each expert, 0 or more.
-        rows: of a block.
+        rows: rows of a block.
 
     >>> row_groups([130, 0, 5], 128)
     (0, 0, 2)
     """
     (rows,) = positive_int(rows=rows)
     if not isinstance(counts, Sequence) or isinstance(counts, str | bytes):
-        raise ValueError(f"counts = {short_repr(counts)}: must be a list of rows")
+        raise ValueError(f"counts = {short_repr(counts)}: must be a list of numbers")
     named = {f"counts[{expert}]": count for expert, count in enumerate(counts)}
     filled = [-(-count // rows) for count in non_negative_int(**named)]
     if sum(filled) > MOST_STEPS:
@@ -380,22 +381,23 @@ def grouped_matmul(
     depth: int,
     precision: str = "bf16",
 ) -> BlockedKernel:
-    """X[rows of all experts, D] · W[experts, D, F], each row with its expert's matrix.
+    """X[rows of all experts, D] · W[experts, D, F], each row by its expert's matrix.
 
-    The rows are sorted by expert, and the rows of each are filled up to whole blocks.
-    Which matrix a block of rows needs is looked up in `row_groups`.
+    The rows are sorted by expert, and those of each expert are padded to whole blocks.
+    `row_groups` says which matrix a block of rows needs.
 
     Args:
         counts: rows of each expert.
         D, F: contracted size and output size of an expert's matrix.
-        rows, columns, depth: sides of a block of X, W and the result.
+        rows, columns, depth: a block of X is rows × depth, one of W depth × columns.
+        precision: the format of all arrays in HBM.
 
     >>> grouped_matmul([130, 0, 5], 256, 256, 128, 128, 128).grid
     (3, 2, 2)
     """
     groups = row_groups(counts, rows)
     if not groups:
-        raise ValueError(f"counts = {short_repr(counts)}: no expert has a row")
+        raise ValueError(f"counts = {short_repr(counts)}: must have at least one row")
     D, F, columns, depth = positive_int(D=D, F=F, columns=columns, depth=depth)
     w, padded = bytes_per_value(precision), len(groups) * rows
 

@@ -1,8 +1,8 @@
-"""Accelerators: what one chip computes, holds and moves, each value with its source.
+"""Accelerators: the rates and sizes of one chip, each value with its source.
 
-The numbers live in ``chips.toml``, one line a value. Every rate is per chip, dense and
+The numbers are in ``chips.toml``, one value per line. Every rate is per chip, dense and
 in base units; every link bandwidth is one-way. A value that nobody published is
-absent, and asking for it raises a ``ValueError`` that says so.
+absent, and reading it raises a ``ValueError`` that says so.
 
 >>> TPU_V5E.flops["bf16"], find("trillium").name, find("H-100").hbm_bandwidth
 (197000000000000.0, 'TPU v6e (Trillium)', 3350000000000.0)
@@ -35,7 +35,7 @@ class ByPrecision(dict[str, float]):
         self._chip, self._what = chip, what
 
     def __getitem__(self, precision: str) -> float:
-        bytes_per_value(precision)  # raises for what is none: it is not unpublished
+        bytes_per_value(precision)  # an unknown precision is another error
         return super().__getitem__(precision)
 
     def __missing__(self, precision: str) -> float:
@@ -48,10 +48,10 @@ class ByPrecision(dict[str, float]):
 class Chip(HasFacts):
     """One accelerator. Rates are per chip, dense, in base units; links are one-way.
 
-    `facts` holds every value by name ("hbm_bytes", "flops.bf16"), and each that has no
-    precision is an attribute too; `facts.VOCABULARY` says what they mean. `onchip`
-    names the software-managed memory next to the matrix units (VMEM, SMEM, …), if
-    known. Where a chip is `without_hbm`, this memory is all that it has.
+    `facts` has every value by name ("hbm_bytes", "flops.bf16"). Values without a
+    precision are attributes too; `facts.VOCABULARY` says what they mean. `onchip` names
+    the software-managed memory next to the matrix units (VMEM, SMEM, …), if known. A
+    chip `without_hbm` has no other memory.
 
     >>> TPU_V5E
     TPU v5e: 197 TFLOPs/s in bf16, 819 GB/s from memory, 241 FLOPs per byte.
@@ -66,11 +66,11 @@ class Chip(HasFacts):
     without_hbm: bool = False
 
     def fact(self, name: str) -> Fact:
-        """The value called `name`, as every record has it.
+        """The value called `name`, with its source; see `HasFacts.fact`.
 
         Raises:
-            Absent: a ValueError; it is about HBM, and the chip has none.
-            Unpublished, ValueError: as `HasFacts.fact`.
+            Absent: a ValueError; the value is one of HBM, which the chip does not have.
+            Unpublished, ValueError: as for `HasFacts.fact`.
 
         >>> GROQ_LPU.hbm_bandwidth
         Traceback (most recent call last):
@@ -92,7 +92,7 @@ of its memory is SRAM: see onchip_bytes and onchip_bandwidth
 
     @property
     def achieved(self) -> ByPrecision:
-        """Best matmul rate somebody measured, by precision, FLOPs/s."""
+        """Best matmul rate that anybody measured, by precision, FLOPs/s."""
         return self._rates("achieved.", "measured matmul rate")
 
     def __getattr__(self, name: str) -> float:
@@ -104,7 +104,7 @@ of its memory is SRAM: see onchip_bytes and onchip_bandwidth
 
     @property
     def memory_bytes(self) -> float:
-        """Bytes of HBM that a program can have, where a source says so; else all of it.
+        """Bytes of HBM that a program can use, if a source says so; otherwise all.
 
         >>> f"{TPU_V5E.memory_bytes / 2**30} of {TPU_V5E.hbm_bytes / 2**30:.0f} GiB"
         '15.75 of 16 GiB'
@@ -114,8 +114,8 @@ of its memory is SRAM: see onchip_bytes and onchip_bandwidth
 
     @property
     def memory_bandwidth(self) -> float:
-        """Bytes per second of the memory that holds the weights: HBM, or SRAM where the
-        chip has nothing else.
+        """Bytes per second of the memory that holds the weights: HBM, or SRAM if the
+        chip has no HBM.
 
         >>> H100.memory_bandwidth, GROQ_LPU.memory_bandwidth
         (3350000000000.0, 80000000000000.0)
@@ -127,7 +127,7 @@ of its memory is SRAM: see onchip_bytes and onchip_bandwidth
         return [*super().__dir__(), *self.facts]
 
     def words(self, name: str) -> str:
-        """What the fact `name` is called on this chip; other attributes by their name.
+        """The words for the fact `name` on this chip; other attributes keep their name.
 
         >>> TPU_V5E.words("onchip_bytes"), TPU_V5E.words("flops.int8")
         ('VMEM capacity', 'int8 peak')
@@ -138,7 +138,7 @@ of its memory is SRAM: see onchip_bytes and onchip_bandwidth
         return term(name).words.format(onchip=self.onchip, cores=cores)
 
     def cell(self, name: str) -> tuple[object, str]:
-        """Value and unit of a fact, or of `name`, `year` …, for `tables.compare`.
+        """Value and unit of a fact or of an attribute such as `name`, for `compare`.
 
         >>> TPU_V5E.cell("hbm_bandwidth"), TPU_V5E.cell("year")
         ((819000000000.0, 'bytes/s'), (2023, '.0f'))
@@ -150,15 +150,16 @@ of its memory is SRAM: see onchip_bytes and onchip_bandwidth
 
     @property
     def devices_per_chip(self) -> int:
-        """JAX devices that one chip shows up as: 1 unless the record says otherwise."""
+        """The number of JAX devices of one chip: 1 unless the record says otherwise."""
         fact = self.facts.get("devices_per_chip")
         return fact.value if fact else 1
 
     def intensity(self, precision: str = "bf16") -> float:
         """Critical intensity: flops / hbm_bandwidth, in FLOPs per byte.
 
-        Work with fewer FLOPs per byte of memory traffic is memory-bound. Both are peaks
-        of the data sheet: at 80 % of one and 90 % of the other it is 0.8 / 0.9 of this.
+        Work with fewer FLOPs per byte of memory traffic is memory-bound. Both rates are
+        peaks of the data sheet: if a program reaches 80 % of the FLOPs and 90 % of the
+        bandwidth, the critical intensity is 0.8 / 0.9 of this.
 
         >>> round(TPU_V5E.intensity("bf16"), 1)
         240.5
@@ -169,9 +170,9 @@ of its memory is SRAM: see onchip_bytes and onchip_bandwidth
     def vector_flops(self) -> float:
         """Operations per second of the vector units: cores · lanes · clock.
 
-        One fp32 operation a lane a clock; a data sheet that counts a multiply-add as
-        two prints twice that. On Hopper the record's clock is the Tensor Cores', and
-        the lanes' own is 8 % higher.
+        Each lane does one fp32 operation per clock; a data sheet that counts a
+        multiply-add as two prints twice as much. On Hopper the record has the clock of
+        the Tensor Cores, and the clock of the lanes is 8 % higher.
 
         >>> show(H100.vector_flops, "FLOPs/s"), show(TPU_V5P.vector_flops, "FLOPs/s")
         ('30.9 TFLOPs/s', '14.3 TFLOPs/s')
@@ -201,10 +202,10 @@ def find(name: str) -> Chip:
     """The chip that `name` means; case, spaces, dashes and vendor names do not matter.
 
     Names, ids, nicknames ("Ironwood") and JAX device kinds ("TPU v5 lite") all work,
-    and so does the beginning of one, where only one chip begins like that.
+    and so does the beginning of one if it fits only one chip.
 
     Raises:
-        ValueError: `name` means no chip, or several; lists at most five near it.
+        ValueError: `name` means no chip or several; lists those, or similar names.
 
     >>> find("v5p").name, find("nvidia h100 sxm").name, find("mi-300x").name
     ('TPU v5p', 'H100', 'MI300X')
@@ -222,12 +223,16 @@ def find(name: str) -> Chip:
 
 
 def measured(name: str, flops: Mapping[str, float], hbm_bandwidth: float) -> Chip:
-    """A chip made of the reader's own measurements, to be used like any other.
+    """A chip with the reader's own measurements, to be used like any other.
 
     Args:
-        name: what to call it.
+        name: the name of the chip.
         flops: matmul rate by precision, FLOPs/s.
         hbm_bandwidth: bandwidth of the main memory, bytes/s.
+
+    Raises:
+        ValueError: rates that are no mapping or that are not above 0, or an unknown
+            precision.
 
     >>> measured("this laptop", {"fp32": 2e11}, 2e10)
     this laptop: 200 GFLOPs/s in fp32, 20 GB/s from memory, 10 FLOPs per byte.
@@ -236,7 +241,7 @@ def measured(name: str, flops: Mapping[str, float], hbm_bandwidth: float) -> Chi
         wanted = 'must map precisions to rates, such as {"fp32": 2e11}'
         raise ValueError(f"flops = {short_repr(flops)}: {wanted}")
     if not flops:
-        raise ValueError("flops = {}: must hold the rate of at least one precision")
+        raise ValueError("flops = {}: must have the rate of at least one precision")
     for precision in flops:
         bytes_per_value(precision)  # raises for an unknown one
     bandwidth, *rates = positive(hbm_bandwidth=hbm_bandwidth, **flops)
@@ -248,7 +253,7 @@ def measured(name: str, flops: Mapping[str, float], hbm_bandwidth: float) -> Chi
 
 
 def require_chip(chip: object) -> Chip:
-    """`chip` as it is; the one test of an argument that must be a record of a chip.
+    """`chip`, if it is a record of a chip.
 
     Raises:
         ValueError: it is anything else; quotes what was given.
@@ -264,7 +269,7 @@ def require_chip(chip: object) -> Chip:
 
 
 def _bare(name: str) -> str:
-    """What is left of `name` without its maker.
+    """`name` without its maker.
 
     >>> _bare("AWS Trainium2"), _bare("Google Cloud TPU v4")
     ('trainium2', 'tpuv4')
@@ -274,7 +279,7 @@ def _bare(name: str) -> str:
 
 
 def _key(name: str) -> str:
-    """`name` as it is known: without its maker and without "TPU"."""
+    """`name` as the key of a lookup: without its maker and without "TPU"."""
     return re.sub(r"^tpu(?=.)", "", _bare(name))
 
 
@@ -300,7 +305,7 @@ def _read() -> tuple[dict[str, Source], tuple[Chip, ...]]:
 
 SOURCES, ALL = _read()
 CHIPS = {chip.id: chip for chip in ALL}
-# Names of a generation, which leave open which of its chips is meant.
+# Names of a generation, which do not say which of its chips is meant.
 FAMILIES = {
     "Hopper": ("h100", "h800", "h200"),
     "Blackwell": ("b200", "gb200", "b300", "gb300"),

@@ -1,4 +1,4 @@
-"""Meshes: named axes laid on a network, and the wires that each of them gets.
+"""Meshes: named axes mapped to a network, and the links that each of them uses.
 
 >>> from shardmath.hardware.chips import TPU_V5P
 >>> from shardmath.hardware.networks import Torus
@@ -20,12 +20,12 @@ from .networks.wiring import Network, Ring, Switch
 
 @dataclass(frozen=True)
 class Piece:
-    """The part of one dimension of a network that some axes lie on.
+    """The part of one dimension of a network that some axes use.
 
-    `size` places of dimension `dim`, each `stride` after the last. `wires` is what one
-    group of chips sees there: part of a ring is a line; every s-th chip of a ring, with
-    all s groups at work, is a ring of links with 1/s of the bandwidth and s times the
-    latency; part of a switch is a smaller switch.
+    It has `size` places of dimension `dim`, each `stride` after the one before. `wires`
+    is this part as one group of chips can use it. Part of a ring is a line. Every s-th
+    chip of a ring, while all s groups are busy, is a ring of links with 1/s of the
+    bandwidth and s times the latency. Part of a switch is a smaller switch.
     """
 
     dim: int
@@ -36,11 +36,12 @@ class Piece:
 
 @dataclass(frozen=True)
 class Pace:
-    """What one level of the network allows some axes, in bytes/s, one-way.
+    """The rate of one level of the network for some axes, in bytes/s, one-way.
 
-    Three rates of the same AllGather of V bytes over n chips: `egress` is the plain
-    rate of the wires of one unit; `array_bandwidth` is V over the time, as tables of
-    networks quote it; `bandwidth` is V·(n−1)/n over the time, what each chip sends.
+    There are three rates of one AllGather of V bytes over n chips: `egress` is the
+    total rate of the links of one unit; `array_bandwidth` is V over the time, as tables
+    of networks quote it; `bandwidth` is V·(n−1)/n, which each chip sends, over the
+    time.
     """
 
     level: str
@@ -56,7 +57,7 @@ class Pace:
 
 @dataclass(frozen=True)
 class Binding:
-    """The pace of some axes; `paces` of all levels that they cross, outermost first."""
+    """The rate of some axes; `paces` has the levels they cross, outermost first."""
 
     axes: tuple[str, ...]
     chips: int
@@ -64,7 +65,7 @@ class Binding:
 
     @property
     def slowest(self) -> Pace:
-        """The level that sets the pace; unbounded where the axes hold one chip."""
+        """The slowest level; infinitely fast if there is only one chip on the axes."""
         nothing = Pace("no link", math.inf, (), math.inf, math.inf)
         return min(self.paces, key=lambda pace: pace.bandwidth, default=nothing)
 
@@ -74,7 +75,7 @@ class Binding:
 
     @property
     def bandwidth(self) -> float:
-        """Bytes/s that a chip sends, one-way: V·(n−1)/n over the time of V bytes."""
+        """Bytes/s that a chip sends, one-way: V·(n−1)/n over the time."""
         return self.slowest.bandwidth
 
     @property
@@ -102,20 +103,21 @@ class Binding:
 
 @dataclass(frozen=True)
 class Mesh:
-    """Named axes laid on a network in order, both slowest-varying first.
+    """Named axes mapped to a network in order, both slowest-varying first.
 
     An axis may cover several dimensions of the network, or part of one. Chips keep
-    their row-major order, as devices do in JAX; no reordering is sought. An axis of
-    `blocks` takes a block of neighbours instead, such as a square on a torus, and the
-    other axes share what is left of the sides.
+    their row-major order, as devices do in JAX; they are not reordered. An axis in
+    `blocks` uses a block of neighbours instead, such as a square on a torus, and the
+    other axes share the rest of the sides.
 
     Args:
-        network: where the chips are.
+        network: the network of the chips.
         axes: size by name; the product must be the number of chips.
         blocks: sides of the block of an axis, one for each dimension of the network.
 
     Raises:
-        ValueError: a size does not divide a side; says which number does not which.
+        ValueError: a size does not divide a side (the message has both numbers), the
+            product is not the number of chips, or an argument is of the wrong kind.
 
     >>> from shardmath.hardware.chips import TPU_V5E
     >>> from shardmath.hardware.networks import Torus
@@ -148,14 +150,16 @@ class Mesh:
         total = math.prod(self.axes.values())
         if total != chips:
             given = ", ".join(f"{axis} = {n}" for axis, n in self.axes.items())
-            raise ValueError(f"{given}: {total:,} must be the {chips:,} of {name}")
+            raise ValueError(
+                f"{given}: the product {total:,} must be the {chips:,} chips of {name}"
+            )
         self._parts  # noqa: B018  raises where sizes do not divide
 
     def _checked_blocks(self) -> dict[str, tuple[int, ...]]:
-        """The blocks with their sides as whole numbers that multiply to their axis."""
+        """The blocks, with whole sides whose product is the size of their axis."""
         if not isinstance(self.blocks, Mapping):
             raise ValueError(
-                f"blocks = {short_repr(self.blocks)}: must be sides by axis, as "
+                f"blocks = {short_repr(self.blocks)}: must be sides by axis, such as "
                 "{'Y': (2, 2)}"
             )
         found = {}
@@ -169,7 +173,7 @@ class Mesh:
             if not (whole and many and math.prod(sides) == self.axes[name]):
                 raise ValueError(
                     f"block {name} = {short_repr(given)}: must be "
-                    f"{len(self.network.shape)} whole numbers that multiply to "
+                    f"{len(self.network.shape)} whole numbers whose product is "
                     f"{self.axes[name]}"
                 )
             found[name] = sides
@@ -182,16 +186,16 @@ class Mesh:
     def span(
         self, axes: str | tuple[str, ...], one_way: bool = False
     ) -> tuple[Piece, ...]:
-        """The parts of the network that `axes` lie on, outermost dimension first.
+        """The parts of the network that `axes` use, outermost dimension first.
 
-        Neighbouring parts of one dimension are merged, so that all axes together see
-        the network as it is. A single chip spans nothing. Two opposite chips of a ring
-        reach each other both ways round; with `one_way` over one of the two alone.
+        Neighbouring parts of one dimension are merged, so all axes together use the
+        whole network. A single chip spans nothing. Two opposite chips of a ring reach
+        each other both ways round, or only one way with `one_way`.
 
         Raises:
-            ValueError: an unknown axis, two axes on one ring that are not neighbours
-                on it, whose traffic would share links in a way not priced here, or a
-                `one_way` that is no bool.
+            ValueError: an unknown axis, a `one_way` that is no bool, or two axes on one
+                ring that are not neighbours on it, because their traffic would share
+                links in a way that has no price here.
         """
         names, (one_way,) = self._names(axes), flags(one_way=one_way)
         parts = sorted(part for name in names for part in self._parts[name])
@@ -208,7 +212,7 @@ class Mesh:
                 )
             merged.append((dim, turned, count * size))
         sizes = {dim: (size, -turned) for dim, turned, size in merged}
-        for dim in tuple(sizes):  # what crosses a switch on switches crosses those too
+        for dim in tuple(sizes):  # bytes of an upper switch cross the lower ones too
             below = range(dim, self.network.stack(dim)[-1] + 1)
             sizes = dict.fromkeys(below, (1, 1)) | sizes
         return tuple(
@@ -219,25 +223,26 @@ class Mesh:
         )
 
     def bandwidth(self, axes: str | tuple[str, ...]) -> float:
-        """Bytes/s one-way that a chip can push over `axes`; `binding` says why."""
+        """Bytes/s one-way that a chip can send over `axes`; `binding` says why."""
         return self.binding(axes).bandwidth
 
     def binding(self, axes: str | tuple[str, ...]) -> Binding:
-        """Which level sets the pace of `axes`, and at what bandwidth.
+        """Which level limits the rate of `axes`, and to what bandwidth.
 
-            egress            g · R                          of a unit, the plain rate
+            egress            g · R                          rate of a unit's links
             array_bandwidth   g · R / (1 − 1/s)              V over the time
-            bandwidth         g · R / (1 − 1/s) · (1 − 1/n)  what a chip sends, over it
+            bandwidth         g · R / (1 − 1/s) · (1 − 1/n)  V·(1 − 1/n) over the time
 
-        R is what a chip pushes into that level, all rings of a torus together and both
-        ways around. A unit is the g chips of a group inside the level; s such units
-        share out what crosses it (on a stack of switches, those of the whole stack), n
-        chips are in a group. In an AllGather or ReduceScatter of V bytes a unit takes
-        in all but its own part, V·(1 − 1/s), and each chip sends V·(1 − 1/n).
+        R is the rate at which a chip sends into that level, all rings of a torus
+        together and both ways around. A unit is the g chips of a group inside the
+        level. s units share the bytes that cross it (on a stack of switches, the units
+        of the whole stack), and a group has n chips. In an AllGather or ReduceScatter
+        of V bytes, a unit receives all but its own part, V·(1 − 1/s), and each chip
+        sends V·(1 − 1/n).
 
         Assumes:
-            A schedule that keeps all levels and all rings busy, so it is an upper
-            bound. An AllToAll is slower: chips cannot share out its bytes.
+            A schedule that keeps all levels and all rings busy, so this is an upper
+            bound. An AllToAll is slower, because chips cannot share its bytes.
         """
         names, n = self._names(axes), self.size(axes)
         inside, units, paces = n, 1, []
@@ -267,7 +272,7 @@ class Mesh:
 
     @cached_property
     def _parts(self) -> dict[str, list[tuple[int, int, int]]]:
-        """(dimension, −stride, size) of each part of each axis, so that they sort."""
+        """(dimension, −stride, size) of each part of each axis, in an order to sort."""
         shape = self.network.shape
         room = list(shape)  # places not yet taken, dimension by dimension
         dim, found = len(shape) - 1, {}
@@ -296,7 +301,7 @@ class Mesh:
                     raise ValueError(
                         f"axis {name} = {size}: {left} does not divide the "
                         f"{room[dim]} places left in dimension {dim} of "
-                        f"{self.network.name}, nor {room[dim]} divide {left}"
+                        f"{self.network.name}, nor does {room[dim]} divide {left}"
                     )
                 found[name].append((dim, -(shape[dim] // room[dim]), take))
                 left //= take
@@ -315,11 +320,11 @@ def _axes(given: object) -> dict[str, int]:
 
 
 def _wires(dim: Ring | Switch, size: int, stride: int, one_way: bool) -> Ring | Switch:
-    """What one group of `size` chips, `stride` apart on `dim`, sees of it."""
+    """The part of `dim` for one group of `size` chips that are `stride` apart on it."""
     if isinstance(dim, Switch):
         return replace(dim, size=size)
     closed = dim.wrap and size * stride == dim.size
-    opposite = closed and size == 2  # such chips reach each other both ways round
+    opposite = closed and size == 2  # these two reach each other both ways round
     ways = 2 if opposite and not one_way else 1
     return replace(
         dim,
@@ -331,5 +336,5 @@ def _wires(dim: Ring | Switch, size: int, stride: int, one_way: bool) -> Ring | 
 
 
 def _level(piece: Piece) -> int:
-    """All rings, which meet in every chip, are one level; each switch is its own."""
+    """The level of a piece: all rings meet in every chip and are one level, -1."""
     return -1 if isinstance(piece.wires, Ring) else piece.dim

@@ -6,9 +6,9 @@ are
     2^e · (1 + M / 2^m)        for e from 1 − bias upward, 0 ≤ M < 2^m (normal values)
     2^(1 − bias) · M / 2^m     below them (subnormal values)
 
-Within a binade, the values from one power of two to the next, neighbours are equally
-far apart, and the distance doubles from each binade to the next. Without bits of
-exponent only the subnormal values are left: an integer format.
+A binade is the values from one power of two to the next. Inside it, neighbours are
+equally far apart, and this distance doubles from each binade to the next. A format
+without exponent bits has only the subnormal values, so it is an integer format.
 """
 
 import math
@@ -19,24 +19,24 @@ from ..base.units import flags, number, short_repr
 
 MOST_BITS = 8  # of an exponent, so that every value fits into a Python float
 MOST_MANTISSA = 23
-OVERFLOWS = {  # which codes of the largest exponent are no values, and what follows
-    "infinity": "becomes infinity",  # all of them: IEEE 754
-    "NaN": "becomes NaN",  # the last one alone: e4m3 as OCP defines it
-    "saturation": "is set to the largest value",  # none: formats of 6 and 4 bits
+OVERFLOWS = {  # by the codes of the largest exponent that are no finite values
+    "infinity": "becomes infinity",  # all of them, as in IEEE 754
+    "NaN": "becomes NaN",  # only the last one, as in e4m3 by OCP
+    "saturation": "is set to the largest value",  # none, as in 6 and 4 bits
 }
 
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """A binary format with a sign, and what becomes of values beyond its largest.
+    """A binary format with a sign, and what values beyond its largest become.
 
     Args:
-        name: how it is called.
+        name: the name of the format.
         exponent: bits of the exponent, 0 for integers.
-        mantissa: bits of the mantissa, without the one that is implied.
+        mantissa: bits of the mantissa, without the implied one.
         overflow: "infinity", "NaN" or "saturation".
 
-    The bias is 2^(E − 1) − 1, and 1 − m for integers, so that they are whole numbers.
+    The bias is 2^(E − 1) − 1. For integers it is 1 − m, so that values are whole.
 
     Source: IEEE 754 for fp32 and fp16; OCP Microscaling Formats 1.0 for those of 8, 6
     and 4 bits.
@@ -45,7 +45,7 @@ class NumberFormat:
     (448.0, 0.001953125, 127)
 
     Raises:
-        ValueError: bits that are no format, or an unknown overflow.
+        ValueError: numbers of bits that make no format, or an unknown overflow.
     """
 
     name: str
@@ -72,7 +72,7 @@ class NumberFormat:
             )
         if not self.exponent + self.mantissa or self._last < 1:
             raise ValueError(
-                f"exponent = {self.exponent}, mantissa = {self.mantissa}: leave no "
+                f"exponent = {self.exponent}, mantissa = {self.mantissa}: must leave a "
                 "value above 0"
             )
 
@@ -83,14 +83,14 @@ class NumberFormat:
 
     @property
     def bias(self) -> int:
-        """What is subtracted from the stored exponent."""
+        """The number that is subtracted from the stored exponent."""
         if not self.exponent:
             return 1 - self.mantissa
         return 2 ** (self.exponent - 1) - 1
 
     @property
     def _last(self) -> int:
-        """The code of the largest finite value, counted up from that of 0."""
+        """The code of the largest finite value; that of 0 is 0."""
         codes = 2 ** (self.exponent + self.mantissa)
         if not self.exponent or self.overflow == "saturation":
             return codes - 1
@@ -127,7 +127,9 @@ class NumberFormat:
             ValueError: more than 16 bits, too many to list.
         """
         if self.bits > 16:
-            raise ValueError(f"{self.name}: has 2^{self.bits - 1} values, too many")
+            raise ValueError(
+                f"{self.name}: must have at most 16 bits to be listed, has {self.bits}"
+            )
         return tuple(map(self.value, range(self._last + 1)))
 
     @property
@@ -142,11 +144,11 @@ class NumberFormat:
 
     @property
     def smallest_normal(self) -> float:
-        """The smallest value with all bits of mantissa; of integers, the largest."""
+        """The smallest normal value; for integers, which have none, the largest."""
         return self.value(2**self.mantissa) if self.exponent else self.largest
 
     def spacing(self, x: float) -> float:
-        """The distance between neighbours where `x` lies: 2^(e − m).
+        """The distance between neighbouring values at `x`: 2^(e − m).
 
         >>> E4M3.spacing(300.0), E4M3.spacing(0.001)
         (32.0, 0.001953125)
@@ -156,14 +158,14 @@ class NumberFormat:
         return math.ldexp(1.0, max(e, lowest) - self.mantissa)
 
     def round(self, x: float, saturate: bool = False) -> float:
-        """The nearest value, the even code of two that are equally near.
+        """The nearest value; of two that are equally near, the one with the even code.
 
         Args:
             x: any number.
-            saturate: set what is beyond the largest value to it.
+            saturate: set numbers beyond the largest value to that value.
 
         Raises:
-            ValueError: `x` is beyond the largest value; says what becomes of it.
+            ValueError: `x` is beyond the largest value; says what it would become.
 
         >>> E4M3.round(300.0), E4M3.round(500.0, saturate=True)
         (288.0, 448.0)
@@ -177,7 +179,7 @@ class NumberFormat:
             return math.copysign(self.largest, x)
         raise ValueError(
             f"x = {short_repr(x)}: is beyond {self.largest:g}, the largest value of "
-            f"{self.name}, and {OVERFLOWS[self.overflow]}; scale it, or saturate"
+            f"{self.name}, and {OVERFLOWS[self.overflow]}; scale it or saturate"
         )
 
     @property
@@ -186,9 +188,9 @@ class NumberFormat:
 
         2^−(m + 1) / √3 · √(3 / (8 ln 2))
 
-        The first factor is the error at the lower end of a binade, half a spacing over
-        √3. The second one, 0.7355, averages over values whose logarithms are spread
-        evenly. For other values of one sign it lies between 0.5 and 1.
+        The first factor is the error at the lower end of a binade: half a spacing,
+        divided by √3. The second, 0.7355, is an average over values whose logarithms
+        are uniformly distributed. For other distributions it is between 0.5 and 1.
 
         >>> f"{E4M3.rms_error:.4f} {BF16.rms_error:.5f}"
         '0.0265 0.00166'
@@ -200,7 +202,7 @@ class NumberFormat:
     def stalls_at(self) -> float:
         """Where a sum of ones stops growing: 2^(m + 1).
 
-        There the spacing is 2, so 1 is half of it and the even neighbour wins.
+        The spacing there is 2, so adding 1 is a tie, which rounds to the even code.
 
         >>> BF16.stalls_at, E5M2.stalls_at
         (256.0, 8.0)
@@ -211,7 +213,7 @@ class NumberFormat:
 def integers(bits: int) -> NumberFormat:
     """Whole numbers from −(2^(bits − 1) − 1) to 2^(bits − 1) − 1.
 
-    Two's complement has one more value below, which symmetric scaling leaves unused.
+    Two's complement has one more negative value, which symmetric scaling does not use.
 
     >>> integers(8).largest
     127.0
@@ -239,7 +241,7 @@ def find(name: str) -> NumberFormat:
     57344.0
 
     Raises:
-        ValueError: no format has this name; lists those that there are.
+        ValueError: no format has this name; lists those that exist.
     """
     known = {one.name: one for one in FORMATS}
     if not isinstance(name, str) or name not in known:

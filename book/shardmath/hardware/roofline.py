@@ -1,8 +1,8 @@
-"""Two times and their bound: how long must this take, at the least and at the most?
+"""Rooflines: the least and the most time that an operation must take.
 
-A roofline knows a machine by its rates. Every operation needs so many FLOPs and so
-many bytes; each resource takes amount / rate seconds for its share. If all overlap
-perfectly, the slowest sets the time; if none overlaps, the times add up:
+A roofline describes a machine by its rates. Every operation needs some FLOPs and some
+bytes, and each resource takes amount / rate seconds for its part. If all resources
+overlap perfectly, the slowest sets the time; if none overlap, the times add up:
 
     max(T_math, T_HBM, …)  ≤  T  ≤  T_math + T_HBM + …
 """
@@ -28,8 +28,8 @@ def vector_roof(chip: Chip) -> Roof:
         Unpublished: a ValueError; cores, lanes or clock of the chip are not published.
 
     Source:
-        "How to Scale Your Model" puts the critical intensity of a TPU v5p's VPU near 3,
-        counting one of its two cores; with both it is 5.2.
+        "How to Scale Your Model" states a critical intensity near 3 for the VPU of a
+        TPU v5p, counting one of its two cores; with both it is 5.2.
 
     >>> from shardmath.hardware.chips import TPU_V5P
     >>> round(vector_roof(TPU_V5P).ridge, 1), round(roof(TPU_V5P).ridge)
@@ -43,10 +43,10 @@ def read(nbytes: float, chip: Chip, bandwidth: float | None = None) -> Estimate:
     """Reading `nbytes` once: nbytes / bandwidth.
 
     Args:
-        nbytes: of all arrays that are read.
+        nbytes: bytes of all arrays that are read.
         chip: a record from `chips`.
-        bandwidth: of what they are read from, bytes/s; the chip's HBM if not given.
-            `chip.host_bandwidth` for arrays that the host holds.
+        bandwidth: bytes/s of the memory or link that they are read from; by default
+            that of the chip's HBM. Use `chip.host_bandwidth` for arrays in host memory.
 
     Returns:
         An Estimate with one "HBM" leg, or one "network" leg for another bandwidth.
@@ -88,8 +88,8 @@ def matmul(
         An Estimate with a "math" and an "HBM" leg.
 
     Assumes:
-        X and Y are read once and Z is written once, so on-chip memory holds what is
-        reused; `tiled_matmul` drops this. Conversion between formats is free.
+        X and Y are read once and Z is written once, so on-chip memory holds all reused
+        values; `tiled_matmul` does not assume this. Format conversions are free.
 
     Raises:
         ValueError: a size is not a finite number above 0, the chip has no published
@@ -125,22 +125,22 @@ def critical_batch(
     activations: str | None = None,
     bandwidth: float | None = None,
 ) -> float:
-    """B* where T_math is the time of the bytes, for X[B, D] · Y[D, F].
+    """The batch B* at which math and bytes of X[B, D] · Y[D, F] take equally long.
 
         B* = I·w·D·F / (2·D·F − I·a·(D + F)),   I = C / bandwidth
 
-    Below B* the bytes take longer. As D and F grow, B* falls to the rule of thumb
-    I·w / 2.
+    C is the peak, w and a are the bytes of a weight and of an activation. Below B* the
+    bytes take longer. As D and F grow, B* falls to the rule of thumb I·w / 2.
 
     Args:
         chip, precision, weights, activations: as for `matmul`.
         D, F: sizes of Y; infinite (the default) gives the rule of thumb.
-        bandwidth: of what the arrays cross, bytes/s; the chip's HBM if not given,
-            `chip.host_bandwidth` for weights that the host holds.
+        bandwidth: bytes/s of the memory or link that the arrays cross; by default the
+            chip's HBM. Use `chip.host_bandwidth` for weights in host memory.
 
     Returns:
-        Tokens, not rounded. `inf` where no batch makes this matmul compute-bound
-        (D·F / (D + F) ≤ I·a / 2: Y is too small).
+        Tokens, not rounded. `inf` if Y is so small that no batch makes this matmul
+        compute-bound: D·F / (D + F) ≤ I·a / 2.
 
     >>> from shardmath.hardware.chips import TPU_V5E
     >>> bool(critical_batch(TPU_V5E) < critical_batch(TPU_V5E, 4096, 4096))
@@ -158,7 +158,7 @@ def critical_batch(
 
 
 def _shapes(B: float, D: float, F: float) -> str:
-    """The two arrays of a matmul, sizes in full.
+    """The two arrays of a matmul, with their sizes in full.
 
     >>> _shapes(2**20, 8192.0, 0.5)
     '[1048576, 8192] · [8192, 0.5]'
@@ -187,19 +187,20 @@ def elementwise(
     Args:
         n: number of values of one array.
         chip: a record from `chips`.
-        flops: FLOPs per value; an exponential or a GELU takes 10 and more.
-        reads, writes: arrays read and written, each of n values of `precision`.
-        rate: FLOPs/s of what does them; `chip.vector_flops` if not given.
+        flops: FLOPs per value; an exponential or a GELU takes 10 or more.
+        reads, writes: arrays read and written, each of n values of `precision`, with b
+            bytes per value.
+        rate: FLOPs/s of the units used; `chip.vector_flops` if not given.
 
     Returns:
         An Estimate with a "math" leg, on the vector units, and an "HBM" leg.
 
     Assumes:
-        Each FLOP takes one lane one clock, in fp32. GPUs do two narrower values, and a
-        multiply-add, in one.
+        Each FLOP takes one lane one clock, in fp32. GPUs are faster with multiply-adds
+        and with narrower values, two of which take one clock.
 
     Raises:
-        ValueError: as `matmul`; Unpublished where no `rate` is given and the chip's
+        ValueError: as for `matmul`; Unpublished if no `rate` is given and the chip's
             vector units are not published.
 
     >>> from shardmath.hardware.chips import TPU_V5E
@@ -223,12 +224,12 @@ def stationary_intensity(
 ) -> float:
     """FLOPs per byte of a matrix unit that keeps side × side weights: 2·side/(a + 2·p).
 
-    Each token brings `side` activations of a bytes and `side` sums of p bytes, which go
-    out again, for 2·side² FLOPs. Where the sums stay instead, activations and weights
-    come in and the intensity is side / a.
+    For 2·side² FLOPs, each token reads `side` activations of a bytes, and reads and
+    writes `side` sums of p bytes. If the unit keeps the sums instead, activations and
+    weights are read, and the intensity is side / a.
 
     Args:
-        side: of the block of weights that stays.
+        side: of the block of weights that the unit keeps.
         activations, sums: formats; set a and p.
 
     >>> stationary_intensity(128), stationary_intensity(128, sums="bf16")
@@ -243,12 +244,12 @@ def tile_traffic(B: float, D: float, F: float, tile: tuple[float, float]) -> flo
 
         values = B·D·⌈F/f⌉ + D·F·⌈B/b⌉ + B·F
 
-    Each tile of Z has b rows of X and f columns of Y stream past it, so X is read once
-    per column of tiles, Y once per row of tiles, and Z is written once.
+    Each tile of Z needs b rows of X and f columns of Y, so X is read once per column of
+    tiles, Y once per row of tiles, and Z is written once.
 
     Raises:
         ValueError: a size that is not a finite number above 0, a tile that is no pair
-            of sizes from 1, or sizes whose traffic no float can hold.
+            of sizes from 1, or more traffic than a float can hold.
 
     >>> tile_traffic(256, 256, 256, (256, 256)) == 3 * 256 * 256
     True
@@ -261,13 +262,12 @@ def tile_traffic(B: float, D: float, F: float, tile: tuple[float, float]) -> flo
             return moved
     raise ValueError(
         f"B = {short_repr(B)}, D = {short_repr(D)}, F = {short_repr(F)}: the values "
-        "moved are more "
-        "than a float can hold"
+        "moved must be no more than a float can hold"
     )
 
 
 def _sides(name: str, tile: object) -> tuple[float, float]:
-    """Rows and columns of a tile; less than one value does not stay anywhere."""
+    """Rows and columns of a tile; raises if either is below 1."""
     pair = hasattr(tile, "__getitem__") and hasattr(tile, "__len__")  # NumPy's too
     pair = pair and getattr(tile, "shape", None) != ()  # a scalar has no len()
     if not pair or isinstance(tile, str | bytes | Mapping) or len(tile) != 2:
@@ -293,7 +293,7 @@ def tiled_matmul(
 
     Args:
         B, D, F, chip, precision: as for `matmul`.
-        tile: rows and columns of Z that stay in on-chip memory while D streams past.
+        tile: rows and columns of Z that stay in on-chip memory for the sum over D.
         inner: rows and columns that stay in registers or in the matrix unit; adds an
             "on-chip" leg at `chip.onchip_bandwidth`.
 
@@ -301,7 +301,8 @@ def tiled_matmul(
         An Estimate; with one tile as large as Z it equals `matmul`.
 
     Raises:
-        ValueError: as `matmul`; also where the on-chip bandwidth is not published.
+        ValueError: as for `matmul` and `tile_traffic`, or with `inner` if the on-chip
+            bandwidth is not published.
     """
     B, D, F = positive(B=B, D=D, F=F)
     size, tile = bytes_per_value(precision), _sides("tile", tile)
@@ -330,19 +331,20 @@ def split_matmul(
 
         T_math = B·D·F / C        T_network = b·B·F / bandwidth
 
-    Each chip multiplies half of D and holds partial sums of all of Z. Adding them up
-    on both is an AllReduce: each sends half its partial sums, adds, and sends the
-    other half of the result, b·B·F bytes in all, while it receives as many.
+    Each chip multiplies half of D and holds partial sums of all of Z, with b bytes per
+    value. An AllReduce adds them: each chip sends half of its partial sums, adds those
+    that it receives, and sends that half of the result. In all it sends b·B·F bytes,
+    and receives as many.
 
     Args:
         B, D, F, chip, precision: as for `matmul`.
-        bandwidth: one-way bytes/s between the two; one link of the chip if not given.
+        bandwidth: one-way bytes/s between the two; by default one link of the chip.
 
     Returns:
         An Estimate with "math", "HBM" and "network" legs, all for one chip. The
-        exchange needs the finished sums: `.lower`, at best, takes a matmul that is cut
-        into pieces, so that one is sent while the next is multiplied;
-        `.without_overlap` is the time of a plain matmul and then an AllReduce.
+        exchange needs finished sums, so `.lower` assumes a matmul that is cut into
+        pieces, one of which is sent while the next is multiplied. `.without_overlap` is
+        the time of a plain matmul and then an AllReduce.
 
     >>> from shardmath.hardware.chips import TPU_V5E
     >>> split = split_matmul(4096, 16_384, 8192, TPU_V5E)
@@ -368,22 +370,23 @@ def split_threshold(
     precision: str = "bf16",
     overlap: bool = True,
 ) -> float:
-    """D from which two chips are faster than one at X[B, D] · Y[D, F] split along D.
+    """The size D above which two chips are faster than one at X[B, D] · Y[D, F].
 
-        at best:          D* = min(b·C / (2·W_link), (W_hbm/W_link − 1)·B·F / (B + F))
+        with overlap:     D* = min(b·C / (2·W_link), (W_hbm/W_link − 1)·B·F / (B + F))
         without overlap:  D* = b·C / W_link,  for large B and F
 
-    The first term is the math's. The second is the HBM's, which takes over at small B:
-    there one chip is memory-bound, and to read half of Y each is a gain.
+    Both chips take half of D. b is the bytes of a value, C the peak, W a bandwidth. The
+    first term of the minimum is for math. The second is for HBM and matters for small
+    B: one chip is then memory-bound, and it helps that each of two reads half of Y.
 
     Args:
         chip, precision, bandwidth: as for `split_matmul`.
-        B, F: tokens and output size; infinite (the default) leaves the math alone.
-        overlap: whether the exchange hides behind the matmul (`.lower`), or follows it
+        B, F: tokens and output size; if infinite (the default), only math counts.
+        overlap: whether the exchange overlaps with the matmul (`.lower`), or follows it
             (`.without_overlap`).
 
     Returns:
-        The size D, not rounded; above it two chips gain.
+        The size D, not rounded.
 
     >>> from shardmath.hardware.chips import TPU_V5E
     >>> [round(split_threshold(TPU_V5E, overlap=hides)) for hides in (True, False)]

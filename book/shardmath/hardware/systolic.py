@@ -1,19 +1,19 @@
-"""A weight-stationary systolic array, cycle by cycle: what a TPU's MXU is made of.
+"""A weight-stationary systolic array, cycle by cycle, like the MXU of a TPU.
 
 A grid of `size` × `size` cells multiplies X[B, D] by W[D, F], one tile of W at a time.
 In each cycle a cell
 
-* keeps the weight that falls from above, if it is the one, or hands it down;
-* takes an activation from the left and a sum from above, adds activation times its
-  standing weight, and hands the activation right and the sum down.
+* keeps the weight that arrives from above, if it is for its row, or passes it down;
+* takes an activation from the left and a sum from above, adds the product of the
+  activation and its active weight, and passes the activation right and the sum down.
 
-A kept weight waits until the first token of its tile arrives, then it stands. Row i
-starts i cycles after row 0, column j another j later: the work is a wave along the
-diagonals. A cell looks at two neighbours and nothing else, so that the result and the
-number of cycles come out of the simulation and are not put in.
+A weight that is kept waits until the first token of its tile arrives, and is then
+active. Row i starts i cycles after row 0 and column j another j cycles later, so the
+work moves as a diagonal wave. A cell reads only two neighbours, so the result and the
+number of cycles are found by the simulation.
 
 A real MXU takes eight tokens in eight cycles and multiplies in bf16; this one is exact.
-That weights fall one row a cycle, and values cross one cell a cycle, is assumed: on a
+We assume that weights move down one row per cycle, and values one cell per cycle. On a
 TPU v4 both together take less than half as long (chapter 02).
 """
 
@@ -24,7 +24,7 @@ from typing import NamedTuple
 from ..base.units import flags, number, positive_int, short_repr
 
 Rows = Sequence[Sequence[float]]
-LARGEST = 1024  # side of an array that is still played cell by cell
+LARGEST = 1024  # side of an array that is simulated cell by cell
 MOST_PLAYED = 2**22  # cells times cycles of one product: about 3 seconds in Python
 
 
@@ -44,13 +44,13 @@ class Activation(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """One cell after a cycle; None where there is nothing."""
+    """One cell after a cycle; None stands for no value."""
 
-    standing: float | None = None  # the weight that it multiplies by
+    standing: float | None = None  # the active weight, by which the cell multiplies
     waiting: float | None = None  # the weight of the next tile
-    falling: Weight | None = None  # to be handed down
-    activation: Activation | None = None  # just used, to be handed right
-    total: float = 0  # the sum, to be handed down
+    falling: Weight | None = None  # to be passed down
+    activation: Activation | None = None  # just used, to be passed right
+    total: float = 0  # the sum, to be passed down
 
 
 Cells = tuple[tuple[Cell, ...], ...]
@@ -85,22 +85,22 @@ class ArrayRun:
 
     @property
     def utilization(self) -> float:
-        """Multiplications done over those that the cells had time for."""
+        """Multiplications done, as a share of those that the cells had time for."""
         return sum(self.busy) / (self.size**2 * self.cycles)
 
 
 def cycles(B: int, tiles: int, size: int, prefetch: bool = True) -> int:
     """Cycles of a product: size + (tiles - 1) max(B, size) + B + 2 size - 2.
 
-    Without prefetch: tiles (size + B) + 2 size - 2. `multiply` counts the same. On a
-    TPU v4 a tile takes a cycle for each token too, but 160 to 179 cycles beside them,
-    where this has 382.
+    Without prefetch: tiles (size + B) + 2 size - 2. `multiply` takes as many. A TPU v4
+    also takes one cycle per token for a tile, but only 160 to 179 additional cycles,
+    for which this formula has 382.
 
     Args:
         B: tokens.
         tiles: tiles of the weights, each size × size.
         size: side of the array, 128 or 256 in a TPU.
-        prefetch: whether a tile's weights load while the tile before it multiplies.
+        prefetch: whether the weights of a tile load while the previous tile multiplies.
 
     Raises:
         ValueError: a number that is not whole, or below 1.
@@ -116,9 +116,9 @@ def cycles(B: int, tiles: int, size: int, prefetch: bool = True) -> int:
 
 
 def utilization(B: int, tiles: int, size: int, prefetch: bool = True) -> float:
-    """Share of the cells' time that multiplies: tiles B / cycles.
+    """Share of the cells' time in which they multiply: tiles B / cycles.
 
-    With many tiles it tends to min(1, B / size); without prefetch to B / (B + size).
+    For many tiles it approaches min(1, B / size); without prefetch, B / (B + size).
 
     >>> [round(utilization(128, tiles, size=128), 3) for tiles in (1, 10, 1000)]
     [0.251, 0.77, 0.997]
@@ -138,7 +138,7 @@ def padded(length: int, size: int) -> int:
 
 
 def useful(D: int, F: int, size: int) -> float:
-    """Share of the multiplications that are not with padding: D F, over padded D F.
+    """Share of the multiplications that are not of padding: D F, over padded D F.
 
     >>> useful(D=64, F=4096, size=128)
     0.5
@@ -148,7 +148,7 @@ def useful(D: int, F: int, size: int) -> float:
 
 
 def multiply(X: Rows, W: Rows, size: int, prefetch: bool = True) -> ArrayRun:
-    """X[B, D] · W[D, F] on the array, every cycle counted.
+    """X[B, D] · W[D, F] on the array, with every cycle simulated.
 
     Args:
         X, W: nested sequences of numbers; padded with zeros to whole tiles.
@@ -156,9 +156,9 @@ def multiply(X: Rows, W: Rows, size: int, prefetch: bool = True) -> ArrayRun:
         prefetch: see `cycles`.
 
     Raises:
-        ValueError: empty or ragged arrays, what is no matrix, lengths that do not fit,
-            a side above 1024, or a product of more than 4,194,304 cells times cycles,
-            because every cell is played in every cycle. `cycles` counts those too.
+        ValueError: empty or ragged arrays, what is no matrix, lengths that do not
+            match, a side above 1024, or more than 4,194,304 cells times cycles, since
+            every cell is simulated in every cycle. `cycles` has no such limit.
 
     >>> run = multiply([[1, 2], [3, 4]], [[1, 0], [0, 1]], size=2)
     >>> run.result, run.busy
@@ -180,17 +180,17 @@ def multiply(X: Rows, W: Rows, size: int, prefetch: bool = True) -> ArrayRun:
 
 
 def _refuse_too_many(X: Rows, W: Rows, size: int, prefetch: bool) -> None:
-    """Refuse a product of which too many cells would have to be played."""
+    """Refuse a product for which too many cells would have to be simulated."""
     (size,) = positive_int(size=size)
     if size > LARGEST:
-        raise ValueError(f"size = {size}: must be at most {LARGEST} to be played")
+        raise ValueError(f"size = {size}: must be at most {LARGEST} to be simulated")
     B, D, F = _shape(X, W)
     tiles = padded(D, size) * padded(F, size) // size**2
     needed = size**2 * cycles(B, tiles, size, prefetch)
     if needed > MOST_PLAYED:
         raise ValueError(
-            f"size = {size}: this product takes {needed:,} cells times cycles, and at "
-            f"most {MOST_PLAYED:,} are played; `cycles` counts them without playing"
+            f"size = {size}: this product takes {needed:,} cells times cycles, must be "
+            f"at most {MOST_PLAYED:,}; `cycles` counts cycles without simulating them"
         )
 
 
@@ -198,14 +198,14 @@ def steps(X: Rows, W: Rows, size: int, prefetch: bool = True) -> Iterator[Cycle]
     """The empty array, then the array after each cycle; arguments as for `multiply`."""
     (size,), (prefetch,) = positive_int(size=size), flags(prefetch=prefetch)
     if size > LARGEST:
-        raise ValueError(f"size = {size}: must be at most {LARGEST} to be played")
+        raise ValueError(f"size = {size}: must be at most {LARGEST} to be simulated")
     tokens, tiles = _tiled(X, W, size)
     above = [{} for _ in range(size)]  # by column: the weights, by cycle
     beside = [{} for _ in range(size)]  # by row: the activations, by cycle
     load, start = 0, size  # when the tile's weights, and its tokens, reach the corner
     for t, (down, block) in enumerate(tiles):
         for n in range(size):
-            for m in range(size):  # the lowest row's weight falls first
+            for m in range(size):  # the lowest row's weight enters first
                 row = size - 1 - m
                 above[n][load + n + m] = Weight(row, block[row][n])
             for b, values in enumerate(tokens):
@@ -226,7 +226,7 @@ def steps(X: Rows, W: Rows, size: int, prefetch: bool = True) -> Iterator[Cycle]
 
 
 def _tick(cycle: Cycle) -> Cells:
-    """All cells a cycle later; each sees itself, the one above and the one left."""
+    """All cells a cycle later; each reads itself, the one above and the one left."""
     cells, size = cycle.cells, range(len(cycle.cells))
 
     def later(i: int, j: int) -> Cell:
@@ -280,7 +280,6 @@ def _shape(X: Rows, W: Rows) -> tuple[int, int, int]:
     if across != {len(W)} or len(wide) != 1 or wide == {0}:
         raise ValueError(
             f"X has rows of {short_repr(sorted(across))} values, W has {len(W)} rows "
-            "of "
-            f"{short_repr(sorted(wide))}: must be X[B, D] and W[D, F], neither empty"
+            f"of {short_repr(sorted(wide))}: must be X[B, D] and W[D, F], neither empty"
         )
     return len(X), len(W), len(W[0])

@@ -1,7 +1,7 @@
 """Tiles over the SMs of a GPU: whole waves, the time they take, and a simulation.
 
 A matmul is cut into tiles of its result. Each SM works on one tile at a time, so the
-tiles go through the chip in waves, and neither a tile nor a wave can be split:
+chip works on the tiles in waves, and neither a tile nor a wave can be split:
 
     waves = ⌈tiles / SMs⌉        T = waves · T_tile        ideal = tiles · T_tile / SMs
 """
@@ -27,7 +27,7 @@ DIVIDED = ("SMs", "Compute units")  # cores that take one tile after another
 
 @dataclass(frozen=True)
 class Waves:
-    """`tiles` equal pieces of work over `sms` workers, one at a time each.
+    """`tiles` equal pieces of work on `sms` SMs, each of which does one at a time.
 
     >>> Waves(133, 132)
     133 tiles on 132 SMs: 2 waves, the last with 1 tile, 50.4% of the SM time used.
@@ -93,13 +93,13 @@ def _sides(tile: Sequence[int]) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class TiledMatmul:
-    """X[B, D] · W[D, F] in tiles [b, f] over the SMs of `chip`, math alone.
+    """X[B, D] · W[D, F] in tiles [b, f] over the SMs of `chip`, counting only math.
 
         T_tile = 2·b·f·D / (C / SMs)        T = ⌈tiles / SMs⌉ · T_tile
 
-    A tile that hangs over the edge costs as much as a whole one. Left out: memory,
-    the first load and the last store of a tile, several tiles at once on one SM, and
-    kernels that cut tiles along D to fill the last wave (split-K, stream-K).
+    A tile that extends past the edge costs as much as a whole one. This leaves out
+    memory, the first load and the last store of a tile, several tiles at once on one
+    SM, and kernels that cut tiles along D to fill the last wave (split-K, stream-K).
 
     Args:
         B, D, F: tokens, contracted size, output size, each a whole number.
@@ -109,8 +109,8 @@ class TiledMatmul:
 
     Raises:
         ValueError: a size or side that is no whole number from 1, an unknown precision,
-            what is no record of a chip, or a chip whose few cores take no tiles one by
-            one: a TPU.
+            what is no record of a chip, or a chip that does not divide its work into
+            tiles for many cores, such as a TPU.
     """
 
     B: int
@@ -128,7 +128,7 @@ class TiledMatmul:
         object.__setattr__(self, "tile", _sides(self.tile))
         require_chip(self.chip)
         if (cores := CORES.get(self.chip.vendor, "SMs")) not in DIVIDED:
-            wanted = f"has {cores}; tiles here go to {' or '.join(DIVIDED)}"
+            wanted = f"has {cores}; must have {' or '.join(DIVIDED)} for tiles"
             raise ValueError(f"chip = {shortened(self.chip.name)}: {wanted}")
         bytes_per_value(self.precision)  # raises for what is no precision
 
@@ -138,7 +138,7 @@ class TiledMatmul:
 
     @property
     def tile_seconds(self) -> float:
-        """One tile on one SM at its share of the peak."""
+        """Seconds of one tile on one SM, at its share of the peak."""
         b, f = self.tile
         share = self.chip.flops[self.precision] / self.waves.sms
         return 2 * b * f * self.D / share
@@ -149,7 +149,7 @@ class TiledMatmul:
 
     @property
     def ideal(self) -> float:
-        """2·B·D·F / C: neither tiles nor waves are rounded up."""
+        """2·B·D·F / C: seconds if neither tiles nor waves are rounded up."""
         return 2 * self.B * self.D * self.F / self.chip.flops[self.precision]
 
     @property
@@ -184,7 +184,7 @@ class TileRun:
 
 @dataclass(frozen=True)
 class TileSchedule:
-    """Which SM did which tile when."""
+    """Which SM computed which tile, and when."""
 
     sms: int
     runs: tuple[TileRun, ...]
@@ -210,13 +210,13 @@ class TileSchedule:
         printer.text(self.summary)
 
 
-MOST_TILES = 2**18  # so many take `dispatch` about two seconds
+MOST_TILES = 2**18  # for which `dispatch` takes about two seconds
 
 
 def dispatch(seconds: Sequence[float], sms: int) -> TileSchedule:
-    """Hand tiles out in order, each to the SM that is free first.
+    """Assign tiles in order, each to the SM that is free first.
 
-    Nothing here knows of waves: they come out, where all tiles take equally long.
+    The simulation contains no waves, but they appear if all tiles take equally long.
 
     Args:
         seconds: how long each tile takes.
@@ -233,8 +233,8 @@ def dispatch(seconds: Sequence[float], sms: int) -> TileSchedule:
         raise ValueError(f"seconds = {short_repr(seconds)}: {wanted}")
     if len(seconds) > MOST_TILES:
         raise ValueError(
-            f"seconds has {len(seconds):,} tiles: at most {MOST_TILES:,} are handed "
-            "out one by one; `Waves` counts equal ones without that"
+            f"seconds has {len(seconds):,} tiles: must have at most {MOST_TILES:,}, "
+            "which are assigned one by one; `Waves` counts equal tiles without that"
         )
     sms = Waves(len(seconds), sms).sms  # raises for what cannot be scheduled
     seconds = positive(**{f"seconds[{n}]": time for n, time in enumerate(seconds)})

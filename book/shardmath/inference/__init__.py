@@ -1,4 +1,4 @@
-"""Inference: what an engine step of a server costs, as a bound and as a prediction.
+"""Inference: how long an engine step of a server takes, as bound and as prediction.
 
 >>> from shardmath.transformer import model
 >>> server = Server(model("llama 3 70b"), "h100:8", Layout(tensor=8), Formats("fp8"))

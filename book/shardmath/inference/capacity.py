@@ -1,4 +1,4 @@
-"""How many sequences a server holds at once, in the memory that weights leave."""
+"""How many sequences a server can hold at once in the memory that weights leave."""
 
 import math
 from dataclasses import dataclass
@@ -9,9 +9,9 @@ from ..transformer import Model
 from .derivation import Amounts, amounts
 from .setting import Formats, Layout
 
-RESERVE = 0.1  # vLLM's default takes 90 % of the memory, and others take about as much
+RESERVE = 0.1  # vLLM uses 90 % of the memory by default, and others about as much
 PAGE = 16  # tokens of a page, vLLM's default
-LARGEST = 64  # chips that the search for a layout tries
+LARGEST = 64  # the most chips that the search for a layout tries
 
 
 @dataclass(frozen=True)
@@ -19,16 +19,16 @@ class Capacity:
     """Bytes on one chip of a server, and the sequences that they allow.
 
     Args:
-        memory: of the chip.
-        reserve: the share of it that the engine keeps from weights and caches: the
-            context of the process, activations, graphs, buffers of collectives.
+        memory: bytes of memory of the chip.
+        reserve: the share of the memory that weights and caches may not use. It holds
+            the context of the process, activations, graphs and buffers of collectives.
         weights: bytes of weights, with the embedding.
-        cache: bytes that a token takes on its chip: in layers that see all tokens, and
-            in those that see a window.
-        state: bytes that a sequence takes, however long it is.
-        window: tokens that local layers see.
-        groups: of chips, each with caches of its own (data-parallel attention).
-        chip, layout: in words, for what is said where it does not fit.
+        cache: bytes per token on its chip, in layers that see all tokens, and in those
+            that see a window.
+        state: bytes per sequence that do not depend on its length.
+        window: tokens that local layers see; 0 if there are none.
+        groups: groups of chips with separate caches (data-parallel attention).
+        chip, layout: chip and layout in words, for error messages.
         smallest: the smallest layout that fits, in words.
     """
 
@@ -50,7 +50,7 @@ class Capacity:
 
     @property
     def free(self) -> float:
-        """Bytes for caches; below zero where the weights do not fit."""
+        """Bytes for caches; below zero if the weights do not fit."""
         return self.usable - self.weights
 
     @property
@@ -58,28 +58,29 @@ class Capacity:
         return self.free > 0
 
     def sequence(self, length: float, page: int = PAGE) -> float:
-        """Bytes of one sequence of `length` tokens on its chip, in whole pages."""
+        """Bytes on its chip of a sequence of `length` tokens, in whole pages."""
         pages = math.ceil(round(length / page, 9)) * page
         local = min(pages, self.window + page) if self.window else 0
         return self.cache[0] * pages + self.cache[1] * local + self.state
 
     @property
     def tokens(self) -> float:
-        """Tokens that all caches hold together, where no window shortens them."""
+        """Tokens that all caches can hold together, if no window shortens them."""
         return self.groups * max(0.0, self.free) / sum(self.cache)
 
     def slots(self, length: float, page: int = PAGE) -> int:
-        """Sequences of so many tokens that the server holds at once.
+        """How many sequences of `length` tokens the server can hold at once.
 
         Args:
-            length: tokens that a sequence holds in the mean: input + output / 2 where
-                pages are taken one by one, input + output where room is reserved to
-                the end; see `held`.
+            length: mean tokens of a sequence in the cache: input + output / 2 if pages
+                are taken one by one, or input + output if they are reserved at the
+                start; see `held`.
             page: tokens of a page.
 
         Raises:
-            ValueError: the weights alone do not fit; says by how much, and the smallest
-                layout that does.
+            ValueError: a length that is not above zero, or weights that alone do not
+                fit. The message says how many bytes are missing, and the smallest
+                layout that fits.
         """
         (length,) = positive(length=length)
         if not self.fits:
@@ -94,7 +95,9 @@ class Capacity:
 
 
 def held(prompt: float, output: float, reserved: bool = False) -> float:
-    """Tokens that the cache of a request holds in the mean while it decodes.
+    """The mean tokens in the cache of a request while it decodes.
+
+    With `reserved`, the pages of the whole answer are taken at the start.
 
     >>> held(1000, 200), held(1000, 200, reserved=True)
     (1100.0, 1200.0)
@@ -110,12 +113,12 @@ def capacity(
     one: Amounts | None = None,
     reserve: float = RESERVE,
 ) -> Capacity:
-    """What the chips of a server hold.
+    """The bytes on each chip of a server, and its room for sequences.
 
     Args:
-        model, chip, layout, formats: of the server.
-        one: its amounts, where they are known.
-        reserve: see `Capacity`.
+        model, chip, layout, formats: model, chip, layout and formats of the server.
+        one: its amounts; derived if not given.
+        reserve: as in `Capacity`.
     """
     one = one or amounts(model, chip, layout, formats)
     found = _capacity(model, chip, layout, formats, one, reserve)
@@ -141,7 +144,7 @@ def _capacity(
     stages = layout.pipeline
     if stages == 1:
         weights = one.weights + looked_up
-    else:  # the stage with the most: an even share of the layers, and one of the tables
+    else:  # the stage with the most has an even share of the layers and one table
         weights = (one.weights - head) / stages + max(head, looked_up)
     return Capacity(
         chip.memory_bytes,
@@ -160,8 +163,8 @@ def _capacity(
 def smallest_layout(
     model: Model, chip: Chip, formats: Formats, reserve: float = RESERVE
 ) -> Layout | None:
-    """The layout of fewest chips whose weights fit: tensor parallelism inside a node,
-    and then a pipeline of nodes; None if none of up to `LARGEST` chips does."""
+    """The layout with the fewest chips whose weights fit: tensor parallelism inside a
+    node, and then a pipeline of nodes. None if none of up to `LARGEST` chips fits."""
     domain = int(chip.domain) if "domain" in chip.facts else LARGEST
     count = 1
     while count <= LARGEST:

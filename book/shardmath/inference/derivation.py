@@ -1,8 +1,8 @@
-"""What one chip of a server does in an engine step, derived from the model's lines.
+"""The work of one chip of a server in an engine step, derived from the model's lines.
 
-A line such as ``h[B, S, F] · down[F, D] -> m[B, S, D]`` says everything: its weights,
-its FLOPs, the dimension that tensor parallelism splits (heads, hidden layer, experts),
-and, since F is summed over, that the chips have to add up their results.
+A line such as ``h[B, S, F] · down[F, D] -> m[B, S, D]`` tells us its weights, its FLOPs
+and the dimension that tensor parallelism splits (heads, hidden layer or experts). Here
+that dimension, F, is contracted, so the chips have to add up their results.
 """
 
 from collections.abc import Iterable
@@ -19,22 +19,22 @@ from ..training.experts import copies
 from ..transformer import Matmul, Model, cached_values, recurrent_state
 from .setting import WIDE, Formats, Layout
 
-HIDDEN = ("F", "Fdense", "Fshared")  # what tensor parallelism splits beside heads
+HIDDEN = ("F", "Fdense", "Fshared")  # split by tensor parallelism, as heads are
 HEADS = ("N", "Nkey", "Nvalue", "Nindex")
 KV_HEADS = "K"
 DISPATCHED, COMBINED = 1.0, 2.0  # bytes of a value on its way to experts, and back
 
 
 class Kernel(NamedTuple):
-    """The lines of a layer that one kernel does: they read the same array.
+    """The lines of a layer that one kernel computes, because they read the same array.
 
     Args:
         kind: "attention", "mlp", "experts", "router" or "head".
-        params: weights of them on one chip.
+        params: the number of their weights on one chip.
         nbytes: the bytes of these weights.
-        flops: for one token of the chip; for experts, for one token of the server.
-        precision: that they are multiplied in.
-        layers: how many layers of the model have them.
+        flops: FLOPs for one token of the chip; for experts, for one of the server.
+        precision: the format in which they are multiplied.
+        layers: how many layers of the model have these lines.
     """
 
     kind: str
@@ -47,25 +47,25 @@ class Kernel(NamedTuple):
 
 @dataclass(frozen=True)
 class Amounts:
-    """What one chip holds and does, before anything is said of time.
+    """The memory and work of one chip in amounts that do not depend on rates.
 
     Args:
         products: matmuls with weights, of all layers.
-        cache: bytes of the cache that a token of a sequence takes on its chip, in
-            layers that keep all tokens, and in those that keep a window.
-        state: bytes that a sequence takes on its chip, however long it is.
-        read: bytes that a query reads of the cache for every token, and for each of the
-            tokens up to `limit`.
-        limit: tokens of a window, or those that an indexer chooses; 0 for all.
-        scores: FLOPs of attention on one chip for a query and a key, of all keys and of
-            those up to `limit`, if they are read from the cache as they lie there.
-        expanded: the same, if keys and values are made from the latent first; without
-            a latent it is equal to `scores`.
-        expanding: FLOPs of making keys and values of one cached token again.
-        recurrence: FLOPs of the states for one token.
+        cache: bytes of cache per token on its chip, in layers that keep all tokens, and
+            in those that keep a window.
+        state: bytes per sequence on its chip that do not depend on its length.
+        read: bytes of cache that a query reads for every token, and for each of at most
+            `limit` tokens.
+        limit: tokens of a window, or those that an indexer chooses; 0 for no limit.
+        scores: FLOPs of attention on one chip per query and key, for all keys and for
+            at most `limit` keys, if a latent is used as it is in the cache.
+        expanded: the same FLOPs if keys and values are first computed from the latent;
+            equal to `scores` without a latent.
+        expanding: FLOPs to compute keys and values of one cached token again.
+        recurrence: FLOPs of the recurrent states for one token.
         sums: AllReduces of a step, each of the stream of all tokens of a chip.
         exchanges: pairs of AllToAlls with experts.
-        kernels: of a step in decode, without collectives.
+        kernels: kernels of a decode step, without collectives.
     """
 
     products: tuple[Kernel, ...]
@@ -88,26 +88,26 @@ class Amounts:
 
 
 def amounts(model: Model, chip: Chip, layout: Layout, formats: Formats) -> Amounts:
-    """The derivation: from lines to what one chip does.
+    """Derive the amounts of one chip from the model's lines.
 
     Args:
-        model: any.
-        chip: whose units decide what matmuls run in.
-        layout: over how many chips.
-        formats: of weights, activations and cache.
+        model: the model.
+        chip: the chip, whose units decide in which format matmuls run.
+        layout: how the model is split over chips.
+        formats: the formats of weights, activations and cache.
 
     Raises:
-        ValueError: experts that are dealt out where there are none, or to more groups
-            than there are experts.
+        ValueError: expert parallelism for a model without experts, or over more groups
+            than it has experts.
     """
     if layout.expert > 1 and not model.experts:
         raise ValueError(
-            f"expert = {layout.expert}: {model.name} has no experts to deal out"
+            f"expert = {layout.expert}: must be 1, because {model.name} has no experts"
         )
     if model.experts and layout.expert > model.experts.count:
         raise ValueError(
-            f"expert = {layout.expert}: {model.name} has {model.experts.count} experts "
-            "in a layer"
+            f"expert = {layout.expert}: must be at most {model.experts.count}, the "
+            f"experts in a layer of {model.name}"
         )
     found, kernels, sums, exchanges = [], 0.0, 0, 0
     for count, lines in model.stack:
@@ -117,11 +117,11 @@ def amounts(model: Model, chip: Chip, layout: Layout, formats: Formats) -> Amoun
         if any(line.weight.name == "decay" for line in lines):
             kernels += count * OF_STATE
         routed = any(one.kind == "experts" for one in made)
-        if layout.tensor > 1:  # of attention and MLP; in parallel they are one sum
+        if layout.tensor > 1:  # attention and MLP share one sum if they are parallel
             sums += count * (1 if model.parallel else 2)
         if routed and layout.data > 1:
             exchanges += count
-            sums -= count if layout.tensor > 1 else 0  # what experts give comes back
+            sums -= count if layout.tensor > 1 else 0  # the exchange replaces this sum
     head = model.head_line
     params = head.weight.count(model.dims)
     split = params / layout.tensor
@@ -148,11 +148,11 @@ def _products(
     layout: Layout,
     formats: Formats,
 ) -> Iterable[Kernel]:
-    """The matmuls of a layer; lines that read the same array are one."""
+    """The matmuls of a layer; lines that read the same array form one kernel."""
     groups: dict[tuple[str, str, bool], list[Matmul]] = {}
     for line in lines:
         kind = kind_of(line)
-        alone = line.weight.name in ("kup", "vup")  # both read the latent, in two ways
+        alone = line.weight.name in ("kup", "vup")  # both read the latent separately
         key = line.reads.name, kind, alone and line.weight.name
         groups.setdefault(key, []).append(line)
     for (_, kind, _), some in groups.items():
@@ -173,14 +173,14 @@ def _products(
 
 
 def kind_of(line: Matmul) -> str:
-    """What a line with a weight belongs to."""
+    """The kind of kernel to which a line with a weight belongs."""
     if "E" in line.weight.dims:
         return "router" if line.weight.name == "router" else "experts"
     return "mlp" if {*line.weight.dims} & {*HIDDEN} else "attention"
 
 
 def ways(line: Matmul, layout: Layout, model: Model) -> int:
-    """Over how many chips the weights of a line are split; the others hold copies.
+    """How many chips split the weights of a line; the others hold copies.
 
     >>> from shardmath.transformer import model
     >>> q, k, *_ = model("llama 3 70b").layer  # 64 heads, 8 of keys and values
@@ -205,10 +205,10 @@ def _wide(chip: Chip) -> str:
 
 
 def _attention(model: Model, layout: Layout, formats: Formats) -> dict[str, object]:
-    """What a chip keeps, reads and computes of attention, all layers together.
+    """The cache, reads and FLOPs of attention on one chip, all layers together.
 
-    KV heads are split up to their number. A latent has no heads: every chip of a tensor
-    group holds all of it, and so it does with the keys of an indexer.
+    KV heads are split over at most as many chips as there are KV heads. A latent has no
+    heads, so every chip of a tensor group holds all of it, and all keys of an indexer.
     """
     many, few = model.global_layers, model.local_layers
     width = formats.cache_bytes
@@ -236,9 +236,8 @@ def _attention(model: Model, layout: Layout, formats: Formats) -> dict[str, obje
     if model.recurrent:
         states = 6.0 * model.recurrent.state * model.recurrent_layers
         found["recurrence"] = states / layout.tensor
-    if (
-        index := model.indexer
-    ):  # all keys of its own are read, and those that it chooses
+    # An indexer reads all of its own keys, and attention reads those that it chooses.
+    if index := model.indexer:
         scored = 2.0 * index.heads / layout.tensor * index.head * many
         found["read"] = width * index.head * many, width * (values - index.head) * many
         found["limit"] = index.chosen
@@ -249,24 +248,25 @@ def _attention(model: Model, layout: Layout, formats: Formats) -> dict[str, obje
 
 # ------------------------------------------------------------------------- kernels
 
-# Of a step besides its layers: embedding, last norm, head, and what picks a token.
+# Kernels of a step outside its layers: embedding, last norm, head, and sampling.
 KERNELS_OF_STEP = 6
-# Of a layer besides its matmuls. Attention: norm with the sum before it, rotary
-# positions with the write to the cache, attention. MLP: norm with the sum, activation.
-# A latent is normed twice, and decode joins what it split over keys. A token is given
-# its experts, tokens are sorted by expert, and what comes back is weighed and added up.
+# Kernels of a layer in addition to its matmuls. Attention has a norm fused with the sum
+# before it, rotary positions fused with the write to the cache, and attention itself.
+# The MLP has a norm fused with the sum, and the activation. Latents are normed too, and
+# decode joins the results of attention that it split over keys. With experts, a kernel
+# chooses the experts, one sorts the tokens, and one adds up the weighted results.
 OF_ATTENTION, OF_MLP, OF_LATENT, OF_ROUTING = 3, 2, 2, 3
-# Where attention's projections run in 8 bits or fewer, what they read is turned into
-# that format by a kernel each: the normed stream, and what attention gives. The MLP's
-# own is part of the activation, and of the sorting by expert.
+# If attention's projections run in 8 bits or fewer, a kernel casts each of their two
+# inputs, the normed stream and the result of attention. For the MLP and the experts,
+# the activation and the sorting include the cast.
 OF_NARROW = 2
-# A recurrent layer joins neighbouring tokens and norms what the state gives. An indexer
-# turns its keys, scores them, and picks the best.
+# A recurrent layer convolves neighbouring tokens and norms the output of its state. An
+# indexer rotates its keys, scores them, and picks the best.
 OF_STATE, OF_INDEXER = 2, 3
 
 
 def kernels_of_layer(model: Model, products: tuple[Kernel, ...]) -> float:
-    """Kernels of one layer in decode, without collectives.
+    """The number of kernels of one layer in decode, without collectives.
 
     >>> from shardmath.hardware.chips import H100
     >>> from shardmath.transformer import model
@@ -283,8 +283,8 @@ def kernels_of_layer(model: Model, products: tuple[Kernel, ...]) -> float:
     projected = next(one.precision for one in products if one.kind == "attention")
     count += OF_NARROW if PRECISION_BYTES[projected] < 2 else 0
     if "experts" in kinds:
-        count += OF_ROUTING + ("mlp" in kinds)  # experts and shared ones: added up
-        count += "mlp" in kinds  # each has an activation
+        count += OF_ROUTING + ("mlp" in kinds)  # shared experts add one more sum
+        count += "mlp" in kinds  # and one more activation
     return float(count)
 
 
@@ -292,14 +292,14 @@ def kernels_of_layer(model: Model, products: tuple[Kernel, ...]) -> float:
 
 
 class Wires(NamedTuple):
-    """Seconds on the network, and how many collectives there are.
+    """Seconds on the network, and the number of collectives.
 
     Args:
-        summed: of the AllReduces of a step, for one token of a chip's group.
-        dealt: of the exchanges with experts, for one token of a chip's group.
-        sent: from stage to stage, for one token.
-        latency: what we expect the hops of all of them to add, seconds of a step.
-        calls: collectives of a step.
+        summed: seconds of a step's AllReduces, for one token of a chip's group.
+        dealt: seconds of the exchanges with experts, for one token of a chip's group.
+        sent: seconds of the sends from stage to stage, for one token.
+        latency: expected seconds per step for the hops of all collectives.
+        calls: the number of collectives of a step.
     """
 
     summed: float
@@ -310,11 +310,11 @@ class Wires(NamedTuple):
 
 
 def wires(model: Model, network: Network, layout: Layout, one: Amounts) -> Wires:
-    """What the network does for one token; bytes at the full rate of the links.
+    """The time of the network for one token, with bytes at the full rate of the links.
 
-    An AllReduce may be done by the switches where they add. A token that goes to
-    experts on other chips goes to each chip once, however many of its experts are
-    there, and to each node once over its card.
+    Switches that can add do the AllReduces. A token that goes to experts on other chips
+    is sent once to each chip, however many of its experts are there, and once to each
+    node through its network card.
     """
     if network.chips == 1:
         return Wires(0.0, 0.0, 0.0, 0.0, 0)
@@ -343,7 +343,7 @@ def wires(model: Model, network: Network, layout: Layout, one: Amounts) -> Wires
 
 
 def adding(network: Network) -> Network:
-    """The network with NVSwitches that add up what passes, where they can."""
+    """The network with NVSwitches that add, if they can."""
     if isinstance(network, NVLinkDomain) and network.nvswitch.adds:
         rate = network.dims[-1].bandwidth
         return NVLinkDomain(network.chip, network.chips, rate, reduces=True)
@@ -353,7 +353,7 @@ def adding(network: Network) -> Network:
 def _dealt(
     model: Model, mesh: Mesh, over: tuple[str, ...], layout: Layout, values: float
 ) -> float:
-    """Seconds of the exchange of one token of every group with the experts."""
+    """Seconds of the exchange with experts for one token of every group."""
     experts = model.experts
     spread = copies(experts.count, experts.per_token, layout.expert)
     total = values * layout.data * spread  # one token of each group of `tensor` chips
@@ -361,14 +361,14 @@ def _dealt(
 
 
 def _hop(mesh: Mesh, axes: str | tuple[str, ...]) -> float:
-    """Seconds that one crossing of the slowest level takes, as we expect."""
+    """Expected seconds of one crossing of the slowest level."""
     hops = (piece.wires.latency * piece.wires.diameter for piece in mesh.span(axes))
     return max(hops, default=0.0)
 
 
 def network_of(chip: Chip, layout: Layout) -> Network:
-    """The network of a server of such GPUs: one node where it is large enough, else as
-    many full nodes as it takes.
+    """The network of a server of these GPUs: one node if it is large enough, otherwise
+    several full nodes.
 
     Raises:
         ValueError: a TPU, whose slice has to be given, or nodes that are not full.
@@ -378,7 +378,9 @@ def network_of(chip: Chip, layout: Layout) -> Network:
     '2 nodes of 8 H200'
     """
     if chip.vendor == "Google":
-        raise ValueError(f"chip = {chip.name}: give its slice, such as 'v5e:4x4'")
+        raise ValueError(
+            f"chip = {chip.name}: must be given as a slice, such as 'v5e:4x4'"
+        )
     if layout.chips == 1:
         return alone(chip)
     return network(f"{chip.id}:{layout.chips}")

@@ -12,13 +12,13 @@ FITTED = ("launch", "sequence", "first")
 
 @dataclass(frozen=True)
 class Calibration:
-    """What servers take beyond the work of their chips.
+    """The time that servers take in addition to the work of their chips.
 
     Args:
-        launch: seconds that a kernel takes beyond its work.
-        sequence: seconds of the host for each sequence that a step gives a token.
-        first: seconds that a first token waits for each kernel of the model, besides
-            the steps that it waits for. They hold up nobody else.
+        launch: seconds that a kernel takes in addition to its work.
+        sequence: seconds of the host in a step for each sequence that decodes.
+        first: seconds per kernel of the model that a first token waits in addition to
+            the steps for which it waits. They delay no other request.
 
     Raises:
         ValueError: a number that is not above zero.
@@ -37,7 +37,7 @@ class Calibration:
 
 @cache
 def table() -> dict[str, dict]:
-    """The file as it is."""
+    """All tables of the file."""
     found = files(__package__).joinpath("efficiencies.toml").read_text("utf-8")
     return tomllib.loads(found)
 
@@ -52,15 +52,17 @@ MEMORY: float = table()["constants"]["memory"]["value"]
 
 
 def band(regime: str) -> tuple[float, float]:
-    """Measured over predicted of 8 rows in 10, of families that were not in the fit.
+    """The range of measured ÷ predicted that holds 8 of 10 rows.
+
+    The rows are those of families that the fit did not use.
 
     Args:
-        regime: "tpot dense together", and so on: metric, kind of model, and whether
-            prompts are read by the servers that decode. Of a regime without rows it is
-            the widest band of the metric.
+        regime: metric, kind of model, and whether the same servers do prefill and
+            decode, such as "tpot dense together". For a regime without rows it is the
+            widest band of the metric.
 
     Raises:
-        ValueError: a metric of which there are no rows.
+        ValueError: a regime that is not text, or a metric without rows.
     """
     bands = table()["bands"]
     if regime in bands:
@@ -70,5 +72,5 @@ def band(regime: str) -> tuple[float, float]:
     alike = [one for name, one in bands.items() if name.startswith(f"{metric} ")]
     if not alike:
         known = ", ".join(bands)
-        raise ValueError(f"regime {short_repr(regime)}: must be one of {known}")
+        raise ValueError(f"regime = {short_repr(regime)}: must be one of {known}")
     return min(low for low, _ in alike), max(high for _, high in alike)

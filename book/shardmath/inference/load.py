@@ -1,13 +1,13 @@
 """A server under load, in closed form: how many sequences decode, and how fast.
 
-In a closed loop, C clients each send a request, wait for its last token, and send the
-next. Little's law says how many of them decode at a time, and the work of the others'
-prompts lengthens the steps of those that do:
+In a closed loop, each of C clients sends a request, waits for its last token, and sends
+the next. Little's law gives the number B of them that decode at a time, if answers have
+O tokens. The prompts of the others lengthen their steps:
 
     B = C · O · TPOT / (TTFT + O · TPOT)
     TPOT = step(B) + share of steps with prompts · (mixed step − step(B))
 
-`serving` plays the same server event by event. This module needs milliseconds.
+`serving` simulates the same server event by event, while this takes milliseconds.
 """
 
 import math
@@ -18,22 +18,22 @@ from ..base.units import non_negative_int, positive, short_repr, show
 from .capacity import PAGE, held
 from .server import Server
 
-ROUNDS = 100  # of the search for what decodes
-CLOSE = 1e-4  # of B, at which the search ends
-ACCEPTED = 0.8  # the share of drafts that are accepted, each if all before it were
-BUSIEST = 0.95  # share of the time that prompts may take, for the queue of prompts
+ROUNDS = 100  # rounds of the search for B
+CLOSE = 1e-4  # the relative change of B at which the search ends
+ACCEPTED = 0.8  # the probability that a draft is accepted if all before it were
+BUSIEST = 0.95  # the largest utilization in the formula for the queue of prompts
 
 
 @dataclass(frozen=True)
 class Requests:
-    """What clients ask for.
+    """The requests of the clients.
 
     Args:
-        prompt, output: tokens of a request, in the mean.
-        alike: whether all requests have the same length, so that those which start
-            together end together.
-        waves: requests that each client sends one after the other; the first of all
-            clients arrive at once.
+        prompt, output: mean tokens of a prompt and an answer.
+        alike: whether all requests have the same length, so those that start together
+            end together.
+        waves: how many requests each client sends, one after the other. The first
+            requests of all clients arrive at once.
 
     Raises:
         ValueError: a number that is not above zero.
@@ -56,12 +56,12 @@ class Scheduler:
     """How an engine puts steps together.
 
     Args:
-        budget: tokens that a step holds at most.
-        mixed: whether a step holds prompts beside sequences that decode. If not, all
-            prompts that wait are read first, and nobody decodes meanwhile.
-        sequences: that decode at once, at most; as many as there are slots if not
+        budget: the most tokens of a step.
+        mixed: whether prompts share steps with sequences that decode. If not, all
+            waiting prompts are read first, and no sequence decodes meanwhile.
+        sequences: the most sequences that decode at once; the number of slots if not
             given.
-        drafts: tokens that modules of the model draft for each sequence of a step
+        drafts: tokens per sequence that modules of the model draft in a step
             (multi-token prediction), and that the next step checks.
 
     Source:
@@ -70,7 +70,8 @@ class Scheduler:
         1.8 tokens for one draft.
 
     Raises:
-        ValueError: a number that is not above zero.
+        ValueError: `budget` or `sequences` that is not above zero, or `drafts` that is
+            not a whole number from 0.
     """
 
     budget: float = 8192
@@ -84,7 +85,7 @@ class Scheduler:
 
     @property
     def tokens(self) -> float:
-        """Tokens that a sequence gets in a step, in the mean: Σ ACCEPTED^i, i ≤ drafts.
+        """The mean tokens per step of a sequence: Σ ACCEPTED^i for i from 0 to drafts.
 
         >>> Scheduler(drafts=1).tokens, round(Scheduler(drafts=3).tokens, 2)
         (1.8, 2.95)
@@ -93,16 +94,16 @@ class Scheduler:
 
 
 class Load(NamedTuple):
-    """What a server does in the mean under some load.
+    """The means of a server under some load.
 
     Args:
         tpot: seconds from a token of a request to its next.
-        ttft: seconds from a request to its first token.
+        ttft: seconds from the arrival of a request to its first token.
         decoding: sequences that decode at a time.
-        rate: requests that end in a second.
+        rate: requests that are completed per second.
         parts: seconds of `tpot`, by part of a step.
-        waits: seconds of `ttft`: for a slot, for others' prompts, for its own, and for
-            the host.
+        waits: seconds of `ttft`: for a slot, for other prompts, for the request's own
+            prompt, and for the host.
     """
 
     tpot: float
@@ -120,10 +121,10 @@ class Load(NamedTuple):
 
 
 def slots(server: Server, requests: Requests, scheduler: Scheduler) -> float:
-    """Sequences that decode at once, at most.
+    """The most sequences that can decode at once.
 
     Raises:
-        ValueError: the weights do not fit, or not one request does.
+        ValueError: the weights do not fit, or no request fits next to them.
     """
     length = held(requests.prompt, requests.output)
     found = server.slots(length, PAGE)
@@ -145,19 +146,19 @@ def closed_loop(
     """A server with a fixed number of clients, each with one request at a time.
 
     Args:
-        server: which one.
-        concurrency: clients, C.
-        requests: what they ask for.
+        server: the server.
+        concurrency: the number of clients, C.
+        requests: their requests.
         scheduler: how steps are put together.
-        room: sequences that decode at once, at most; those that fit if not given.
+        room: the most sequences that decode at once; as many as fit if not given.
 
     Assumes:
-        Means stand for distributions. The wait for others' prompts is that of a queue
-        with random arrivals and a fixed service time (M/D/1), and at the start C
+        Every quantity is equal to its mean. The wait for other prompts is that of a
+        queue with random arrivals and a fixed service time (M/D/1). At the start, C
         prompts wait for one another.
 
     Raises:
-        ValueError: nothing fits, see `slots`.
+        ValueError: a number of clients that is not above zero; or as `slots`.
     """
     (clients,) = positive(concurrency=concurrency)
     room = slots(server, requests, scheduler) if room is None else room
@@ -179,15 +180,15 @@ def open_loop(
     requests: Requests,
     scheduler: Scheduler = Scheduler(),
 ) -> Load:
-    """A server to which requests come at a rate, at random times.
+    """A server to which requests come at random times with a given rate.
 
     Args:
         server, requests, scheduler: as for `closed_loop`.
-        rate: requests a second.
+        rate: requests per second.
 
     Raises:
-        ValueError: a rate above what the server can do; says how much that is. Or
-            nothing fits, see `slots`.
+        ValueError: a rate above the server's capacity, which the message states; or as
+            `slots`.
     """
     (rate,) = positive(rate=rate)
     room = slots(server, requests, scheduler)
@@ -196,8 +197,8 @@ def open_loop(
     if rate >= most.decoding / (requests.output * most.tpot):
         best = most.decoding / (requests.output * most.tpot)
         raise ValueError(
-            f"rate = {short_repr(rate)} requests a second: the server can do "
-            f"{best:.3g}, with {room:,.0f} sequences that decode"
+            f"rate = {short_repr(rate)} requests per second: must be below {best:.3g}, "
+            f"which the server reaches when {room:,.0f} sequences decode"
         )
     low, high = 0.0, room
     for _ in range(ROUNDS):
@@ -219,20 +220,20 @@ def disaggregated(
     writers: float = 1,
     scheduler: Scheduler = Scheduler(),
 ) -> Load:
-    """Some servers that read prompts, and others that decode, under a closed loop.
+    """Separate servers for prefill and for decode, under a closed loop.
 
     Args:
-        reader, writer: one of each kind.
-        concurrency: clients, of all servers together.
+        reader, writer: one server for prefill, and one for decode.
+        concurrency: the clients of all servers together.
         requests, scheduler: as for `closed_loop`.
-        readers, writers: how many there are of each kind.
+        readers, writers: the number of servers of each kind.
 
     Assumes:
-        Clients are spread evenly. The cache moves to its decoder while the prompt is
-        read, and the last bytes of it take no time.
+        Clients are spread evenly. The cache is sent to its decode server during
+        prefill, and its last bytes take no time.
 
     Raises:
-        ValueError: nothing fits, see `slots`.
+        ValueError: a number that is not above zero; or as `slots`.
     """
     clients, readers, writers = positive(
         concurrency=concurrency, readers=readers, writers=writers
@@ -249,14 +250,14 @@ def disaggregated(
             verified=1 + scheduler.drafts,
         )
         tpot = step.seconds / scheduler.tokens
-        # Prompts come as fast as answers end, unless they are what takes longest.
+        # Prompts come at the rate at which answers end, unless prefill is the slowest.
         busy = decoding / (output * tpot) * prompts.work / readers
         own = prompts.alone
         queue = min(busy, BUSIEST) * own / (2 * (1 - min(busy, BUSIEST)))
         first = (clients / readers + 1) / 2 * prompts.work
         wait = queue + (first - queue) / requests.waves
         ttft = own + wait + reader.first_token_delay
-        # What exceeds the readers' rate waits before them.
+        # Requests beyond the rate of the prefill servers queue in front of them.
         ttft = max(ttft, clients * prompts.work / readers - output * tpot)
         better = min(clients * output * tpot / (ttft + output * tpot), room)
         if abs(better - decoding) < CLOSE * decoding:
@@ -275,7 +276,7 @@ def disaggregated(
 
 
 class _Prompts:
-    """The prompts of some requests on a server, and the load that they make.
+    """The prompts of some requests on a server, and the load from them.
 
     Args:
         server, requests, scheduler: as for `closed_loop`.
@@ -288,12 +289,12 @@ class _Prompts:
         self.scored = server.scored(((requests.prompt, 0.0),)) / self.chunks
         self.length = held(requests.prompt, requests.output)
         self.alone = self.chunks * self._reading(1.0).seconds
-        # Chunks that fill a step, on all groups of chips that read prompts.
+        # The chunks that fill a step, on all groups of chips together.
         self.most = max(1.0, scheduler.budget / self.chunk) * server.layout.data
         self.work = self.chunks * self._reading(self.most).seconds / self.most
 
     def _reading(self, chunks: float, decode: float = 0.0):
-        """A step with some chunks of prompts, and sequences that decode beside them."""
+        """A step with some chunks of prompts, and sequences that decode with them."""
         return self.server.mixed(
             decode,
             decode * self.length,
@@ -306,14 +307,15 @@ class _Prompts:
     def load(
         self, clients: float, decoding: float, room: float, burst: bool = True
     ) -> Load:
-        """The load if so many sequences decode; says how many then decode by Little."""
+        """The load if `decoding` sequences decode. Its own `decoding` is the number
+        that follows by Little's law."""
         output, mixed = self.requests.output, self.scheduler.mixed
         tokens = self.scheduler.tokens
         step = self.server.mixed(
             decoding, decoding * self.length, verified=1 + self.scheduler.drafts
         )
-        # Chunks for each step of a sequence, those of other sequences alone; and the
-        # share of steps that hold some, if they come at random and fill steps at most.
+        # The chunks of other sequences per step, and the share of steps with chunks,
+        # if chunks come at random and at most fill a step.
         others = max(0.0, decoding - min(1.0, decoding))
         came = others * tokens / output * self.chunks
         most = self.most
@@ -339,7 +341,7 @@ class _Prompts:
             reading = self._reading(min(at_once, most), beside / 2).seconds
             first = max(0.0, (steps + 1) / 2 * reading - own)
             if self.requests.alike and not mixed:
-                queue = first  # those that end together start together again
+                queue = first  # requests that end together start together again
             queue += (first - queue) / self.requests.waves
         slot = output * tpot * (clients / room - 1) if clients > room else 0.0
         host = self.server.first_token_delay

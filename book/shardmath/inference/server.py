@@ -1,14 +1,15 @@
-"""A server: what one engine step costs, as a bound and as a prediction.
+"""A server: how long one engine step takes, as a bound and as a prediction.
 
-    bound      = max(HBM, math, network), each leg at the full rate
+    bound      = max(HBM, math, network), each resource at its full rate
     prediction = kernels · t_k + hops + sequences · t_s
                  + Σ max(bytes / (e_h · W), FLOPs / (e · P)) + network / e_n
 
-The sum runs over what a step does one after the other: the layers' matmuls, those of
-the experts, the head, and attention over the cache and over prompts. A step that holds
-no prompt is replayed from a recorded graph; with prompts each kernel is launched by
-itself and takes t_k once more. W is the bandwidth of the HBM and P the sustained rate
-of matmuls; the shares e are those that `training` was fitted to.
+The sum is over the operations of a step: the layers' matmuls, those of the experts, the
+head, and attention over the cache and over prompts. A kernel takes t_k in addition to
+its work, and the host takes t_s for each sequence. A step without prompts is replayed
+from a recorded graph. In a step with prompts, each kernel is launched separately and
+takes another t_k. W is the HBM bandwidth and P the sustained rate of matmuls. The
+shares e are the efficiencies of `training`, except for e_h, which is `MEMORY`.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,14 +35,15 @@ class StepTime(NamedTuple):
     """Seconds of one engine step.
 
     Args:
-        hbm, math, network: legs of the bound, each at the full rate of its resource.
-        launches: predicted: kernels, collectives and their hops, beyond their work.
-        sequences: predicted: what the host does for each sequence that decodes.
-        weights: predicted: matmuls with weights of the layers and of the head.
-        experts: predicted: matmuls of routed experts.
-        cache: predicted: attention of the sequences that decode.
-        prompts: predicted: attention of the prompts' chunks.
-        exchanges: predicted: bytes on the network.
+        hbm, math, network: lower bounds, each at the full rate of its resource.
+        launches: predicted time of kernels, collectives and their hops in addition to
+            their work.
+        sequences: predicted time of the host for the sequences that decode.
+        weights: predicted time of the matmuls of layers and head, without experts.
+        experts: predicted time of the matmuls of routed experts.
+        cache: predicted time of attention of the sequences that decode.
+        prompts: predicted time of attention of the prompts' chunks.
+        exchanges: predicted time of the bytes on the network.
     """
 
     hbm: float
@@ -67,7 +69,7 @@ class StepTime(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Predicted seconds: the sum of the parts, and never below the bound."""
+        """Predicted seconds: the sum of the parts, but never below the bound."""
         return max(sum(self[3:]), *self[:3])
 
     def __str__(self) -> str:
@@ -75,7 +77,12 @@ class StepTime(NamedTuple):
 
 
 def keys_seen(new: float, behind: float, window: int = 0) -> float:
-    """Keys that the queries of a chunk see, together: Σ min(behind + i, window).
+    """Keys that all queries of a chunk see, added up: Σ min(behind + i, window).
+
+    Args:
+        new: tokens of the chunk, whose queries are i = 1 to `new`.
+        behind: tokens before the chunk.
+        window: the most keys that a query sees; 0 for no limit.
 
     >>> keys_seen(4, 0), keys_seen(2, 10), keys_seen(4, 0, window=2)
     (10.0, 23.0, 7.0)
@@ -87,17 +94,19 @@ def keys_seen(new: float, behind: float, window: int = 0) -> float:
 
 
 class Linear(NamedTuple):
-    """Seconds of a step for one unit of what varies; see `Server.mixed`.
+    """The coefficients of a step's seconds, which are linear in its totals; see
+    `Server.mixed`.
 
     Args:
-        weights, flops, work: of the layers' matmuls besides experts: to read them at
-            the full rate, and for one token at the printed and at the likely rate.
-        experts, expert_flops, expert_work: the same of all experts of the chip, and for
-            one token of the server.
-        head, head_flops, head_work: the same of the head, and for one row.
-        per_flop, per_work: of one FLOP of attention, at both rates.
-        launch: of kernels and hops, in a step that is replayed.
-        network: of one token of a chip's group.
+        weights, flops, work: seconds of the layers' matmuls without experts: to read
+            their weights at the full bandwidth, for the math of one token at the peak
+            rate, and for the same at the likely rate.
+        experts, expert_flops, expert_work: the same for all experts of the chip, and
+            for one token of the server.
+        head, head_flops, head_work: the same for the head, and for one row.
+        per_flop, per_work: seconds per FLOP of attention, at the two rates.
+        launch: seconds of kernels and hops in a replayed step.
+        network: seconds per token of a chip's group.
     """
 
     weights: float
@@ -119,21 +128,22 @@ class Server:
     """One copy of a model on some chips.
 
     Args:
-        model: any of `transformer.model`.
-        on: the network of the server, or its name ("h100:8"), or a chip, of which the
-            layout's number are taken.
-        layout, formats: see there.
-        at: the efficiencies; those that were fitted if not given.
-        reserve: the share of the memory that the engine keeps, see `Capacity`.
+        model: a model of `transformer.model`.
+        on: the network of the server or its name ("h100:8"); or a chip, for a network
+            of as many chips as `layout` has.
+        layout: how the model is split over the chips; see `Layout`.
+        formats: formats of weights, matmuls and cache; see `Formats`.
+        at: the three numbers of the prediction; the fitted ones if not given.
+        reserve: the share of the memory that the engine keeps; see `Capacity`.
 
     Assumes:
-        Tokens choose experts evenly and apart from one another. Prompts are spread
-        evenly over groups of chips. Everything of a step runs one after the other: what
-        engines overlap is part of the fitted numbers.
+        Tokens choose experts evenly and independently of one another. Prompts are
+        spread evenly over groups of chips. All operations of a step run one after the
+        other; the fitted numbers account for what engines overlap.
 
     Raises:
-        ValueError: a layout that is not of as many chips as the network, or does not
-            go with the model.
+        ValueError: a layout with another number of chips than the network, or one that
+            does not suit the model.
 
     >>> from shardmath.transformer import model
     >>> server = Server(model("llama 3 8b"), "h100:1", formats=Formats("fp8"))
@@ -155,7 +165,7 @@ class Server:
         self.chip: Chip = self.network.chip
         if self.network.chips != layout.chips:
             raise ValueError(
-                f"layout of {layout.chips} chips ({layout}): must be the "
+                f"layout of {layout.chips} chips ({layout}): must have the "
                 f"{self.network.chips} chips of {self.network.name}"
             )
         self.amounts: Amounts = amounts(model, self.chip, layout, formats)
@@ -171,7 +181,7 @@ class Server:
         return other
 
     def with_reserve(self, reserve: float) -> "Server":
-        """The same server, whose engine keeps another share of the memory."""
+        """The same server with an engine that keeps another share of the memory."""
         other = copy(self)
         other.__dict__.pop("memory", None)
         other.reserve = reserve
@@ -179,7 +189,7 @@ class Server:
 
     @cached_property
     def _linear(self) -> "Linear":
-        """Everything of a step that does not depend on the batch."""
+        """The coefficients of a step, which do not depend on the batch."""
         chip, one, reached = self.chip, self.amounts, efficiencies()
         inner = [p for p in one.products if p.kind not in ("experts", "head")]
         routed = [p for p in one.products if p.kind == "experts"]
@@ -208,7 +218,9 @@ class Server:
         )  # fmt: skip
 
     def touched(self, tokens: float) -> float:
-        """The share of a layer's experts that some tokens touch: 1 − (1 − k/E)^tokens.
+        """1 − (1 − k/E)^tokens: the expected share of a layer's experts in use.
+
+        Each token uses k of the E experts.
 
         >>> from shardmath.transformer import model
         >>> server = Server(model("deepseek v3"), "h200:8", Layout(8), Formats("fp8"))
@@ -226,7 +238,7 @@ class Server:
         """Bound and prediction of one engine step.
 
         Args:
-            batch: what it works on.
+            batch: the sequences and chunks of prompts in the step.
         """
         new = sum(new for new, _ in batch.prefill)
         scored = self.scored(batch.prefill) if batch.prefill else 0.0
@@ -242,20 +254,20 @@ class Server:
         scored: float = 0.0,
         verified: float = 1.0,
     ) -> StepTime:
-        """A step by its totals: what `step` comes down to, and 5 µs to compute.
+        """A step by its totals, which takes 5 µs to compute; `step` calls it.
 
         Args:
-            decode: sequences that get one token each.
-            context: tokens that the caches of all of them hold together.
+            decode: sequences that decode.
+            context: tokens in the caches of all these sequences together.
             new: tokens of prompts.
-            prompts: chunks of prompts that these tokens are of.
-            scored: FLOPs of attention of these chunks, see `scored`.
-            verified: tokens of each sequence that the step computes: more than one
-                where it checks what was drafted.
+            prompts: the number of chunks that these tokens belong to.
+            scored: FLOPs of attention of these chunks; see `scored`.
+            verified: tokens that the step computes for each sequence; more than one if
+                it checks drafted tokens.
         """
         at, one, layout, x = self.at, self.amounts, self.layout, self._linear
         groups = layout.data * layout.pipeline
-        # The busiest group of sequences: at least one whole sequence, if there is any.
+        # The busiest group has at least one whole sequence, if there is any.
         rank = max(decode / groups, min(decode, 1.0))
         seen = context * (rank / decode) if decode else 0.0
         local = min(seen, one.limit * rank) if one.limit else 0.0
@@ -296,21 +308,21 @@ class Server:
 
     @property
     def first_token_delay(self) -> float:
-        """Seconds that a first token waits besides the steps that work on its prompt.
+        """Seconds that a first token waits in addition to the steps of its prompt.
 
         A prompt passes the front end and the scheduler, and its kernels are launched
-        from there, one by one. We take the wait to be in proportion to their number.
-        It holds up nobody else.
+        one by one. We assume that the wait is proportional to the number of kernels. It
+        delays no other request.
         """
         return (self.amounts.kernels + self.wires.calls) * self.at.first
 
     @cached_property
     def _launched(self) -> float:
-        """What kernels take more in a step that is not replayed from a graph."""
+        """Additional seconds of kernels in a step that is not replayed from a graph."""
         return (self.amounts.kernels + self.wires.calls) * self.at.launch
 
     def _grouped(self, tokens: float) -> float:
-        """The share of a large matmul's rate that experts reach with such a prompt."""
+        """The share of a large matmul's rate that experts reach with `tokens`."""
         experts, reached = self.model.experts, efficiencies()
         if not experts:
             return 1.0
@@ -318,10 +330,11 @@ class Server:
         return reached.grouped / (1 + reached.rows / rows)
 
     def scored(self, prefill: Iterable[tuple[float, float]]) -> float:
-        """FLOPs of attention of some chunks on one chip, in the cheaper of both forms.
+        """FLOPs of attention of some chunks on one chip, in the cheaper of two forms:
+        with the latent as it is cached, or with keys and values computed from it.
 
         Args:
-            prefill: for every chunk its tokens, and those that stand before it.
+            prefill: for every chunk, its tokens and the tokens before it.
         """
         one = self.amounts
         absorbed = expanded = states = 0.0
@@ -335,46 +348,47 @@ class Server:
 
     @cached_property
     def memory(self) -> Capacity:
-        """What its chips hold, and the sequences that they have room for."""
+        """The bytes on each of its chips, and its room for sequences."""
         return capacity(
             self.model, self.chip, self.layout, self.formats, self.amounts, self.reserve
         )
 
     def slots(self, length: float, page: int = PAGE) -> int:
-        """Sequences of so many tokens that it holds at once; see `Capacity.slots`."""
+        """How many sequences of `length` tokens it can hold; see `Capacity.slots`."""
         return self.memory.slots(length, page)
 
     def decode(self, seqs: float, context: float) -> StepTime:
-        """A step that gives each of some sequences one token.
+        """A step in which each of some sequences gets one token.
 
         Args:
-            seqs: how many.
-            context: tokens in all their caches together.
+            seqs: the number of sequences.
+            context: tokens in the caches of all these sequences together.
         """
         return self.mixed(seqs, context)
 
     def prefill(self, tokens: float, behind: float = 0) -> StepTime:
-        """A step that reads a prompt, or a chunk of one behind so many tokens."""
+        """A step with a prompt of `tokens`, or with a chunk that has `behind` tokens
+        before it."""
         return self.step(Batch(prefill=((tokens, behind),)))
 
     def request_bound(
         self, prompt: float, output: float, concurrency: float = 1
     ) -> float:
-        """Seconds of a request, TTFT + output · TPOT, that no server can beat in the
-        mean while so many requests are always in flight.
+        """A lower bound of the mean seconds of a request, TTFT + output · TPOT, if
+        `concurrency` requests are always in flight.
 
             max over HBM, math and network of all the work of these requests
 
-        A prompt's work may ride on the steps of others that decode, and a step reads
-        the weights once for all of them.
+        The work of a prompt may share the steps of other requests that decode, and a
+        step reads the weights once for all of them.
 
         Args:
             prompt, output: tokens of a request.
             concurrency: requests in flight.
 
         Assumes:
-            All of them decode at once. If fewer do, the others wait, and the mean is
-            longer: a step reads the weights for fewer tokens.
+            All requests decode at once. If fewer do, the others wait, and the mean is
+            longer, because a step then reads the weights for fewer tokens.
         """
         steps = self.decode(concurrency, concurrency * held(prompt, output))
         once = self.prefill(prompt)

@@ -1,4 +1,4 @@
-"""What a server is told: formats, layout, and the batch of one engine step."""
+"""The settings of a server: formats, layout, and the batch of one engine step."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -6,10 +6,10 @@ from typing import NamedTuple
 from ..base.units import positive_int, short_repr
 from ..hardware.chips import Chip
 
-# Bits of a stored value with the scale that a block of values shares: 8 bits for 32
-# values (OCI's MX formats), 8 bits for 16 values (NVIDIA's NVFP4), 16 bits for 128
-# values (the usual groups of int4 weights). An fp8 weight shares one fp32 scale with
-# 128 x 128 others at least, which is left out.
+# Bits of a stored value, with its part of the scale that a block of values shares: 8
+# bits per 32 values (OCI's MX formats), 8 bits per 16 values (NVIDIA's NVFP4), or 16
+# bits per 128 values (the usual groups of int4 weights). We leave out the fp32 scale
+# that at least 128 x 128 fp8 weights share.
 BITS = {
     "fp32": 32.0,
     "bf16": 16.0,
@@ -23,23 +23,23 @@ BITS = {
 }
 CACHED = ("fp32", "bf16", "fp16", "fp8", "int8", "nvfp4", "fp4")
 FOUR_BITS = ("mxfp4", "nvfp4", "fp4")
-WIDE = "bf16"  # what router, head and attention itself run in
+WIDE = "bf16"  # the format of router, head and attention itself
 
 
 @dataclass(frozen=True)
 class Formats:
-    """In which precision weights, matmuls and the cache are, each by itself.
+    """The formats of weights, matmuls and the cache, each of which can be set.
 
     Args:
-        weights: of the layers' matmuls, as they are stored.
-        activations: what these matmuls multiply in; if not given, the fastest that the
-            chip has for such weights, see `compute`.
-        cache: of keys and values; bf16 if not given.
-        attention: of the weights of attention's projections, where they are stored
-            otherwise than those of the MLP and of the experts.
+        weights: the format in which the layers' weights are stored.
+        activations: the format in which their matmuls run; if not given, the fastest
+            that the chip has for such weights; see `compute`.
+        cache: the format of keys and values; bf16 if not given.
+        attention: the format of the weights of attention's projections, if it is not
+            that of the MLP and the experts.
 
     Assumes:
-        Router, head and embedding stay in 16 bits, as published checkpoints keep them.
+        Router, head and embedding stay in 16 bits, as in published checkpoints.
 
     Raises:
         ValueError: an unknown format.
@@ -69,7 +69,7 @@ class Formats:
 
     @property
     def weight_bytes(self) -> float:
-        """Bytes of a stored weight, with its share of a scale."""
+        """Bytes of a stored weight, with its part of a scale."""
         return BITS[self.weights] / 8
 
     @property
@@ -83,12 +83,12 @@ class Formats:
         return BITS[self.cache or WIDE] / 8
 
     def compute(self, chip: Chip, weights: str | None = None) -> str:
-        """The format that matmuls with such weights run in, a key of `chip.flops`.
+        """The format in which matmuls with such weights run, a key of `chip.flops`.
 
-        The one that is given, if the chip has it. Otherwise weights of 8 bits are
-        multiplied in fp8 or int8, those of NVFP4 in fp4, and those of MXFP4 in fp8,
-        where the chip has fp4 at all; int4, and what the chip has no units for, is
-        turned into bf16 on the way.
+        If `activations` is given and the chip has it, they run in this format.
+        Otherwise 8-bit weights are multiplied in fp8 or int8, those of NVFP4 in fp4,
+        and those of MXFP4 in fp8 if the chip has fp4. Weights in int4, or in a format
+        that the chip cannot multiply, are cast to bf16 first.
 
         >>> from shardmath.hardware.chips import A100_80GB, B200, H100
         >>> [Formats("fp8").compute(chip) for chip in (A100_80GB, H100, B200)]
@@ -111,18 +111,20 @@ class Formats:
 
 @dataclass(frozen=True)
 class Layout:
-    """Over how many chips a server spreads what.
+    """How a server splits a model over its chips.
 
     Args:
-        tensor: ways that heads and hidden layers are split.
-        pipeline: stages of layers.
-        expert: groups that the experts of a layer are dealt to. It is folded over the
-            chips of `tensor` · `data`; what is left of them splits each expert.
-        data: groups that each hold whole sequences in attention (data-parallel
-            attention), while they share the experts.
+        tensor: the number of chips that split heads and hidden layers.
+        pipeline: the number of stages of layers.
+        expert: the number of groups over which the experts of a layer are spread. It is
+            folded over the tensor · data chips of a stage, and the chips of each group
+            split its experts.
+        data: the number of groups with different sequences in attention (data-parallel
+            attention), which share the experts.
 
     Raises:
-        ValueError: no whole numbers from 1, or experts that do not fold.
+        ValueError: a number that is not whole and above zero, or an `expert` that does
+            not divide tensor · data.
 
     >>> Layout(tensor=2, data=4, expert=8).chips
     8
@@ -157,13 +159,13 @@ class Layout:
 
 
 class Batch(NamedTuple):
-    """What one engine step works on.
+    """The sequences and prompts of one engine step.
 
     Args:
         decode: sequences that get one token each.
-        context: tokens that the caches of all of them hold together.
-        prefill: for every chunk of a prompt its tokens, and those that stand before it
-            in the cache.
+        context: tokens in the caches of all these sequences together.
+        prefill: for every chunk of a prompt, its tokens and the tokens before it in the
+            cache.
 
     >>> Batch(decode=8, context=8 * 1000, prefill=((512, 0),)).tokens
     520

@@ -1,4 +1,4 @@
-"""Measurements that others published, beside what the closed forms allow.
+"""Measurements that others published, compared with the bounds of closed forms.
 
 >>> one = SWEEPS["b200"].at(16 * 2**30)
 >>> print(one)

@@ -1,4 +1,4 @@
-"""AllReduce on GPUs: size sweeps, and what switches that add are worth."""
+"""AllReduce on GPUs: sweeps over sizes, and the gain from switches that add."""
 
 from dataclasses import dataclass
 
@@ -25,10 +25,10 @@ class Measured:
 
     Args:
         what: the chips.
-        bus_bandwidth: bytes/s as NCCL counts: what a chip must send without help, such
-            as 2V(n−1)/n of an AllReduce, over the time.
+        bus_bandwidth: bytes/s as NCCL counts them: the bytes that a chip has to send if
+            no switch adds, such as 2V(n−1)/n in an AllReduce, divided by the time.
         priced: the bounds of the same collective.
-        source: where it was read.
+        source: the source of the measurement.
     """
 
     what: str
@@ -43,17 +43,17 @@ class Measured:
 
     @property
     def seconds(self) -> float:
-        """The measured time: what a chip must send over the bus bandwidth."""
+        """The measured time: the bytes that a chip must send ÷ the bus bandwidth."""
         return self.priced.collective.sent / self.bus_bandwidth
 
     @property
     def over_bound(self) -> float:
-        """Measured time over the lower bound, which counts bytes alone."""
+        """Measured time ÷ the lower bound, which counts only bytes."""
         return self.seconds / self.priced.lower
 
     @property
     def over_expected(self) -> float:
-        """Measured time over the expected one; not a bound, so it may be below 1."""
+        """Measured ÷ expected time. It may be below 1, because this is not a bound."""
         return self.seconds / self.priced.expected
 
     def __str__(self) -> str:
@@ -78,23 +78,27 @@ class Sweep:
     source: Source = SOURCE
 
     def at(self, nbytes: float) -> Measured:
-        """The measurement of that size.
+        """The measurement with V = `nbytes`.
 
         Raises:
-            ValueError: that size was not measured; names the nearest.
+            ValueError: this size was not measured. The message names the nearest.
         """
         (size,) = positive(nbytes=nbytes)
         near = min(self.points, key=lambda point: abs(point.nbytes - size))
         if near.nbytes != size:
             raise ValueError(
-                f"nbytes = {nbytes!r}: not measured; {near.nbytes:.0f} was"
+                f"nbytes = {nbytes!r}: was not measured; the nearest size is "
+                f"{near.nbytes:.0f}"
             )
         return near
 
 
 @dataclass(frozen=True)
 class NvlsRun:
-    """8 GiB over `gpus` of a node: bus bandwidth in bytes/s as `picked` by NCCL."""
+    """An AllReduce of 8 GiB over `gpus` GPUs of a node, as bus bandwidth in bytes/s.
+
+    `picked` is the algorithm that NCCL picks, and `without_nvls` the rate without NVLS.
+    """
 
     chip: str
     gpus: int
@@ -116,7 +120,7 @@ def _node(chip: chips.Chip) -> NVLinkDomain:
     return NVLinkDomain(chip, 8, reduces=True)
 
 
-# All nodes have NVLS on, so that their switches add where NCCL picks it.
+# NVLS is on in all nodes, so their switches add if NCCL picks it.
 SWEEPS = {
     "h200": _sweep(1, "8 H200", _node(chips.H200)),
     "b200": _sweep(2, "8 B200", _node(chips.B200)),

@@ -1,4 +1,4 @@
-"""How training reports count FLOPs, and which way a printed MFU was counted.
+"""How training reports count FLOPs, and which convention a printed MFU follows.
 
 >>> from shardmath.transformer import model
 >>> print(which_convention(0.38, model("olmo 2 32b"), 4096, 1800, 989.4e12))
@@ -14,8 +14,8 @@ from ..transformer import Model, flops, utilization
 from ..transformer.flops import one_of
 from .run import counted
 
-CONVENTIONS = ("6N", "causal", "full")  # FLOPs of the model, for an MFU
-HARDWARE = ("8N", "hardware")  # with the layers' second forward pass, for an HFU
+CONVENTIONS = ("6N", "causal", "full")  # for an MFU, which counts model FLOPs
+HARDWARE = ("8N", "hardware")  # for an HFU, which adds a second forward pass
 NAMES = {
     "6N": "6N",
     "causal": "causal attention",
@@ -36,28 +36,30 @@ def flops_per_token(
                                  the layers' forward pass again
 
     Args:
-        model: a Model, or a number of parameters, which knows only 6N and 8N.
-        seq: tokens of a sequence, which attention depends on.
-        convention: of `CONVENTIONS` or `HARDWARE`. "causal" counts the keys that a
-            query sees, "full" all keys of the sequence.
-        params: which parameters a token meets, as for `Model.active`: "all", "without
-            input embedding", or "without embeddings". Of experts, those it is sent to.
+        model: a Model, or a number of parameters, which allows only 6N and 8N.
+        seq: tokens of a sequence.
+        convention: one of `CONVENTIONS` or `HARDWARE`. "causal" counts the keys that a
+            query sees, and "full" all keys of the sequence.
+        params: which parameters count, as for `Model.active`: "all", "without input
+            embedding", or "without embeddings". Of the experts, only those to which a
+            token is sent count.
 
     Returns:
         FLOPs per token.
 
     Assumes:
-        6 and 8 FLOPs for each parameter, the input embedding too, although it is only a
-        lookup: for Llama 3.1 8B that is 7 % more than the matmuls have, for 405B 0.5 %.
-        "hardware" counts matmuls alone, and the head once.
+        Every parameter takes 6 or 8 FLOPs, even in the input embedding, which is only a
+        lookup. For Llama 3.1 8B this is 7 % more than its matmuls have, and for 405B
+        0.5 %. "hardware" counts only matmuls, and the head once.
 
     Raises:
-        ValueError: another convention, or one that needs a Model where only a number
-            of parameters is given; sizes that are no numbers above 0.
+        ValueError: another convention, or one that needs a Model if only a number of
+            parameters is given; `seq` that is not whole and above zero; a number of
+            parameters that is not above zero.
 
     Source:
-        6N and full attention: PaLM (arXiv:2204.02311), appendix B. The hardware's:
-        Megatron-LM (arXiv:2104.04473), section 3.
+        6N and full attention: PaLM (arXiv:2204.02311), appendix B. The hardware's
+        FLOPs: Megatron-LM (arXiv:2104.04473), section 3.
 
     >>> from shardmath.transformer import model
     >>> [f"{flops_per_token(model('llama 3 405b'), 131_072, way) / 1e12:.2f}"
@@ -71,8 +73,8 @@ def flops_per_token(
         (count,) = positive(model=model)
         if convention not in ("6N", "8N"):
             raise ValueError(
-                f"convention = {convention!r}: a number of parameters tells only 6N "
-                f"and 8N; attention needs a Model, not {short_repr(model)}"
+                f"convention = {convention!r}: must be 6N or 8N for a number of "
+                f"parameters; attention needs a Model, not {short_repr(model)}"
             )
         return times * count
     if convention == "hardware":
@@ -91,17 +93,17 @@ def mfu(
     convention: str,
     params: str = "all",
 ) -> float:
-    """The share of the peak at a rate of tokens; with a way of `HARDWARE` it is HFU.
+    """The MFU at a rate of tokens; the HFU if the convention is one of `HARDWARE`.
 
         MFU = tokens/s · FLOPs per token / peak
 
     Args:
         model, seq, convention, params: as for `flops_per_token`.
-        tokens_per_second: of one chip.
-        peak: dense peak of one chip, FLOPs/s.
+        tokens_per_second: tokens per second of one chip.
+        peak: dense peak of one chip in FLOPs/s.
 
     Raises:
-        ValueError: as `flops_per_token`; a rate or a peak that is no number above 0.
+        ValueError: as `flops_per_token`; a rate or a peak that is not above zero.
 
     >>> from shardmath.transformer import model
     >>> palm, rate = model("palm 540b"), 238_300 / 6144
@@ -114,12 +116,12 @@ def mfu(
 
 @dataclass(frozen=True, repr=False)
 class Match:
-    """Which conventions a printed MFU can follow.
+    """The conventions that a printed MFU may follow.
 
     Args:
         printed: the MFU as printed, a share.
-        shares: the MFU by each convention.
-        within: by how much the printed share may be off.
+        shares: the MFU under each convention.
+        within: the largest distance to the printed share that rounding explains.
     """
 
     printed: float
@@ -133,12 +135,12 @@ class Match:
 
     @property
     def distance(self) -> dict[str, float]:
-        """Share by each convention, less the printed one."""
+        """The share under each convention, minus the printed one."""
         return {way: share - self.printed for way, share in self.shares.items()}
 
     @property
     def fits(self) -> tuple[str, ...]:
-        """Conventions within rounding, the nearest first; none if no count explains it.
+        """Conventions that agree within rounding, the nearest first.
 
         >>> Match(0.38, {"6N": 0.352, "full": 0.381}, 0.005).fits
         ('full',)
@@ -171,13 +173,13 @@ def which_convention(
     params: str = "all",
     among: Sequence[str] = CONVENTIONS,
 ) -> Match:
-    """The convention that a printed MFU follows, told from the printed rate of tokens.
+    """The convention that a printed MFU follows, inferred from the rate of tokens.
 
     Args:
         printed: the MFU as printed, a share.
         model, seq, tokens_per_second, peak, params: as for `mfu`.
-        within: by how much the print may be off; half a percentage point if it has no
-            decimals.
+        within: how much rounding may change the printed share: 0.005, half a percentage
+            point, if it has no decimals.
         among: the conventions to try.
 
     Raises:

@@ -1,7 +1,7 @@
-"""Matmul kernels that a program wrote, against NVIDIA's libraries: CUDA-L2.
+"""CUDA-L2: matmul kernels that a program wrote, compared with NVIDIA's libraries.
 
-`SHAPES` holds the published ratios for each of 1,000 shapes, and `RELEASES` what was
-measured on what, with the means that the README prints.
+`SHAPES` holds the published ratios for each of 1,000 shapes, and `RELEASES` the GPUs
+and formats that were measured, with the means that the README prints.
 
 >>> found = RELEASES["a100_f16"]
 >>> f"{found.mean('autotuned'):.3f} in the mean, {found.gain('autotuned'):.3f} in time"
@@ -39,11 +39,11 @@ MODES = ("offline", "server")
 
 @dataclass(frozen=True)
 class Shape:
-    """One matmul, [m, k] · [k, n] in 16 bits, and how much faster it got.
+    """One matmul, [m, k] · [k, n] in 16 bits, with its speedups.
 
     Args:
         m, n, k: rows of the result, its columns, and the contracted size.
-        speedups: by release, mode and library: the speed of CUDA-L2 over that of the
+        speedups: the speed of CUDA-L2 ÷ that of a library, by release, mode and
             library.
     """
 
@@ -58,23 +58,24 @@ class Shape:
         return 2.0 * self.m * self.n * self.k
 
     def ideal(self, chip: Chip) -> float:
-        """Seconds that it takes at least: `roofline.matmul`, in fp16."""
+        """The lower bound in seconds, from `roofline.matmul` in fp16."""
         return _estimate(self.m, self.k, self.n, chip).lower
 
     def memory_bound(self, chip: Chip) -> bool:
-        """Whether its intensity is below what the chip needs for its peak."""
+        """Whether its intensity is too low to reach the peak of the chip."""
         found = _estimate(self.m, self.k, self.n, chip)
         return found.intensity < chip.intensity("fp16")
 
 
 @dataclass(frozen=True)
 class Release:
-    """What was measured on one GPU with sums of one format.
+    """The measurements on one GPU with sums in one format.
 
     Args:
-        key, name: how it is found, and what it is called.
-        chip: the GPU. The README says A100 without its memory; we take the 80 GB card.
-        printed: by mode and library, the mean gain that the README prints, as a share.
+        key: its key in `RELEASES`.
+        name: its name in words.
+        chip: the GPU. The README says only A100; we take the card with 80 GB.
+        printed: the mean gain that the README prints, as a share, by mode and library.
     """
 
     key: str
@@ -85,10 +86,11 @@ class Release:
     def speedups(
         self, library: str, mode: str = "offline", shapes: Iterable[Shape] = ()
     ) -> list[float]:
-        """The published ratios, in the order of `shapes` (all, if none are given).
+        """The published ratios, in the order of `shapes`; of all if none are given.
 
         Raises:
-            ValueError: a library or a mode that was not measured; lists those known.
+            ValueError: a library or mode that was not measured. The message lists those
+                that were.
         """
         for name, given, known in (
             ("library", library, LIBRARIES),
@@ -105,19 +107,19 @@ class Release:
     def mean(
         self, library: str, mode: str = "offline", shapes: Iterable[Shape] = ()
     ) -> float:
-        """The mean of the ratios, each shape counted once, as the README prints it."""
+        """The mean of the ratios, with each shape counted once, as in the README."""
         found = self.speedups(library, mode, shapes)
         return math.fsum(found) / len(found)
 
     def gain(
         self, library: str, mode: str = "offline", shapes: Iterable[Shape] = ()
     ) -> float:
-        """Time of the library over that of CUDA-L2, if each shape runs once: Σts / Σt.
+        """Time of the library ÷ that of CUDA-L2, if each shape runs once: Σts / Σt.
 
         Assumes:
-            CUDA-L2 takes the time t of the roofline for every shape, as the times are
-            not published, only their ratios s. If the library does instead, the gain is
-            Σt / Σ(t/s), and smaller by up to 0.02.
+            CUDA-L2 takes the roofline's time t for every shape, because only the ratios
+            s of the times are published. If instead the library takes this time, the
+            gain is Σt / Σ(t/s), which is smaller by up to 0.02.
         """
         some = tuple(shapes) or SHAPES
         times = [shape.ideal(self.chip) for shape in some]
@@ -132,7 +134,14 @@ def _estimate(m: int, k: int, n: int, chip: Chip) -> Estimate:
 
 
 def amdahl(share: float, speedup: float) -> float:
-    """New time over old if `share` of it gets faster by `speedup`: 1 − p + p/s.
+    """1 − p + p/s: new ÷ old time, if the share p of it gets s times as fast.
+
+    Args:
+        share: p, from 0 to 1.
+        speedup: s, above 0.
+
+    Raises:
+        ValueError: a share or speedup outside these ranges.
 
     Source:
         Amdahl, "Validity of the single processor approach" (AFIPS 1967).
@@ -143,7 +152,7 @@ def amdahl(share: float, speedup: float) -> float:
     if not (0 <= share <= 1 and speedup > 0 and math.isfinite(speedup)):
         raise ValueError(
             f"share = {short_repr(share)}, speedup = {short_repr(speedup)}: must be a "
-            "number from 0 to 1, and a finite number above 0"
+            "number from 0 to 1 and a finite number above 0"
         )
     return 1 - share + share / speedup
 

@@ -15,7 +15,7 @@ SOURCE = Source(
 
 
 class Exchange(NamedTuple):
-    """Bytes/s of one GPU as printed, and what sets the pace by the source's word."""
+    """Bytes/s of one GPU as printed, and the network that limits it, by the source."""
 
     gpus: int
     level: str

@@ -1,24 +1,24 @@
-"""What a page does not say about a run, filled in by rules that are stated.
+"""Rules that fill in the settings which the source of a run omits.
 
-A prediction needs every setting. Where a source omits one, these rules give it, in this
+A prediction needs every setting. If a source omits one, these rules give it, in this
 order, and the row says so:
 
-0. GPUs whose network nobody states have a card of 200 Gb/s each, and a TPU slice whose
-   sides nobody states is as round as can be. A rate of FLOPs whose counting nobody
-   states counts attention as causal.
-1. Formats are those that frameworks use: see `usual_formats`. A copy of the weights in
-   16 bits rests next to those of the optimizer in Megatron. JAX and FSDP cast weights
-   where they are used. Where matmuls are in 8 bits or fewer, Megatron's matmuls keep
+0. If no source states the network of GPUs, each has a card of 200 Gb/s. If no source
+   states the sides of a TPU slice, they are as nearly equal as possible. If no source
+   states how FLOPs are counted, they count attention as causal.
+1. Formats are those that frameworks use; see `usual_formats`. Megatron holds a copy of
+   the weights in 16 bits next to those of the optimizer, while JAX and FSDP cast
+   weights when they are used. If matmuls use 8 bits or fewer, Megatron's matmuls keep
    their inputs in that format (Transformer Engine).
-2. A pipeline is interleaved, in the largest number of chunks up to 8 that divides the
-   layers of a stage, if the microbatches are a multiple of the stages.
-3. A pipeline has microbatches of one sequence. A rank of a TPU without a pipeline has
-   one microbatch. Other ranks have the largest microbatch that fits.
+2. A pipeline is interleaved if the microbatches are a multiple of the stages. It has
+   the largest number of chunks up to 8 that divides the layers of a stage.
+3. A pipeline has microbatches of one sequence. A TPU rank without a pipeline has one
+   microbatch. Other ranks have the largest microbatch that fits.
 4. Recomputation is the least that fits: none, then norms and activations, then all.
-5. ZeRO-1 that does not fit is FSDP. FSDP in a pipeline gathers its weights once a step
-   and not for every microbatch, as torchtitan does.
+5. If ZeRO-1 does not fit, we take FSDP. FSDP in a pipeline gathers its weights once per
+   step and not for every microbatch, as in torchtitan.
 
-Where nothing fits, the settings are those that come first.
+If nothing fits, we take the settings that come first.
 """
 
 import math
@@ -41,12 +41,12 @@ from ..training import Step
 from ..training.job import usual_formats
 from .run import SPLIT_SEQUENCES, Run
 
-MEGATRON = "Megatron"  # names of systems that begin so
+MEGATRON = "Megatron"  # the beginning of the names of some systems
 MOST_CHUNKS = 8
 CARD = 25e9  # bytes/s one-way of a card of 200 Gb/s
 CARDS = "a network card of 200 Gb/s for each GPU"
 ROUND = "a slice as round as can be"
-AGAIN = {  # policies of recomputation, least first, and what to call them
+AGAIN = {  # policies of recomputation in words, least first
     "none": "nothing is computed again",
     "elementwise": "norms and activations are computed again",
     "full": "whole layers are computed again",
@@ -55,12 +55,12 @@ AGAIN = {  # policies of recomputation, least first, and what to call them
 
 @dataclass(frozen=True)
 class Filled:
-    """A run with every setting, as a step.
+    """A run with every setting, and its step.
 
     Args:
-        run: with what was filled in.
-        step: on its mesh.
-        assumed: what was filled in, in words.
+        run: the run, with the settings that were filled in.
+        step: its step on its mesh.
+        assumed: the settings that were filled in, in words.
         fits: whether the step fits in memory.
     """
 
@@ -71,11 +71,12 @@ class Filled:
 
 
 def filled(run: Run) -> Filled:
-    """A run with what its source omits.
+    """A run with the settings that its source omits.
 
     Raises:
         Absent: a ValueError; its mesh, its batch or its network is not published.
-        ValueError: settings that contradict one another, as `training.step` says it.
+        ValueError: settings that contradict one another; the message is that of
+            `training.step`.
 
     >>> from shardmath.measured import RUNS
     >>> print(*filled(RUNS[0]).assumed)
@@ -108,16 +109,16 @@ def filled(run: Run) -> Filled:
 
 
 def keeps_copy(run: Run) -> bool:
-    """Whether weights in 16 bits rest next to those of the optimizer.
+    """Whether weights in 16 bits are held in addition to those of the optimizer.
 
-    MaxText and FSDP of PyTorch hold one copy of the weights, of which each use casts
-    what it gathers. Megatron's distributed optimizer (ZeRO-1) holds both.
+    MaxText and PyTorch's FSDP hold one copy of the weights, and each use casts what it
+    gathers. Megatron's distributed optimizer (ZeRO-1) holds both.
     """
     return run.chip.vendor != "Google" and "fsdp" not in run.mesh
 
 
 def _ways(run: Run) -> Iterator[tuple[Run, tuple[str, ...]]]:
-    """Ways to fill a run in, in the order of preference."""
+    """The ways to fill in a run, in the order of preference."""
     said: tuple[str, ...] = ()
     if run.network is None:
         found, assumed = _network(run)
@@ -142,7 +143,7 @@ def _network(run: Run) -> tuple[Network, str]:
     """A network for a run that names none, and what was assumed for it.
 
     Raises:
-        Absent: a ValueError; the chips come in no such nodes or slices.
+        Absent: a ValueError; no nodes or slices have this number of chips.
     """
     missing = Absent(f"{run}: its network is not published")
     if run.chip.vendor == "Google":
@@ -162,8 +163,8 @@ def _network(run: Run) -> tuple[Network, str]:
 
 
 def _meshes(run: Run) -> Iterator[tuple[dict[str, int], tuple[str, ...]]]:
-    """The mesh as published, then with FSDP in place of ZeRO-1. In a pipeline FSDP
-    gathers once a step, which is what ZeRO-1 does."""
+    """The mesh as published, then with FSDP in place of ZeRO-1. But FSDP in a pipeline
+    comes first as ZeRO-1, because there it gathers once per step."""
     if {"fsdp", "pipeline"} <= run.mesh.keys():
         mesh = {"zero1" if axis == "fsdp" else axis: n for axis, n in run.mesh.items()}
         yield mesh, ("weights that FSDP gathers once a step, as in ZeRO-1",)
@@ -206,7 +207,7 @@ def _microbatches(run: Run) -> Iterator[tuple[Run, tuple[str, ...]]]:
 def _schedule(
     run: Run, stages: int, microbatches: int
 ) -> tuple[str, int | None, tuple[str, ...]]:
-    """Schedule and chunks of a pipeline, and what was assumed of them."""
+    """Schedule and chunks of a pipeline, and what was assumed about them."""
     if run.schedule not in ("", "interleaved"):
         return run.schedule, run.chunks, ()
     if run.chunks is not None and run.schedule:

@@ -1,9 +1,9 @@
 """The fit of the efficiencies to published runs, and its errors on runs left out.
 
-Of each run, the work is derived once, and only the efficiencies change. The fit takes
-the least squares of log(predicted / measured). A row counts n^(-1/2) if its source has
-n rows, and a row that is off by more than `HUBER` counts no more than in proportion: a
-few runs that went wrong should not set the numbers for all others.
+The work of each run is derived once, and only the efficiencies change. The fit
+minimises the squares of log(predicted / measured). Each row has the weight n^(-1/2) if
+its source has n rows. Errors above `HUBER` count linearly instead of as squares, so a
+few runs that went wrong do not set the numbers for all others.
 """
 
 import math
@@ -14,12 +14,12 @@ from statistics import fmean, median
 from ..training.efficiencies import FITTED, Efficiencies, efficiencies
 from .fit_rows import Row
 
-HUBER = 0.25  # of log(predicted / measured)
-STEP = 1e-3  # of a logarithm, for derivatives
+HUBER = 0.25  # the largest |log(predicted / measured)| that counts as a square
+STEP = 1e-3  # the change of a number's logarithm, for derivatives
 
 
 def weights(some: Sequence[Row]) -> list[float]:
-    """How much each row counts: n^(-1/2) of the rows of its source."""
+    """The weight of each row: n^(-1/2), if its source has n rows."""
     count: dict[str, int] = {}
     for row in some:
         count[row.source] = count.get(row.source, 0) + 1
@@ -29,11 +29,11 @@ def weights(some: Sequence[Row]) -> list[float]:
 def fit(
     some: Sequence[Row], start: Efficiencies | None = None, free: Sequence[str] = FITTED
 ) -> Efficiencies:
-    """The efficiencies that come nearest to some rows.
+    """The efficiencies that fit some rows best.
 
     Args:
-        some: what to fit.
-        start: where to begin; the file's if not given.
+        some: the rows to fit.
+        start: the numbers to start from; those of the file if not given.
         free: the numbers that are fitted; the others stay.
 
     Source:
@@ -71,7 +71,7 @@ def dot(*vectors: Iterable[float]) -> float:
 
 
 def solved(matrix: list[list[float]], right: list[float]) -> list[float]:
-    """x of A·x = b, by elimination; A is positive definite."""
+    """The solution x of A·x = b by elimination, for a positive definite A."""
     rows_ = [[*row, b] for row, b in zip(matrix, right, strict=True)]
     for n, pivot in enumerate(rows_):
         rows_[n] = pivot = [value / pivot[n] for value in pivot]
@@ -86,7 +86,7 @@ class Errors:
     """How far predictions are off: |predicted / measured − 1|, by source.
 
     Args:
-        ratios: predicted over measured, by source.
+        ratios: predicted ÷ measured seconds, by source.
     """
 
     ratios: Mapping[str, Sequence[float]]
@@ -97,7 +97,7 @@ class Errors:
 
     @property
     def mean(self) -> float:
-        """Of all rows."""
+        """The mean error of all rows."""
         return fmean(self.all)
 
     @property
@@ -106,12 +106,12 @@ class Errors:
 
     @property
     def by_source(self) -> float:
-        """The mean of the means of sources, so that each source counts the same."""
+        """The mean of the sources' mean errors, so each source counts equally."""
         return fmean(fmean(abs(r - 1) for r in some) for some in self.ratios.values())
 
     @property
     def band(self) -> tuple[float, float]:
-        """Measured over predicted of 8 rows in 10."""
+        """The range of measured ÷ predicted that holds 8 of 10 rows."""
         return quantiles([1 / r for some in self.ratios.values() for r in some])
 
     @property
@@ -126,7 +126,7 @@ class Errors:
 
 
 def errors(some: Iterable[Row], at: Callable[[Row], Efficiencies]) -> Errors:
-    """Errors of rows, each predicted with the efficiencies that `at` gives for it."""
+    """Errors of rows, each predicted with the efficiencies that `at` returns for it."""
     found: dict[str, list[float]] = {}
     for row in some:
         ratio = row.predicted(at(row)) / row.measured
@@ -144,7 +144,7 @@ def left_out(
 
     Args:
         some: all rows.
-        by: "source" or "generation", what a group has in common.
+        by: what the rows of a group have in common, "source" or "generation".
         free, start: as for `fit`.
     """
     whole = fit(some, start, free)
@@ -156,7 +156,7 @@ def left_out(
 
 
 def quantiles(some: Sequence[float], share: float = 0.8) -> tuple[float, float]:
-    """The limits between which the middle `share` of some numbers lies."""
+    """The limits of the middle `share` of some numbers."""
     ordered, tail = sorted(some), (1 - share) / 2
     last = len(ordered) - 1
     low, high = tail * last, (1 - tail) * last

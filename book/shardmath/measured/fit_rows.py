@@ -1,8 +1,8 @@
 """Published runs, reduced to what a prediction needs.
 
 Deriving the work of all runs takes some ten seconds, so it is kept in
-``workloads.json``, which `make refit` writes anew. A test derives a part of the rows
-again and compares.
+``workloads.json``, which `make refit` writes. A test derives a part of the rows again
+and compares them with the file.
 """
 
 import json
@@ -21,8 +21,8 @@ from .reading import family
 from .run import Run
 from .training import RUNS
 
-DIGITS = 6  # of the numbers that are kept
-MIXED = "Megatron Bridge"  # a source with many rows of either kind
+DIGITS = 6  # digits of the numbers that are kept
+MIXED = "Megatron Bridge"  # a source with many dense rows and many with experts
 GENERATIONS = {  # chips whose runs are left out together
     "H100": ("h100", "h800", "h200"),
     "A100": ("a100_80gb", "a100_40gb"),
@@ -32,14 +32,14 @@ GENERATIONS = {  # chips whose runs are left out together
 
 @dataclass(frozen=True)
 class Row:
-    """One run, ready to be predicted.
+    """One run, ready for a prediction.
 
     Args:
-        run: which one.
-        work: what a step does.
-        measured: seconds of a step.
+        run: the run.
+        work: the work of a step.
+        measured: measured seconds of a step.
         bound: seconds that no run can beat.
-        assumed: what was filled in.
+        assumed: the settings that were filled in, in words.
         fits: whether it fits in memory.
     """
 
@@ -65,13 +65,14 @@ class Row:
 
     @property
     def source(self) -> str:
-        """The name under which a run is left out; experts are a story of their own."""
+        """The name of the runs with which it is left out of a fit. In a source of both
+        kinds, models with experts have a separate name."""
         name = family(self.run.source.key)
         return f"{name}, experts" if self.experts and name == MIXED else name
 
     @property
     def generation(self) -> str:
-        """The name of chips that are left out together."""
+        """The name of the chips with which its chip is left out of a fit."""
         for name, some in GENERATIONS.items():
             if self.chip.id in some:
                 return name
@@ -83,8 +84,8 @@ class Row:
         return seconds_by_part(self.work, clock)
 
     def predicted(self, at: Efficiencies | None = None) -> float:
-        """Predicted seconds, never below the bound; with the efficiencies that were
-        fitted if none are given."""
+        """Predicted seconds, never below the bound; with the fitted efficiencies if
+        none are given."""
         return max(self.bound, sum(self.parts(at or efficiencies()).values()))
 
 
@@ -93,6 +94,7 @@ def row_of(run: Run) -> Row:
 
     Raises:
         ValueError: too little is published, or its settings contradict one another.
+            If mesh axes share a ring, its exchanges have no price.
     """
     found = filled(run)
     step = found.step
@@ -107,12 +109,12 @@ def row_of(run: Run) -> Row:
 
 
 def derived(runs: tuple[Run, ...] = RUNS) -> dict[int, Row]:
-    """All published runs that can be predicted, by their place in the table."""
+    """All published runs that can be predicted, by their index in the table."""
     found = {}
     for at, run in enumerate(runs):
         try:
             found[at] = row_of(run)
-        except ValueError:  # says why: see `unpredicted`
+        except ValueError:  # `unpredicted` gives the reason
             continue
     return found
 
@@ -150,7 +152,7 @@ def _kept() -> dict[int, dict]:
 
 
 def to_json(some: Mapping[int, Row]) -> str:
-    """Rows as the file has them, one on each line."""
+    """Rows in the format of the file, one per line."""
     lines = (
         {
             "row": at,
@@ -197,7 +199,7 @@ def _part(*plain: list) -> PartWork:
 
 
 def _rounded(value: object) -> object:
-    """Numbers with `DIGITS` digits, in whatever they are."""
+    """The value with all numbers in it rounded to `DIGITS` digits."""
     if isinstance(value, float):
         return float(f"{value:.{DIGITS}g}")
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""AllReduces of small arrays by kernels made for them, in one node of H100."""
+"""AllReduces of small arrays with special kernels, in one node of H100s."""
 
 from ..base.facts import Source
 from ..collectives import all_reduce
@@ -24,7 +24,7 @@ def _measured(library: str, gpus: str, nbytes: str, microseconds: str) -> Measur
     return Measured(f"{gpus} H100, {library}", rate, priced, SOURCE)
 
 
-# By library; small arrays first, and of each size the fewest GPUs first.
+# By library, ordered by size and then by the number of GPUs.
 KERNELS = {
     library: tuple(
         _measured(library, *row[:2], row[column]) for row in rows("kernels.csv")

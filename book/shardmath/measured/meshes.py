@@ -1,9 +1,9 @@
 """The same jobs on different meshes: 2,127 runs of one framework on one cluster.
 
-They say what the published runs cannot: which of two meshes is faster, and how much
-memory a mesh takes. A prediction by mechanisms alone is far too fast on them, because
-this framework's host is slow: `Host` has three latencies that belong to it and to its
-network, and not to the chip.
+They show what the published runs cannot: which of two meshes is faster, and how much
+memory a mesh takes. Predictions from mechanisms alone are far too fast for them,
+because the host is slow in this framework. `Host` has three latencies that belong to
+the host and its network, and not to the chip.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -29,30 +29,29 @@ MODELS = {  # layers, D, F, heads, and whether head and embedding share their we
     "80B": (80, 8192, 28_672, 64, False),
 }
 BUSY = ("math", "attention", "memory", "launches", "tensor")  # parts of a microbatch
-EXCHANGES = 10  # of tensor parallelism in a layer, forward and backward
-CLOSE = 1.05  # measured times that differ by less have no order
-# Bytes that the framework holds, from its code (18·D + 8·F, and 6 + 12/n) and with the
-# four constants that a fit to these very runs adds: what its allocator and the backward
-# pass keep besides.
-SAVED_D, SAVED_F = 20, 11  # of a token in a layer, for each of D and F
-LOGIT, RESTING, SHARED = 14, 8, 12  # of a logit; of a parameter, and of its state
+EXCHANGES = 10  # exchanges of tensor parallelism in a layer, forward and backward
+CLOSE = 1.05  # times that differ by a smaller factor are not ordered
+# Bytes that the framework holds. Its code has 18·D + 8·F and 6 + 12/n. A fit to these
+# very runs adds four constants for what its allocator and the backward pass also keep.
+SAVED_D, SAVED_F = 20, 11  # per token and layer, times D and times F
+LOGIT, RESTING, SHARED = 14, 8, 12  # per logit; per parameter; per parameter, sharded
 ALWAYS = 0.35 * 2**30
 LIMIT = 79 * 2**30  # bytes that a GPU can give to the framework
 
 
 @dataclass(frozen=True)
 class Host:
-    """Latencies of a framework and its network, which no setting of a job says.
+    """Latencies of a framework and its network, which are not settings of a job.
 
     Args:
-        layer: seconds for which the host holds up a layer and microbatch, forward and
-            backward, where tensor parallelism is on: a layer takes no less.
-        hop: seconds of a hop of tensor parallelism once it leaves the node.
+        layer: the least seconds that the host needs for a layer and microbatch, forward
+            and backward together, with tensor parallelism.
+        hop: seconds of a hop of tensor parallelism that leaves the node.
         bucket: seconds of a hop of data parallelism for each bucket.
-        nbytes: of a bucket of gradients or weights.
+        nbytes: bytes of a bucket of gradients or weights.
 
     Source:
-        Fitted to these runs without pipelines. They are upper ends of what others
+        Fitted to these runs without pipelines. They are at the upper end of what others
         measured: the latency of a hop between nodes alone is 4 µs.
     """
 
@@ -71,14 +70,14 @@ class MeshRun:
 
     Args:
         model: a key of `MODELS`.
-        nodes: of eight H100.
-        tensor, pipeline, data: ways of each kind of parallelism.
-        zero: 1 if the optimizer's state is shared over the data-parallel ways.
+        nodes: the number of nodes, each of eight H100s.
+        tensor, pipeline, data: the size of each kind of parallelism.
+        zero: 1 if the data-parallel ranks shard the optimizer's state, else 0.
         microbatch: sequences of a microbatch.
-        microbatches: of a step.
-        tokens: tokens/s of one GPU; None where it did not run.
-        memory: bytes on the first rank; None likewise.
-        stalled: whether it took over twice as long as runs like it.
+        microbatches: microbatches of a step.
+        tokens: tokens/s of one GPU; None if it did not run.
+        memory: bytes on the first rank; None if they were not recorded.
+        stalled: whether it took over twice as long as similar runs.
         refused: whether the framework refuses such a mesh, whatever the memory.
     """
 
@@ -103,7 +102,7 @@ class MeshRun:
 
     @property
     def seconds(self) -> float:
-        """Of a step.
+        """Measured seconds of a step.
 
         Raises:
             Absent: a ValueError; it did not run.
@@ -114,7 +113,7 @@ class MeshRun:
 
     @cached_property
     def step(self) -> Step:
-        """The step, derived."""
+        """The derived step."""
         makers = {
             "pipeline": (self.pipeline, pipeline),
             "data": (
@@ -146,8 +145,8 @@ class MeshRun:
         """Predicted seconds of a step, with the latencies of a host.
 
         Assumes:
-            ZeRO-1 gathers its weights after the step, where nothing hides it. That is
-            how this framework does it, if its latencies are asked for at all.
+            With a `host`, ZeRO-1 gathers its weights after the step, where nothing
+            hides the gather, because this framework does so.
         """
         parts, layers = self.prediction.parts, self.shape.layers / self.pipeline
         passes = layers * self.microbatches
@@ -164,7 +163,7 @@ class MeshRun:
         return found
 
     def _gather(self, host: Host) -> float:
-        """Seconds of gathering the weights of a chip once a step."""
+        """Seconds to gather the weights of a chip once per step."""
         nbytes = 2 * self.shape.params / self.tensor / self.pipeline
         inside = self.data * self.tensor <= NODE
         rate = H100.scale_up_bandwidth if inside else H100.scale_out_bandwidth
@@ -172,7 +171,7 @@ class MeshRun:
         return nbytes * (1 - 1 / self.data) / rate + hops * host.bucket
 
     def held(self, stage: int = 0) -> float:
-        """Bytes on the chips of a stage, as the code of the framework has it."""
+        """Bytes on a chip of a stage, from the framework's code and the fit."""
         _, D, F, _, tied = MODELS[self.model]
         own, heads = self._stages
         weights = own[stage] * (4 * D * D + 3 * D * F)
@@ -188,12 +187,12 @@ class MeshRun:
 
     @property
     def fits(self) -> bool:
-        """Whether every stage fits by that count."""
+        """Whether every stage fits in `LIMIT` according to `held`."""
         return max(map(self.held, range(self.pipeline))) <= LIMIT
 
     @cached_property
     def _stages(self) -> tuple[list[int], list[bool]]:
-        """Layers of each stage and which has the head, which counts as a block."""
+        """The layers of each stage, and whether it has the head, which is one block."""
         layers, D, F, *_ = MODELS[self.model]
         costs = [4 * D * D + 3 * D * F] * layers + [VOCAB * D]
         share = sum(costs) / self.pipeline
@@ -216,7 +215,7 @@ class MeshRun:
 
 @cache
 def mesh_runs() -> tuple[MeshRun, ...]:
-    """All runs of the table, those that did not run among them."""
+    """All rows of the table, including those that did not run."""
     whole = ("nodes", "tensor", "pipeline", "data", "zero", "microbatch",
              "microbatches")  # fmt: skip
     return tuple(
@@ -237,10 +236,10 @@ class Order:
     """How often an order of meshes is right.
 
     Args:
-        pairs: of runs of one job that differ by more than `CLOSE`.
-        right: the share of them that is ordered as measured.
-        regret: measured time of the mesh that comes first over the best, the mean over
-            jobs.
+        pairs: pairs of runs of one job whose times differ by more than `CLOSE`.
+        right: the share of these pairs that are ordered as measured.
+        regret: measured time of the mesh that comes first ÷ that of the fastest, as a
+            mean over jobs.
     """
 
     pairs: int
@@ -249,10 +248,10 @@ class Order:
 
 
 def order(runs: Iterable[MeshRun], merit: Callable[[MeshRun], object]) -> Order:
-    """How well a merit, less is better, orders runs of the same job.
+    """How well a merit orders runs of the same job; a smaller merit is better.
 
-    Where several runs have the same merit, half of their pairs count as right, and the
-    mean of their times as that of the run which comes first.
+    If several runs have the same merit, half of their pairs count as right. If several
+    come first, their mean time counts.
 
     >>> some = [run for run in mesh_runs() if run.pipeline == 1 and run.tokens]
     >>> order(some, lambda run: run.seconds).right
@@ -281,7 +280,7 @@ def jobs(runs: Iterable[MeshRun]) -> dict[tuple[str, int], list[MeshRun]]:
 
 
 def measured() -> Iterator[MeshRun]:
-    """The runs that the order is tested on: without a pipeline, on up to 32 nodes."""
+    """The runs that test the order: those without a pipeline, on up to 32 nodes."""
     for run in mesh_runs():
         if run.pipeline == 1 and run.nodes <= 32 and run.tokens:
             yield run

@@ -1,7 +1,8 @@
-"""Timed operations over their bounds, by the size of the bound: ``ops.csv``.
+"""Times of operations ÷ their bounds, by the size of the bound, from ``ops.csv``.
 
-5.7 million matmuls, decode attentions and AllReduces on six GPUs, in bins. Whatever the
-operation, a short one takes a few microseconds and a long one a multiple of its bound.
+The bins hold 5.7 million matmuls, decode attentions and AllReduces on six GPUs.
+Whatever the operation, a short one takes a few microseconds, and a long one takes a
+multiple of its bound.
 
 >>> one = bins("matmul", "H100", "bf16")
 >>> [f"{b.bound:.0e} s: {b.median:.2f}" for b in one if b.bound in (1e-6, 1e-4, 1e-2)]
@@ -26,17 +27,17 @@ SOURCE = Source(
 
 
 class OpBin(NamedTuple):
-    """Operations of one kind whose bounds are about as long.
+    """Operations of one kind whose bounds are about equally long.
 
     Args:
         op: "matmul", "decode attention", "AllReduce of engines" or "AllReduce of NCCL".
-        chip: by its name.
-        format: of the inputs; of AllReduce, how many chips take part.
-        bound: seconds in the middle of the bin; it is a third of a decade wide.
-        points: how many there are.
-        p10, median, p90: of measured over bound.
-        beaten: points that are quicker than their bound: matmuls whose inputs are still
-            in the L2 from the repetition before.
+        chip: the name of the chip.
+        format: the format of the inputs; for an AllReduce, the number of chips.
+        bound: seconds in the middle of the bin, which is a third of a decade wide.
+        points: the number of points.
+        p10, median, p90: quantiles of measured ÷ bound.
+        beaten: points that are faster than their bound. These are matmuls whose inputs
+            are still in the L2 cache from the previous repetition.
     """
 
     op: str
@@ -52,7 +53,7 @@ class OpBin(NamedTuple):
 
 @cache
 def all_bins() -> tuple[OpBin, ...]:
-    """All bins, by operation, chip and format, the shortest first."""
+    """All bins by operation, chip and format, with the shortest bound first."""
     found = []
     for op, chip, form, *numbers in rows("ops.csv"):
         bound, points, p10, median, p90, beaten = numbers
@@ -62,10 +63,10 @@ def all_bins() -> tuple[OpBin, ...]:
 
 
 def bins(op: str, chip: str, form: str) -> tuple[OpBin, ...]:
-    """The bins of one operation on one chip in one format, the shortest first.
+    """The bins of one operation on one chip in one format, the shortest bound first.
 
     Raises:
-        ValueError: there are none; lists what there is of that operation.
+        ValueError: there are none. The message lists those of that operation.
     """
     found = tuple(one for one in all_bins() if one[:3] == (op, chip, form))
     if not found:

@@ -1,8 +1,8 @@
-"""The planner asked for every published job that uses model parallelism.
+"""What the planner recommends for every published job that uses model parallelism.
 
-What it recommends is compared with the meshes that were published. A published mesh is
-seldom the best one: pages show what a framework can do, and large runs take what is
-known to work. Still, how often the planner proposes the same tests its advice.
+We compare its recommendations with the meshes that were published. A published mesh is
+seldom the best one, because many pages only show what a framework can do, and large
+runs use what is known to work. Still, how often the two agree tests the planner.
 """
 
 import json
@@ -19,12 +19,12 @@ from .fit_rows import Row, rows
 from .run import FOLDED, Run
 
 MODEL_AXES = ("pipeline", "context", "tensor", "expert")
-SEARCHED = 1000  # meshes of a plan that are looked through
-BEFORE_ZERO = {"zero": 1, "fsdp": 1, "context": 1}  # what older software did not have
+SEARCHED = 1000  # meshes of a plan that are compared
+BEFORE_ZERO = {"zero": 1, "fsdp": 1, "context": 1}  # older software did not have these
 
 
 class ModelSplit(NamedTuple):
-    """How many ways each kind of model parallelism has.
+    """The size of each kind of model parallelism.
 
     >>> print(ModelSplit(16, 1, 8, 1))
     pipeline 16 x tensor 8
@@ -45,7 +45,7 @@ class PublicJob:
     """A model and a batch on some chips, and the meshes on which they were run.
 
     Args:
-        runs: of this job.
+        runs: the published runs of this job.
     """
 
     runs: tuple[Run, ...]
@@ -56,7 +56,7 @@ class PublicJob:
 
     @property
     def plan(self) -> Plan:
-        """What the planner says, of software as it was when the job was run."""
+        """The planner's answer, for software of the time when the job was run."""
         one = self.runs[0]
         old = one.attention_kernel == "unfused"
         return plan(
@@ -84,16 +84,16 @@ class PublicJob:
 
 
 class Outcome(NamedTuple):
-    """What the planner said of one job.
+    """The planner's answer for one job.
 
     Args:
-        job: in words.
-        published: meshes, in words.
-        recommended: mesh, in words.
-        rank: of the best published mesh, from 1; None where it is not among the ties or
-            near them.
-        over: predicted time of the best published mesh over that of the fastest; None
-            likewise.
+        job: the job in words.
+        published: the published meshes in words.
+        recommended: the recommended mesh in words.
+        rank: the rank of the best published mesh, from 1; None if it is not in the
+            ranking.
+        over: predicted time of the fastest published mesh ÷ that of the fastest mesh;
+            None as for `rank`.
     """
 
     job: str
@@ -104,7 +104,7 @@ class Outcome(NamedTuple):
 
 
 def split(run: Run) -> ModelSplit:
-    """The ways of a published mesh. Experts count the chips that they fold over."""
+    """The model parallelism of a published mesh. Folded axes count for experts too."""
     ways = dict.fromkeys(MODEL_AXES, 1)
     for axis, n in run.mesh.items():
         kind = axis.partition("_")[0]
@@ -116,14 +116,14 @@ def split(run: Run) -> ModelSplit:
 
 
 def split_of_plan(trial: Trial) -> ModelSplit:
-    """The same of a mesh that the planner found."""
+    """The model parallelism of a mesh that the planner found."""
     folded = prod(trial.candidate.sizes[axis] for axis in trial.candidate.folded)
     ways = {axis: trial.sizes[axis] for axis in MODEL_AXES}
     return ModelSplit(**{**ways, "expert": ways["expert"] * folded})
 
 
 def public_jobs(some: Iterable[Row] | None = None) -> tuple[PublicJob, ...]:
-    """The published jobs that use model parallelism, on a network that is known."""
+    """The published jobs that use model parallelism on a known network."""
     found: dict[tuple, list[Run]] = {}
     for row in rows() if some is None else some:
         run = row.run
@@ -153,8 +153,8 @@ def outcome(job: PublicJob) -> Outcome:
 
 @cache
 def outcomes() -> tuple[Outcome, ...]:
-    """All outcomes, from ``planned.json``, which `make refit` writes anew: asking the
-    planner for all jobs takes some minutes."""
+    """All outcomes from ``planned.json``. To plan all jobs takes some minutes, so only
+    `make refit ARGS=--plans` writes it."""
     text = files(__package__).joinpath("planned.json").read_text("utf-8")
     return tuple(
         Outcome(job, tuple(published), *others)
@@ -163,7 +163,7 @@ def outcomes() -> tuple[Outcome, ...]:
 
 
 def shares(some: Iterable[Outcome]) -> dict[str, float]:
-    """How often the published mesh is among the first, and near the fastest.
+    """How often a published mesh is among the first, or near the fastest.
 
     >>> found = shares(outcomes())
     >>> found["first"] <= found["among 3"] <= found["among 10"]

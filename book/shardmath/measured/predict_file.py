@@ -1,12 +1,12 @@
-"""Predictions for anybody's runs: a file in the columns of the book's own tables.
+"""Predictions for your own runs, from a file with the columns of the book's tables.
 
-A table with a metric in each row is one of measured servers, see `predict_serving`. In
-one of training runs, columns are those of `reading.COLUMNS`, under these names or
-others that people use (`ALIASES`), in any order. Cells are read leniently where only
-one meaning is possible, and what had to be assumed is said with the answer. One more
-column, `expert_tensor` (Megatron's --expert-tensor-parallel-size), says with a 1 that
-each expert is on one chip, although other matrices are cut. One row that cannot be read
-or contradicts itself says why, and does not stop the others.
+A table with a metric in each row describes measured servers; see `predict_serving`. A
+table of training runs has the columns of `reading.COLUMNS`, under these names or others
+that people use (`ALIASES`), in any order. Cells are read leniently if only one meaning
+is possible, and each answer says what was assumed. One more column is `expert_tensor`
+(Megatron's --expert-tensor-parallel-size). With a 1 in it, each expert is on one chip,
+although other matrices are split. For a row that cannot be read or contradicts itself,
+the answer is the reason, and the other rows are still answered.
 """
 
 import math
@@ -28,7 +28,7 @@ from .serving_rows import COLUMNS as SERVER_COLUMNS
 from .serving_rows import UNITS, is_serving
 from .table_file import MORE, cell, read_file, read_table, renamed
 
-ALIASES = {  # of columns
+ALIASES = {  # other names of columns
     "framework": "system", "gpu": "chip", "accelerator": "chip", "chip_type": "chip",
     "gpus": "chips", "devices": "chips", "num_gpus": "chips", "parallelism": "mesh",
     "batch": "seqs", "global_batch": "seqs", "global_batch_size": "seqs",
@@ -44,7 +44,7 @@ ALIASES = {  # of columns
     "etp": "expert_tensor", "expert_tensor_parallel_size": "expert_tensor",
     "vp": "chunks", "vpp": "chunks", "virtual_stages": "chunks", "notes": "note",
 }  # fmt: skip
-AXIS_ALIASES = {  # of mesh axes
+AXIS_ALIASES = {  # other names of mesh axes
     "tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert_state",
     "dp": "zero1", "sp": "", "vp": "", "zero": "zero1", "zero_1": "zero1",
     "zero_2": "zero2",
@@ -52,7 +52,7 @@ AXIS_ALIASES = {  # of mesh axes
     "ep_state": "expert_state", "experts": "expert",
 }  # fmt: skip
 HEADS = {key: axis or key for key, axis in AXIS_ALIASES.items()} | ALIASES
-FORMATS = {  # how precisions are called elsewhere
+FORMATS = {  # other names of precisions
     "bfloat16": "bf16", "amp_bf16": "bf16", "float16": "fp16", "half": "fp16",
     "float32": "fp32", "float8": "fp8", "mxfp8": "fp8", "amp_fp8": "fp8",
     "nvfp4": "fp4", "mxfp4": "fp4",
@@ -61,16 +61,16 @@ FORMATS = {  # how precisions are called elsewhere
 
 @dataclass(frozen=True)
 class Answer:
-    """What is said of one row.
+    """The answer for one row.
 
     Args:
         row: its number in the file, from 1, without the head.
         name: the run in words, as far as it could be read.
-        prediction: of its step; None where there is none.
-        measured: seconds of a step; None where the row does not tell.
-        assumed: what the row does not say, and a rule filled in.
-        warnings: what makes it unusual.
-        why: there is no prediction.
+        prediction: the prediction of its step; None if there is none.
+        measured: measured seconds of a step; None if the row does not state them.
+        assumed: settings that the row omits and a rule filled in.
+        warnings: what makes the row unusual.
+        why: why there is no prediction; "" if there is one.
     """
 
     row: int
@@ -109,11 +109,12 @@ def predict_file(path: str | Path) -> tuple[Answer | ServingAnswer, ...]:
     """An answer for every row of a file, in the order of the file.
 
     Args:
-        path: of a table with a head, separated by commas, semicolons or tabs, or of a
-            JSON list of objects. Lines that begin with # are left out.
+        path: the path of a table with a head, separated by commas, semicolons or tabs,
+            or of a JSON list of objects. Lines that begin with # are skipped.
 
     Raises:
-        ValueError: there is no such file, or it is no such table; says what is missing.
+        ValueError: there is no such file, or it is not such a table. The message says
+            what is missing.
     """
     return predict_text(read_file(path), str(path))
 
@@ -121,7 +122,7 @@ def predict_file(path: str | Path) -> tuple[Answer | ServingAnswer, ...]:
 def predict_text(
     text: str, name: str = "the table"
 ) -> tuple[Answer | ServingAnswer, ...]:
-    """The same for the text of a table.
+    """An answer for every row of a table that is given as text.
 
     >>> (one,) = predict_text('''model,chip,chips,mesh,seqs,seq,precision,tokens
     ... llama 3 8b,H100,8,fsdp=8,16,8192,bf16,6667''')
@@ -129,7 +130,7 @@ def predict_text(
     2.46 True
 
     Raises:
-        ValueError: it is no such table.
+        ValueError: it is not such a table.
     """
     read = read_table(text, name, f"a table with {_needed()}")
     served = renamed(read, OF_SERVERS)
@@ -146,11 +147,11 @@ def predict_text(
 
 
 def answer(row: int, cells: Mapping[str, object]) -> Answer:
-    """What is said of one row.
+    """The answer for one row.
 
     Args:
         row: its number.
-        cells: by column.
+        cells: its cells by column.
     """
     given = {key: cell(value) for key, value in cells.items() if isinstance(key, str)}
     name = " on ".join(
@@ -164,7 +165,7 @@ def answer(row: int, cells: Mapping[str, object]) -> Answer:
     try:
         if MORE in cells:
             more = len(cells[MORE])
-            raise ValueError(f"the row has {more} cells more than the head")
+            raise ValueError(f"the row has {more} more cells than the head")
         read, said = _understood(given)
         run = read_run(read)
         found = filled(run)
@@ -176,7 +177,7 @@ def answer(row: int, cells: Mapping[str, object]) -> Answer:
         return Answer(row, name, why=str(error).partition("\n")[0])
     unsure = [what for what in found.assumed if what in AGAIN.values()]
     warnings = [one.removeprefix("warning: ") for one in likely.warnings]
-    warnings += [f"nobody says what is recomputed: {what}" for what in unsure]
+    warnings += [f"assumed, because the row does not say: {what}" for what in unsure]
     warnings += [] if found.fits else [step.memory.verdict]
     measured = run.seconds if run.timed else None
     assumed = (*said, *found.assumed)
@@ -244,14 +245,14 @@ def _sequences(row: Mapping[str, str]) -> str:
         ) from None
     if seq <= 0 or tokens % seq:
         raise ValueError(
-            f"batch_tokens = {row['tokens_of_step']}: must be whole sequences of "
-            f"{row['seq']} tokens"
+            f"batch_tokens = {row['tokens_of_step']}: must be a multiple of seq = "
+            f"{row['seq']}"
         )
     return f"{tokens / seq:.0f}"
 
 
 def _axes(row: Mapping[str, str]) -> Iterator[tuple[str, int]]:
-    """Mesh axes of a row: of its cell `mesh`, or of columns of their own."""
+    """The mesh axes of a row, from its cell `mesh` or from a column for each axis."""
     cell = re.sub(r"\s+x\s+|[×,;]", " ", row.get("mesh", ""))
     pairs = [part.partition("=")[::2] for part in cell.split()]
     if not pairs:
@@ -265,8 +266,8 @@ def _axes(row: Mapping[str, str]) -> Iterator[tuple[str, int]]:
             raise ValueError(f"mesh axis {short_repr(key)}: must be one of {known}")
         if not re.fullmatch(r"\d+(\.0+)?", size) or int(float(size)) < 1:
             raise ValueError(
-                f"mesh = {short_repr(row.get('mesh', ''))}: must be ways of each kind "
-                'of parallelism, as in "fsdp=16 tensor=8"'
+                f"mesh = {short_repr(row.get('mesh', ''))}: must be the size of each "
+                'kind of parallelism, as in "fsdp=16 tensor=8"'
             )
         yield axis, int(float(size))
 
@@ -274,8 +275,8 @@ def _axes(row: Mapping[str, str]) -> Iterator[tuple[str, int]]:
 def _completed(ways: dict[str, int], chips: int, alone: bool) -> Iterator[str]:
     """Fill in the axes that a row leaves out, and say so.
 
-    Megatron names no data-parallel ways: they are what is left of the chips. Its
-    experts fold over other axes, see `_folded`.
+    Megatron does not name its data-parallel ways, which use the remaining chips. Its
+    experts fold over other axes; see `_folded`.
     """
     if not ways or not chips:
         return
@@ -330,17 +331,17 @@ def _ranks_left(count: int) -> str:
 def _folded(
     ways: Mapping[str, int], size: int, ranks: int, alone: bool
 ) -> tuple[str, ...]:
-    """The axes inside the data-parallel ways that experts fold over.
+    """The axes inside the data-parallel ways over which experts fold.
 
-    Megatron lays its expert-parallel ways over tensor, context and data parallelism
-    together, the innermost first, where an expert is on one chip. By default each
-    expert is cut like every other matrix instead, and there are as many ways as data
-    and context parallelism have.
+    If each expert is on one chip, Megatron lays its expert-parallel ways over tensor,
+    context and data parallelism together, the innermost first. By default each expert
+    is split like every other matrix instead. Then the expert-parallel ways are laid
+    over context and data parallelism.
 
     Args:
-        ways: of the mesh without the expert axis.
-        size: expert-parallel ways.
-        ranks: data-parallel ways.
+        ways: the sizes of the mesh axes, without the expert axis.
+        size: the number of expert-parallel ways.
+        ranks: the number of data-parallel ways.
         alone: whether the row says that an expert is on one chip.
     """
     kinds = {axis: axis.partition("_")[0] for axis, n in ways.items() if n > 1}

@@ -1,8 +1,9 @@
-"""Predictions for anybody's measured servers: a file of rows, each with one metric.
+"""Predictions for your own measured servers, from rows with one metric each.
 
-Rows are those of `serving_rows`; each is answered in its own metric and unit. A row
-that cannot be read, or contradicts itself, says why and stops no other. What only
-several rows together contradict is a warning of each of them.
+The rows are those of `serving_rows`. Each answer has the metric and unit of its row. If
+a row cannot be read or contradicts itself, the answer is the reason, and the other rows
+are still answered. If only several rows together contradict themselves, each of them
+gets a warning.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,14 +50,14 @@ def predict_rows(
 
 
 def _read(cells: Mapping[str | None, object]) -> tuple[ServingRow | str, str]:
-    """A row, or why it cannot be read; and its name in words."""
+    """A row or the reason why it cannot be read, and its name in words."""
     name = " on ".join(part for part in (cell(cells.get("model")),
                        f"{cell(cells.get('count'))} {cell(cells.get('chip'))}".strip())
                        if part)  # fmt: skip
     try:
         if MORE in cells:
             more = len(cells[MORE])
-            raise ValueError(f"the row has {more} cells more than the head")
+            raise ValueError(f"the row has {more} more cells than the head")
         return read_row(cells), name
     except ValueError as error:
         return str(error).partition("\n")[0], name

@@ -1,7 +1,8 @@
-"""Rows of a table of training runs, read into records of runs.
+"""Read the rows of a table of training runs into records.
 
-The table of this book, ``training.csv``, has these columns; `shardmath predict` reads
-files with the same ones. Columns that a file lacks are empty, and others are ignored.
+The book's table, ``training.csv``, has the columns of `COLUMNS`, and `shardmath
+predict` reads files with the same ones. A column that a file lacks counts as empty, and
+other columns are ignored.
 """
 
 import math
@@ -18,38 +19,38 @@ from ..hardware.networks import Cluster, Network, NVLinkDomain, Slices, Torus
 from ..transformer import Model, model
 from .run import SPLIT_SEQUENCES, Run
 
-COLUMNS = {  # of the table, and what they hold
+COLUMNS = {  # the columns of the table, and what their cells hold
     "system": "the framework",
-    "model": "a name that `transformer.model` knows, or a shape of training.toml",
-    "chip": "a name that `chips.find` knows",
-    "chips": "how many",
-    "mesh": 'ways of each kind of parallelism, as in "fsdp=16 tensor=8"',
-    "seqs": "sequences of a step, on all chips",
-    "seq": "tokens of each",
-    "precision": "of the matmuls in the layers",
-    "remat": "what is kept of a layer, see `transformer.recompute`",
-    "tokens": "tokens/s of one chip",
-    "tflops": "10^12 FLOPs/s of one chip",
-    "step": "seconds of a step",
-    "mfu": "as a share",
-    "hfu": "as a share",
+    "model": "a name for `transformer.model`, or of a shape in training.toml",
+    "chip": "a name for `chips.find`",
+    "chips": "the number of chips",
+    "mesh": 'the size of each kind of parallelism, as in "fsdp=16 tensor=8"',
+    "seqs": "the sequences of a step, on all chips",
+    "seq": "the tokens of each sequence",
+    "precision": "the format of the matmuls in the layers",
+    "remat": "what is kept of a layer; see `transformer.recompute`",
+    "tokens": "the tokens/s of one chip",
+    "tflops": "the 10^12 FLOPs/s of one chip",
+    "step": "the seconds of a step",
+    "mfu": "the MFU as a share",
+    "hfu": "the HFU as a share",
     "counts": "how the FLOPs are counted, a key of `COUNTS`",
     "source": "a key of training.toml, or free text",
-    "note": 'keys of training.toml with "; " between, or free text',
-    "microbatch": "sequences of a microbatch on one data-parallel rank",
-    "chunks": "chunks of layers on a stage (virtual stages)",
-    "schedule": "of a pipeline",
-    "remat_share": "of the layers, that `remat` applies to",
+    "note": 'keys of training.toml with "; " between them, or free text',
+    "microbatch": "the sequences of a microbatch on one data-parallel rank",
+    "chunks": "the chunks of layers per stage (virtual stages)",
+    "schedule": "the schedule of a pipeline",
+    "remat_share": "the share of the layers to which `remat` applies",
     "attention": '"unfused", "older" for a kernel made for an older chip, or empty',
-    "overlap": 'exchanges that are overlapped, as in "tensor experts"',
+    "overlap": 'the exchanges that are overlapped, as in "tensor experts"',
     "formats": 'what differs from `precision`, as in "weights=fp8 gradients=fp32"',
-    "node_limit": "nodes that the experts of one token may be in",
-    "offloads": "activations that wait in the memory of the host",
-    "release": "of the software",
-    "memory": "GiB at the peak",
+    "node_limit": "the most nodes that the experts of one token may be in",
+    "offloads": "the activations that are kept in host memory",
+    "release": "the release of the software",
+    "memory": "the GiB at the peak",
     "loss": '"pieces" if it is computed for some of the tokens at a time',
 }
-COUNTS = {  # words of the table for the conventions of `run.counted`
+COUNTS = {  # the table's words for the conventions of `run.counted`
     "": "",
     "params": "6 · params",
     "params half": "6 · params, half attention",
@@ -59,21 +60,21 @@ COUNTS = {  # words of the table for the conventions of `run.counted`
     "matmuls windows": "matmuls, half of full attention",
     "twice": "layers forward twice, full attention",
 }
-APART = 0.03  # step and rate of tokens that differ by more contradict each other
-PARAMETER_BYTES = 2  # the least that a chip's share of the weights takes
+APART = 0.03  # the largest relative difference of step time and token rate
+PARAMETER_BYTES = 2  # the least bytes per parameter of a chip's share of the weights
 TABLES = tomllib.loads(files(__package__).joinpath("training.toml").read_text("utf-8"))
 SOURCES = {key: Source(key, **row) for key, row in TABLES["sources"].items()}
 
 
 def read_run(row: Mapping[str, str]) -> Run:
-    """A row of the table as a record.
+    """Read one row of the table.
 
     Args:
-        row: cells by column, of `COLUMNS`.
+        row: cells by the columns of `COLUMNS`.
 
     Raises:
-        ValueError: a cell that cannot be read, or cells that contradict one another;
-            names the column, what was given and what would be valid.
+        ValueError: a cell that cannot be read, or cells that contradict one another.
+            The message names the column, what was given and what would be valid.
 
     >>> row = {"model": "llama 3 8b", "chip": "H100", "chips": "8", "mesh": "fsdp=8",
     ...        "seqs": "16", "seq": "8192", "precision": "bf16", "tokens": "6667"}
@@ -93,9 +94,11 @@ def read_run(row: Mapping[str, str]) -> Run:
     chip = chips.find(cell["chip"])
     if cell["counts"] not in COUNTS:
         known = ", ".join(repr(key) for key in COUNTS)
-        raise ValueError(f"counts = {short_repr(cell['counts'])}: must be of {known}")
+        raise ValueError(
+            f"counts = {short_repr(cell['counts'])}: must be one of {known}"
+        )
     precision = cell["precision"] or "bf16"
-    _ = chip.flops[precision]  # says which peaks are published
+    _ = chip.flops[precision]  # raises with the peaks that are published
     run = Run(
         system=cell["system"],
         model=_model(cell["model"], seq),
@@ -135,14 +138,14 @@ def read_run(row: Mapping[str, str]) -> Run:
 
 
 def _check(run: Run) -> None:
-    """Do rates, step, batch and memory agree with one another?"""
+    """Raise if rates, step, batch and memory contradict one another."""
     if run.seqs and run.step_seconds and run.tokens_per_second:
         told = run.tokens / (run.chips * run.tokens_per_second)
         if abs(told / run.step_seconds - 1) > APART:
             raise ValueError(
                 f"step = {run.step_seconds:g} s contradicts tokens = "
-                f"{run.tokens_per_second:g} tokens/s of a chip, which makes "
-                f"{told:.4g} s of {run.tokens:,} tokens on {run.chips:,} chips"
+                f"{run.tokens_per_second:g} tokens/s per chip, which means "
+                f"{told:.4g} s for {run.tokens:,} tokens on {run.chips:,} chips"
             )
     if run.timed and run.seqs and run.math > run.seconds:
         raise ValueError(
@@ -152,15 +155,15 @@ def _check(run: Run) -> None:
     groups = math.prod(n for axis, n in run.mesh.items() if axis in SPLIT_SEQUENCES)
     if run.seqs and run.seqs < groups:
         raise ValueError(
-            f"seqs = {run.seqs}: are fewer than the {groups} data-parallel ranks of "
-            f"mesh = {short_repr(dict(run.mesh))}"
+            f"seqs = {run.seqs}: must be at least {groups}, one for each data-parallel "
+            f"rank of mesh = {short_repr(dict(run.mesh))}"
         )
     least = PARAMETER_BYTES * run.model.params / run.chips
     if least > run.chip.memory_bytes:
         raise ValueError(
-            f"model = {run.model.name}: {least / 2**30:,.0f} GiB of weights a chip do "
-            f"not fit in the {run.chip.memory_bytes / 2**30:,.0f} GiB of "
-            f"{run.chips} {run.chip.name}; name more chips"
+            f"model = {run.model.name}: {least / 2**30:,.0f} GiB of weights per chip "
+            f"do not fit in the {run.chip.memory_bytes / 2**30:,.0f} GiB of each of "
+            f"{run.chips} {run.chip.name}; must have more chips"
         )
 
 
@@ -190,7 +193,7 @@ def _number(cell: Mapping[str, str], name: str, unit: float = 1) -> float | None
 
 
 def _pairs(cell: Mapping[str, str], name: str) -> dict[str, str]:
-    """A cell such as "fsdp=16 tensor=8"."""
+    """The pairs of a cell such as "fsdp=16 tensor=8"."""
     found = {}
     for part in cell[name].split():
         key, equals, value = part.partition("=")
@@ -207,22 +210,22 @@ def _pairs(cell: Mapping[str, str], name: str) -> dict[str, str]:
 def _microbatches(
     cell: Mapping[str, str], seqs: int | None, mesh: Mapping[str, int]
 ) -> int | None:
-    """Microbatches of a step, from the sequences of one of them."""
+    """The number of microbatches of a step, from the sequences of each."""
     if not cell["microbatch"] or not seqs:
         return None
     size = _whole(cell, "microbatch")
     groups = math.prod(n for axis, n in mesh.items() if axis in SPLIT_SEQUENCES)
     if seqs % (groups * size):
         raise ValueError(
-            f"microbatch = {size}: {seqs} sequences on {groups} data-parallel ranks "
-            "are no whole number of such microbatches"
+            f"microbatch = {size}: must divide the sequences of a data-parallel rank, "
+            f"but there are {seqs} on {groups} ranks"
         )
     return seqs // (groups * size)
 
 
 @cache
 def _model(name: str, seq: int) -> Model:
-    """A model of `transformer`, or one whose shape stands beside the rows."""
+    """A model of `transformer`, or one whose shape is in training.toml."""
     if name not in TABLES["models"]:
         return model(name)
     shape = dict(TABLES["models"][name])
@@ -236,7 +239,7 @@ def _source(text: str) -> Source:
 
 
 def _note(cell: str) -> str:
-    """What the parts say that a cell names, "compiled; async_tp"; other text stays."""
+    """A cell such as "compiled; async_tp" with its keys replaced by their notes."""
     parts = (key for key in cell.split("; ") if key)
     return "; ".join(TABLES["notes"].get(key, key) for key in parts)
 
@@ -244,7 +247,7 @@ def _note(cell: str) -> str:
 def _network(
     chip: chips.Chip, count: int, mesh: Mapping[str, int], source: str
 ) -> Network | None:
-    """The slices or nodes that `count` chips are in; None where nobody says."""
+    """The slices or nodes of `count` chips; None if no source states them."""
     if chip.vendor == "Google":
         slice_ = min(count // mesh.get("dcn", 1), int(chip.domain))
         sides = TABLES["slices"].get(chip.id, {}).get(str(slice_))
@@ -264,12 +267,12 @@ def _network(
 
 
 def family(source: str) -> str:
-    """Sources that tell the same story, by the key of one of them."""
+    """The family of a source: sources of the same runs share the key of one of them."""
     return TABLES["families"].get(source, source)
 
 
 def read_runs(rows: Iterable[Mapping[str, str]]) -> tuple[Run, ...]:
-    """Rows of the table as records.
+    """Read the rows of the table.
 
     Raises:
         ValueError: as `read_run`.

@@ -1,6 +1,6 @@
-"""Training reports: what they print, how they count, and one figure from the others.
+"""Training reports: their figures, how they count, and how figures follow from others.
 
-`REPORTS` holds what is printed, each value with its source, read from ``reports.toml``.
+`REPORTS` holds the printed figures, each with its source, read from ``reports.toml``.
 `conventions` has the ways to count FLOPs, and `run_figures` the calculator.
 
 >>> palm = REPORTS["palm_540b"]
@@ -94,16 +94,19 @@ VOCABULARY = {
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Report(HasFacts):
-    """What one report prints of a training run.
+    """The figures that one report prints about a training run.
 
     Args:
-        key, name: how it is found, and what its model is called.
-        chip, precision: on what, and the format whose peak an MFU is a share of.
+        key: its key in `REPORTS`.
+        name: the name of its model.
+        chip: the chip of the run.
+        precision: the format whose peak the MFU refers to.
         seq: tokens of a sequence.
-        model: the shape; None where only a number of parameters is recorded.
-        chips: how many; None where nobody says.
-        facts: what is printed, by the names of `VOCABULARY`.
-        rows: key of a source of ``training.toml`` whose rows are of this report.
+        model: the model; None if only its number of parameters is recorded.
+        chips: the number of chips; None if no source states it.
+        facts: the printed figures, by the names of `VOCABULARY`.
+        rows: the key in ``training.toml`` of the source whose rows belong to this
+            report; "" if there is none.
     """
 
     key: str
@@ -118,7 +121,10 @@ class Report(HasFacts):
     vocabulary: ClassVar[Mapping[str, Term]] = VOCABULARY
 
     def value(self, name: str) -> float:
-        """A printed value; raises `Unpublished` where no source states it.
+        """A printed value.
+
+        Raises:
+            Unpublished: a ValueError; no source states it.
 
         >>> REPORTS["llama_2_70b"].value("chip_hours")
         1720320
@@ -127,7 +133,7 @@ class Report(HasFacts):
 
     @property
     def counted(self) -> Model | float:
-        """The model, or where its shape is not recorded its number of parameters."""
+        """The model, or its number of parameters if its shape is not recorded."""
         return self.model or self.value("params")
 
     @property
@@ -137,7 +143,7 @@ class Report(HasFacts):
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """Rows of the table of training runs that are of this report."""
+        """The rows of the table of training runs that belong to this report."""
         return tuple(
             run for run in RUNS
             if self.rows and run.source.key == self.rows and run.model == self.model
@@ -145,23 +151,23 @@ class Report(HasFacts):
 
     @property
     def second_hand(self) -> tuple[str, ...]:
-        """Names of the facts that were not read in a document of the makers."""
+        """The names of the figures that were not read in a document of the makers."""
         return tuple(
             name for name, fact in self.facts.items() if fact.source.kind == "secondary"
         )
 
     def solve(self, convention: str, *names: str, **settings: object) -> RunFigures:
-        """The figures of the run, told from printed ones; see `solve`.
+        """The figures of the run that follow from printed ones; see `solve`.
 
         Args:
             convention: as for `flops_per_token`.
-            names: printed figures to start from, such as "chip_hours". They are
-                refused where they contradict one another.
-            settings: of `solve`, in place of what is printed.
+            names: printed figures to start from, such as "chip_hours". They may not
+                contradict one another.
+            settings: arguments of `solve` that replace printed figures.
 
         Raises:
-            Unpublished: a ValueError; no source states one of them.
-            ValueError: as `solve`; a name that tells no rate.
+            Unpublished: a ValueError; no source states one of the names.
+            ValueError: as `solve`; a name that gives no rate.
 
         >>> bloom = REPORTS["bloom_176b"]
         >>> f"{bloom.solve('6N', 'chip_hours').mfu:.1%} of the whole run"
@@ -184,10 +190,10 @@ class Report(HasFacts):
 
 @dataclass(frozen=True)
 class Total:
-    """What is printed for several reports together.
+    """The totals that are printed for several reports together.
 
     Args:
-        reports: those that it is the total of.
+        reports: the reports that are added up.
         facts: the totals, by the names of `VOCABULARY`.
     """
 
@@ -195,11 +201,11 @@ class Total:
     facts: Mapping[str, Fact]
 
     def missing(self, name: str, *without: str) -> float:
-        """The printed total less what is printed for its parts.
+        """The printed total minus what is printed for its parts.
 
         Args:
-            name: of a fact.
-            without: keys of parts to leave out, as if nobody had printed them.
+            name: the name of a fact.
+            without: keys of parts to leave out, as if they had not been printed.
 
         >>> TOTALS["llama_2"].missing("chip_hours", "llama_2_34b")
         1038336
@@ -210,7 +216,7 @@ class Total:
 
 @dataclass(frozen=True)
 class Interruption:
-    """One cause of interruptions: how often it was met, and its printed share."""
+    """One cause of interruptions: how often it occurred, and its printed share."""
 
     cause: str
     category: str
@@ -220,17 +226,17 @@ class Interruption:
 
 @dataclass(frozen=True)
 class Interruptions:
-    """A published table of what interrupted a run.
+    """A published table of the interruptions of a run.
 
     Args:
-        source: where it was read.
-        chips, days: how many chips were watched for how long.
-        planned, unexpected: interruptions of each kind, as the text says.
-        by_hand: those that needed somebody's hands.
-        effective: share of the time that was training, "higher than".
+        source: the source of the table.
+        chips, days: how many chips were observed, and for how many days.
+        planned, unexpected: interruptions of each kind, as the text states.
+        by_hand: interruptions that needed manual work.
+        effective: a lower bound of the share of the time that was spent training.
         printed_gpu, printed_hardware: shares that the text prints for GPUs and for
             hardware as a whole.
-        rows: the causes of the unexpected ones.
+        rows: the causes of the unexpected interruptions.
     """
 
     source: Source
@@ -245,7 +251,7 @@ class Interruptions:
     rows: tuple[Interruption, ...] = field(repr=False)
 
     def count(self, category: str = "") -> int:
-        """Interruptions of a category, or of all.
+        """The number of interruptions of a category, or of all.
 
         >>> INTERRUPTIONS.count(), INTERRUPTIONS.count("GPU")
         (419, 268)

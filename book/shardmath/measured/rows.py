@@ -1,15 +1,15 @@
-"""The tables that measurements are kept in."""
+"""Read the tables of measurements in this package."""
 
 from importlib.resources import files
 
 
 def rows(name: str) -> list[list[str]]:
-    """The cells of a table of this package, its comments and head left out."""
+    """The cells of a table of this package, without its comments and head."""
     return _cells(name)[1:]
 
 
 def named_rows(name: str) -> list[dict[str, str]]:
-    """The same, each cell under the name of its column."""
+    """The cells of a table, each under the name of its column."""
     head, *some = _cells(name)
     return [dict(zip(head, row, strict=True)) for row in some]
 

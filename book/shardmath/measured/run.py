@@ -1,4 +1,4 @@
-"""One training run that was published, and what can be told from it again."""
+"""One training run that was published, and what can be derived from its figures."""
 
 import math
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ from ..transformer import Flops, Model, conventions, flops, recomputed
 from ..transformer.flops import one_of
 from ..transformer.remat import checked_remat
 
-AXES = {  # what a mesh axis of a run is called, and its strategy; outermost first
+AXES = {  # the words and the strategy of each mesh axis of a run; outermost first
     "pipeline": ("pipeline", pipeline),
     "dcn": ("data", data),
     "data": ("data", data),
@@ -52,11 +52,11 @@ AXES = {  # what a mesh axis of a run is called, and its strategy; outermost fir
     "tensor": ("tensor", tensor),
     "tensor_experts": ("tensor", tensor),
 }
-# Axes whose chips hold whole experts, see `training.fold_experts`.
+# Axes whose chips hold whole experts; see `training.fold_experts`.
 FOLDED = tuple(axis for axis in AXES if axis.endswith("_experts"))
 
 
-COPIES = "copies"  # of KV heads: the axis of ways that only query heads can use
+COPIES = "copies"  # the axis along which KV heads are copied
 ATTENTION_KERNELS = ("", "older", "unfused")
 # Kinds of parallelism that give different chips different sequences.
 SPLIT_SEQUENCES = tuple(
@@ -71,45 +71,45 @@ class Run:
 
     Args:
         system: the framework.
-        model: what was trained.
-        chip, chips: on what, and on how many.
-        mesh: size by kind of parallelism as published, by the keys of `AXES`: "dcn" is
-            data parallelism between TPU slices; with "_state" and "_shards" the chips
-            of an axis share the optimizer's state or the weights too. Empty where
-            nobody says.
-        seqs: sequences of a step, on all chips; None where nobody says.
-        seq: tokens of each.
-        precision: of the matmuls in the layers.
+        model: the model that was trained.
+        chip, chips: the kind of chips, and their number.
+        mesh: sizes by kind of parallelism as published, by the keys of `AXES`; empty if
+            not published. "dcn" is data parallelism between TPU slices. On an axis with
+            "_state" or "_shards" in its name, the chips also shard the optimizer's
+            state or the weights.
+        seqs: sequences of a step, on all chips; None if not published.
+        seq: tokens of each sequence.
+        precision: the format of the matmuls in the layers.
         remat: what is kept for the backward pass, as for `transformer.recompute`: a
-            policy, or by name what is kept ("Q K V y", as in `Model.layer`); "" where
-            nobody says.
-        tokens_per_second, flops_per_second: of one chip, as published.
-        step_seconds, mfu, hfu: as published; utilizations are shares.
-        counts: the convention by which the FLOPs are counted, one of `counted`.
-        source: where it was read.
-        network: what joins the chips; None where too little is known for a bound.
-        note: what else has to be said.
-        microbatches: parts of the batch of a data-parallel group, one after another;
-            None where nobody says.
-        schedule: of a pipeline, as in `pipeline_schedules.NAMES`; "" where nobody says.
-        chunks: chunks of layers on a stage (virtual stages); None where nobody says.
-        formats: formats that differ from `precision`, by what is sent or held; see
+            policy, or the names of what is kept ("Q K V y", as in `Model.layer`); "" if
+            not published.
+        tokens_per_second, flops_per_second: rates of one chip, as published.
+        step_seconds, mfu, hfu: as published; MFU and HFU are shares.
+        counts: the convention by which the FLOPs are counted, a key of `counted`.
+        source: the source of the run.
+        network: the network of the chips; None if too little is known for a bound.
+        note: remarks.
+        microbatches: microbatches of a data-parallel group; None if not published.
+        schedule: a pipeline schedule of `pipeline_schedules.NAMES`; "" if not
+            published.
+        chunks: chunks of layers per stage (virtual stages); None if not published.
+        formats: formats that differ from `precision`, by the keys of
             `training.job.ROLES`.
-        node_limit: nodes that the experts of one token may be in, at most.
-        offloads: names of activations that wait in the memory of the host.
-        release: of the software, as published.
+        node_limit: the most nodes that the experts of one token may be in.
+        offloads: names of activations that are kept in host memory.
+        release: the release of the software, as published.
         attention_kernel: "unfused", "older" for a fused kernel that was made for an
-            older generation of chips, or "" for one made for this one.
-        remat_share: of the layers, that `remat` applies to; None for all of them.
-        memory: bytes at the peak, as published; None where nobody says.
-        overlap: exchanges that the source says are overlapped, of `training.Software`.
-        loss: "pieces" where the source computes the loss for some tokens at a time, see
-            `training.job.LOSSES`; "" where nobody says.
+            older generation of chips, or "" for one that was made for this one.
+        remat_share: the share of the layers to which `remat` applies; None for all.
+        memory: bytes at the peak, as published; None if not published.
+        overlap: exchanges that the source says are overlapped; see `training.Software`.
+        loss: "pieces" if the source computes the loss for some tokens at a time; see
+            `training.job.LOSSES`; "" if not published.
 
     Raises:
-        ValueError: chips, sequences or tokens that are not whole numbers above zero, an
-            unknown mesh axis, a mesh that does not multiply to the chips, an unknown
-            remat, precision, schedule or convention.
+        ValueError: counts that are not whole and above zero; an unknown mesh axis or
+            word; a mesh whose sizes do not multiply to the chips; an axis of experts
+            for a model without them; microbatches that do not divide the sequences.
     """
 
     system: str
@@ -165,16 +165,17 @@ class Run:
         most = (self.seqs or 0) // groups
         if self.seqs and self.microbatches and most % self.microbatches:
             raise ValueError(
-                f"microbatches = {self.microbatches}: must divide the {most:,} "
-                "sequences of a data-parallel group"
+                f"microbatches = {self.microbatches}: must divide {most:,}, the "
+                "number of sequences of a data-parallel group"
             )
 
     def _checked_mesh(self) -> dict[str, int]:
-        """The mesh with its sizes as whole numbers that multiply to the chips."""
+        """The mesh with whole numbers as sizes; raise unless they multiply to the
+        chips."""
         if not isinstance(self.mesh, Mapping):
             raise ValueError(
-                f"mesh = {short_repr(self.mesh)}: must be sizes by axis, as "
-                f"{{'fsdp': 8}}"
+                f"mesh = {short_repr(self.mesh)}: must map axes to sizes, as in "
+                "{'fsdp': 8}"
             )
         for axis in self.mesh:
             if axis not in AXES:
@@ -191,8 +192,7 @@ class Run:
         if mesh and math.prod(mesh.values()) != self.chips:
             raise ValueError(
                 f"mesh = {short_repr(mesh)}: has {math.prod(mesh.values()):,} places "
-                "for "
-                f"{self.chips:,} chips"
+                f"for {self.chips:,} chips"
             )
         return mesh
 
@@ -204,9 +204,9 @@ class Run:
 
     @property
     def layout(self) -> str:
-        """Its mesh in words, such as "data 4 × FSDP 64"; "" where nobody says.
+        """Its mesh in words, such as "data 4 × FSDP 64"; "" if it is not published.
 
-        A name and its size stay on one line.
+        A non-breaking space keeps a name and its size on one line.
 
         >>> from shardmath.measured import RUNS
         >>> print(RUNS[1].layout.replace("\N{NO-BREAK SPACE}", " "))
@@ -225,7 +225,7 @@ class Run:
 
     @property
     def covered(self) -> bool:
-        """Whether its mesh is published, so that there is a `strategy`."""
+        """Whether its mesh is published, so there is a `strategy`."""
         return bool(self.mesh)
 
     @property
@@ -249,14 +249,18 @@ class Run:
 
     @property
     def tokens(self) -> int:
-        """Tokens of a step, on all chips."""
+        """Tokens of a step, on all chips.
+
+        Raises:
+            Absent: a ValueError; its batch is not published.
+        """
         if self.seqs is None:
             raise Absent(f"{self}: its batch is not published")
         return self.seqs * self.seq
 
     @property
     def seconds(self) -> float:
-        """Seconds of a step: published, or told from the rate of tokens or of FLOPs.
+        """Seconds of a step, as published or from the rate of tokens or FLOPs.
 
         Raises:
             Absent: a ValueError; too little is published.
@@ -271,7 +275,7 @@ class Run:
 
     @property
     def timed(self) -> bool:
-        """Whether the time of its step is known, and so how far off its bound is."""
+        """Whether the time of its step is known."""
         try:
             return self.seconds > 0
         except Absent:
@@ -279,14 +283,18 @@ class Run:
 
     @property
     def counted(self) -> float:
-        """FLOPs of a token, recounted by the convention `counts`."""
+        """FLOPs of a token, counted again by the convention `counts`.
+
+        Raises:
+            Absent: a ValueError; it is not known how the run counts FLOPs.
+        """
         if not self.counts:
             raise Absent(f"{self}: how its FLOPs are counted is not known")
         return counted(self.model, self.seq)[self.counts]
 
     @property
     def flops_per_token(self) -> float:
-        """FLOPs of a token as published: their rate, or MFU · peak, over tokens/s.
+        """FLOPs of a token as published: FLOPs/s, or MFU · peak, divided by tokens/s.
 
         Raises:
             Absent: a ValueError; one of the two rates is not published.
@@ -300,24 +308,24 @@ class Run:
 
     @property
     def fits(self) -> str:
-        """The convention that comes nearest to `flops_per_token`."""
+        """The convention whose FLOPs are nearest to `flops_per_token`."""
         said, ways = self.flops_per_token, counted(self.model, self.seq)
         return min(ways, key=lambda way: abs(ways[way] / said - 1))
 
     @property
     def needed(self) -> float:
-        """FLOPs of a token that no implementation can leave out.
+        """FLOPs of a token that no implementation can avoid.
 
-        Forward and backward with the keys that a query sees, and what the policy does
-        not keep of a layer, computed again: see `transformer.recompute` with its
-        `bound`. Where nobody says what is kept, perhaps nothing is computed again.
+        They are those of the forward and backward pass with the keys that a query sees,
+        and of what `remat` makes the backward pass compute again; see `bound` of
+        `transformer.recompute`. If `remat` is not published, nothing is counted twice.
         """
         once = flops(self.model, self.seq, "causal")
         return once.training + self._again.forward
 
     @property
     def _again(self) -> Flops:
-        """FLOPs of a token that have to be done a second time."""
+        """FLOPs of a token that have to be computed a second time."""
         remat = self.remat or "none"
         return recomputed(self.model, self.seq, "causal", remat, bound=True)
 
@@ -329,10 +337,10 @@ class Run:
 
     @property
     def math_of_layers(self) -> float:
-        """Seconds of a step where `precision` is that of the layers' weights alone.
+        """Seconds of a step if `precision` is only that of the layers' weights.
 
-        Attention and the head are at the peak of bf16: what `math` is too low by, if it
-        was so. Where all is in 16 bits it is `math`.
+        Attention and the head then run at the peak of bf16, so `math` is too low. If
+        everything is in bf16, the two are equal.
         """
         once = flops(self.model, self.seq, "causal")
         wide = 3 * (once.attention + once.head) + self._again.attention
@@ -342,17 +350,16 @@ class Run:
 
     @cached_property
     def bound(self) -> Estimate:
-        """The time of a step, at the least: math, and where it is known the network.
+        """A lower bound of the step's time from math and, if known, from the network.
 
-        The collectives are those that `training.step` derives, of one microbatch and
-        on a mesh whose inner axes are tensor, then context parallelism. How many
-        microbatches there were, and in which schedule, is seldom published: the bubble
-        of a pipeline is left out, and so is what is gathered more than once: for each
-        microbatch, or a tied table for lookup and head. HBM is left out, too: what has
-        to cross it takes less time than either.
+        The collectives are those that `training.step` derives for one microbatch, on a
+        mesh whose innermost axes are tensor and then context parallelism. Microbatches
+        and schedule are seldom published. So the bound leaves out the pipeline bubble
+        and all repeated gathers, for several microbatches or for the two uses of a tied
+        table. It also leaves out HBM, whose traffic takes less time than either.
 
         Raises:
-            Absent: a ValueError; it is not `covered`.
+            Absent: a ValueError; its batch is not published.
         """
         peak = self.chip.flops[self.precision]
         legs = [Leg("math", self.math * peak, peak)]
@@ -364,8 +371,8 @@ class Run:
 
     @property
     def ordered_mesh(self) -> dict[str, int]:
-        """The axes of its mesh, outermost first. Ways of tensor parallelism beyond the
-        KV heads are an axis of copies, the innermost."""
+        """The axes of its mesh, outermost first. Tensor parallelism beyond the number
+        of KV heads becomes an innermost axis of copies."""
         found = {axis: self.mesh[axis] for axis in AXES if axis in self.mesh}
         heads = self.model.kv_heads
         for axis, ways in found.items():
@@ -374,12 +381,12 @@ class Run:
         return found
 
     def step(self, mesh: Machine | None = None, **settings: object) -> Step:
-        """The step of this run, derived: of one microbatch, with the remat that is
-        published (none where nobody says).
+        """The derived step of this run, with one microbatch and its published remat
+        ("none" if it is not published).
 
         Args:
-            mesh: of its axes; their sizes alone if not given.
-            settings: of `training.step`, in place of those.
+            mesh: a mesh of its axes; only their sizes if not given.
+            settings: arguments of `training.step` that replace those of the run.
 
         Raises:
             Absent: a ValueError; it is not `covered`, or its batch is not published.
@@ -393,7 +400,7 @@ class Run:
             "formats": self.formats,
             "node_limit": self.node_limit,
             "offloads": self.offloads,
-            "table_kept": True,  # a bound: gathered once for lookup and head
+            "table_kept": True,  # for a bound, a tied table is gathered only once
             "remat_share": self.remat_share or 1.0,
             "kernel": "unfused" if self.attention_kernel == "unfused" else "fused",
             "loss": self.loss or "once",
@@ -409,17 +416,17 @@ class Run:
 
     @property
     def software(self) -> Software:
-        """What its framework does that no setting of the job says."""
+        """What its framework does beyond the settings of a job."""
         return Software(tuple(self.overlap), self.attention_kernel == "older")
 
     @property
     def over_math(self) -> float:
-        """Measured time over that of the math alone."""
+        """Measured time ÷ the time of the math alone."""
         return self.seconds / self.math
 
     @property
     def over_bound(self) -> float:
-        """Measured time over the lower bound; 1 would be a perfect machine."""
+        """Measured time ÷ the lower bound; a perfect machine would have 1."""
         return self.seconds / self.bound.lower
 
     def __str__(self) -> str:
@@ -435,11 +442,11 @@ class Run:
 
 
 def counted(model: Model, seq: int) -> dict[str, float]:
-    """FLOPs of a token in training by every convention that runs are published in.
+    """FLOPs of a token in training by every convention that published runs use.
 
-    Those of `transformer.conventions`, and three more: half attention beside
-    6 · params; half of full attention, less than "half" where layers have a window;
-    and the FLOPs of the hardware where all layers run forward twice.
+    They are those of `transformer.conventions` and three more: half attention added to
+    6 · params; half of full attention, which is less than "half" if layers have a
+    window; and the FLOPs of the hardware if all layers run forward twice.
     """
     (seq,) = positive_int(seq=seq)
     return dict(_counted(model, seq))
@@ -447,7 +454,7 @@ def counted(model: Model, seq: int) -> dict[str, float]:
 
 @lru_cache(maxsize=1024)
 def _counted(model: Model, seq: int) -> dict[str, float]:
-    """`counted`, once for each model and length: hundreds of runs share some dozens."""
+    """`counted` with a cache, because hundreds of runs share a few dozen models."""
     half, full = (flops(model, seq, kind) for kind in ("half", "full"))
     return {
         **conventions(model, seq),

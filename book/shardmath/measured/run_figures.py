@@ -1,8 +1,8 @@
-"""Any figure of a training run from the others.
+"""Derive the figures of a training run from one another.
 
-Tokens/s, FLOPs/s, MFU and the time of a step say how fast a run is while it trains;
-chip-hours and days say how fast it was in the mean. `solve` takes any of them, under a
-convention that is chosen in the open, and refuses those that contradict one another.
+Tokens/s, FLOPs/s, MFU and the time of a step say how fast a run is while it trains.
+Chip-hours and days say how fast it was on average. `solve` takes any of them under a
+stated convention, and refuses figures that contradict one another.
 """
 
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ from ..hardware.chips import Chip
 from ..transformer import Model
 from .conventions import CONVENTIONS, NAMES, flops_per_token, mfu
 
-WITHIN = 0.03  # by how much rounded figures that agree may differ
+WITHIN = 0.03  # the largest relative difference that rounding explains
 OF_STEP = ("tokens_per_second", "mfu", "flops_per_second", "step_seconds")
 OF_RUN = ("chip_hours", "days")
-NEEDS = {  # what a figure needs to tell a rate
+NEEDS = {  # the other figures without which these give no rate
     "step_seconds": ("chips", "batch"),
     "chip_hours": ("tokens",),
     "days": ("chips", "tokens"),
@@ -28,16 +28,19 @@ NEEDS = {  # what a figure needs to tell a rate
 
 @dataclass(frozen=True, repr=False)
 class RunFigures:
-    """All figures of a training run, told from a rate of tokens; see `solve`.
+    """All figures of a training run that follow from a rate of tokens; see `solve`.
 
     Args:
         model, seq, convention, params: as for `flops_per_token`.
-        chip, precision: whose dense peak an MFU is a share of.
-        tokens_per_second: of one chip, while it trains.
-        goodput: share of the run's time in which it trained at that rate; None where
-            the rate is the mean of the whole run, or nothing tells them apart.
-        chips, batch, tokens: how many chips, tokens of a step, tokens of the run; None
-            where nobody says.
+        chip, precision: the chip and format whose dense peak the MFU refers to.
+        tokens_per_second: tokens per second of one chip, while it trains.
+        goodput: the share of the run's time in which it trained at this rate; None if
+            the rate is the mean of the whole run, or the share is unknown.
+        chips, batch, tokens: the number of chips, tokens of a step, and tokens of the
+            run; None if unknown.
+
+    Raises:
+        Absent: a ValueError; a figure needs one that is None.
     """
 
     model: Model | float
@@ -59,17 +62,17 @@ class RunFigures:
 
     @property
     def flops_per_token(self) -> float:
-        """By the convention."""
+        """FLOPs per token by the convention."""
         return flops_per_token(self.model, self.seq, self.convention, self.params)
 
     @property
     def flops_per_second(self) -> float:
-        """Of one chip: tokens/s · FLOPs per token."""
+        """FLOPs/s of one chip: tokens/s · FLOPs per token."""
         return self.tokens_per_second * self.flops_per_token
 
     @property
     def mfu(self) -> float:
-        """FLOPs/s over the peak."""
+        """FLOPs/s ÷ the peak."""
         return self.flops_per_second / self.peak
 
     @property
@@ -89,7 +92,7 @@ class RunFigures:
 
     @property
     def step_seconds(self) -> float:
-        """batch / (chips · tokens/s)."""
+        """Seconds of a step: batch / (chips · tokens/s)."""
         return self._has("batch") / (self._has("chips") * self.tokens_per_second)
 
     @property
@@ -99,19 +102,19 @@ class RunFigures:
 
     @property
     def chip_hours(self) -> float:
-        """tokens / (tokens/s · goodput), in hours of one chip."""
+        """Chip-hours of the run: tokens / (tokens/s · goodput) / 3600."""
         rate = self.tokens_per_second * (self.goodput or 1)
         return self._has("tokens") / rate / 3600
 
     @property
     def days(self) -> float:
-        """chip-hours / (24 · chips)."""
+        """Days of the run: chip-hours / (24 · chips)."""
         return self.chip_hours / self._has("chips") / 24
 
     def _has(self, name: str) -> float:
         value = getattr(self, name)
         if value is None:
-            raise Absent(f"{name} is not given, and nothing else tells it")
+            raise Absent(f"{name} is not given and does not follow from other figures")
         return value
 
     def __str__(self) -> str:
@@ -145,7 +148,7 @@ def solve(
     within: float = WITHIN,
     **printed: float | None,
 ) -> RunFigures:
-    """The figures of a run, told from those that are printed; these may not contradict.
+    """The figures of a run that follow from printed ones, which may not contradict.
 
         MFU · peak = FLOPs/s = tokens/s · FLOPs per token
         tokens/s = batch / (chips · step)
@@ -153,23 +156,23 @@ def solve(
 
     Args:
         model, seq, convention, params: as for `flops_per_token`.
-        chip, precision: whose peak; a Chip, or a name that `chips.find` knows.
-        chips: how many; needed for `step_seconds` and `days`.
+        chip, precision: a Chip or a name for `chips.find`, and the format of the peak.
+        chips: the number of chips; needed for `step_seconds` and `days`.
         batch: tokens of a step on all chips; needed for `step_seconds`.
-        tokens: of the run; needed for `chip_hours` and `days`.
-        within: by how much two figures may differ, since they are rounded.
+        tokens: tokens of the run; needed for `chip_hours` and `days`.
+        within: the relative difference of two figures that rounding may explain.
         printed: one or more of `tokens_per_second`, `flops_per_second` (both of one
-            chip), `mfu`, `step_seconds`, which are of steps, and of `chip_hours` and
-            `days`, which are of the whole run.
+            chip), `mfu` and `step_seconds`, which describe steps, and `chip_hours` and
+            `days`, which describe the whole run.
 
     Returns:
-        `RunFigures`, whose rate is the first that is given. Where only hours or days
-        are given, it is the mean of the run; where both kinds are, their ratio is the
-        goodput.
+        `RunFigures` with the rate that follows from the first given figure of steps. If
+        only hours or days are given, the rate is the mean of the run. If both kinds are
+        given, their ratio is the goodput.
 
     Raises:
-        ValueError: figures that contradict one another, named in the message; a rate
-            above the peak; no figure at all, or one that needs another to tell a rate.
+        ValueError: figures that contradict one another, which the message names; a rate
+            above the peak; no figure, or one that gives a rate only with another.
 
     >>> from shardmath.transformer import model
     >>> print(solve(model("llama 3 405b"), 8192, "6N", "h100", chips=16_384,
@@ -201,7 +204,7 @@ chip-hours; 78.4 days on 16,384 chips; training for 84.3% of the time
         (first, fast), (last, mean) = (next(iter(r.items())) for r in (steady, whole))
         if mean > fast * (1 + within):
             raise ValueError(
-                f"{_said(last, given[last])} means {_per_chip(mean)} in the mean, and "
+                f"{_said(last, given[last])} means {_per_chip(mean)} on average, but "
                 f"{_said(first, given[first])} only {_per_chip(fast)} while it trains: "
                 "no run is faster than its steps"
             )
@@ -237,7 +240,7 @@ def _given(printed: Mapping[str, float | None]) -> dict[str, float]:
     for name in printed:
         if name not in (*OF_STEP, *OF_RUN):
             raise ValueError(
-                f"{short_repr(name)} is no figure of a run; known: {known}"
+                f"{short_repr(name)}: must be a figure of a run, one of {known}"
             )
     found = {
         name: positive(**{name: value})[0]
@@ -250,7 +253,7 @@ def _given(printed: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def _sizes(chips: object, batch: object, tokens: object) -> dict[str, float | None]:
-    """What was given of them, as numbers."""
+    """The three sizes as numbers; those that were not given stay None."""
     found = {"chips": chips, "batch": batch, "tokens": tokens}
     for name, check in zip(found, (positive_int, positive, positive), strict=True):
         if found[name] is not None:
@@ -259,11 +262,11 @@ def _sizes(chips: object, batch: object, tokens: object) -> dict[str, float | No
 
 
 def _rate(name: str, value: float, run: RunFigures) -> float:
-    """Tokens/s of one chip that a figure means."""
+    """Tokens/s of one chip that follow from a figure."""
     missing = [one for one in NEEDS.get(name, ()) if getattr(run, one) is None]
     if missing:
         raise ValueError(
-            f"{name} = {value:g}: tells a rate only together with "
+            f"{name} = {value:g}: gives a rate only together with "
             f"{' and '.join(missing)}"
         )
     if name == "tokens_per_second":
@@ -278,12 +281,12 @@ def _rate(name: str, value: float, run: RunFigures) -> float:
 
 
 def _hours(name: str, value: float, run: RunFigures) -> float:
-    """Chip-hours of a run that took so long."""
+    """The chip-hours of a run, from its chip-hours or days."""
     return value if name == "chip_hours" else value * 24 * run.chips
 
 
 def _same_peak(given: Mapping[str, float], run: RunFigures, within: float) -> None:
-    """Do a printed MFU and FLOPs/s mean the peak of the chip?"""
+    """Raise unless a printed MFU and FLOPs/s together mean the peak of the chip."""
     if "mfu" not in given or "flops_per_second" not in given:
         return
     meant = given["flops_per_second"] / given["mfu"]
@@ -302,7 +305,7 @@ def _agree(
     run: RunFigures,
     within: float,
 ) -> None:
-    """Do the figures of a step mean the same rate?"""
+    """Raise unless the figures of a step mean the same rate."""
     for one, other in combinations(rates, 2):
         if abs(rates[other] / rates[one] - 1) <= within:
             continue
@@ -321,7 +324,7 @@ def _agree(
 def _hint(
     one: str, other: str, given: Mapping[str, float], run: RunFigures, within: float
 ) -> str:
-    """The convention under which two figures would agree, if there is one."""
+    """A hint at the convention under which two figures agree, if there is one."""
     if not isinstance(run.model, Model):
         return ""
     for way in CONVENTIONS:
@@ -338,18 +341,18 @@ def _same_hours(
     run: RunFigures,
     within: float,
 ) -> None:
-    """Do days and chip-hours agree?"""
+    """Raise unless days and chip-hours agree."""
     if len(rates) < 2 or abs(rates["days"] / rates["chip_hours"] - 1) <= within:
         return
     meant = _hours("days", given["days"], run)
     raise ValueError(
-        f"{given['days']:.4g} days on {run.chips:,} chips are {hours_said(meant)}; "
-        f"given are {hours_said(given['chip_hours'])}"
+        f"{given['days']:.4g} days on {run.chips:,} chips are {hours_said(meant)}, but "
+        f"{hours_said(given['chip_hours'])} are given"
     )
 
 
 def _below_peak(rate: float, run: RunFigures) -> None:
-    """Is the math that a rate needs possible?"""
+    """Raise if a rate needs more FLOPs/s than the peak."""
     least = flops_per_token(run.model, run.seq, "6N", "without embeddings")
     if rate * least > run.peak:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""How the rate of one GPU falls as more of them share a step."""
+"""How the rate of one GPU falls as more GPUs share a step."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ SOURCE = Source(
 
 
 class ScalingPoint(NamedTuple):
-    """Tokens per second of one GPU, and the largest batch that fits if it is known."""
+    """Tokens per second of one GPU, and the largest batch that fits, if known."""
 
     ways: int
     tokens_per_second: float

@@ -1,4 +1,4 @@
-"""Every shipped row of a measured server, with what the book says of it.
+"""Every row of a measured server in the book's table, with its prediction.
 
 >>> some = [one for one in served() if one.row.metric == "tpot" and not one.named]
 >>> len(some) > 1000, all(one.answer.bound <= one.answer.predicted for one in some)
@@ -15,17 +15,17 @@ from .serving_answers import ServingAnswer, serving_answer
 from .serving_gates import checked
 from .serving_rows import ServingRow
 
-RANGES = (4, 16, 64, 256)  # the most requests in flight of each range but the last
+RANGES = (4, 16, 64, 256)  # upper ends of the ranges of requests in flight
 
 
 @dataclass(frozen=True)
 class ServedRow:
-    """A measured number beside its prediction.
+    """A measured number with its prediction.
 
     Args:
-        row: as it was published.
-        answer: of the book.
-        named: why a gate names the row; see `serving_gates`.
+        row: the row as published.
+        answer: the book's answer.
+        named: reasons why gates name the row; see `serving_gates`.
     """
 
     row: ServingRow
@@ -34,31 +34,31 @@ class ServedRow:
 
     @property
     def ratio(self) -> float:
-        """Predicted over measured seconds; of a rate, measured over predicted."""
+        """Predicted ÷ measured seconds; for a rate, measured ÷ predicted."""
         found = self.answer.predicted / self.answer.measured
         return 1 / found if self.row.metric == "tokens" else found
 
     @property
     def over_bound(self) -> float:
-        """Measured seconds over the bound; of a rate, the bound over it."""
+        """Measured seconds ÷ the bound; for a rate, the bound ÷ the measured rate."""
         found = self.answer.measured / self.answer.bound
         return 1 / found if self.row.metric == "tokens" else found
 
     @property
     def sound(self) -> bool:
-        """Whether the prediction keeps to the bound."""
+        """Whether the prediction does not beat the bound."""
         if self.row.metric == "tokens":
             return self.answer.predicted <= self.answer.bound
         return self.answer.predicted >= self.answer.bound
 
     @property
     def inside(self) -> bool:
-        """Whether the measured value lies in the band."""
+        """Whether the measured value is in the band."""
         return self.answer.low <= self.answer.measured <= self.answer.high
 
     @property
     def kind(self) -> str:
-        """What is alike in the sense of the errors: the metric and the mode."""
+        """The metric and the mode, by which errors are grouped."""
         metric = {"tokens": "tokens/s", "e2e": "latency"}.get(
             self.row.metric, self.row.metric.upper()
         )
@@ -66,7 +66,7 @@ class ServedRow:
 
     @property
     def flight(self) -> str:
-        """The range of its requests in flight."""
+        """The range of `RANGES` that has its requests in flight, in words."""
         clients = self.row.concurrency
         if clients is None:
             return "not stated"
@@ -80,7 +80,7 @@ class ServedRow:
 
 @cache
 def served() -> tuple[ServedRow, ...]:
-    """All rows of the table for which there is a prediction, in its order."""
+    """All rows of the table that have a prediction, in the order of the table."""
     rows = serving()
     named = checked(rows)
     found = []
@@ -92,7 +92,7 @@ def served() -> tuple[ServedRow, ...]:
 
 
 def unanswered() -> dict[str, int]:
-    """Why rows of the table have no prediction, in words → how many."""
+    """The number of rows without a prediction, by the reason in words."""
     found: dict[str, int] = {}
     for at, row in enumerate(serving()):
         why = serving_answer(at + 1, row).why
@@ -106,11 +106,11 @@ class ErrorsOfRows:
     """How far off the predictions of some rows are.
 
     Args:
-        rows: how many.
-        mean, median: of abs(predicted / measured - 1).
-        ratio: the median of predicted over measured.
-        inside: share of the rows that lie in their bands.
-        over_bound: the median of measured over bound.
+        rows: the number of rows.
+        mean, median: mean and median of abs(predicted / measured - 1).
+        ratio: the median of predicted ÷ measured.
+        inside: the share of the rows that are in their bands.
+        over_bound: the median of measured ÷ bound.
     """
 
     rows: int
@@ -122,10 +122,10 @@ class ErrorsOfRows:
 
 
 def errors_of(some: Iterable[ServedRow]) -> ErrorsOfRows:
-    """The errors of some rows, with the fitted numbers.
+    """The errors of some rows, predicted with the fitted numbers.
 
     Raises:
-        ValueError: there are none.
+        ValueError: there are no rows.
     """
     rows: Sequence[ServedRow] = tuple(some)
     if not rows:
@@ -138,7 +138,7 @@ def errors_of(some: Iterable[ServedRow]) -> ErrorsOfRows:
     )  # fmt: skip
 
 
-KINDS = {  # what a reason has in it → the gate in words
+KINDS = {  # words in a gate's reason, and the name of the gate
     "does not divide": "tensor ways divide the heads",
     "count = ": "copies of the layout are all chips",
     "of weights on each": "the weights fit",
@@ -151,19 +151,19 @@ KINDS = {  # what a reason has in it → the gate in words
 
 
 def gate(why: str) -> str:
-    """The gate that gives a reason, in words.
+    """The name of the gate that gives a reason.
 
     Raises:
-        ValueError: it is none of a gate.
+        ValueError: no gate gives this reason.
     """
     for part, name in KINDS.items():
         if part in why:
             return name
-    raise ValueError(f"{why!r}: is no reason of a gate")
+    raise ValueError(f"{why!r}: is not a reason that a gate gives")
 
 
 def by_gate() -> dict[str, list[tuple[ServingRow, str]]]:
-    """The rows of the table that each gate names, with the reason."""
+    """The rows of the table that each gate names, with their reasons."""
     rows = serving()
     found: dict[str, list[tuple[ServingRow, str]]] = {
         name: [] for name in KINDS.values()

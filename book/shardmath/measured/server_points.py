@@ -1,8 +1,8 @@
-"""Measured servers with both of their times, and what is predicted of the same servers:
-``server_points.csv``, derived from ``serving.csv``.
+"""Measured TTFT and TPOT of servers, with predictions for the same servers.
 
-A closed loop keeps its number of clients, so by Little's law the two times also give
-the throughput. The lines are those of four models that InferenceX measured on several
+They are kept in ``server_points.csv``, derived from ``serving.csv``. The number of
+clients is constant in a closed loop, so by Little's law the two times also give the
+throughput. The points are those of four models that InferenceX measured on several
 chips, without rows that a gate names and without days of multi-token prediction.
 
 >>> some = points()
@@ -27,25 +27,25 @@ from .serving_gates import checked
 from .serving_rows import ServingRow
 
 MODELS = ("Llama 3.1 70B", "gpt-oss-120b", "MiniMax-M2.5", "DeepSeek-V3")
-SOURCE = "InferenceX"  # of the rows
-DIGITS = 5  # that the file has of a number
+SOURCE = "InferenceX"  # the source of the rows
+DIGITS = 5  # digits of the numbers in the file
 
 
 class ServerPoint(NamedTuple):
     """One server under one load.
 
     Args:
-        model, chip: by their names.
-        weights: their format.
-        layout: of one copy of the model.
-        chips: of the whole system.
+        model, chip: the names of the model and the chip.
+        weights: the format of the weights.
+        layout: the layout of one copy of the model.
+        chips: chips of the whole system.
         prompt, answer: nominal tokens of a request.
         clients: requests in flight.
-        output: tokens of an answer in the mean, which are fewer than nominal.
+        output: mean tokens of an answer, which are fewer than nominal.
         ttft, tpot: measured seconds.
-        predicted_ttft, predicted_tpot: seconds by the book's three fitted numbers.
-        bound: seconds of a decode step with as many sequences as decode at a time.
-        kernels: of a step, in the mean; a step with a prompt counts its second ones.
+        predicted_ttft, predicted_tpot: seconds predicted with the three fitted numbers.
+        bound: seconds of a decode step with the predicted mean number of sequences.
+        kernels: mean kernel launches of a step; a step with a prompt counts twice.
     """
 
     model: str
@@ -76,22 +76,22 @@ class ServerPoint(NamedTuple):
 
     @property
     def user(self) -> float:
-        """Tokens per second that a user sees, 1/TPOT."""
+        """Measured tokens per second for one user, 1/TPOT."""
         return 1 / self.tpot
 
     @property
     def predicted_user(self) -> float:
-        """The same as predicted."""
+        """Predicted tokens per second for one user."""
         return 1 / self.predicted_tpot
 
     @property
     def per_chip(self) -> float:
-        """Tokens of answers per second and chip, by Little's law."""
+        """Measured output tokens per second and chip, by Little's law."""
         return self._per_chip(self.ttft, self.tpot)
 
     @property
     def predicted_per_chip(self) -> float:
-        """The same as predicted."""
+        """Predicted output tokens per second and chip, by Little's law."""
         return self._per_chip(self.predicted_ttft, self.predicted_tpot)
 
     def _per_chip(self, ttft: float, tpot: float) -> float:
@@ -101,7 +101,7 @@ class ServerPoint(NamedTuple):
 
 
 def front(some: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points that no other point beats in both numbers, by the first number.
+    """The points that no other point beats in both numbers, ordered by the first.
 
     >>> front([(1, 9), (2, 5), (2, 7), (3, 6), (1, 3)])
     [(1, 9), (2, 7), (3, 6)]
@@ -114,8 +114,8 @@ def front(some: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def derived() -> tuple[ServerPoint, ...]:
-    """The points as the rows of the book give them, each once: some rows are there
-    twice, under two labels."""
+    """The points that follow from the book's rows, each once, although the table has
+    some rows twice, under two labels."""
     return tuple(dict.fromkeys(_derived()))
 
 
@@ -129,12 +129,12 @@ def _derived() -> Iterator[ServerPoint]:
         if fits and tpot.mode == "agg" and not speculated(tpot):
             try:
                 yield _point(ttft, tpot)
-            except ValueError:  # says why: see `serving_answer`
+            except ValueError:  # `serving_answer` gives the reason
                 continue
 
 
 def _point(ttft: ServingRow, tpot: ServingRow) -> ServerPoint:
-    """Of two numbers that one line of the table has of a run."""
+    """The point of a run, from two numbers of one line of the table."""
     found = setting(tpot)
     row, requests, now = found.row, found.requests, load(found)
     server = found.servers[-1]
@@ -151,11 +151,11 @@ def _point(ttft: ServingRow, tpot: ServingRow) -> ServerPoint:
 
 
 def step_bins() -> tuple[OpBin, ...]:
-    """Steps of the servers, in bins as `ops.all_bins` has them of single operations.
+    """Steps of the servers in bins, like single operations in `ops.all_bins`.
 
-    Here `bound` is that of a step over its kernels, so a server that only starts
-    kernels follows the law of one of them. How many sequences decode at a time is
-    predicted and not measured; where fewer do, a step can beat this bound.
+    Here `bound` is the bound of a step ÷ its number of kernels, so a server that only
+    launches kernels follows the law of a single one. The number of sequences that
+    decode at a time is predicted, not measured. With fewer, a step can beat this bound.
 
     >>> b200 = [one for one in step_bins() if one.chip == "B200" and one.points > 20]
     >>> [f"{one.bound * 1e6:.1f} µs: {one.median:.1f}" for one in b200[:3]]
@@ -173,7 +173,7 @@ def step_bins() -> tuple[OpBin, ...]:
 
 
 def _deciles(some: Sequence[float]) -> tuple[float, float, float]:
-    """The first, the fifth and the ninth, between the nearest of the values."""
+    """The first, fifth and ninth decile, each rounded to one of the values."""
     order = sorted(some)
     return tuple(order[round(share * (len(order) - 1))] for share in (0.1, 0.5, 0.9))
 

@@ -1,4 +1,4 @@
-"""Measured servers that ship with the book: ``serving.csv``, with their sources.
+"""The book's measured servers, from ``serving.csv``, with their sources.
 
 >>> one = serving()[0]
 >>> print(one, f"{one.value * 1e3:.1f} ms", one.source, sep="; ")
@@ -19,15 +19,15 @@ from .serving_rows import ServingRow, read_row
 
 @dataclass(frozen=True)
 class ServingSource:
-    """Where lines of the table were read.
+    """The source of some lines of the table.
 
     Args:
-        key: by which lines of the table name it.
-        name: by which rows of JSON name it.
-        title, url, path, commit: of the file.
-        licence: as its repository says.
-        open: what it does not say.
-        kind, read: as of `base.facts.Source`.
+        key: its name in the lines of the table.
+        name: its name in rows of JSON.
+        title, url, path, commit: title, address, path and commit of the file.
+        licence: the licence that its repository states.
+        open: what it leaves open.
+        kind, read: as in `base.facts.Source`.
     """
 
     key: str
@@ -51,7 +51,7 @@ def _sources() -> dict[str, ServingSource]:
 
 
 def lines() -> Iterator[dict[str, str]]:
-    """The lines of the table, each with one of its numbers, as `read_row` takes it."""
+    """The lines of the table, once for each of their numbers, for `read_row`."""
     for line in named_rows("serving.csv"):
         for part in line.pop("values").split():
             metric, _, value = part.partition("=")
@@ -62,7 +62,7 @@ def lines() -> Iterator[dict[str, str]]:
 
 @cache
 def serving() -> tuple[ServingRow, ...]:
-    """All numbers of the table, in its order."""
+    """All numbers of the table as rows, in the order of the table."""
     return tuple(map(read_row, lines()))
 
 

@@ -1,7 +1,7 @@
-"""What is said of a row of a measured server: bound, prediction and band, or why not.
+"""The answer for a row of a measured server: bound, prediction and band, or why not.
 
-Rows say little of a server. What they leave out is filled in by the rules below, and
-every rule that was used is said with the answer.
+Rows state few settings of a server. The rules below fill in the others, and every
+answer names the rules that it used.
 """
 
 import math
@@ -34,37 +34,37 @@ from .serving_rows import ServingRow
 from .serving_rules import filled, limits
 
 INFERENCEX = "inferencex"
-MEAN_LENGTH = 0.9  # of nominal, where lengths are drawn uniformly in [0.8, 1] of it
-# A table that counts some chips twice; see `chips_counted_once`.
+MEAN_LENGTH = 0.9  # mean share of the nominal length, if it is uniform in [0.8, 1]
+# Tables that count some chips twice; see `chips_counted_once`.
 TWICE = ("inferencex", "nvidia-internal")
-# Engine, version and days on which InferenceX ran with multi-token prediction and does
-# not say so: the same configuration, on other days, takes 1.5 to 2 times as long.
+# Engine, version and days on which InferenceX ran with multi-token prediction without
+# saying so. On other days the same configuration takes 1.5 to 2 times as long.
 SPECULATED = {
     ("trtllm", "1.1.0rc2.post2"): ("2026-01-14", "2026-01-28"),
     ("trtllm", "1.2.0rc6.post3"): ("2026-02-05", "2026-02-06"),
 }
-# Of disaggregated systems that say how many servers they have, the median has one that
-# reads prompts and four that decode.
+# The medians of the disaggregated systems that state their numbers of servers.
 UNCOUNTED = {"prefill": 1, "decode": 4}
-MEANS = ("", "mean", "p50")  # statistics that a closed form of means answers
-QUEUED = ("offline", "server", "interactive")  # modes with no fixed number of clients
-# Models that MLPerf asks with OpenOrca, whose prompts are about as long as its answers.
+MEANS = ("", "mean", "p50")  # statistics that a closed form of means can predict
+QUEUED = ("offline", "server", "interactive")  # modes without a fixed number of clients
+# MLPerf tests these models with OpenOrca, where answers are about as long as prompts.
 AS_LONG = ("Llama 2 70B", "Mixtral 8x7B")
-# Times the mean: we guess that 99 of 100 requests have a latency below it.
+# We guess that 99 of 100 requests have a latency below this multiple of the mean.
 SLOWEST = 1.5
-SLOTS = 1024  # sequences that engines are told to decode at once, where all are queued
+SLOTS = 1024  # sequences that engines may decode at once if all requests are queued
 
 
 @dataclass(frozen=True)
 class FilledRow:
-    """A row with all that was filled in.
+    """A row with all settings that were filled in.
 
     Args:
-        row: as it was read; its layout may have been corrected.
-        servers: one of the system, or a reader of prompts and a writer of tokens.
-        copies: of the model, or of readers and of writers.
-        requests, scheduler: what comes, and how steps are put together.
-        assumed: what was filled in, in words.
+        row: the row as it was read, perhaps with a corrected layout.
+        servers: one server of the system, or one for prefill and one for decode.
+        copies: copies of the model, or servers for prefill and for decode.
+        requests: the requests that the servers get.
+        scheduler: how the engine puts steps together.
+        assumed: the settings that were filled in, in words.
         warnings: what makes the row unusual.
     """
 
@@ -82,13 +82,14 @@ class FilledRow:
         return regime(self.row)
 
     def at(self, numbers: Calibration) -> "FilledRow":
-        """The same with other fitted numbers."""
+        """The same row with other fitted numbers."""
         return replace(self, servers=tuple(one.with_(numbers) for one in self.servers))
 
 
 def regime(row: ServingRow) -> str:
-    """Rows whose errors are alike: metric, kind of model, pools together or apart, and
-    whether the row says how many servers there are of each."""
+    """The name of a group of rows with similar errors. It states the metric, the kind
+    of model, whether prefill and decode are apart, and if so, whether the row states
+    the number of servers."""
     metric = {"itl": "tpot", "e2e": "tpot"}.get(row.metric, row.metric)
     kind = "experts" if row.model.experts else "dense"
     pools = "together"
@@ -100,20 +101,20 @@ def regime(row: ServingRow) -> str:
 
 @dataclass(frozen=True)
 class ServingAnswer:
-    """What is said of one row, in the unit of the row.
+    """The answer for one row, in the unit of the row.
 
     Args:
         row: its number in the file, from 1.
         name: the row in words.
-        metric: that it states.
-        unit: of every number.
-        bound: that no server beats; of tokens a second it is the largest rate.
-        predicted: what is likely.
-        low, high: between which 8 of 10 rows of other families lie.
-        measured: of the row.
-        parts: of the prediction, in seconds.
-        assumed, warnings: see `FilledRow`.
-        why: there is no prediction.
+        metric: the metric of the row.
+        unit: the unit of all numbers but `parts`.
+        bound: the bound that no server can beat; for tokens per second, an upper bound.
+        predicted: the predicted value.
+        low, high: the band, which holds 8 of 10 rows of families that were not fitted.
+        measured: the value of the row; None if it has none.
+        parts: parts of the prediction in seconds.
+        assumed, warnings: as in `FilledRow`.
+        why: why there is no prediction; "" if there is one.
     """
 
     row: int
@@ -152,11 +153,11 @@ class ServingAnswer:
 
 
 def serving_answer(number: int, row: ServingRow) -> ServingAnswer:
-    """What is said of one row.
+    """The answer for one row.
 
     Args:
-        number: of the row in its file, from 1.
-        row: as it was read.
+        number: the number of the row in its file, from 1.
+        row: the row as it was read.
     """
     name, metric = str(row), row.shown
     try:
@@ -167,7 +168,7 @@ def serving_answer(number: int, row: ServingRow) -> ServingAnswer:
         why = str(error).partition("\n")[0]
         return ServingAnswer(number, name, metric, row.unit, why=why)
     low, high = band(found.regime)
-    if row.metric == "tokens":  # a rate: bound and band turn round
+    if row.metric == "tokens":  # for a rate, bound and band are reversed
         value, band_ = min(value, least), (1 / high, 1 / low)
         low, high = value * band_[0], min(least, value * band_[1])
     else:
@@ -178,8 +179,8 @@ def serving_answer(number: int, row: ServingRow) -> ServingAnswer:
     warnings = list(found.warnings)
     if row.value is not None and beaten(row, row.value / share, least):
         warnings.append(
-            f"the row beats its bound ({show(least * scale)} {row.unit}): a label of "
-            "it must be wrong, or it leaves something out"
+            f"the row beats its bound ({show(least * scale)} {row.unit}), so one of "
+            "its labels must be wrong or missing"
         )
     return ServingAnswer(
         number, name, metric, row.unit, least * scale, value * scale, low * scale,
@@ -197,10 +198,11 @@ def beaten(row: ServingRow, value: float, least: float) -> bool:
 
 
 def setting(row: ServingRow) -> FilledRow:
-    """A row with all that it leaves out.
+    """A row with all settings that it leaves out.
 
     Raises:
-        ValueError: something is missing that no rule fills in, or it does not fit.
+        ValueError: a setting is missing that no rule fills in, or the model does not
+            fit on the chips.
     """
     said: list[str] = []
     warned: list[str] = []
@@ -238,12 +240,12 @@ def setting(row: ServingRow) -> FilledRow:
 
 
 def chips_counted_once(row: ServingRow, said: list[str]) -> ServingRow:
-    """The row with a label corrected that counts chips twice.
+    """The row, with its label corrected if that counts chips twice.
 
-    A table multiplies ways that name the same chips: "tp4_ep4" in the name of a row
-    became tensor 16 with experts over 4, and data-parallel attention over 4 chips
-    became tensor 4 x data 4. Rows that occur in it under both labels have identical
-    values.
+    A table multiplies kinds of parallelism that use the same chips. For example,
+    "tp4_ep4" in the name of a row became tensor 16 with experts over 4, and
+    data-parallel attention over 4 chips became tensor 4 x data 4. Rows that it has
+    under both labels have identical values.
     """
     one = row.layout
     source = row.source.lower()
@@ -269,10 +271,10 @@ def _fits(row: ServingRow, layout: Layout) -> bool:
 
 
 def formats_of(row: ServingRow, said: list[str]) -> Formats:
-    """The formats of a row, whose table often does not name that of the cache."""
+    """The formats of a row; many tables do not state the format of the cache."""
     weights = row.weights or "bf16"
     if not row.weights:
-        if row.mode in QUEUED:  # MLPerf allows any; all who submit take the least
+        if row.mode in QUEUED:  # MLPerf allows any, and submitters use the narrowest
             narrow = [name for name in ("fp4", "fp8") if name in row.chip.flops]
             weights = (*narrow, "bf16")[0]
         said.append(f"weights in {weights}")
@@ -294,7 +296,7 @@ def formats_of(row: ServingRow, said: list[str]) -> Formats:
 
 
 def requests_of(row: ServingRow, said: list[str]) -> Requests:
-    """Lengths of the requests, in the mean."""
+    """The mean lengths of the requests."""
     if INFERENCEX in row.source.lower():
         said.append("lengths in the mean 0.9 of nominal: drawn from 0.8 to 1 of it")
         return Requests(MEAN_LENGTH * row.input, MEAN_LENGTH * row.output)
@@ -323,7 +325,7 @@ def scheduler_of(row: ServingRow, said: list[str], warned: list[str]) -> Schedul
 
 
 def speculated(row: ServingRow) -> bool:
-    """Whether the row is of a day on which a table ran with multi-token prediction."""
+    """Whether the row was measured on a day with multi-token prediction."""
     days = SPECULATED.get((row.engine, row.version), ())
     known = INFERENCEX in row.source.lower() and row.mode == "agg"
     return known and row.date in days
@@ -345,9 +347,10 @@ def _layout(row: ServingRow, formats: Formats, said: list[str]) -> tuple[Layout,
 
 
 def _attention_by_data(model: Model, layout: Layout, said: list[str]) -> Layout:
-    """A latent over more chips than a node has: each chip would keep a copy of the
-    whole cache, so the row means data-parallel attention with experts over all. Tables
-    label whole racks so, with servers for prompts apart."""
+    """The layout that a label of tensor parallelism over more than 8 chips means for a
+    model with a latent. Each chip would hold a copy of the whole cache, so the row must
+    mean data-parallel attention, with experts over all chips. Tables label whole racks
+    so, with other servers for prompts."""
     if not (model.latent and model.experts) or layout.tensor <= 8:
         return layout
     chips = layout.stage
@@ -377,7 +380,7 @@ def _pools(
 
 
 def _network(chip: Chip, chips: int) -> Network:
-    """One node, or as many full ones as it takes."""
+    """A network of one node, or of several equal nodes."""
     if chips == 1:
         return alone(chip)
     if chip.vendor == "Google":
@@ -391,7 +394,7 @@ def _network(chip: Chip, chips: int) -> Network:
 
 
 def squarest(chips: int, sides: int) -> str:
-    """The sides of a slice of so many chips that are nearest to one another.
+    """The sides of the slice of `chips` chips whose sides are most nearly equal.
 
     >>> squarest(8, 2), squarest(8, 3), squarest(2, 3)
     ('2x4', '2x2x2', '1x1x2')
@@ -410,7 +413,7 @@ def _known(model: Model, chip: str, layout: Layout, formats: Formats) -> Server:
 
 
 def _server(model: Model, chip: Chip, layout: Layout, formats: Formats) -> Server:
-    """A server of the row; experts are spread over as many groups as there can be."""
+    """A server of the row; expert parallelism beyond the model's experts is reduced."""
     if layout.expert > 1 and not model.experts:
         layout = replace(layout, expert=1)
     if model.experts and layout.expert > model.experts.count:
@@ -430,7 +433,7 @@ def load(found: FilledRow) -> Load:
     """The load of a server of the row.
 
     Raises:
-        ValueError: the row does not say how requests come, or nothing fits.
+        ValueError: the row does not say how many requests come, or no sequence fits.
     """
     row, requests, scheduler = found.row, found.requests, found.scheduler
     if len(found.servers) == 2:
@@ -456,7 +459,7 @@ def load(found: FilledRow) -> Load:
 
 
 def _queued(found: FilledRow, most: int) -> Load:
-    """The load with as many sequences at a time as a benchmark's limits allow."""
+    """The load with the most sequences at a time that a benchmark's limits allow."""
     (server,), requests, scheduler = found.servers, found.requests, found.scheduler
 
     def at(clients: int) -> Load:
@@ -479,10 +482,11 @@ def _within(now: Load, allowed: tuple[float, float]) -> bool:
 
 
 def predicted(found: FilledRow) -> tuple[float, dict[str, float]]:
-    """The metric of the row, of the whole system in base units, and its parts.
+    """The predicted metric of the row for the whole system, in base units, and its
+    parts in seconds.
 
     Raises:
-        ValueError: it is a statistic of single requests, or as `load`.
+        ValueError: the row states a percentile other than the median; or as `load`.
     """
     row = found.row
     if row.statistic not in MEANS:
@@ -503,11 +507,11 @@ def predicted(found: FilledRow) -> tuple[float, dict[str, float]]:
 
 
 def bound(found: FilledRow) -> float:
-    """What no server beats in the metric of the row.
+    """The bound that no server can beat, in the metric of the row.
 
-    A row does not say how many of its requests decode at a time, so the bound of TPOT
-    is that of one sequence alone, and the bound of TTFT that of one prompt. Latency and
-    rate of whole requests are bound by all that has to be done for them.
+    A row does not say how many of its requests decode at a time. So the bound of TPOT
+    is that of one sequence alone, and the bound of TTFT is that of one prompt. The
+    latency and rate of whole requests are bounded by all the work that they need.
     """
     row, requests = found.row, found.requests
     prompt, output = requests.prompt, requests.output

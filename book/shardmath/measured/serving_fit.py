@@ -1,18 +1,24 @@
 """The fit of the three numbers of servers to public rows, and its errors on families,
 models and generations of chips that were left out.
 
-A prediction is nearly linear in the three numbers. So every row is predicted once, and
-once more with each number moved; all fits, of all rows and without each group, are then
-done on these slopes. A row counts n^(-1/2) if its family has n rows, and a row that is
-off by more than `HUBER` counts no more than in proportion: rows with a wrong label
-should not set the numbers for all others.
+A prediction is nearly linear in the three numbers. So we predict every row once, and
+once more with each number changed, and use these slopes for all fits, with and without
+each group of rows. Each row has the weight n^(-1/2) if its family has n rows. Errors
+above `HUBER` count linearly instead of as squares, so rows with a wrong label do not
+set the numbers for all others.
 
-Choices that were made after looking at what was left over, beside the three numbers:
-one kernel more for each of two inputs of narrow projections, and one for norms of
-queries and keys; a second launch for every kernel of a step with prompts; the wait for
-the first token in proportion to kernels and not to steps; labels that count chips
-twice; two releases with multi-token prediction; servers that a row does not count. Each
-is said where it stands in the code, and the families left out do not protect from it.
+Some choices were made after we had looked at the remaining errors. Leaving out families
+does not guard against overfitting through these:
+
+- one more kernel for each of two inputs of narrow projections, and one for norms of
+  queries and keys;
+- a second launch for every kernel of a step with prompts;
+- a wait for the first token that is proportional to kernels and not to steps;
+- corrections of labels that count chips twice;
+- two releases with multi-token prediction;
+- the number of servers, if a row does not state it.
+
+A comment in the code marks each of them.
 """
 
 import math
@@ -30,10 +36,10 @@ from .serving_rows import ServingRow
 
 FIT_TO = ("InferenceX", "NVIDIA-internal")  # sources of closed loops with both metrics
 METRICS = ("tpot", "ttft")
-HUBER = 0.1  # of predicted / measured − 1
-MOVED = 1.02  # times a number, for slopes
+HUBER = 0.1  # the largest |predicted / measured − 1| that counts as a square
+MOVED = 1.02  # the factor by which a number is changed, for slopes
 ROUNDS = 30
-CLOSE = 5e-4  # of a logarithm, at which a fit ends
+CLOSE = 5e-4  # the change of a logarithm below which a fit ends
 
 
 @dataclass(frozen=True)
@@ -41,10 +47,10 @@ class Predicted:
     """A row with its prediction, as a function of the three numbers.
 
     Args:
-        row: with its labels corrected.
-        measured, bound: seconds, or tokens a second.
-        base: predicted with `at`.
-        slopes: change of the prediction for a change of each number.
+        row: the row with its labels corrected.
+        measured, bound: seconds, or tokens per second.
+        base: the prediction with the numbers `at`.
+        slopes: derivatives of the prediction by each number.
         at: the numbers of `base`.
     """
 
@@ -56,7 +62,7 @@ class Predicted:
     at: Calibration
 
     def value(self, numbers: Calibration) -> float:
-        """Predicted with other numbers."""
+        """The prediction with other numbers."""
         moves = (getattr(numbers, n) - getattr(self.at, n) for n in FITTED)
         found = self.base + sum(
             slope * move for slope, move in zip(self.slopes, moves, strict=True)
@@ -67,13 +73,13 @@ class Predicted:
         return max(found, self.bound)
 
     def ratio(self, numbers: Calibration) -> float:
-        """Predicted over measured seconds; of rates the other way round."""
+        """Predicted ÷ measured seconds; for rates, measured ÷ predicted."""
         found = self.value(numbers) / self.measured
         return 1 / found if self.row.metric == "tokens" else found
 
     @property
     def generation(self) -> str:
-        """Chips whose rows are left out together."""
+        """The name of the chips with which its chip is left out of a fit."""
         for name, some in GENERATIONS.items():
             if self.row.chip.id in some:
                 return name
@@ -88,7 +94,7 @@ def with_slopes(found: FilledRow, at: Calibration) -> Predicted:
     """A row with its slopes at these numbers.
 
     Raises:
-        ValueError: there is no prediction of it.
+        ValueError: there is no prediction for the row.
     """
     base, _ = predicted(found.at(at))
     slopes = []
@@ -108,26 +114,27 @@ def derived(rows: Iterable[ServingRow], at: Calibration) -> tuple[Predicted, ...
             continue
         try:
             found.append(with_slopes(setting(row), at))
-        except ValueError:  # says why: see `serving_answer`
+        except ValueError:  # `serving_answer` gives the reason
             continue
     return tuple(found)
 
 
 @cache
 def shipped() -> tuple[Predicted, ...]:
-    """The rows of the book's table, with the numbers of the file."""
+    """The rows of the book's table, predicted with the numbers of the file."""
     return derived(serving(), calibration())
 
 
 def fitted_to(one: Predicted) -> bool:
-    """Whether a row takes part in the fit: closed loops on servers that do both."""
+    """Whether a row is in the fit: closed loops on servers with prefill and decode."""
     row = one.row
     return row.mode == "agg" and row.metric in METRICS and row.source.endswith(FIT_TO)
 
 
 def fit(some: Sequence[Predicted], start: Calibration | None = None) -> Calibration:
-    """The numbers that come nearest to some rows: `launch` and `sequence` to the times
-    per output token, and then `first` to the times to the first token.
+    """The numbers that fit some rows best.
+
+    First `launch` and `sequence` are fitted to TPOT, and then `first` to TTFT.
 
     Source:
         Gauss and Newton's method on relative errors with Huber's weights, as in
@@ -200,8 +207,8 @@ def errors(
 
     Args:
         some: all rows.
-        by: what the errors are told apart by.
-        group: a key of `GROUPS`, what is left out together.
+        by: a function of a row that names its group of errors.
+        group: a key of `GROUPS`, which rows are left out together.
     """
     numbers = left_out(some, GROUPS[group])
     found: dict[str, dict[str, list[float]]] = {}
@@ -216,15 +223,15 @@ def serving_errors(by: str = "regime", group: str = "family") -> Table:
     """The errors on the book's rows as a table, for a page.
 
     Args:
-        by: "regime", "model", "generation", "engine" or "source".
-        group: what is left out of the fit together: "family", "model", "generation".
+        by: the groups of errors: "regime", "model", "generation", "engine" or "source".
+        group: the rows that are left out together: "family", "model" or "generation".
 
     Returns:
-        Of each: rows, mean and median error, and the limits between which measured over
-        predicted lies for 8 rows in 10.
+        For each group: rows, mean and median error, and the range of measured ÷
+        predicted that holds 8 of 10 rows.
 
     Raises:
-        ValueError: another word.
+        ValueError: another value of `by` or `group`.
     """
     names: dict[str, Callable[[Predicted], str]] = {
         "regime": lambda one: one.regime,

@@ -1,15 +1,15 @@
-"""Gates: what rows of measured servers cannot all be, and which rows it concerns.
+"""Gates, which find rows of measured servers that cannot be true.
 
-A gate compares what a row says with what has to be true of every server:
+A gate compares a row with what has to be true for every server:
 
-    ways of tensor parallelism divide the heads, and copies of a layout the chips
-    weights fit, and the caches of the sequences that decode
-    no latency is below its bound, and no rate above it
-    Little's law: requests in flight = requests a second · seconds of a request
-    repeats of one configuration agree
-    more sequences do not decode in much less time
+- Tensor parallelism divides the heads, and the chips of a layout divide all chips.
+- The weights fit in memory, and so do the caches of the sequences that decode.
+- No latency is below its bound, and no rate above it.
+- Little's law holds: requests in flight = requests per second · seconds of a request.
+- Repeats of one configuration agree.
+- More sequences do not decode in much less time.
 
-Some need two numbers of one run, which are two rows; `checked` joins them.
+Some gates need two numbers of one run, which are two rows. `checked` joins them.
 """
 
 from collections import defaultdict
@@ -21,14 +21,14 @@ from ..inference import Server, held
 from .serving_answers import FilledRow, beaten, bound, setting
 from .serving_rows import ServingRow
 
-APART = 1.5  # repeats that differ by more do not agree; 3 of 4 pairs differ by less
-ROUNDED = 1.02  # times the slots: means of lengths that vary
-LESS = 2.0  # more sequences decode in this much less time: none do, release by release
-LITTLE = 0.15  # of the rate that Little's law gives: ramps of a run are within it
+APART = 1.5  # repeats that differ by a larger factor disagree; 3 of 4 pairs do not
+ROUNDED = 1.02  # allowed sequences ÷ slots, because lengths vary around their mean
+LESS = 2.0  # within one release, more sequences never decode this much faster
+LITTLE = 0.15  # the relative error of Little's law that a run's start and end explain
 
 
 def contradictions(row: ServingRow) -> tuple[str, ...]:
-    """What one row says that cannot be true of any server, in words.
+    """Statements about a row that cannot be true for any server, in words.
 
     >>> from .serving_rows import read_row
     >>> row = {"model": "DeepSeek-R1", "chip": "GB200", "parallelism": "tp=28",
@@ -64,10 +64,11 @@ def _labels(row: ServingRow) -> Iterable[str]:
 
 
 def refusals(row: ServingRow) -> tuple[str, ...]:
-    """The contradictions of a row for which nothing is predicted.
+    """The contradictions of a row that prevent a prediction.
 
-    Not among them are ways that do not divide the heads of a latent: data-parallel
-    attention is often labelled so, and `serving_answers.setting` reads it so.
+    Tensor parallelism that does not divide the heads is allowed for a model with a
+    latent. Data-parallel attention is often labelled so, and `serving_answers.setting`
+    reads it so.
     """
     heads = "tensor = "
     return tuple(
@@ -78,10 +79,10 @@ def refusals(row: ServingRow) -> tuple[str, ...]:
 
 
 def checked(rows: Sequence[ServingRow]) -> dict[int, tuple[str, ...]]:
-    """The rows that a gate names, by their place, and why.
+    """The reasons why gates name rows, by the index of the row.
 
     Args:
-        rows: of one table.
+        rows: the rows of one table.
     """
     found: defaultdict[int, list[str]] = defaultdict(list)
     settings: dict[int, FilledRow] = {}
@@ -115,7 +116,7 @@ def checked(rows: Sequence[ServingRow]) -> dict[int, tuple[str, ...]]:
 
 
 def _alone(row: ServingRow, known: FilledRow) -> Iterable[str]:
-    """Gates that need one number and its server."""
+    """The reasons of gates that need one number and its server."""
     server = known.servers[-1]
     if not server.with_reserve(0.0).memory.fits:
         yield (
@@ -138,7 +139,7 @@ def _together(
     settings: Mapping[int, FilledRow],
     known: Mapping[str, int],
 ) -> Iterable[str]:
-    """Gates that need a TTFT and a TPOT of one run, and perhaps its rate."""
+    """The reasons of gates that need TTFT and TPOT of one run, and perhaps its rate."""
     first, step = known.get("ttft"), known.get("tpot", known.get("itl"))
     if first is None or step is None or step not in settings:
         return
@@ -190,7 +191,7 @@ def _together(
 def _less(
     rows: Sequence[ServingRow], runs: Sequence[Mapping[str, int]]
 ) -> Iterable[tuple[Mapping[str, int], str]]:
-    """Runs in which more sequences decode than in another, in much less time."""
+    """Runs in which more sequences decode than in another run, in much less time."""
     found: defaultdict[object, list[tuple[float, float, Mapping[str, int]]]]
     found = defaultdict(list)
     for known in runs:
@@ -216,9 +217,9 @@ def _less(
 
 
 def _runs(rows: Sequence[ServingRow]) -> dict[object, list[int]]:
-    """Places of the rows that tell the means of one run.
+    """The indices of the rows that state means of the same run.
 
-    A table gives them one name, or has them one behind the other.
+    A table gives these rows the same name, or lists them one after the other.
     """
     found: defaultdict[object, list[int]] = defaultdict(list)
     last, number = None, 0
@@ -235,7 +236,7 @@ def _runs(rows: Sequence[ServingRow]) -> dict[object, list[int]]:
 
 
 def _repeats(rows: Sequence[ServingRow]) -> dict[object, list[int]]:
-    """Places of the rows of one configuration and one version of the engine."""
+    """The indices of rows with the same configuration and version of the engine."""
     found: defaultdict[object, list[int]] = defaultdict(list)
     for at, row in enumerate(rows):
         if row.value is not None and row.mode == "agg":

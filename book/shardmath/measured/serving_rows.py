@@ -1,9 +1,10 @@
-"""Rows of measured servers: one measured number each, with the server it was taken of.
+"""Rows of measured servers: one measured number each, with its server.
 
-The schema is that of a row of JSON or of a table with a head. Public tables call its
-columns by many names (`ALIASES`), and say of a server more or less; what cannot be
-missing is the model, the chip, the metric and its unit. A table may also have a column
-for each metric ("ttft_ms", "tpot_ms"): then a row of it is several rows of this schema.
+A row is a JSON object or a row of a table with a head. Public tables use many names for
+the same columns (`ALIASES`), and some describe a server in more detail than others. The
+model (or checkpoint), the chip and the metric must be given. A table may also have a
+column for each metric ("ttft_ms", "tpot_ms"). Then each of its rows becomes several
+rows here.
 """
 
 import json
@@ -19,32 +20,32 @@ from ..inference import Layout
 from ..transformer import Model, model
 from .table_file import cell, number
 
-COLUMNS = {  # of a row, and what they hold
-    "source": "where the row comes from, in free text",
-    "row": "what it is called there",
-    "model": "a name that `transformer.model` knows",
+COLUMNS = {  # the columns of a row, and what their cells hold
+    "source": "the source of the row, in free text",
+    "row": "the name of the row in its source",
+    "model": "a name for `transformer.model`",
     "checkpoint": "the weights, such as nvidia/DeepSeek-R1-NVFP4",
-    "chip": "a name that `chips.find` knows",
-    "count": "chips of the whole system",
-    "parallelism": 'ways of each kind, such as "tp=8 ep=8", or an object of them',
+    "chip": "a name for `chips.find`",
+    "count": "the chips of the whole system",
+    "parallelism": 'the size of each kind, as in "tp=8 ep=8", or an object of sizes',
     "mode": "how requests come: agg (a closed loop), disagg, open loop, offline, …",
     "engine": "vllm, sglang, trtllm or another name",
-    "engine_version": "of the engine",
-    "measured": "the day, as 2026-02-05",
-    "weights": "format of the weights",
-    "gemm": "format that the matmuls run in",
-    "kv": "format of the cache",
-    "concurrency": "requests in flight",
-    "rate": "requests that come in a second",
-    "budget": "tokens of one engine step, at most",
-    "input": "tokens of a prompt, in the mean",
-    "output": "tokens of an answer, in the mean",
-    "metric": "ttft, tpot, itl, e2e or tokens, with _mean, _p50, _p90 or _p99",
-    "value": "what was measured",
-    "unit": "of the value: ms, s, tokens/s",
+    "engine_version": "the version of the engine",
+    "measured": "the day, as in 2026-02-05",
+    "weights": "the format of the weights",
+    "gemm": "the format of the matmuls",
+    "kv": "the format of the cache",
+    "concurrency": "the requests in flight",
+    "rate": "the requests that come per second",
+    "budget": "the most tokens of one engine step",
+    "input": "the mean tokens of a prompt",
+    "output": "the mean tokens of an answer",
+    "metric": "ttft, tpot, itl, e2e or tokens, perhaps with _mean, _p50, _p90, _p99",
+    "value": "the measured value",
+    "unit": "the unit of the value: ms, s or tokens/s",
     "note": "free text",
 }
-ALIASES = {  # of columns
+ALIASES = {  # other names of columns
     "name": "row", "id": "row", "model_name": "model", "model_id": "model",
     "hf_model": "checkpoint", "gpu": "chip", "accelerator": "chip", "gpu_type": "chip",
     "hardware": "chip", "device": "chip", "system": "chip", "chips": "count",
@@ -72,7 +73,7 @@ ALIASES = {  # of columns
     "attention_dp_size": "dp", "dp_attention": "dp", "expert_parallel_size": "ep",
     "ep_size": "ep", "moe_ep_size": "ep", "expert": "ep", "moe_tp_size": "moe_tp",
 }  # fmt: skip
-METRICS = {  # words that are used, and what is meant
+METRICS = {  # words for metrics, and what they mean here
     "ttft": "ttft", "time_to_first_token": "ttft", "first_token": "ttft",
     "tpot": "tpot", "time_per_output_token": "tpot", "itl": "itl", "tbt": "itl",
     "inter_token_latency": "itl", "e2e": "e2e", "latency": "e2e", "e2el": "e2e",
@@ -89,7 +90,7 @@ STATISTICS = {
 }  # fmt: skip
 UNITS = {"ms": 1e-3, "s": 1.0, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "sec": 1.0,
          "seconds": 1.0, "milliseconds": 1e-3}  # fmt: skip
-MODES = {  # what a row calls it, and how requests come
+MODES = {  # words for modes, and what they mean here
     "agg": "agg", "aggregated": "agg", "colocated": "agg", "closed loop": "agg",
     "ifb": "agg", "static": "agg", "": "agg",
     "disagg": "disagg", "disaggregated": "disagg", "pd": "disagg",
@@ -113,9 +114,9 @@ class Pool:
     """The servers of one side of a disaggregated system.
 
     Args:
-        servers: how many copies of the model.
-        layout: of one of them.
-        batch: requests that one of them works on at a time; None where nobody says.
+        servers: the number of servers, each with one copy of the model.
+        layout: the layout of one of them.
+        batch: requests that one of them computes at a time; None if not stated.
     """
 
     servers: int
@@ -129,28 +130,30 @@ class Pool:
 
 @dataclass(frozen=True)
 class ServingRow:
-    """One measured number of a server, and what is said of the server.
+    """One measured number of a server, and the stated settings of the server.
 
     Args:
-        model, chip: of the server.
-        metric: "ttft", "tpot", "itl", "e2e", or "tokens" of all answers in a second.
-        statistic: "mean", "p50", "p90", "p95", "p99", or "" where nobody says.
-        value: in base units (seconds, tokens/s); None where there is only the question.
-        unit: as it was given; `scale` is one of it in base units.
-        scale: see `unit`.
+        model, chip: model and chip of the server.
+        metric: "ttft", "tpot", "itl", "e2e", or "tokens" for output tokens per second.
+        statistic: "mean", "p50", "p90", "p95", "p99", or "" if not stated.
+        value: the value in base units (seconds, tokens/s); None if only a prediction is
+            wanted.
+        unit: the unit as given.
+        scale: one `unit` in base units.
         per_chip: whether tokens/s are those of one chip.
-        count: chips of the whole system; None where nobody says.
-        layout: of one copy of the model; None where nobody says, or `pools` do.
-        pools: of a disaggregated system, prefill and decode.
+        count: chips of the whole system; None if not stated.
+        layout: the layout of one copy of the model; None if not stated, or if there are
+            `pools`.
+        pools: the pools of a disaggregated system, prefill and decode.
         mode: a value of `MODES`.
         engine: "vllm", "sglang", "trtllm", another word, or "".
-        version: of the engine.
-        date: day of the measurement, as 2026-02-05; "" where nobody says.
-        weights, gemm, kv: formats; "" where nobody says.
+        version: the version of the engine.
+        date: the day of the measurement, as in 2026-02-05; "" if not stated.
+        weights, gemm, kv: formats of weights, matmuls and cache; "" if not stated.
         concurrency: requests in flight in a closed loop.
-        rate: requests that come in a second in an open loop.
-        budget: tokens of an engine step, at most.
-        input, output: tokens of a prompt and of an answer, in the mean.
+        rate: requests that come per second in an open loop.
+        budget: the most tokens of an engine step.
+        input, output: mean tokens of a prompt and of an answer.
         source, row, checkpoint, note: as given.
     """
 
@@ -184,9 +187,9 @@ class ServingRow:
 
     @property
     def family(self) -> str:
-        """What is the same for all points of one sweep, as text.
+        """A text that is the same for all points of one sweep.
 
-        The rule by which rows are kept apart from a fit: no family is on both sides.
+        If rows are kept out of a fit, no family is on both sides.
         """
         ways = self.layout or self.pools or ""
         parts = (self.model.name, self.chip.name, self.engine, self.weights, self.mode)
@@ -194,7 +197,7 @@ class ServingRow:
 
     @property
     def configuration(self) -> tuple[object, ...]:
-        """All that decides what should be measured; equal rows repeat one another."""
+        """All settings that determine the value; rows that agree in it are repeats."""
         told = (self.concurrency, self.rate, self.input, self.output, self.budget)
         return (self.family, self.kv, self.metric, self.statistic, *told, self.count)
 
@@ -212,7 +215,7 @@ class ServingRow:
 
 
 def is_serving(heads: Iterable[str]) -> bool:
-    """Whether a table with these columns, renamed, is one of measured servers.
+    """Whether a table with these renamed columns describes measured servers.
 
     >>> is_serving(["model", "chip", "metric", "value"]), is_serving(["model", "seq"])
     (True, False)
@@ -226,7 +229,7 @@ def is_serving(heads: Iterable[str]) -> bool:
 
 
 def spread(cells: Mapping[str, object]) -> Iterator[dict[str, object]]:
-    """A row with a metric, or one for each metric that it has a column of.
+    """The row itself if it has a metric, or one row for each of its metric columns.
 
     >>> row = {"model": "m", "ttft_ms": "8", "tpot": "", "p99_itl_ms": "9"}
     >>> for one in spread(row):
@@ -247,7 +250,7 @@ def spread(cells: Mapping[str, object]) -> Iterator[dict[str, object]]:
 
 @cache
 def _wide(head: str) -> tuple[str, str] | None:
-    """The metric and the unit that the name of a column says; None for another."""
+    """The metric and unit in the name of a column; None for any other column."""
     words = (head or "").split("_")
     unit = words.pop() if words[-1] in ("ms", "s", "us") and len(words) > 1 else ""
     if unit == "s" and words[-1] in ("tokens", "tok", "per"):
@@ -263,13 +266,14 @@ def _wide(head: str) -> tuple[str, str] | None:
 
 
 def read_row(cells: Mapping[str, object]) -> ServingRow:
-    """A row from its cells, under the names of `COLUMNS`.
+    """Read a row from its cells, under the names of `COLUMNS`.
 
     Args:
-        cells: text, numbers or, of "parallelism", an object; None and "" say nothing.
+        cells: text or numbers, or an object for "parallelism"; None and "" are empty.
 
     Raises:
-        ValueError: no model, chip or metric, or what cannot be read; quotes it.
+        ValueError: no model, chip or metric, or a cell that cannot be read, which the
+            message quotes.
 
     >>> one = read_row({"model": "Qwen3-32B", "chip": "H100", "parallelism": "tp=2",
     ...     "weights": "fp8", "concurrency": 8, "input": 1024, "output": 1024,
@@ -360,18 +364,18 @@ def _metric(text: str) -> tuple[str, str]:
 
 
 def _unit(text: str, metric: str) -> tuple[str, float, bool]:
-    """The unit as given, one of it in base units, and whether it is of one chip."""
+    """The unit as given, its size in base units, and whether it is per chip."""
     plain = text.lower().strip()
     if metric in SECONDS:
         if plain and plain not in UNITS:
             known = ", ".join(list(UNITS)[:3])
             raise ValueError(
-                f"unit = {short_repr(text)}: of {metric} it must be one of {known}"
+                f"unit = {short_repr(text)}: must be one of {known} for {metric}"
             )
         return text or "ms", UNITS[plain or "ms"], False
     if plain and not re.match(r"(output )?tok(en)?s?( ?/ ?s| per second|/sec)", plain):
         raise ValueError(
-            f"unit = {short_repr(text)}: of {metric} it must be tokens/s, of the whole "
+            f"unit = {short_repr(text)}: must be tokens/s for {metric}, of the whole "
             'system or "per chip"'
         )
     per_chip = bool(re.search(r"(/|per )\s*(gpu|chip|accelerator|device)", plain))
@@ -410,7 +414,7 @@ def _engine(text: str) -> str:
 
 @cache
 def _model(name: str, checkpoint: str) -> Model:
-    """The model, or that of the weights where its own name means none."""
+    """The model by its name, or by its checkpoint if the name is unknown."""
     try:
         return model(name or _checkpoint(checkpoint))
     except ValueError:
@@ -424,7 +428,7 @@ def _model(name: str, checkpoint: str) -> Model:
 
 
 def _checkpoint(text: str) -> str:
-    """The name of a model in that of its weights.
+    """The name of the model in the name of a checkpoint.
 
     >>> _checkpoint("nvidia/Llama-3.1-8B-Instruct-FP8"), _checkpoint("Qwen/Qwen3-32B")
     ('Llama-3.1-8B', 'Qwen3-32B')
@@ -437,10 +441,10 @@ def _checkpoint(text: str) -> str:
 
 
 def _noted(note: str) -> dict[str, float | int]:
-    """What a note says in words: "request rate 2.5; max_num_batched_tokens 2048".
+    """Settings in a note such as "request rate 2.5; max_num_batched_tokens 2048".
 
-    Of several rates, one after another, it is the mean over the requests: stages of
-    equal length have more requests the higher their rate is.
+    For several rates, one after another, we take the mean over requests. Of stages with
+    equal length, those with a higher rate have more requests.
 
     >>> _noted("workload general; request rate 2.5; max_num_batched_tokens 2048")
     {'rate': 2.5, 'budget': 2048}
@@ -461,7 +465,7 @@ def _noted(note: str) -> dict[str, float | int]:
 
 
 def _ways(cells: Mapping[str, object]) -> dict[str, int]:
-    """Ways of each kind of parallelism, by the names of `ALIASES`."""
+    """The size of each kind of parallelism, by the names of `ALIASES`."""
     given = cells.get("parallelism")
     if isinstance(given, str) and given.strip().startswith("{"):
         try:
@@ -482,13 +486,13 @@ def _ways(cells: Mapping[str, object]) -> dict[str, int]:
         name = ALIASES.get(key, key)
         if not re.fullmatch(r"\d+(\.0+)?", text):
             raise ValueError(_wrong_ways(f"{key}={text}"))
-        if int(float(text)):  # 0 turns a kind off
+        if int(float(text)):  # 0 means that a kind is not used
             found[name] = int(float(text))
     return found
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
-    """Of "tp=8 ep=8", "TP8, EP8" or "tp8/ep8"."""
+    """The pairs in a text such as "tp=8 ep=8", "TP8, EP8" or "tp8/ep8"."""
     pairs = []
     for part in re.split(r"[\s,;/x×]+(?![^=]*$)|[\s,;/×]+", text.lower()):
         if not part:
@@ -502,14 +506,14 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 def _wrong_ways(given: str) -> str:
     return (
-        f"parallelism = {short_repr(given)}: must be ways of each kind, as in "
-        '"tp=8 ep=8"; known are tp, pp, dp, ep and moe_tp, each with prefill_ or '
-        "decode_ before it where these are apart"
+        f"parallelism = {short_repr(given)}: must be the size of each kind, as in "
+        '"tp=8 ep=8"; kinds are tp, pp, dp, ep and moe_tp, each with prefill_ or '
+        "decode_ before it if these are separate"
     )
 
 
 def _layout(ways: Mapping[str, int], side: str) -> Layout | None:
-    """The layout of one copy of the model, of a side or of all."""
+    """The layout of one copy of the model, for a side or for the whole system."""
     names = {"tensor": "tp", "pipeline": "pp", "expert": "ep", "data": "dp"}
     if side:
         names = {
@@ -524,7 +528,7 @@ def _layout(ways: Mapping[str, int], side: str) -> Layout | None:
 
 
 def _counted(ways: Mapping[str, int], side: str) -> int:
-    """Servers of one side, 0 where nobody says."""
+    """The number of servers of one side; 0 if not stated."""
     names = (f"{side}_num_workers", f"{side}_workers", f"{side}_servers")
     return next((ways[name] for name in names if name in ways), 0)
 
@@ -545,5 +549,5 @@ def _pools(ways: Mapping[str, int]) -> tuple[Pool, Pool] | None:
 
 
 def asked(row: ServingRow, **change: object) -> ServingRow:
-    """The same row with something else said of it."""
+    """The same row with some fields replaced."""
     return replace(row, **change)

@@ -1,4 +1,4 @@
-"""What tables of measured servers leave out of a row and say elsewhere.
+"""Settings that tables of measured servers state elsewhere and not in a row.
 
 >>> from .serving_rows import read_row
 >>> row = {"model": "Llama-3.1-405B", "chip": "B200", "count": 8, "mode": "offline",
@@ -16,8 +16,8 @@ from .serving_rows import ServingRow
 
 # "LLM Inference v5.0", MLCommons, April 2025: 9,400 tokens in, 680 out.
 MLPERF_PROMPTS = {"Llama 3.1 405B": 9400}
-# BLIS: what its other rows of a workload say: tokens of a prompt and of an answer, and
-# requests a second of its first stage and of both together.
+# From other rows of the same BLIS workload: tokens of a prompt and of an answer, and
+# requests per second of the first stage and of both stages together.
 BLIS = {
     "general": (547, 248, 2.5, 4.97),
     "codegen": (566, 247, 5.0, 8.33),
@@ -39,11 +39,11 @@ WORKLOAD = re.compile(r"(?:workload )?([a-z]+)(?:-lite)?;")
 
 
 def filled(row: ServingRow, said: list[str]) -> ServingRow:
-    """The row with what its table says elsewhere.
+    """The row with the settings that its table states elsewhere.
 
     Args:
-        row: as it was read.
-        said: gets what was filled in, in words.
+        row: the row as it was read.
+        said: a list to which what was filled in is appended, in words.
     """
     source = row.source.lower()
     if "mlperf" in source and row.input is None and row.model.name in MLPERF_PROMPTS:
@@ -66,7 +66,7 @@ def filled(row: ServingRow, said: list[str]) -> ServingRow:
 
 
 def limits(row: ServingRow) -> tuple[float, float] | None:
-    """Seconds of TTFT and TPOT that the benchmark of a row allows; None if any."""
+    """Seconds of TTFT and TPOT that the row's benchmark allows; None for no limit."""
     if "mlperf" not in row.source.lower():
         return None
     return LIMITS.get((row.model.name, row.mode))

@@ -1,4 +1,4 @@
-"""Collectives that somebody timed at one size, on TPUs and GPUs, or over more nodes."""
+"""Collectives that somebody timed at one size, on TPUs, on GPUs, or on many nodes."""
 
 from ..base.facts import Source
 from ..collectives import price_of
@@ -45,7 +45,7 @@ SINGLE = tuple(_measured(*row) for row in rows("single.csv"))
 
 
 def _over_nodes(nodes: int, bus: float) -> Measured:
-    """256 MiB over so many nodes of 8 H100, whose switches add."""
+    """An AllReduce of 256 MiB over `nodes` nodes of 8 H100s, whose switches add."""
     node = NVLinkDomain(chips.H100, 8, reduces=True)
     mesh = Mesh(Cluster(node, nodes) if nodes > 1 else node, {"X": 8 * nodes})
     priced = price_of("all_reduce", 2**28, mesh, "X")

@@ -1,7 +1,7 @@
-"""Tables that somebody hands in: cells by column, whatever the file is written as.
+"""Read a user's table into cells by column, whatever the format of the file.
 
 A table has a head and is separated by commas, semicolons or tabs, or it is a JSON list
-of objects. Columns have the names of the book or others that people use.
+of objects. Columns have the book's names or others that people use.
 """
 
 import csv
@@ -17,14 +17,14 @@ NOBODY_SAYS = (
     "", "-", "–", "?", "n/a", "na", "nan", "null", "none given", "unknown",
     "not published",
 )  # fmt: skip
-MORE = None  # the key under which a row keeps what is beyond the head
+MORE = None  # the key under which a row keeps cells beyond the head
 
 
 def read_file(path: str | Path) -> str:
     """The text of a file.
 
     Raises:
-        ValueError: there is no such file, or it is no text.
+        ValueError: there is no such file, or it is not text.
     """
     try:
         return Path(path).read_text("utf-8-sig")
@@ -33,15 +33,15 @@ def read_file(path: str | Path) -> str:
 
 
 def read_table(text: str, name: str, needed: str) -> list[dict[str | None, object]]:
-    """The rows of a table, each cell under the name of its column as it is written.
+    """The rows of a table, each cell under the name of its column as written.
 
     Args:
-        text: of the file.
-        name: of the file, for the message.
-        needed: what it must be, for the message.
+        text: the text of the file.
+        name: the name of the file, for error messages.
+        needed: what the file must be, for error messages.
 
     Raises:
-        ValueError: it is empty, or no table.
+        ValueError: the text is empty, or not a table.
 
     >>> read_table("# a comment\\na;b\\n1;2", "the table", "a table")
     [{'a': '1', 'b': '2'}]
@@ -69,7 +69,7 @@ def _json(text: str, name: str, needed: str) -> list[dict[str | None, object]]:
         found = lists[0] if len(lists) == 1 else [found]
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
         raise ValueError(
-            f"{name}: must be {needed}; of JSON, a list of objects, one for each row"
+            f"{name}: must be {needed}; JSON must be a list with an object for each row"
         )
     if not found:
         raise ValueError(f"{name}: is empty; must be {needed}")
@@ -77,7 +77,7 @@ def _json(text: str, name: str, needed: str) -> list[dict[str | None, object]]:
 
 
 def _each_line(text: str) -> list[object] | None:
-    """A JSON object on each line, or None."""
+    """The JSON values of a text with one on each line; None for any other text."""
     try:
         return [json.loads(line) for line in text.splitlines()]
     except (ValueError, RecursionError):
@@ -85,7 +85,7 @@ def _each_line(text: str) -> list[object] | None:
 
 
 def column(head: object, aliases: Mapping[str, str]) -> str:
-    """The name of a column of the book, or the head as it is.
+    """The book's name of a column, or the head in lower case if it has none.
 
     >>> column("Seq Len", {"seq_len": "seq"}), column("Chip", {})
     ('seq', 'chip')
@@ -97,9 +97,9 @@ def column(head: object, aliases: Mapping[str, str]) -> str:
 def renamed(
     rows: Iterable[Mapping[str | None, object]], aliases: Mapping[str, str]
 ) -> list[dict[str | None, object]]:
-    """The same rows with the names of columns that the book uses.
+    """The same rows with the book's names of columns.
 
-    Where two columns mean the same, the first that holds something counts.
+    If two columns mean the same, the first cell that is not empty counts.
     """
     heads: dict[object, str] = {}
     found = []
@@ -118,7 +118,7 @@ def renamed(
 
 
 def cell(value: object) -> str:
-    """A cell as text without blanks around it; "" where nobody says.
+    """A cell as text without spaces around it; "" if it states nothing.
 
     >>> cell(" 8 "), cell("n/a"), cell(None), cell(8.0), cell(0)
     ('8', '', '', '8', '0')
@@ -137,10 +137,10 @@ def said(value: object) -> bool:
 
 
 def number(cells: Mapping[str, str], name: str, least: float = 0.0) -> float | None:
-    """A cell as a number above `least`; None where it is empty.
+    """A cell as a number above `least`; None if it is empty.
 
     Raises:
-        ValueError: it is none; quotes the cell.
+        ValueError: it is not such a number. The message quotes the cell.
 
     >>> number({"input": "1,024"}, "input"), number({"input": ""}, "input")
     (1024.0, None)

@@ -1,4 +1,4 @@
-"""Training runs that were published, read from ``training.csv`` and ``.toml``."""
+"""Published training runs, read from ``training.csv`` and ``training.toml``."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -12,10 +12,10 @@ RUNS = read_runs(named_rows("training.csv"))
 
 
 def ratios(runs: Iterable[Run] = RUNS) -> dict[str, tuple[float, ...]]:
-    """Measured time over that of the math alone, by kind of parallelism, least first.
+    """Measured time ÷ the time of the math, by kind of parallelism, smallest first.
 
-    Runs whose step takes a time that nobody can tell are left out. `Run.bound` has
-    the network beside the math, and takes some tenths of a second to derive.
+    Runs whose step time is unknown are left out. `Run.bound` also includes the network,
+    but takes some tenths of a second to derive.
 
     >>> found = ratios()
     >>> print(f"{min(found['FSDP × tensor']):.2f} to {max(found['FSDP × tensor']):.2f}")

@@ -1,4 +1,4 @@
-"""The planner: which mesh, for a model on a machine, and why not another.
+"""The planner: the best meshes for a model on a machine, and why not others.
 
 >>> found = plan("llama 3 70b", "v5p:16x16x16", "4M")
 >>> print(found.best.axes)

@@ -1,10 +1,10 @@
-"""Ways to run a job on one mesh: what each holds, and how long it is likely to take.
+"""Ways to run a job on one mesh: their memory, and how long they are likely to take.
 
 A search looks at many meshes, and on each at many sizes of a microbatch, chunks of a
-pipeline and policies of recomputation. Most of them share work: a layer takes as long
-on every mesh that gives a chip the same part of it. So each part of a stage is
-evaluated once for what a chip has of it, and a candidate is put together from parts.
-The numbers are those of `training.step(...).memory` and `.prediction`.
+pipeline and policies of recomputation. A layer takes equally long on all meshes that
+give a chip the same part of it. So we evaluate each part of a stage once for each such
+share, and put candidates together from parts. The numbers are those of
+`training.step(...).memory` and `.prediction`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,34 +27,35 @@ from .patterns import LAID, batch_shares, merged
 
 ADDED_UP = ("state", "weights", "gradients", "saved")
 LARGEST = tuple(name for name in PARTS if name not in ADDED_UP)
-OUTER = ("data", "pipeline", "zero", "fsdp")  # axes that no layer's own work depends on
-SHARING = ("fsdp", "zero", "expert", "context")  # axes over which weights may rest
+OUTER = ("data", "pipeline", "zero", "fsdp")  # axes that do not change a layer's work
+SHARING = ("fsdp", "zero", "expert", "context")  # axes that may shard weights
 
 
 WHOLE = {"": 1.0, "B": 1.0, "slots": 1.0}
 
 
 class Sharing(NamedTuple):
-    """What mesh axes do, besides what their names say.
+    """What mesh axes do in addition to what their names say.
 
     Args:
-        shards: who keeps the weights, see `patterns.SHARDS`.
-        folded: axes of tensor or context parallelism that split the experts too.
+        shards: how the weights are kept, a key of `patterns.SHARDS`.
+        folded: axes of tensor or context parallelism that also split the experts.
     """
 
     shards: str
     folded: Names = ()
 
 
-Label = tuple[object, str]  # a kind of layer or its end of the model, and its policy
+Label = tuple[object, str]  # a kind of layer and its policy, or an end of the model
 
 
 class PartBytes(NamedTuple):
     """Bytes of a part on one chip, for one microbatch.
 
     Args:
-        saved: for every microbatch in flight.
-        largest: those of which a stage needs the largest of its parts, by `LARGEST`.
+        saved: bytes for every microbatch in flight.
+        largest: bytes for each kind of memory in `LARGEST`. Of these a stage needs only
+            the most that any of its parts has.
     """
 
     saved: float
@@ -62,12 +63,12 @@ class PartBytes(NamedTuple):
 
 
 class PartTimes(NamedTuple):
-    """Seconds of a part for one microbatch, without its weights.
+    """Seconds of a part for one microbatch, without the traffic of its weights.
 
     Args:
-        forward, backward: all that a pass takes.
-        exposed: of that, exchanges that nothing hides.
-        keys: of that, what context parallelism does with keys.
+        forward, backward: the whole passes.
+        exposed: the exchanges in them that nothing hides.
+        keys: the work and traffic in them that context parallelism adds for keys.
     """
 
     forward: float
@@ -81,9 +82,9 @@ class StageTimes(NamedTuple):
 
     Args:
         forward, backward: F and B of one microbatch.
-        exposed: of these, exchanges that nothing hides.
-        keys: of these, what another use of keys might do without.
-        update, optimizer: once a step.
+        exposed: the exchanges in them that nothing hides.
+        keys: what another choice for keys (ring, gather or ulysses) might save of them.
+        update, optimizer: the update's exposed exchanges and the optimizer, per step.
     """
 
     forward: float
@@ -100,19 +101,18 @@ class StageTimes(NamedTuple):
 
     @property
     def of_keys(self) -> float:
-        """The share of the passes that depends on what context parallelism does with
-        keys."""
+        """The share of the passes that depends on the choice for keys."""
         return self.keys / self.passes
 
 
 @dataclass(frozen=True)
 class RematShare:
-    """What is computed again: a policy, and the share of the layers it applies to.
+    """What is computed again: a policy, and the share of the layers that follow it.
 
     Args:
-        remat: as for `training.step`.
-        share: of the layers.
-        words: for a policy that is given by the names of what it keeps.
+        remat: the policy, as for `training.step`.
+        share: the share of the layers.
+        words: a name for a policy that lists what it keeps.
     """
 
     remat: str
@@ -125,7 +125,7 @@ class RematShare:
 
 
 NOTHING_AGAIN = RematShare("none", 1.0)
-LATENT = "elementwise, heads of latents"  # words for a policy, see `recomputes`
+LATENT = "elementwise, heads of latents"  # name of a policy; see `search.recomputes`
 
 
 @dataclass(frozen=True)
@@ -133,18 +133,18 @@ class Candidate:
     """One way to run a job.
 
     Args:
-        shards: who keeps the weights, see `patterns.SHARDS`.
-        sizes: of all mesh axes, those of `patterns.LAID`.
-        keys: what context parallelism does with them.
-        folded: axes of tensor or context parallelism that split the experts too.
-        block: sides of the block that tensor parallelism takes on a torus; none for a
-            row.
-        microbatches: of a step.
-        chunks: of layers on a stage of a pipeline.
+        shards: how the weights are kept, a key of `patterns.SHARDS`.
+        sizes: the sizes of all mesh axes of `patterns.LAID`.
+        keys: what context parallelism does with keys: "ring", "gather" or "ulysses".
+        folded: axes of tensor or context parallelism that also split the experts.
+        block: sides of the block that tensor parallelism takes on a torus; empty if it
+            takes a row.
+        microbatches: microbatches of a step.
+        chunks: chunks of layers per pipeline stage.
         recompute: what is computed again.
-        nbytes: that a chip holds.
-        seconds: predicted, of a step.
-        exposed: of these, exchanges that nothing hides, and waiting for other stages.
+        nbytes: bytes that a chip holds.
+        seconds: predicted seconds of a step.
+        exposed: seconds of these in exposed exchanges and in waits for other stages.
     """
 
     shards: str
@@ -161,7 +161,7 @@ class Candidate:
 
     @property
     def ways(self) -> dict[str, int]:
-        """How many ways each kind of parallelism has: the sizes of `patterns.ORDER`."""
+        """The size of each kind of parallelism in `patterns.ORDER`."""
         return merged(self.sizes)
 
 
@@ -169,11 +169,11 @@ class OnMesh:
     """A job on one mesh, for any microbatch, chunks and recomputation.
 
     Args:
-        layout: who keeps the weights, and which axes split experts.
-        keys: see `Candidate`.
-        derivation: of its strategy.
-        sizes: of all mesh axes.
-        links: rates on the network, as the axes are laid.
+        layout: how the weights are kept, and which axes also split experts.
+        keys: as in `Candidate`.
+        derivation: the derivation of its strategy.
+        sizes: the sizes of all mesh axes.
+        links: rates on the network, where the axes are laid.
         common: what all meshes share.
     """
 
@@ -197,7 +197,7 @@ class OnMesh:
         self._held: dict[tuple, tuple[float, float, float]] = {}
         self._taken: dict[tuple, StageTimes] = {}
         ways = self.ways(derivation.batch_axes)
-        self.seqs = common.job.seqs // ways  # of a step on one data-parallel rank
+        self.seqs = common.job.seqs // ways  # per step on one data-parallel rank
         self.gathers = layout.shards == "fsdp" and tuple(
             sizes[axis] > 1 for axis in SHARING
         )
@@ -213,14 +213,14 @@ class OnMesh:
         return self.links.rate(wire, self.sizes, self.inside)
 
     def batch(self, microbatches: int) -> dict[str, float]:
-        """The share of one microbatch, by what divides it."""
+        """The share of the batch in one microbatch, by "", "B" and "slots"."""
         ways = self.ways(self.derivation.dealt_over)
         return batch_shares(self.derivation, microbatches, ways)
 
     def parts(
         self, stage: "Stage", again: RematShare
     ) -> tuple[tuple[int, Part, Label], ...]:
-        """The parts of a stage, how many it has of each, and what tells them apart."""
+        """The parts of a stage, each after their number and before their label."""
         key = stage.key, again
         if key not in self._parts:
             self._parts[key] = tuple(self._found(stage.contents, again))
@@ -242,8 +242,8 @@ class OnMesh:
     def held(
         self, stage: "Stage", microbatches: int, again: RematShare
     ) -> tuple[float, float, float]:
-        """Bytes of a stage: of its weights, of what is saved of one microbatch, and of
-        what only its largest part needs at a time."""
+        """Bytes of a stage: its weights, gradients and state; what it saves of one
+        microbatch; and what only its largest part needs at any time."""
         key = stage.key, microbatches, again
         if key not in self._held:
             fixed = saved = 0.0
@@ -297,14 +297,14 @@ class OnMesh:
         return self._resting[label]
 
     def moved(self, part: Part, label: Label) -> MovedWeights:
-        """Seconds of the links with a part's weights and gradients."""
+        """Seconds for which a part's weights and gradients keep the links busy."""
         if label not in self._moved:
             seconds = busy_links(self.rate, self.ways, WHOLE)
             self._moved[label] = moved_weights(part.operations, seconds)
         return self._moved[label]
 
     def nbytes(self, part: Part, label: Label, microbatches: int) -> PartBytes:
-        """Bytes of a part's activations."""
+        """Bytes of a part's activations for one microbatch."""
         known = self.common.nbytes
         seqs = self.seqs / microbatches
         key = label, seqs, self._inner, self.keys, self.gathers
@@ -320,7 +320,7 @@ class OnMesh:
         return known[key]
 
     def times(self, part: Part, label: Label, microbatches: int) -> PartTimes:
-        """Seconds of a part."""
+        """Seconds of a part for one microbatch."""
         known = self.common.times
         key = label, self.seqs / microbatches, self._inner, self.keys
         if key not in known:
@@ -343,13 +343,13 @@ class OnMesh:
 
 
 class Stage(NamedTuple):
-    """The stages of a pipeline that have the same.
+    """The stages of a pipeline with equal contents.
 
     Args:
-        key: tells what they have from what others have.
-        contents: what each of them has.
+        key: a number that identifies the contents.
+        contents: the contents of each of them.
         count: how many there are.
-        first: the first of them.
+        first: the index of the first of them.
     """
 
     key: int
@@ -362,8 +362,8 @@ class Common:
     """What all meshes of a search share.
 
     Args:
-        job: what is trained.
-        clock: of its chips.
+        job: the model, its batch and its numerics.
+        clock: the clock of the chips.
     """
 
     def __init__(self, job: Job, clock: Clock):
@@ -382,7 +382,7 @@ class Common:
         return self._kinds.setdefault(matmuls, len(self._kinds))
 
     def pipeline(self, chunks: int) -> Pipelines:
-        """The model's layers cut into stages, of so many chunks."""
+        """The model's layers cut into stages of `chunks` chunks each."""
         if chunks not in self._pipelines:
             name, given = schedule_of(self.job, chunks)
             self._pipelines[chunks] = Pipelines(self.job.model, name, given)
@@ -392,7 +392,7 @@ class Common:
         """The kinds of stages of a pipeline.
 
         Raises:
-            ValueError: the layers cannot be cut into so many.
+            ValueError: there are too few layers for these stages and chunks.
         """
         if (chunks, count) not in self._stages:
             found: dict[tuple, list[int]] = {}
@@ -409,7 +409,7 @@ class Common:
         return self._stages[chunks, count]
 
     def in_flight(self, chunks: int, stages: int, microbatches: int, at: int) -> float:
-        """Microbatches whose activations a stage holds."""
+        """Microbatches of each path whose activations a stage holds at once."""
         key = chunks, stages, microbatches, at
         if key not in self._held:
             pipelines = self.pipeline(chunks)
@@ -427,14 +427,14 @@ class Common:
 
 
 def schedule_of(job: Job, chunks: int) -> tuple[str, int | None]:
-    """Name and chunks of the schedule: more than one chunk are interleaved."""
+    """The schedule's name and chunks; 1F1B with several chunks becomes interleaved."""
     if job.schedule in ("1f1b", "interleaved"):
         return ("interleaved", chunks) if chunks > 1 else ("1f1b", None)
     return job.schedule, job.chunks
 
 
 def nbytes_of(mesh: OnMesh, microbatches: int, chunks: int, again: RematShare) -> float:
-    """Bytes that a chip of the stage with most holds."""
+    """Bytes that one chip holds on the stage that holds the most."""
     common, most = mesh.common, 0.0
     for stage in common.stages(chunks, mesh.stages):
         flight = common.in_flight(chunks, mesh.stages, microbatches, stage.first)
@@ -446,10 +446,10 @@ def nbytes_of(mesh: OnMesh, microbatches: int, chunks: int, again: RematShare) -
 def predicted(
     mesh: OnMesh, microbatches: int, chunks: int, again: RematShare
 ) -> tuple[float, float]:
-    """Seconds of a step, and how many of them are exposed exchanges and waits.
+    """Predicted seconds of a step, and those of exposed exchanges and waits among them.
 
     Raises:
-        ValueError: mesh axes share a ring, so that there is no price.
+        ValueError: mesh axes share a ring, so there is no price.
     """
     common = mesh.common
     rounds = microbatches / common.pipeline(chunks).paths(mesh.stages)
@@ -469,8 +469,8 @@ def predicted(
 def least_passes(
     mesh: OnMesh, microbatches: int, chunks: int, again: RematShare
 ) -> float:
-    """Seconds of all passes of a mean stage, without waits and without what another use
-    of keys might do without."""
+    """Seconds of all passes of a stage on average, without waits and without what
+    another choice for keys might save."""
     common = mesh.common
     rounds = microbatches / common.pipeline(chunks).paths(mesh.stages)
     found = 0.0
@@ -483,14 +483,14 @@ def least_passes(
 def share_of_keys(
     mesh: OnMesh, microbatches: int, chunks: int, again: RematShare
 ) -> float:
-    """The largest share of its passes in which any stage does something with keys that
-    another use of them might do without."""
+    """The share of its passes that another choice for keys might save, on the stage
+    where this share is largest."""
     stages = mesh.common.stages(chunks, mesh.stages)
     return max(mesh.taken(one, microbatches, again).of_keys for one in stages)
 
 
 def chips_inside(sizes: Mapping[str, int]) -> dict[str, int]:
-    """How many chips are inside each axis, the innermost last in `patterns.LAID`."""
+    """How many chips are inside each axis; the innermost is last in `patterns.LAID`."""
     found, chips = {}, 1
     for axis in reversed(LAID):
         found[axis] = chips

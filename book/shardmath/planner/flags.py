@@ -1,7 +1,7 @@
-"""A plan as the flags of the frameworks that would run it.
+"""A plan as flags for the frameworks that would run it.
 
-Megatron-LM for GPUs, MaxText for TPUs. Flags that say nothing of the mesh, such as the
-shape of the model or its data, are left out.
+These are Megatron-LM for GPUs and MaxText for TPUs. Flags that do not describe the mesh
+or the schedule, such as those of the model and the data, are left out.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ ENDS = (
     "--account-for-embedding-in-pipeline-split",
     "--account-for-loss-in-pipeline-split",
 )
-# Of the policies, those of MaxText that keep as much.
+# For each policy, the one of MaxText that keeps about as much.
 MAXTEXT_REMAT = {
     "none": "minimal_with_context",
     "elementwise": "minimal_with_context",
@@ -27,11 +27,11 @@ MAXTEXT_REMAT = {
 
 
 def megatron(job: Job, one: Candidate) -> str:
-    """Flags of Megatron-LM, separated by blanks.
+    """Flags of Megatron-LM, separated by spaces.
 
     Args:
-        job: what is trained.
-        one: how.
+        job: the model, its batch and its numerics.
+        one: the way to run it.
 
     Source:
         megatron/training/arguments.py of NVIDIA/Megatron-LM, read 2026-11-24.
@@ -49,7 +49,7 @@ def _megatron(job: Job, one: Candidate) -> Iterator[str]:
         yield f"--num-virtual-stages-per-pipeline-rank {one.chunks}"
     pieces = stages * one.chunks
     if job.model.layers % pieces and (job.model.layers + len(ENDS)) % pieces == 0:
-        yield from ENDS  # the first and the last piece have a layer less each
+        yield from ENDS  # the first and the last piece have one layer less each
     if (context := sizes["context"]) > 1:
         yield f"--context-parallel-size {context} --cp-comm-type {KEYS[one.keys]}"
     experts = sizes["expert"] * prod(one.sizes[axis] for axis in one.folded)
@@ -78,7 +78,8 @@ def _recomputed(job: Job, one: Candidate) -> Iterator[str]:
         yield "--recompute-granularity full --recompute-method block"
         yield f"--recompute-num-layers {ceil(round(layers * again.share, 9))}"
     elif again.remat == "elementwise":
-        inner = " moe_act" if job.model.experts else ""  # no name for a dense MLP's
+        # Megatron has no such module for the activation of a dense MLP.
+        inner = " moe_act" if job.model.experts else ""
         yield f"--recompute-granularity selective --recompute-modules layernorm{inner}"
     elif again.words.startswith(LATENT):
         inner = " moe_act" if job.model.experts else ""
@@ -89,12 +90,13 @@ def _recomputed(job: Job, one: Candidate) -> Iterator[str]:
 
 
 def maxtext(job: Job, one: Candidate, slices: int = 1) -> str:
-    """Settings of MaxText, separated by blanks.
+    """Settings of MaxText, separated by spaces.
 
     Args:
-        job: what is trained.
-        one: how.
-        slices: of the machine; axes between them are its dcn axes, the outermost first.
+        job: the model, its batch and its numerics.
+        one: the way to run it.
+        slices: slices of the machine. The outermost axes, as far as they go between
+            slices, become MaxText's dcn axes.
 
     Source:
         src/maxtext/configs/types.py of AI-Hypercomputer/maxtext, read 2026-11-23.
@@ -118,8 +120,8 @@ def maxtext(job: Job, one: Candidate, slices: int = 1) -> str:
 
 
 def _maxtext_axes(sizes: Mapping[str, int]) -> dict[str, int]:
-    """Its names of axes, outermost first. What is not split has to be said of FSDP,
-    which takes all chips that are left."""
+    """The axes by their MaxText names, outermost first. FSDP is named even if its size
+    is 1, because otherwise MaxText gives it all remaining chips."""
     found = {"data": sizes.get("data", 1) * sizes.get("zero", 1)}
     found |= {axis: sizes[axis] for axis in ("pipeline", "fsdp") if axis in sizes}
     found.setdefault("fsdp", 1)
@@ -131,7 +133,7 @@ def _maxtext_axes(sizes: Mapping[str, int]) -> dict[str, int]:
 def _between(
     sizes: Mapping[str, int], slices: int
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Axes between slices and inside them."""
+    """The part of each axis that goes between slices, and the part inside them."""
     outer, inner, left = {}, {}, slices
     for axis, n in sizes.items():
         most = max(d for d in range(1, n + 1) if n % d == 0 and left % d == 0)

@@ -1,4 +1,4 @@
-"""Rates of collectives on the parts of a network that mesh axes are laid on."""
+"""Rates of collectives on the parts of a network where mesh axes are laid."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -9,21 +9,21 @@ from ..training.amounts import Names, Sizes, Wire
 from ..training.job import Job
 from ..training.rates import Rate, Rates
 
-ALIKE = {"reduce_scatter": "all_gather"}  # backwards; links carry as much either way
+ALIKE = {"reduce_scatter": "all_gather"}  # the reverse, which costs the same
 
 
 class Links:
     """Rates on one network, for axes of any size that are laid in one order.
 
-    What an axis gets depends on its size and on how many chips are inside it, and on
-    nothing else. So meshes that lay the same axes on the same wires share a rate.
+    The wires of an axis depend only on its size and on how many chips are inside it. So
+    meshes that lay the same axes on the same wires share a rate.
 
     Args:
-        network: where the chips are.
+        network: the network of the chips.
         order: names of axes, outermost first.
-        job: what is trained; its experts decide how many copies of a token travel.
-        blocks: whether the innermost axis takes a block of neighbours on a torus, where
-            it has more wires there than in a row.
+        job: the job, whose experts decide how many copies of a token are sent.
+        blocks: whether tensor parallelism, if it is the innermost axis, takes a block
+            of neighbours on a torus that has more wires than a row.
     """
 
     def __init__(self, network: Network, order: Names, job: Job, blocks: bool = False):
@@ -34,10 +34,10 @@ class Links:
         self._last: tuple[Sizes, Rates] | None = None
 
     def mesh(self, sizes: Sizes) -> Mesh:
-        """The axes that are larger than 1, laid in order.
+        """The mesh of all axes that are larger than 1, in order.
 
         Raises:
-            ValueError: a size does not divide a side of the network.
+            ValueError: the axes do not fit on the dimensions of the network.
         """
         axes = {name: sizes[name] for name in self.order if sizes[name] > 1}
         inmost, block = self.block(sizes)
@@ -45,18 +45,18 @@ class Links:
         return Mesh(self.network, axes or {self.order[0]: 1}, blocks)
 
     def block(self, sizes: Sizes) -> tuple[str, tuple[int, ...]]:
-        """The innermost axis, and the sides of its block; none where a row has as many
-        wires, or where it is no axis of tensor parallelism."""
+        """The innermost axis, and the sides of its block. There are no sides if a row
+        has as many wires, or if this is not the axis of tensor parallelism."""
         inmost = next((a for a in reversed(self.order) if sizes[a] > 1), "")
         if not self.blocks or inmost != "tensor":
             return inmost, ()
         return inmost, best_block(self.network, sizes["tensor"])
 
     def obstacle(self, sizes: Sizes) -> str:
-        """Why the axes cannot be laid on the network; "" where they can.
+        """Why the axes cannot be laid on the network; "" if they can.
 
-        In rows, whether an axis can be laid depends on the product of those inside it
-        alone.
+        In rows, this depends for each axis only on its size and on the product of the
+        sizes of the axes inside it.
         """
         if self.block(sizes)[1]:
             try:
@@ -84,13 +84,13 @@ class Links:
         return self._laid[inside, size]
 
     def rate(self, wire: Wire, sizes: Sizes, inside: Sizes) -> Rate | None:
-        """Seconds for a byte on the links of each dimension of the network; None where
-        axes share a ring without being neighbours on it.
+        """Seconds per byte on the links of each dimension of the network; None if axes
+        share a ring without being neighbours on it.
 
         Args:
             wire: operation, axes, and the kind of a hop or an exchange.
-            sizes: of all axes.
-            inside: chips inside each axis.
+            sizes: the sizes of all axes.
+            inside: the number of chips inside each axis.
         """
         op, axes, kind = wire
         op, kind = ALIKE.get(op, op), kind.removesuffix(" back")
@@ -105,8 +105,9 @@ class Links:
 
 @cache
 def best_block(network: Network, ways: int) -> tuple[int, ...]:
-    """Sides of the block of so many neighbours that has most wires on a torus; none
-    where no block has more than a row.
+    """The sides of the block of `ways` neighbours with the most wires on a torus.
+
+    There are none if no block has more than a row.
 
     >>> from shardmath.hardware.chips import TPU_V5P
     >>> cube = Torus(TPU_V5P, (8, 8, 8))
@@ -117,7 +118,7 @@ def best_block(network: Network, ways: int) -> tuple[int, ...]:
     axes = {"outside": outside, "block": ways} if outside > 1 else {"block": ways}
     try:
         most, found = Mesh(network, axes).bandwidth("block"), ()
-    except ValueError:  # it cannot lie in a row
+    except ValueError:  # it cannot be laid in a row
         most, found = 0.0, ()
     for sides in blocks(network.shape, ways):
         wires = Mesh(network, axes, {"block": sides}).bandwidth("block")
@@ -127,7 +128,7 @@ def best_block(network: Network, ways: int) -> tuple[int, ...]:
 
 
 def blocks(shape: tuple[int, ...], ways: int) -> Iterator[tuple[int, ...]]:
-    """Sides of all blocks of so many places that tile a grid.
+    """The sides of all blocks of `ways` places that tile a grid.
 
     >>> list(blocks((4, 8), 8))
     [(1, 8), (2, 4), (4, 2)]

@@ -1,4 +1,4 @@
-"""Which axes a mesh may have, and the strategy that follows from them."""
+"""The axes that a mesh may have, and the strategy that follows from them."""
 
 from collections.abc import Mapping
 
@@ -19,13 +19,13 @@ from ..training.derivation import Derivation
 from ..training.experts import slots
 from ..training.job import Job
 
-# Outermost first: what sends least, or least often, on the thinnest links.
+# Outermost first, so the axes that send least, or least often, use the slowest links.
 ORDER = ("data", "pipeline", "zero", "fsdp", "expert", "context", "tensor")
-# Where tensor parallelism has more ways than there are KV heads, the innermost of its
-# chips have copies of them, and so their mesh axis is one of its own.
+# If tensor parallelism has more ways than there are KV heads, its innermost chips have
+# copies of KV heads. They are a separate mesh axis.
 LAID = (*ORDER, "copies")
-FOLDS = ("context", "tensor", "copies")  # axes whose chips may have whole experts
-SHARDS = {  # who keeps the weights: all that share them, or each a copy
+FOLDS = ("context", "tensor", "copies")  # axes that may also split the experts
+SHARDS = {  # how weights are kept, sharded or as copies: the axes that a mesh may have
     "fsdp": ("data", "fsdp", "expert", "context", "tensor"),
     "zero": ("zero", "expert", "context", "tensor"),
 }
@@ -34,15 +34,14 @@ SHARDS = {  # who keeps the weights: all that share them, or each a copy
 def strategy(
     shards: str, axes: Names, keys: str = "ring", folded: Names = ()
 ) -> Strategy:
-    """The strategy over mesh axes that are called after what they do.
+    """The strategy over mesh axes that are named after their kind of parallelism.
 
     Args:
-        shards: "fsdp", where weights are shared by all chips that have other tokens, or
-            "zero", where each of them has a copy of the weights and all of them share
-            the optimizer state (ZeRO-1).
+        shards: "fsdp" if chips with different tokens shard the weights, or "zero" if
+            each of them has a copy and they shard only the optimizer state (ZeRO-1).
         axes: some of `LAID`.
-        keys: what context parallelism does with keys, see `training.context`.
-        folded: those of `FOLDS` that split the experts too, see `fold_experts`.
+        keys: what context parallelism does with keys; see `training.context`.
+        folded: axes of `FOLDS` that also split the experts; see `fold_experts`.
     """
     weights = "shards" if shards == "fsdp" else "state"
     makers = {
@@ -62,7 +61,7 @@ def strategy(
 
 
 def merged(sizes: Mapping[str, int]) -> dict[str, int]:
-    """The sizes of `ORDER`, with the copies of KV heads in those of tensor.
+    """The sizes of `ORDER`, where "tensor" includes the copies of KV heads.
 
     >>> merged({"fsdp": 4, "tensor": 8, "copies": 2})
     {'fsdp': 4, 'tensor': 16}
@@ -75,7 +74,7 @@ def merged(sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 def with_copies(sizes: Mapping[str, int], kv_heads: int) -> dict[str, int]:
-    """The sizes of `LAID`: ways of tensor parallelism beyond the KV heads are copies.
+    """The sizes of `LAID`, where tensor parallelism beyond the KV heads is "copies".
 
     >>> with_copies({"tensor": 16}, 8), with_copies({"tensor": 4}, 8)
     ({'tensor': 8, 'copies': 2}, {'tensor': 4, 'copies': 1})
@@ -93,36 +92,37 @@ def pattern(
     keys: str,
     folded: Names = (),
 ) -> Derivation:
-    """What all meshes have in common whose axes do the same things: one derivation, of
-    the whole batch in one pass.
+    """The derivation that all meshes with the same kinds of axes have in common.
+
+    It derives the whole batch in one pass.
 
     Args:
-        job: what is trained.
+        job: the model, its batch and its numerics.
         shards, keys, folded: as for `strategy`.
-        axes: those larger than 1, apart from the pipeline's.
-        sizes: of these axes on some mesh that the model admits.
+        axes: the axes that are larger than 1, without the pipeline's.
+        sizes: the sizes of these axes on some mesh that the model admits.
 
     Raises:
-        ValueError: what does not divide on that mesh.
+        ValueError: a size of the model that this mesh does not divide.
     """
     mesh = {axis: sizes[axis] for axis in LAID if axis in axes} | {"pipeline": 2}
     if not axes:
         mesh["data"] = 1
     found = strategy(shards, (*axes, "pipeline"), keys, folded)
     derivation = Derivation(job, found, mesh, job.seqs)
-    _ = derivation.limits  # what does not divide is said at once
+    _ = derivation.limits  # raises now if something does not divide
     return derivation
 
 
 def batch_shares(
     derivation: Derivation, microbatches: int, ways: int
 ) -> dict[str, float]:
-    """The share of one microbatch in an amount, by what divides it.
+    """The share of one microbatch in an amount, by "", "B" and "slots".
 
     Args:
-        derivation: of the whole batch.
-        microbatches: parts of the batch.
-        ways: into how many parts the tokens of one are sharded on their way to experts.
+        derivation: the derivation of the whole batch.
+        microbatches: the number of parts of the batch.
+        ways: the number of parts in which a microbatch's tokens go to their experts.
     """
     share = {"": 1.0, "B": 1 / microbatches}
     if derivation.slots:

@@ -1,4 +1,4 @@
-"""Which mesh: every one that a model admits on a network, ranked and explained."""
+"""Rank and explain every mesh that a model admits on a network."""
 
 import gc
 import math
@@ -42,17 +42,17 @@ LEFT_OUT = (
     "stragglers and failures, and what a compiler adds",
 )
 KILO = {"k": 2**10, "m": 2**20, "g": 2**30}
-UNEVEN = 1.05  # work of the longest stage over the mean, which is worth a word
-HEADROOM = 0.10  # of the memory, that a plan leaves free
+UNEVEN = 1.05  # work of the slowest stage ÷ the mean, above which we mention it
+HEADROOM = 0.10  # the share of the memory that a plan leaves free
 
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One way to run a job: a mesh, and what goes with it.
+    """One way to run a job: a mesh, its microbatches and other settings.
 
     Args:
-        candidate: as the search found it.
-        search: which found it.
+        candidate: the candidate that the search found.
+        search: the search that found it.
     """
 
     candidate: Candidate
@@ -77,7 +77,7 @@ class Trial:
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """Ways of each kind of parallelism, by `ORDER`."""
+        """The size of each kind of parallelism in `ORDER`."""
         return self.candidate.ways
 
     @property
@@ -87,7 +87,7 @@ class Trial:
 
     @property
     def shards(self) -> str:
-        """Who keeps the weights, a key of `patterns.SHARDS`."""
+        """How the weights are kept, a key of `patterns.SHARDS`."""
         return self.candidate.shards
 
     @property
@@ -96,7 +96,7 @@ class Trial:
 
     @property
     def chunks(self) -> int:
-        """Chunks of layers on a stage."""
+        """Chunks of layers per stage."""
         return self.candidate.chunks
 
     @property
@@ -110,22 +110,22 @@ class Trial:
 
     @property
     def seconds(self) -> float:
-        """Predicted seconds of a step, as the search found them."""
+        """Predicted seconds of a step, from the search."""
         return self.candidate.seconds
 
     @property
     def lower(self) -> float:
-        """Seconds that no step of these settings can beat."""
+        """Seconds that no step with these settings can beat."""
         return self.step.estimate.lower
 
     @property
     def memory(self) -> StepMemory:
-        """What a chip holds, part by part."""
+        """Bytes that a chip holds, part by part."""
         return self.step.memory
 
     @property
     def settings(self) -> str:
-        """Microbatches, chunks and recomputation, in words."""
+        """Microbatches, chunks, recomputation and more, in words."""
         said = [pluralize(f"{self.microbatches:,}", "microbatches")]
         if self.chunks > 1:
             said.append(f"{self.chunks} chunks a stage")
@@ -146,15 +146,15 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The best ways to run a job on a network; `plan` makes one.
+    """The best ways to run a job on a network, as made by `plan`.
 
     Args:
-        job: what is trained.
-        network: on what.
-        ranking: the best meshes, the recommended one first; empty where none fits.
-        fastest: the mesh with the least predicted time.
+        job: the model, its batch and its numerics.
+        network: the network of the chips.
+        ranking: the best meshes, the recommended one first; empty if none fits.
+        fastest: the mesh with the shortest predicted time; None if none fits.
         search: the search that found them.
-        nearest: what would fit, where nothing does.
+        nearest: changes with which a mesh would fit, if none does.
     """
 
     job: Job
@@ -166,10 +166,10 @@ class Plan:
 
     @property
     def best(self) -> Trial:
-        """The mesh that is recommended.
+        """The recommended mesh.
 
         Raises:
-            ValueError: none fits; says what would.
+            ValueError: no mesh fits. The message says what would.
         """
         if not self.ranking:
             raise ValueError(self.verdict)
@@ -181,20 +181,20 @@ class Plan:
 
     @property
     def flops(self) -> float:
-        """FLOPs of a step that a model needs, nothing computed twice."""
+        """FLOPs that a step needs on all chips, with nothing computed twice."""
         once = flops(self.job.model, self.job.seq, self.job.attention)
         return once.training * self.tokens
 
     def mfu(self, trial: Trial) -> float:
-        """Needed FLOPs over the peak, at the predicted time."""
+        """Needed FLOPs divided by the peak FLOPs of the predicted time."""
         return self.flops / (self.network.chips * self.search.peak * trial.seconds)
 
     def step(self, trial: Trial | None = None) -> Step:
-        """The derivation of a mesh, of the recommended one if none is given."""
+        """The step of a mesh; the recommended one if none is given."""
         return (trial or self.best).step
 
     def why(self, trial: Trial) -> str:
-        """What a step of this mesh spends its time on, and how it compares."""
+        """The largest parts of a step on this mesh, and how its time compares."""
         return _why(trial, self.best)
 
     @property
@@ -221,7 +221,7 @@ class Plan:
         )
 
     def why_not(self, **sizes: int) -> str:
-        """Why the recommended mesh is none with these sizes of axes.
+        """Why the recommended mesh does not have these sizes of axes.
 
         >>> print(plan("llama 3 8b", "h100:2x8", "1M").why_not(tensor=3))
         Traceback (most recent call last):
@@ -254,7 +254,11 @@ class Plan:
 
     @property
     def table(self) -> Table:
-        """The best meshes side by side."""
+        """The best meshes side by side.
+
+        Raises:
+            ValueError: no mesh fits. The message says what would.
+        """
         columns = {
             "bound": ("lower", "s"),
             "predicted": ("seconds", "s"),
@@ -271,10 +275,10 @@ class Plan:
         return compare(rows, columns, of=("mesh", "settings"))
 
     def flags(self, trial: Trial | None = None) -> str:
-        """The flags to paste, for MaxText on TPUs and for Megatron on GPUs.
+        """Flags that you can paste, for MaxText on TPUs and for Megatron on GPUs.
 
         Args:
-            trial: which mesh; the recommended one if none is given.
+            trial: the mesh; the recommended one if none is given.
 
         >>> found = plan("llama 3 70b", "h100:64", "1M", fixed={"tensor": 8})
         >>> print(*found.flags().split()[:3])
@@ -289,10 +293,11 @@ class Plan:
 
     @cached_property
     def fewer(self) -> "Plan | None":
-        """The plan for the largest power of two of the chips, where that is faster.
+        """The plan for fewer chips, the largest power of two, if it is faster.
 
-        Numbers with odd factors divide batch, heads and layers badly; then the other
-        chips better stay idle. None where nothing is faster, or nothing else was asked.
+        If the number of chips has odd factors, it may divide batch, heads and layers so
+        badly that it is faster to leave some chips idle. It is None if that is not so,
+        if the number is a power of two, or if sizes are fixed.
         """
         now = self.search
         below = 2 ** (self.network.chips.bit_length() - 1)
@@ -311,8 +316,8 @@ class Plan:
                     Trial(fastest, search), search)  # fmt: skip
 
     def memory(self, trial: Trial | None = None) -> StepMemory:
-        """What a chip holds, part by part, on a mesh; the recommended one if none is
-        given."""
+        """Bytes that a chip holds on a mesh, part by part; on the recommended mesh if
+        none is given."""
         return (trial or self.best).memory
 
     @property
@@ -326,7 +331,7 @@ class Plan:
 
     @property
     def verdict(self) -> str:
-        """The recommended mesh in a sentence, or that none fits, and what would."""
+        """The recommended mesh in words, or that none fits and what would."""
         if not self.ranking:
             said = [_too_large(self.search), *self.nearest]
         else:
@@ -344,7 +349,7 @@ class Plan:
 
     @property
     def counted(self) -> str:
-        """How many meshes there are, and how many of them are possible."""
+        """How many meshes were tried, how many are possible, and how many fit."""
         some = self.search.counts
         near = "" if self.search.space.every else " and are not far from the fastest"
         return (
@@ -354,12 +359,12 @@ class Plan:
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """What keeps the axes from being larger, most meshes first."""
+        """The most common reasons why meshes are not admitted, commonest first."""
         return tuple(why for why, _ in self.search.obstacles.most_common(5))
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """What was not looked at."""
+        """What the search does not consider."""
         return LEFT_OUT
 
     def __str__(self) -> str:
@@ -397,57 +402,59 @@ def plan(
 ) -> Plan:
     """The best ways to train a model on a network, ranked by predicted time.
 
-    Every factorisation of the chips over data, pipeline, ZeRO-1 or FSDP, expert,
-    context and tensor parallelism is tried that the model admits, in this order on the
-    network, outermost first, and on each mesh sizes of the microbatch, chunks of the
-    pipeline, uses of keys and the least recomputation that fits. Experts may also lie
-    over the chips of context or tensor parallelism, and on a torus tensor parallelism
-    may take a block of neighbours. More ways of tensor parallelism than KV heads, which
-    are copied then, are proposed only where nothing else fits, and so are sequences
-    that are split into pieces of under 4,096 tokens, which no published run has. A mesh
-    ties with the fastest one if the fastest time lies in the band of its own
-    prediction. Among ties the mesh with the fewest axes is recommended, and of those
-    that are about as fast, the one that leaves least exchanges exposed.
+    The search tries every factorisation of the chips that the model admits, over data,
+    pipeline, ZeRO-1 or FSDP, expert, context and tensor parallelism. The axes are laid
+    on the network in this order, outermost first. On each mesh it tries sizes of the
+    microbatch, chunks of the pipeline, choices for keys, and the least recomputation
+    that fits. Chips of context or tensor parallelism may also split the experts, and on
+    a torus, tensor parallelism may take a block of neighbours.
+
+    Two kinds of meshes are proposed only if nothing else fits: tensor parallelism with
+    copies of KV heads, and context parallelism with under 4,096 tokens of a sequence
+    per chip, which no published run has. A mesh ties with the fastest one if the
+    fastest time is in the band of its prediction. Of the ties we recommend the mesh
+    with the fewest axes, and of those that are about equally fast, the one that leaves
+    the least time exposed.
 
     Args:
-        model: a model or its name, as `transformer.model` knows it.
+        model: a model, or a name for `transformer.model`.
         machine: a network or its name, such as "v5p:8x8x8", "h100:64x8", "gb200:72".
-        tokens: of a step, on all chips, in whole sequences; "4M" is 4 · 2^20.
+        tokens: tokens of a step, on all chips, in whole sequences; "4M" is 4 · 2^20.
         seq: tokens of a sequence.
         attention, precision: as for `training.step`.
-        remat: what is computed again; as little as memory asks for if not given.
-        schedule: of a pipeline, see `pipeline_schedules.schedule`; "1f1b" may be
-            interleaved.
-        chunks: of layers on a stage; any number up to 8 if not given.
+        remat: what is computed again; only as much as memory requires if not given.
+        schedule: the schedule of a pipeline; see `pipeline_schedules.schedule`. "1f1b"
+            may be interleaved.
+        chunks: chunks of layers per stage; any number up to 8 if not given.
         capacity, kernel, loss, copy, node_limit: as for `training.step`.
         formats: as for `training.step`; `usual_formats` if not given.
-        keys: what context parallelism does with them, "ring", "gather" or "ulysses";
+        keys: what context parallelism does with keys: "ring", "gather" or "ulysses";
             any of these if not given.
-        hbm: bytes of memory that may be used; nine tenths of what a program can have
-            if not given.
+        hbm: bytes of memory per chip that may be used; nine tenths of the chip's if not
+            given.
         fixed: sizes of axes that are given, such as ``{"tensor": 8}``.
-        sequences: of a microbatch on one data-parallel rank; if not given, powers of
-            two up to 16, or 64 on a TPU, and all that a rank has, if they are as few.
-        overlap: exchanges that the framework overlaps, see `training.Software`.
-        top: how many of the best to keep.
-        every: look at meshes that are far from the fastest too, which takes up to twice
-            as long; otherwise they are left out early.
-        known: what an earlier search for the same job found, best first, which is taken
-            instead of searching again.
+        sequences: sequences of a microbatch on one data-parallel rank; if not given,
+            every divisor of the rank's sequences up to 16, or up to 64 on a TPU.
+        overlap: exchanges that the framework overlaps; see `training.Software`.
+        top: how many of the best meshes to keep.
+        every: also look closely at meshes that are far from the fastest, which takes up
+            to twice as long.
+        known: candidates from an earlier search for the same job, best first, which
+            replace the search.
 
     Returns:
-        A Plan; of each of its meshes `Plan.step` gives the derivation.
+        A `Plan`, whose `step` gives the derivation of each of its meshes.
 
     Assumes:
-        As `training.step`, which derives what moves, once for all meshes with the
-        same axes. With FSDP, chips that share a sequence or have other experts share
-        weights too; with ZeRO-1 each has a copy of the weights, and all of them share
-        the optimizer's state. See `Plan.left_out`.
+        As `training.step`. With FSDP, chips that share a sequence or have different
+        experts also shard the other weights. With ZeRO-1 each has a copy of these, and
+        they shard only the optimizer state. See `Plan.left_out`.
 
     Raises:
-        ValueError: an unknown model or machine, tokens that are no whole number of
-            sequences, a word or size that is none of those above, chunks that the
-            schedule does not have, a capacity of a model without experts.
+        ValueError: an unknown model or machine, a machine of several kinds of chips,
+            tokens that are not a whole number of sequences, a word or size other than
+            those above, chunks that the schedule does not have, or a capacity for a
+            model without experts.
 
     >>> print(plan("llama 3 405b", "h100:16384", "16M").best.axes)
     {'pipeline': 16, 'zero': 128, 'tensor': 8}
@@ -478,7 +485,7 @@ def plan(
         node_limit,
     )
     if chunks is not None and schedule not in ("1f1b", "interleaved"):
-        orders(schedule, 2, 4, chunks)  # says which chunks it has
+        orders(schedule, 2, 4, chunks)  # raises if it cannot have these chunks
     usable = (1 - HEADROOM) * found.chip.memory_bytes
     (space,) = positive(hbm=usable if hbm is None else hbm)
     sizes = _fixed({} if fixed is None else fixed, found)
@@ -504,8 +511,8 @@ def plan(
 
 
 def nearest(search: Search) -> tuple[str, ...]:
-    """What would fit where nothing does: all of the memory, more recomputation, a
-    smaller batch, more chips."""
+    """Changes with which a mesh would fit, if none does: no headroom, more
+    recomputation, a smaller batch, or more chips."""
     job, found = search.job, []
     whole = search.network.chip.memory_bytes
     if search.least[0] <= whole and search.capacity < whole:
@@ -525,7 +532,7 @@ def nearest(search: Search) -> tuple[str, ...]:
         chips = times * search.network.chips
         more = Network((Switch(chips, 1.0, 0.0),), "more chips", search.network.chip)
         larger = Search(job, more, search.fixed, search.capacity, search.space)
-        larger.patterns = search.patterns  # which do not depend on the network
+        larger.patterns = search.patterns  # they do not depend on the network
         if any(True for _ in larger.fitting()):
             found.append(f"{chips:,} chips fit, {times} times as many")
             break
@@ -534,8 +541,8 @@ def nearest(search: Search) -> tuple[str, ...]:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without looks for objects that point at each other in a circle: a search makes
-    none, and a tenth of its time would go into looking."""
+    """Switch off the garbage collector. A search makes no reference cycles, and looking
+    for them would take a tenth of its time."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -552,7 +559,7 @@ def _fits(search: Search, **change: object) -> bool:
 
 
 def _sequences(tokens: int | str, seq: int) -> int:
-    """Whole sequences in a batch of so many tokens."""
+    """The number of sequences in a batch; raise unless it is whole."""
     count = tokens
     if isinstance(tokens, str):
         said = re.fullmatch(r"([\d.,_]+) ?([kmg]?)", tokens.strip().lower())
@@ -565,16 +572,14 @@ def _sequences(tokens: int | str, seq: int) -> int:
         (count,) = positive_int(tokens=count)
     except ValueError:
         raise ValueError(
-            f"tokens = {short_repr(tokens)}: must be a whole number from 1, or one "
-            "such "
-            "as '4M', which is 4 · 2^20"
+            f"tokens = {short_repr(tokens)}: must be a whole number from 1, or a "
+            "string such as '4M', which is 4 · 2^20"
         ) from None
     if count % seq:
         near = max(1, round(count / seq)) * seq
         raise ValueError(
-            f"tokens = {short_repr(tokens)}: must be whole sequences of {seq:,}, such "
-            "as "
-            f"{near:,}"
+            f"tokens = {short_repr(tokens)}: must be a multiple of seq = {seq:,}, such "
+            f"as {near:,}"
         )
     return count // seq
 
@@ -582,7 +587,8 @@ def _sequences(tokens: int | str, seq: int) -> int:
 def _fixed(sizes: Mapping[str, int], network: Network) -> dict[str, int]:
     if not isinstance(sizes, Mapping):
         raise ValueError(
-            f"fixed = {short_repr(sizes)}: must be sizes, as {{'tensor': 8}}"
+            f"fixed = {short_repr(sizes)}: must map axes to sizes, as in "
+            "{'tensor': 8}"
         )
     for axis in sizes:
         if axis not in ORDER:
@@ -610,7 +616,7 @@ def _said(sizes: Mapping[str, int]) -> str:
 
 
 def _mesh(trial: Trial) -> str:
-    """A mesh in words; who shares the weights is said where its axes do not."""
+    """A mesh in words. If its axes do not tell how weights are kept, it says so."""
     said = _said(trial.axes) or "one chip"
     split = {"expert", "context"} & trial.axes.keys()
     if split and not {"zero", "fsdp"} & trial.axes.keys():
@@ -619,7 +625,7 @@ def _mesh(trial: Trial) -> str:
 
 
 def _why(trial: Trial, best: Trial) -> str:
-    """What a step spends its time on: its math, and the three largest other parts."""
+    """The four largest parts of a step, and how its time compares with the best's."""
     parts = trial.prediction.parts
     total = sum(parts.values())
     others = sorted(parts, key=parts.get, reverse=True)
@@ -634,7 +640,7 @@ def _why(trial: Trial, best: Trial) -> str:
 
 
 def _too_large(search: Search) -> str:
-    """By how much the mesh that holds least exceeds the memory."""
+    """A sentence on how far the mesh that is nearest to fitting exceeds the memory."""
     total, sizes, many = search.least
     if not sizes:
         (why, _), *_ = search.obstacles.most_common(1) or [("no mesh", 0)]

@@ -1,14 +1,15 @@
 """Every way to train a model on a network that fits in memory, ranked by prediction.
 
 On each mesh that the model admits, the search tries sizes of a microbatch and chunks of
-a pipeline, and for each of them recomputes no more than memory asks for. A candidate
-ties with the fastest if the fastest's time lies in the band of its own prediction. Of
+a pipeline, and for each of them recomputes only as much as memory requires. A candidate
+ties with the fastest one if the fastest time is in the band of its own prediction. Of
 the ties the search recommends the one with the fewest axes, because each axis is one
-more thing to get right, and of those that are as fast as the fastest of them, the one
-that leaves least time exposed. Kinds of
-parallelism that no published run on such chips uses are proposed only where nothing
-else fits, and so are shorter pieces of a sequence than any published run has on a chip:
-how right a prediction of them is, nobody knows.
+more thing to get right. Of those that are about equally fast, it takes the one that
+leaves the least time exposed.
+
+We cannot tell how accurate a prediction is if no published run resembles it. So kinds
+of parallelism that no published run on such chips uses are proposed only if nothing
+else fits, and so are pieces of a sequence that are shorter than in any published run.
 """
 
 from collections import Counter
@@ -41,12 +42,12 @@ from .candidates import (
 from .links import Links
 from .patterns import FOLDS, LAID, ORDER, SHARDS, merged, pattern, with_copies
 
-PRUNED = 1.05  # candidates are left out that take longer than this times the last tie
-SAME = 1.03  # two releases of one framework differ by as much, with equal settings
+PRUNED = 1.05  # candidates that take this many times as long as a tie are left out
+SAME = 1.03  # two releases of one framework differ by this factor with equal settings
 COPIES = ("data", "zero", "fsdp")  # axes of data parallelism
 UNTRIED = {"Google": ("pipeline",)}  # kinds that no published run uses, by vendor
-# Least recomputation first; a policy for a share of the layers where the page of a run
-# says how many of them it recomputes.
+# Least recomputation first. "full" may apply to a share of the layers, because some
+# published runs say that they recompute only some.
 RECOMPUTES = (
     NOTHING_AGAIN,
     RematShare("elementwise", 1.0),
@@ -56,22 +57,22 @@ RECOMPUTES = (
     RematShare("full", 1.0),
 )
 LATENTS = ("cq", "ckv")
-FILLED = ("gpipe", "1f1b", "interleaved")  # schedules that wait p − 1 passes, over v
-SHORTEST = 512  # tokens of a sequence on a chip, under which context is not split
+FILLED = ("gpipe", "1f1b", "interleaved")  # schedules that wait (p − 1)/v passes
+SHORTEST = 512  # the fewest tokens of a sequence that context parallelism leaves a chip
 PUBLISHED = 4096  # the fewest tokens of a split sequence on a chip in a published run
-# Ways of tensor parallelism for which KV heads are copied, and never between nodes.
+# The most ways of tensor parallelism with copied KV heads, which never leave a node.
 MOST_WITH_COPIES = 32
-MOST_CHUNKS = 8  # of layers on one stage
-MOST_SEQUENCES = {"Google": 64}  # of a microbatch on one rank; elsewhere 16
+MOST_CHUNKS = 8  # chunks of layers per stage
+MOST_SEQUENCES = {"Google": 64}  # sequences of a microbatch on one rank; elsewhere 16
 
 
 def recomputes(model: Model) -> tuple[RematShare, ...]:
-    """What may be computed again, least first.
+    """The choices of what is computed again, least recomputation first.
 
-    With latent attention the next step after norms and activations is to expand
-    queries, keys and values of all heads a second time: they are many times as large as
-    the latents, and cheap to compute. The answers of experts come after them, of which
-    only the gradient of a gate reads more than the sum.
+    With latent attention, the next choice after norms and activations is to expand the
+    queries, keys and values of all heads a second time, because they are many times as
+    large as the latents and cheap to compute. After these come the results of the
+    experts. Only the gradient of a gate reads them one by one; all else takes the sum.
 
     Source:
         DeepSeek-V3 (arXiv:2412.19437), section 3.2.3; Megatron's modules layernorm,
@@ -101,7 +102,7 @@ def recomputes(model: Model) -> tuple[RematShare, ...]:
 
 
 def factorisations(n: int, slots: int) -> Iterator[tuple[int, ...]]:
-    """Every way to write n as a product of `slots` numbers, in order.
+    """Every way to write n as a product of `slots` numbers, whose order counts.
 
     >>> list(factorisations(4, 2))
     [(1, 4), (2, 2), (4, 1)]
@@ -126,16 +127,16 @@ def divisors(n: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Space:
-    """What a search may choose, besides the sizes of the mesh axes.
+    """What a search may choose in addition to the sizes of the mesh axes.
 
     Args:
-        recomputes: what may be computed again, least first.
+        recomputes: choices of what is computed again, least recomputation first.
         keys: what context parallelism may do with keys.
-        chunks: of layers on a stage; None for any number up to 8.
-        sequences: of a microbatch on one rank; None for every number up to 16, or 64
-            on a TPU, that divides what a rank has.
+        chunks: chunks of layers per stage; None for any number up to 8.
+        sequences: sequences of a microbatch on one rank; None for every divisor of the
+            rank's sequences up to 16, or up to 64 on a TPU.
         software: what the framework overlaps.
-        every: also what is far slower than the fastest, which is left out otherwise.
+        every: whether to include candidates that are far slower than the fastest.
     """
 
     recomputes: tuple[RematShare, ...] = RECOMPUTES
@@ -150,10 +151,11 @@ class Search:
     """The ways to run one job on one network.
 
     Args:
-        job: what is trained; its recomputation and chunks are those of `space`.
-        network: on what.
+        job: the model, its batch and its numerics; `space` sets recomputation and
+            chunks.
+        network: the network of the chips.
         fixed: sizes of axes that are given, such as ``{"tensor": 8}``.
-        capacity: bytes of HBM that may be used.
+        capacity: bytes of HBM per chip that may be used.
         space: what else may be chosen.
     """
 
@@ -175,14 +177,14 @@ class Search:
         clock = Clock(chip, job.precision, self.space.software, efficiencies())
         self.common = Common(job, clock)
         self.most_sequences = MOST_SEQUENCES.get(chip.vendor, 16)
-        # With experts, too, although their band is wider: most of that error is the
-        # same on every mesh of a job.
+        # We use this band even with experts, whose band is wider, because most of that
+        # error is the same on every mesh of a job.
         self.ties = 1 / band(experts=False)[0]
         self.untried = tuple(
             axis for axis in UNTRIED.get(chip.vendor, ()) if axis not in fixed
         )
         if job.model.kv_heads > 1 and "tensor" not in fixed:
-            self.untried += ("copies",)  # PaLM alone, with one KV head, has copies
+            self.untried += ("copies",)  # only PaLM, with one KV head, has copies
         self.patterns: dict[tuple, Derivation] = {}
         self.failed: dict[tuple, str] = {}
         self.counts: Counter[str] = Counter()  # of meshes: tried, admitted, fitting
@@ -192,7 +194,7 @@ class Search:
     @cached_property
     def least_work(self) -> float:
         """Seconds of a step if all chips shared its work evenly, in the largest
-        microbatches, computed nothing again, and exchanged nothing."""
+        microbatches, without recomputation and without exchanges."""
         alone, layout = dict.fromkeys(LAID, 1), Sharing("zero")
         found = self.pattern(layout, alone, self.space.keys[0])
         if isinstance(found, str):
@@ -204,8 +206,8 @@ class Search:
         return many * mesh.taken(stage, many, NOTHING_AGAIN).passes / self.network.chips
 
     def meshes(self) -> Iterator[tuple[Sharing, dict[str, int]]]:
-        """Every factorisation of the chips over the axes there are, each once, and once
-        more with experts over the chips of tensor or of context parallelism too."""
+        """Every factorisation of the chips over the axes, each once, and once more with
+        the experts also split over the chips of tensor or context parallelism."""
         experts, kv_heads = self.job.model.experts, self.job.model.kv_heads
         most = min(MOST_WITH_COPIES, int(self.network.chip.domain))
         seen = set()
@@ -228,7 +230,7 @@ class Search:
                     found["copies"] = 1
                 key = tuple(found.values())
                 sharing = [axis for axis in SHARING if found[axis] > 1]
-                if key in seen and not sharing:  # nothing that could be shared or not
+                if key in seen and not sharing:  # both `shards` would be the same mesh
                     continue
                 seen.add(key)
                 yield Sharing(shards), found
@@ -236,8 +238,8 @@ class Search:
                     yield Sharing(shards, folded), found
 
     def _folded(self, sizes: Sizes) -> Names:
-        """The axes of tensor parallelism, or that of context parallelism, which can
-        split the experts too; none where a mesh has both."""
+        """The axes of tensor parallelism, or that of context parallelism, if they can
+        also split the experts; none if a mesh has both."""
         some = tuple(axis for axis in FOLDS if sizes[axis] > 1)
         both = "context" in some and len(some) > 1
         if not (self.job.model.experts and some) or both:
@@ -246,11 +248,10 @@ class Search:
         return some if self.job.model.experts.count % ways == 0 else ()
 
     def best(self, top: int) -> tuple[list[Candidate], Candidate | None]:
-        """The best candidates, at most one of each mesh, the recommended one first, and
-        the fastest of all.
+        """The best candidates, at most one per mesh, and the fastest of all.
 
-        Ties with the fastest come first, as `_preferred` orders them; the others follow
-        by their predicted time.
+        The recommended one comes first, followed by the other ties with the fastest in
+        the order of `_preferred`, and then by the others in order of predicted time.
         """
         by_mesh: dict[tuple, Candidate] = {}
         for one in self.fitting():
@@ -264,7 +265,7 @@ class Search:
         return [*_preferred(tied, self.job.seqs), *found[len(tied) :]][:top], found[0]
 
     def pattern(self, layout: Sharing, sizes: Sizes, keys: str) -> Derivation | str:
-        """What is common to all meshes with these axes, or what does not divide."""
+        """The derivation of all meshes with these axes, or why there is none."""
         axes = tuple(a for a in LAID if sizes[a] > 1 and a != "pipeline")
         known = layout, axes, keys if sizes["context"] > 1 else ""
         if known not in self.patterns:
@@ -282,7 +283,7 @@ class Search:
         return self.patterns[known]
 
     def obstacle(self, layout: Sharing, sizes: Sizes) -> str:
-        """Why the model does not admit a mesh; "" where it does."""
+        """Why the model or the network does not admit a mesh; "" if both do."""
         if sizes["expert"] > 1 and not self.job.model.experts:
             return f"expert {sizes['expert']}: {self.job.model.name} has no experts"
         shortest = min(self.job.seq, SHORTEST)
@@ -299,7 +300,8 @@ class Search:
         return why or min((links.obstacle(sizes) for links in self.links), key=len)
 
     def _divides(self, found: Derivation, sizes: Sizes) -> str:
-        """What the sizes of the axes do not divide; "" where they divide all."""
+        """A sentence on what the sizes of the axes do not divide; "" if they divide
+        everything."""
         for axes, most in found.strictest.items():
             n = prod([sizes[axis] for axis in axes])
             if most % n:
@@ -308,8 +310,8 @@ class Search:
         return ""
 
     def admitted(self) -> list[tuple[Sharing, dict[str, int]]]:
-        """Meshes that the model and the network admit; those without context
-        parallelism first, and of these the ones with few axes."""
+        """Meshes that the model and the network admit: those like published runs first,
+        then those without context parallelism, then those with few axes."""
         found = []
         for layout, sizes in self.meshes():
             self.counts["tried"] += 1
@@ -328,21 +330,21 @@ class Search:
         )  # fmt: skip
 
     def is_untried(self, sizes: Sizes) -> bool:
-        """Whether no published run on such chips uses the kinds of axes of a mesh, or
+        """Whether no published run on such chips uses all kinds of axes of a mesh, or
         none splits sequences into such short pieces."""
         split = sizes["context"] > 1 and "context" not in self.fixed
         short = split and self.job.seq < PUBLISHED * sizes["context"]
         return short or any(sizes[axis] > 1 for axis in self.untried)
 
     def fitting(self) -> Iterator[Candidate]:
-        """Candidates that fit in memory, without those that are far from the fastest
-        unless the space asks for every one.
+        """Candidates that fit in memory, without those that are far from the fastest,
+        unless `space.every` includes them.
 
-        Meshes with few axes come first: one of them is seldom far from the fastest, and
-        so most of the others need not be looked at closely.
+        Meshes with few axes come first. Since one of them is usually close to the
+        fastest, we can then leave most others out without a closer look.
         """
         fits: set[tuple] = set()
-        known = False  # whether a mesh fits whose kinds of axes published runs use
+        known = False  # whether a mesh fits that is like published runs
         fastest = inf
         worst = inf if self.space.every else PRUNED * self.ties
         for layout, sizes in self.admitted():
@@ -362,7 +364,7 @@ class Search:
     def _on_sizes(
         self, layout: Sharing, sizes: dict[str, int], worst: float
     ) -> Iterator[Candidate]:
-        """Candidates on one mesh: in rows, and in blocks where they have more wires."""
+        """Candidates on one mesh, in rows, and in a block if it has more wires."""
         rows, blocks = self.links
         if not rows.obstacle(sizes):
             yield from self._laid(layout, sizes, rows, worst)
@@ -372,8 +374,8 @@ class Search:
     def _laid(
         self, layout: Sharing, sizes: dict[str, int], links: Links, worst: float
     ) -> Iterator[Candidate]:
-        """Candidates on axes that are laid, for every use of keys that may be worth
-        it."""
+        """Candidates on axes laid by `links`, for every choice for keys that may be
+        fast enough."""
         for keys in self.space.keys if sizes["context"] > 1 else self.space.keys[:1]:
             found = self.pattern(layout, sizes, keys)
             if isinstance(found, str) or self._divides(found, sizes):
@@ -385,11 +387,11 @@ class Search:
             promising = [one for one in some if one[0] <= worst]
             yield from self._on(mesh, sorted(promising), agains, worst)
             if not promising:
-                return  # no other use of keys takes less than this one without any
+                return  # even without any time for keys, this mesh is too slow
 
     def _shapes(self, mesh: OnMesh, worst: float) -> list[tuple[int, int, float]]:
-        """Microbatches and chunks, the largest microbatch first, and what part of its
-        passes a pipeline waits then, at the least."""
+        """Microbatches and chunks, the largest microbatch first, each with a lower
+        bound of the pipeline's waits as a share of its passes."""
         fills = (mesh.stages - 1) * (self.job.schedule in FILLED)
         shapes = (
             (many, chunks, fills / (chunks * many))
@@ -401,8 +403,9 @@ class Search:
     def _that_fit(
         self, mesh: OnMesh, shapes: list[tuple[int, int, float]]
     ) -> list[RematShare]:
-        """What may be computed again so that the mesh fits, least first: what does not
-        fit in the smallest microbatch with the fewest chunks fits in no other."""
+        """The choices of recomputation with which the mesh may fit, least first. One
+        that does not fit with the smallest microbatch and the fewest chunks never
+        fits."""
         if not shapes:
             return []
         many, chunks, _ = min(shapes, key=lambda one: (-one[0], one[1]))
@@ -422,11 +425,11 @@ class Search:
         agains: list[RematShare],
         worst: float,
     ) -> Iterator[tuple[float, int, int]]:
-        """Microbatches and chunks, with seconds that no recomputation undercuts that
-        fits, and that no other use of keys does either.
+        """Microbatches and chunks, each with seconds that no recomputation that fits
+        and no choice for keys can beat.
 
-        Matmuls are never less efficient in a larger microbatch, so that the passes of
-        the largest tell the least that any number of microbatches takes.
+        Matmuls are never less efficient in a larger microbatch, so the passes of the
+        largest one are a lower bound for any number of microbatches.
         """
         if not agains:
             return
@@ -446,14 +449,14 @@ class Search:
         agains: list[RematShare],
         worst: float,
     ) -> Iterator[Candidate]:
-        """Candidates on one mesh, each faster than the one before: for a microbatch and
-        a number of chunks the one with the least recomputation that fits.
+        """Candidates on one mesh, each faster than the previous one. For a microbatch
+        and a number of chunks, we take the least recomputation that fits.
 
         Args:
-            mesh: which one.
-            shapes: seconds at the least, microbatches and chunks, the fastest first.
-            agains: what may be computed again, least first.
-            worst: predicted seconds above which a candidate is not of interest.
+            mesh: the mesh.
+            shapes: lower bound of the seconds, microbatches and chunks, fastest first.
+            agains: choices of recomputation, least first.
+            worst: predicted seconds above which a candidate is left out.
         """
         for least, many, chunks in shapes:
             if least > worst:
@@ -472,8 +475,8 @@ class Search:
                 break
 
     def _recomputes(self, mesh: OnMesh) -> Iterator[RematShare]:
-        """What may be computed again, least first; shares that come to the same number
-        of layers once."""
+        """The choices of recomputation, least first, without shares that round to the
+        same number of layers."""
         layers = ceil(self.job.model.layers / mesh.stages)
         seen = set()
         for again in self.space.recomputes:
@@ -483,7 +486,7 @@ class Search:
                 yield again
 
     def _microbatches(self, mesh: OnMesh) -> list[int]:
-        """Numbers of microbatches, the largest microbatch first."""
+        """The numbers of microbatches to try, the largest microbatch first."""
         seqs, given = mesh.seqs, self.space.sequences
         if given:
             return [seqs // given] if seqs % given == 0 else []
@@ -491,7 +494,7 @@ class Search:
         return [seqs // size for size in reversed(sizes)]
 
     def _chunks(self, mesh: OnMesh, many: int) -> list[int]:
-        """Numbers of chunks on a stage that the schedule admits, most first."""
+        """The numbers of chunks per stage that the schedule admits, largest first."""
         stages = mesh.stages
         if stages == 1 or self.job.schedule not in ("1f1b", "interleaved"):
             some = [1]
@@ -504,7 +507,7 @@ class Search:
                 and self._cuts(n, stages)]  # fmt: skip
 
     def _cuts(self, chunks: int, stages: int) -> bool:
-        """Whether the layers can be cut into so many stages and chunks."""
+        """Whether the layers can be cut into these stages and chunks."""
         try:
             self.common.stages(chunks, stages)
         except ValueError as error:
@@ -514,8 +517,8 @@ class Search:
 
 
 def _preferred(tied: list[Candidate], seqs: int) -> list[Candidate]:
-    """Ties, fewest axes first. Of those with as many axes, the ones that are no slower
-    than by `SAME` come first, by what they leave exposed, and then the others."""
+    """The ties, fewest axes first. Among those with equally many axes, the ones within
+    a factor `SAME` of their fastest come first, ordered by exposed time."""
     found = []
     axes = {id(one): simplicity(one.sizes, seqs) for one in tied}
     for count in sorted({*axes.values()}):
@@ -528,15 +531,14 @@ def _preferred(tied: list[Candidate], seqs: int) -> list[Candidate]:
 
 
 def simplicity(sizes: Sizes, seqs: int) -> int:
-    """How many axes there are to get right.
+    """How many axes a mesh has to get right.
 
-    All axes of data parallelism are one. Context parallelism counts three times if
-    there are sequences enough to do without it: one for each rank and stage, if the
-    chips that share a sequence had others instead. It would then only take the place
-    of data parallelism, which is simpler.
+    All axes of data parallelism count as one. Context parallelism counts as three if
+    the batch has enough sequences to do without it, one for each rank and stage. Then
+    it only replaces data parallelism, which is simpler.
 
     Args:
-        sizes: of the mesh axes.
+        sizes: the sizes of the mesh axes.
         seqs: sequences of a step.
 
     >>> eight = {"fsdp": 8, "context": 2}

@@ -1,1 +1,1 @@
-"""Compiled programs as referees: what XLA sends is held against what is predicted."""
+"""Compiled programs as referees: compares XLA's collectives with predicted ones."""

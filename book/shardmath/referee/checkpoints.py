@@ -1,7 +1,7 @@
-"""Whether a checkpoint holds the arrays that a run is about to restore.
+"""Checks that a checkpoint holds the arrays that a run is about to restore.
 
-Orbax refuses an array of another shape, but does not say which one. Another format it
-converts without a word, and with it goes the identity of the bits.
+Orbax refuses an array of another shape but does not say which one. It converts an array
+of another format silently, so the restored bits differ from the stored ones.
 """
 
 from ..base.extras import missing
@@ -18,11 +18,11 @@ def same_arrays(stored: object, wanted: object) -> None:
     Args:
         stored: a tree whose leaves have a shape and a dtype, such as the metadata of a
             checkpoint.
-        wanted: the same of the run, arrays or `jax.ShapeDtypeStruct`.
+        wanted: the same tree for the run, of arrays or `jax.ShapeDtypeStruct`.
 
     Raises:
-        ValueError: names each array that is missing, is too many, or has another shape
-            or format, and says what it is on both sides.
+        ValueError: arrays are missing, superfluous, or of another shape or format. The
+            message gives each array's type on both sides. Or a leaf has no shape.
 
     >>> here = {"W": {"in": jax.ShapeDtypeStruct((16, 64), "float32")}}
     >>> same_arrays(here, here)
@@ -50,7 +50,7 @@ def _types(tree: object) -> dict[str, str]:
     for path, leaf in leaves:
         name = jax.tree_util.keystr(path, simple=True, separator=".")
         if not _has_a_shape(leaf):
-            raise ValueError(f"{name or 'the tree'} has no shape: it must be an array")
+            raise ValueError(f"{name or 'the tree'} has no shape; it must be an array")
         sizes = ",".join(map(str, leaf.shape))
         found[name] = f"{jax.numpy.dtype(leaf.dtype).name}[{sizes}]"
     return found

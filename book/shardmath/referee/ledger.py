@@ -1,4 +1,4 @@
-"""The ledger: collectives that were predicted against those that were compiled."""
+"""The ledger: compares predicted collectives with compiled ones."""
 
 import math
 from collections import Counter
@@ -11,7 +11,7 @@ from ..collectives import NAMES, Collective
 from .hlo import CompiledCollective
 
 _HEADER = ("collective", "axes", "devices", "runs", "predicted", "compiled")
-Key = tuple[str, frozenset[str], int]  # op, axes in any order, devices of a group
+Key = tuple[str, frozenset[str], int]  # op, axes in any order, devices per group
 
 
 @dataclass(frozen=True)
@@ -21,10 +21,10 @@ class LedgerRow:
     Args:
         op: a key of `collectives.NAMES`.
         axes: names of mesh axes.
-        group: devices that take part in one group.
-        predicted, compiled: how often an array of so many bytes is moved.
-        dtypes: HLO's names of the compiled element types, where they are known. Twice
-            the bytes of a prediction in bf16 are, as a rule, the same values in f32.
+        group: devices per group.
+        predicted, compiled: bytes of an array → how often arrays of that size are sent.
+        dtypes: HLO's names of the compiled element types, if they are known. If twice
+            the bytes predicted for bf16 are sent, the type is usually f32.
     """
 
     op: str
@@ -46,24 +46,24 @@ class LedgerRow:
 
     @property
     def ratio(self) -> float:
-        """Compiled over predicted bytes; `inf` where nothing was predicted."""
+        """Compiled over predicted bytes; `inf` if only the latter are zero."""
         return _ratio(self.compiled_sent, self.predicted_sent)
 
     @property
     def exact(self) -> bool:
-        """Whether the same arrays are moved equally often, not the same sum alone."""
+        """Whether arrays of the same sizes are sent equally often, not only in sum."""
         return self.predicted == self.compiled
 
     @property
     def same_bytes(self) -> bool:
-        """Whether one device sends as many bytes, in whatever pieces."""
+        """Whether one device sends the same number of bytes, in any pieces."""
         return _equal(self.compiled_sent, self.predicted_sent)
 
     @property
     def same_runs(self) -> bool:
-        """Whether collectives run equally often, of whatever size.
+        """Whether collectives run equally often, whatever their sizes.
 
-        With the same bytes in fewer runs the compiler has put arrays together.
+        If the bytes agree but there are fewer runs, the compiler has merged arrays.
         """
         return self.predicted.total() == self.compiled.total()
 
@@ -76,7 +76,7 @@ class LedgerRow:
 
 @dataclass(frozen=True)
 class Sum:
-    """Rows of a ledger together: those over the same axes, or all of them."""
+    """The sum of a ledger's rows: those over the same axes, or all of them."""
 
     rows: tuple[LedgerRow, ...]
 
@@ -100,33 +100,33 @@ class Sum:
 
     @property
     def ratio(self) -> float:
-        """Compiled over predicted bytes; `inf` where nothing was predicted."""
+        """Compiled over predicted bytes; `inf` if only the latter are zero."""
         return _ratio(self.compiled_sent, self.predicted_sent)
 
 
 @dataclass(frozen=True)
 class Ledger:
-    """Predicted against compiled, a row per operation and axes; prints as a table."""
+    """Predicted and compiled bytes, one row per operation and axes. Prints a table."""
 
     rows: tuple[LedgerRow, ...]
 
     @property
     def ratio(self) -> float:
-        """Compiled over predicted bytes sent by one device, of all rows together.
+        """Compiled over predicted bytes that one device sends, for all rows together.
 
-        1.0 where both are nothing; `inf` where nothing was predicted. Rows that are too
-        high and too low can add up to 1: ask `exact`.
+        It is 1.0 if both are zero, and `inf` if only the predicted bytes are. Because
+        errors in different rows can cancel, check `exact` too.
         """
         return Sum(self.rows).ratio
 
     @property
     def exact(self) -> bool:
-        """Whether each array predicted is moved, as often, and no other."""
+        """Whether exactly the predicted arrays are sent, each as often as predicted."""
         return all(row.exact for row in self.rows)
 
     @property
     def same_bytes(self) -> bool:
-        """Whether every row has the bytes that were predicted, in whatever pieces."""
+        """Whether every row has the predicted number of bytes, in any pieces."""
         return all(row.same_bytes for row in self.rows)
 
     @property
@@ -135,10 +135,10 @@ class Ledger:
         return all(row.same_runs for row in self.rows)
 
     def by_axes(self) -> "ByAxes":
-        """The sums of the rows over the same axes, whatever the operations.
+        """The sums of the rows over the same axes, for all operations together.
 
-        A compiler that sends a gather as permutes leaves one row without a compiled
-        side and one without a predicted side: over the axes the two can be compared.
+        If a compiler implements a gather by permutes, one row has no compiled bytes and
+        another no predicted bytes. The sums over the axes can still be compared.
         """
         groups: dict[frozenset[str], list[LedgerRow]] = {}
         for row in self.rows:
@@ -157,10 +157,10 @@ class Ledger:
 
     @property
     def table(self) -> Table:
-        """A row per operation and axes, and their sum; bytes sent by one device.
+        """One row per operation and axes, and their sum, in bytes sent by one device.
 
-        The last column says what agrees: "yes" all, "bytes" the bytes but not the
-        pieces they are sent in. Where one side has nothing, there is no ratio.
+        In the last column, "yes" means that everything agrees, and "bytes" that only
+        the bytes agree but not their pieces. If one side is zero, no ratio is shown.
         """
         typed = any(row.dtypes for row in self.rows)
         lines = [(*_named(row), *_cells([row], row, typed)) for row in self.rows]
@@ -180,7 +180,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class ByAxes:
-    """The sums of a ledger, a row for each set of axes; prints as a table."""
+    """The sums of a ledger, one row per set of axes. Prints as a table."""
 
     rows: tuple[Sum, ...]
 
@@ -213,18 +213,19 @@ def compare(
     predicted: Iterable[Collective],
     compiled: Iterable[Collective | CompiledCollective],
 ) -> Ledger:
-    """Hold predicted collectives against compiled ones, array by array.
+    """Compare predicted collectives with compiled ones, array by array.
 
-    Two records are the same if operation, axes (in any order), devices and bytes are;
-    how often they run is added up. `when` does not matter. Groups of one device move
-    nothing and are left out.
+    Two records are equal if their operation, axes (in any order), devices and bytes are
+    equal, and then their `times` are added. `when` does not matter. Groups of one
+    device send nothing and are left out.
 
     Args:
-        predicted: what was derived, from `sharding` or by hand.
-        compiled: what `hlo.collectives_in` read, or `hlo.read`, which knows the dtypes.
+        predicted: collectives derived from `sharding` or by hand.
+        compiled: collectives from `hlo.collectives_in`, or from `hlo.read`, which also
+            gives dtypes.
 
     Raises:
-        ValueError: no lists, or something else than collectives in them.
+        ValueError: an argument is not a list, or holds something else than collectives.
 
     >>> gather = Collective("all_gather", ("X",), 1e6, group=4, times=2)
     >>> twice = [Collective("all_gather", ("X",), 1e6, group=4)] * 2
@@ -270,8 +271,8 @@ def _grouped(records: Iterable[Collective]) -> dict[Key, Counter[float]]:
     for one in records:
         if not isinstance(one, Collective):
             raise ValueError(
-                f"{one!r}: must be a Collective; of compiled text, hlo.collectives_in "
-                "returns them"
+                f"{one!r}: must be a Collective; use hlo.collectives_in to read them "
+                "from compiled text"
             )
         if one.group > 1:
             found.setdefault(_key(one), Counter())[one.nbytes] += one.times
@@ -293,7 +294,7 @@ def _named(row: LedgerRow) -> tuple[str, str, int]:
 
 
 def _said(row: LedgerRow | Sum | Ledger) -> str:
-    """The ratio in print: none where there is nothing on one side."""
+    """The ratio as text, or a dash if one side is zero."""
     return f"{row.ratio:.3f}" if 0 < row.ratio < math.inf else "–"
 
 
@@ -310,7 +311,7 @@ def _agreement(row: LedgerRow | Ledger) -> str:
 def _cells(
     rows: Iterable[LedgerRow], whole: LedgerRow | Ledger, typed: bool
 ) -> tuple[str, ...]:
-    """Runs, bytes and verdict of a row of the table, or of all rows."""
+    """Runs, bytes and verdict for one row of the table, or for all rows."""
     predicted = sum(row.predicted.total() for row in rows)
     compiled = sum(row.compiled.total() for row in rows)
     dtypes = sorted({dtype for row in rows for dtype in row.dtypes})

@@ -1,15 +1,15 @@
-"""Processes of this machine as the hosts of one JAX program.
+"""Runs one JAX program in several processes of this machine, each acting as a host.
 
     def worker(where, steps):
-        jax.distributed.initialize(**where)  # before anything else of JAX
+        jax.distributed.initialize(**where)  # before any other use of JAX
         ...
-        yield loss                           # reaches the caller even if it dies next
+        yield loss                           # reaches the caller even after a crash
 
     first, second = run(worker, 2, 20)
     first.values
 
-The processes are real: they share no memory, one can be killed while the others go on,
-and they speak to each other over TCP on this machine, by gloo. None outlives the call.
+The processes share no memory, one can be killed while the others continue, and they
+communicate over TCP on this machine, with gloo. All of them end before `run` returns.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ except ImportError as error:
     raise missing("shardmath.referee.processes", error) from error
 
 HOST = "127.0.0.1"
-POLL = 0.02  # seconds between two looks at the processes
+POLL = 0.02  # seconds between two checks of the processes
 JOINING = 60  # seconds in which all processes must have started
 CHILD = "from shardmath.referee import processes; processes.child()"
 NOISE = re.compile(r"\s*(@|\*\*\*|PC:|\[Gloo\]|$)")  # stack frames, and gloo's greeting
@@ -49,11 +49,11 @@ class ProcessOutcome:
     """How one process ended.
 
     Args:
-        process: its number, from 0; process 0 is the coordinator.
-        values: all that it yielded, also if it died afterwards.
-        code: of its exit; minus the signal's number if a signal ended it; None if it
-            had not ended when the call did, because it was stopped or out of time.
-        ended: seconds from the launch to its end, or to the moment it was stopped.
+        process: its number, from 0. Process 0 is the coordinator.
+        values: everything that it yielded, even if it died afterwards.
+        code: its exit code, or minus the signal's number if a signal ended it; None if
+            it had not ended when `run` did.
+        ended: seconds from its launch until it ended or was stopped.
         lines: what it wrote to stdout and stderr, without stack frames of C++.
     """
 
@@ -65,11 +65,11 @@ class ProcessOutcome:
 
     @property
     def last_line(self) -> str:
-        """The last thing that it said, or "nothing"."""
+        """The last line that it wrote, or "nothing"."""
         return self.lines[-1] if self.lines else "nothing"
 
     def __str__(self) -> str:
-        """Its end in words.
+        """How it ended, in words.
 
         >>> print(ProcessOutcome(1, (), -9, 2.5, ()))
         process 1 was ended by SIGKILL
@@ -95,27 +95,29 @@ def run(
     """Run `worker(where, *arguments)` in n new processes, and wait for them.
 
     Args:
-        worker: a generator function. `where` holds the arguments of
-            `jax.distributed.initialize`. It is sent by value, with all that it uses.
-            What it yields must be picklable, and must not be arrays of JAX.
-        n: how many processes.
+        worker: a generator function. Its argument `where` holds the arguments of
+            `jax.distributed.initialize`. The function is sent by value, with everything
+            that it uses. It must yield picklable values other than JAX arrays.
+        n: the number of processes.
         arguments: passed on to every process.
         devices: virtual CPU devices of each process.
-        heartbeat: seconds without a sign of life after which a process counts as dead.
-        timeout: seconds after which those that have not ended are killed.
-        check: raise an error if one of them fails. Otherwise the outcome says so.
+        heartbeat: seconds without a heartbeat after which a process counts as dead.
+        timeout: seconds after which processes that have not ended are killed.
+        check: whether to raise an error if a process fails. If False, only its outcome
+            says so.
 
     Returns:
         An outcome for each process, in order.
 
     Assumes:
-        This machine is the whole cluster. A process that stopped itself (SIGSTOP) is
-        not waited for. Without signals of POSIX, on Windows, stopping is not seen.
+        This machine is the whole cluster. `run` does not wait for a process that is
+        stopped (SIGSTOP); on Windows it can't detect this.
 
     Raises:
-        ValueError: n, devices, heartbeat or timeout is not positive, or `worker` is no
-            generator function.
-        ChildProcessError: a process failed, and `check` is set; quotes its last line.
+        ValueError: n, devices, heartbeat or timeout is not positive, or `worker` is not
+            a generator function.
+        ChildProcessError: a process failed and `check` is True. The message quotes the
+            last line that it wrote.
 
     >>> def worker(where, word):
     ...     yield f"{word} from {where['process_id']} of {where['num_processes']}"
@@ -127,7 +129,7 @@ def run(
     if not _generates(worker):
         raise ValueError(
             f"worker = {short_repr(worker)}: must be a generator function, "
-            "which yields what it has found"
+            "which yields its results"
         )
     job = _Job(worker, n, arguments, devices, heartbeat, timeout, check)
     outcomes = job.play()
@@ -141,15 +143,15 @@ def run(
 
 
 def _generates(worker: object) -> bool:
-    """Whether calling `worker` makes a generator."""
+    """Whether calling `worker` returns a generator."""
     code = getattr(worker, "__code__", None)
     return code is not None and bool(code.co_flags & 0x20)
 
 
 def _lost_its_port(outcomes: Sequence[ProcessOutcome]) -> bool:
-    """Whether somebody took the coordinator's port between choosing and using it.
+    """Whether another program took the coordinator's port before it could be used.
 
-    Its process then fails, in Python or by a signal, before anybody yields anything.
+    The coordinator then fails, in Python or by a signal, before any process yields.
     """
     first = outcomes[0]
     early = not any(one.values for one in outcomes)
@@ -166,7 +168,7 @@ def free_port() -> int:
 
 @dataclass(frozen=True)
 class _Job:
-    """All that `run` was asked for."""
+    """The arguments of `run`."""
 
     worker: Callable[..., Iterator]
     n: int
@@ -177,7 +179,7 @@ class _Job:
     check: bool
 
     def play(self) -> list[ProcessOutcome]:
-        """Start the processes once, and wait until they have ended."""
+        """Start the processes, and wait until they have ended."""
         with (
             tempfile.TemporaryDirectory() as folder,
             _children(self, Path(folder)) as children,
@@ -188,7 +190,7 @@ class _Job:
             return [one.outcome() for one in children]
 
     def _over(self, children: list["_Child"]) -> bool:
-        """Whether there is nothing to wait for."""
+        """Whether there is nothing left to wait for."""
         for one in children:
             one.look()
         failed = any(one.code not in (None, 0) for one in children)
@@ -197,7 +199,7 @@ class _Job:
 
 @contextlib.contextmanager
 def _children(job: _Job, folder: Path) -> Iterator[list["_Child"]]:
-    """The processes of a job. However the block is left, all of them are ended."""
+    """The processes of a job, all of which are killed when the block is left."""
     children: list[_Child] = []
     port = free_port()
     try:
@@ -211,7 +213,7 @@ def _children(job: _Job, folder: Path) -> Iterator[list["_Child"]]:
 
 
 class _Child:
-    """One process, which the launcher started and must end."""
+    """One process, which the launcher starts and must end."""
 
     def __init__(self, number: int, folder: Path):
         self.number = number
@@ -223,7 +225,7 @@ class _Child:
         self._process: subprocess.Popen | None = None
 
     def start(self, job: _Job, port: int) -> None:
-        """Start it in its own process group, and hand it its work."""
+        """Start it in its own process group, and send it its work."""
         where = {
             "coordinator_address": f"{HOST}:{port}",
             "num_processes": job.n,
@@ -247,12 +249,12 @@ class _Child:
                 env=os.environ | asked,
                 **group,
             )
-        with contextlib.suppress(BrokenPipeError):  # it died: its log says of what
+        with contextlib.suppress(BrokenPipeError):  # it died, and its log says why
             self._process.stdin.write(len(work).to_bytes(8, "big") + work)
             self._process.stdin.flush()
 
     def look(self) -> None:
-        """Notice whether it has ended, or has been stopped."""
+        """Check whether it has ended or been stopped."""
         if self.ended is not None:
             return
         if os.name != "posix":
@@ -267,7 +269,7 @@ class _Child:
             self.ended = time.monotonic() - self._began
 
     def kill(self) -> None:
-        """End it and whatever it started, stopped or not."""
+        """Kill it and everything that it started, whether stopped or running."""
         if self._process is None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -281,7 +283,7 @@ class _Child:
             self._process.stdin.close()
 
     def outcome(self) -> ProcessOutcome:
-        """How it ended, with all that it left."""
+        """How it ended, with its values and its log."""
         lines = self.log.read_text("utf-8", "replace").splitlines()
         said = tuple(LOGGED.sub("", one) for one in lines if not NOISE.match(one))
         ended = time.monotonic() - self._began if self.ended is None else self.ended
@@ -290,7 +292,7 @@ class _Child:
         )
 
     def _yielded(self) -> Iterator[object]:
-        """What it wrote; the last value may be cut off."""
+        """The values that it wrote. The last one is left out if it was cut off."""
         if not self.values.exists():
             return
         with open(self.values, "rb") as file:
@@ -302,10 +304,10 @@ class _Child:
 
 
 def child() -> None:
-    """The life of a launched process; `run` calls it there.
+    """The main function of a process that `run` starts.
 
     An error ends the process at once, without the barrier at which JAX waits for the
-    other processes: they are waiting for this one elsewhere, and nobody would go on.
+    other processes. They wait for this process elsewhere, so that would be a deadlock.
     """
     with open(0, "rb", buffering=0, closefd=False) as pipe:
         size = int.from_bytes(_exactly(pipe, 8), "big")
@@ -328,7 +330,7 @@ def _exactly(pipe, size: int) -> bytes:
     while len(found) < size:
         part = pipe.read(size - len(found))
         if not part:
-            os._exit(1)  # the launcher is gone
+            os._exit(1)  # the launcher has ended
         found += part
     return found
 

@@ -1,4 +1,4 @@
-"""Serving: requests, batches, queues and latency targets, played step by step.
+"""Serving: requests, batches, queues and latency targets, simulated step by step.
 
 >>> demand = Demand.closed_loop(clients=32, count=400, input=1000, output=200)
 >>> result = simulate(lambda batch: 0.01 + 1e-5 * batch.tokens, Engine(32), demand)

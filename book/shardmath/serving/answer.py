@@ -1,13 +1,13 @@
-"""What a machine does with a model under a rate of requests, and in which layout.
+"""How one layout of a machine serves a model at a given rate of requests.
 
-The bound of the time per output token lets nothing but decode run, with as many
-sequences as Little's law says for this rate:
+The bound of the time per output token assumes that only decode runs, with the number of
+sequences that Little's law gives for this rate:
 
     TPOT ≥ bound of a step with B sequences,  B = rate · (output − 1) · TPOT
 
 The bound of the time to first token is that of the prompt alone. The prediction is a
-simulation of requests that come at random times, each of whose steps takes its
-predicted time.
+simulation of requests that come at random times, in which each step takes its predicted
+time.
 """
 
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ from .requests import Demand
 from .result import LatencyTarget, ServingResult
 from .simulate import simulate
 
-FEWEST, MOST = 400, 4000  # requests that are played for an answer
-LIVES = 4  # how many times longer they come than an answer at the target takes
-WAVES = 3  # of requests through all slots, to see what a full server completes
-CLOSE = 0.02  # of the capacity, between two rates where the search for one ends
-STEPS = 30  # of the search for a bound
+FEWEST, MOST = 400, 4000  # requests that are simulated for an answer
+LIVES = 4  # requests come for this many times the time of an answer at the target
+WAVES = 3  # times that requests fill all slots, to find the capacity
+CLOSE = 0.02  # the search for a rate ends at this share of the capacity
+STEPS = 30  # steps of the search for a bound
 TARGET = LatencyTarget(ttft=2.0, tpot=0.05)
 
 
@@ -38,9 +38,9 @@ class LayoutAnswer:
     Args:
         deployment: the copies of a server.
         rate: requests per second to the whole machine.
-        input, output: tokens of a request.
-        target: what users are promised.
-        seed: of the arrivals.
+        input, output: tokens of a prompt and of an answer.
+        target: the latency target.
+        seed: seed of the arrivals.
     """
 
     deployment: Deployment
@@ -67,11 +67,11 @@ class LayoutAnswer:
 
     @cached_property
     def slots(self) -> int:
-        """Requests that the memory of one copy has room for, at their mean length."""
+        """How many requests of mean length fit in the memory of one copy."""
         return self.server.slots(held(self.input, self.output))
 
     def played(self, rate: float) -> ServingResult:
-        """One copy under so many requests per second of its own."""
+        """The simulation of one copy at `rate` requests per second to this copy."""
         lives = LIVES * rate * self.output * self.target.tpot
         count = int(min(max(FEWEST, lives), MOST))
         demand = Demand.poisson(rate, count, self.input, self.output, self.seed)
@@ -79,10 +79,10 @@ class LayoutAnswer:
 
     @cached_property
     def result(self) -> ServingResult:
-        """One copy under its share of the rate.
+        """The simulation of one copy at its share of the rate.
 
         Raises:
-            ValueError: a rate above the capacity; says what that is.
+            ValueError: a rate that is not below the capacity, which the message states.
         """
         if self.rate >= self.capacity:
             raise ValueError(
@@ -95,10 +95,9 @@ class LayoutAnswer:
 
     @cached_property
     def capacity(self) -> float:
-        """Requests per second that the machine completes at most, predicted.
+        """The largest predicted rate that the machine completes, in requests/s.
 
-        Each copy has as many clients as slots, so that there is always a request to
-        admit.
+        Each copy has as many clients as slots, so there is always a request to admit.
         """
         clients = min(self.engine.slots, max(self.slots, 1))
         demand = Demand.closed_loop(clients, WAVES * clients, self.input, self.output)
@@ -107,8 +106,8 @@ class LayoutAnswer:
 
     @cached_property
     def most(self) -> float:
-        """The largest rate at which the target is kept, in requests per second; 0 if
-        it is not even kept by a request alone."""
+        """The largest rate that meets the target, in requests per second; 0 if even a
+        single request misses it."""
         low, high = 0.0, self.capacity / self.deployment.copies
         if not self._keeps(high / 1000):
             return 0.0
@@ -124,7 +123,7 @@ class LayoutAnswer:
 
     @cached_property
     def decoding(self) -> float:
-        """Sequences that decode at a time, in the mean over a copy's time in decode."""
+        """The mean number of sequences that decode at a time, while a copy decodes."""
         (steps,) = self.result.stretches
         busy = [one for one in steps if one.decode]
         time = sum(one.end - one.start for one in busy)
@@ -132,7 +131,7 @@ class LayoutAnswer:
 
     @cached_property
     def tpot_bound(self) -> float:
-        """Seconds per output token that no server of this layout beats in the mean."""
+        """Mean seconds per output token that no server with this layout can beat."""
         length = held(self.input, self.output)
         found = 0.0
         for _ in range(STEPS):
@@ -142,23 +141,23 @@ class LayoutAnswer:
 
     @cached_property
     def ttft_bound(self) -> float:
-        """Seconds to the first token that no server of this layout beats."""
+        """Seconds to the first token that no server with this layout can beat."""
         return self.server.prefill(self.input).bound
 
     def bound(self, metric: str) -> float:
-        """`ttft_bound` or `tpot_bound`."""
+        """`ttft_bound` or `tpot_bound`, by "ttft" or "tpot"."""
         return {"ttft": self.ttft_bound, "tpot": self.tpot_bound}[metric]
 
     def predicted(self, metric: str) -> float:
-        """The median of all requests, "ttft" or "tpot", in seconds."""
+        """The median "ttft" or "tpot" of all requests, in seconds."""
         return getattr(self.result, metric)(50)
 
     def low(self, metric: str) -> float | None:
-        """Seconds that 9 of 10 published servers take at least, or the bound."""
+        """Seconds that 9 of 10 published servers exceed, but at least the bound."""
         return self._banded(metric, 0)
 
     def high(self, metric: str) -> float | None:
-        """Seconds that 9 of 10 published servers take at most."""
+        """Seconds that 9 of 10 published servers do not exceed."""
         return self._banded(metric, 1)
 
     def _banded(self, metric: str, end: int) -> float | None:
@@ -168,9 +167,13 @@ class LayoutAnswer:
         return max(found[end] * self.predicted(metric), self.bound(metric))
 
     def band(self, metric: str) -> tuple[float, float] | None:
-        """Measured over predicted of 8 in 10 published servers, "tpot" or "ttft".
+        """The range of measured ÷ predicted that holds 8 of 10 published servers.
 
-        None where no band was fitted to published servers.
+        Args:
+            metric: "tpot" or "ttft".
+
+        Returns:
+            The two ends; None if there are no published servers like this.
         """
         kind = "experts" if self.server.model.experts else "dense"
         return table().get("bands", {}).get(f"{metric} {kind} together")
@@ -178,11 +181,14 @@ class LayoutAnswer:
     # --------------------------------------------------------------------------- price
 
     def dollars(self, price: float, rate: float | None = None) -> float:
-        """Dollars per million tokens of answers.
+        """Dollars per million output tokens.
 
         Args:
-            price: dollars for an hour of a chip.
-            rate: requests per second, the rate asked for if None.
+            price: dollars per chip and hour.
+            rate: requests per second; those of this answer if None.
+
+        Raises:
+            ValueError: a price that is not positive.
         """
         positive(price=price)
         tokens = (rate or self.rate) * self.output
@@ -190,8 +196,8 @@ class LayoutAnswer:
 
     @property
     def joules(self) -> float | None:
-        """Joules per million tokens of answers at this rate, if all chips draw the
-        power that they are rated for; None if no source states it."""
+        """Joules per million output tokens at this rate, if all chips draw their rated
+        power; None if no source states it."""
         chip = self.server.chip
         if "power" not in chip.facts:
             return None

@@ -1,4 +1,4 @@
-"""A machine that serves a model: how many copies of a server, in which layout."""
+"""A machine that serves a model with one or more copies of a server."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from ..inference import Batch, Formats, Layout, Server, held
 from ..transformer import Model
 from .engine import Engine
 
-SEQUENCES = 256  # that vLLM decodes at once, if it is not told otherwise
-BUDGET = 2048  # tokens that its steps take up with chunks of prompts
+SEQUENCES = 256  # vLLM's default of sequences that decode at once
+BUDGET = 2048  # vLLM's default of tokens per step with chunked prefill
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,9 @@ class Deployment:
     """Copies of one server that fill a machine; each takes an equal share of requests.
 
     Args:
-        machine: all chips.
+        machine: the network of all chips.
         server: one copy of the model.
-        copies: how many there are.
-
-    Raises:
-        ValueError: weights that do not fit; see `Capacity.slots`.
+        copies: the number of copies.
     """
 
     machine: Network
@@ -37,13 +34,13 @@ class Deployment:
         return self.server.step(batch).seconds
 
     def engine(self, input: int, output: int) -> Engine:
-        """What an engine does if it is not told otherwise, with the pages that fit.
+        """An engine with vLLM's default settings and as many pages as fit.
 
         Args:
             input, output: tokens of a request, whose pages are counted.
 
         Raises:
-            ValueError: not one request fits.
+            ValueError: the weights do not fit, or no request fits next to them.
         """
         length = input + output
         slots = self.server.slots(held(input, output))
@@ -54,7 +51,7 @@ class Deployment:
         if not slots or pages < Engine(1).paged(length):
             raise ValueError(
                 f"a request of {length:,} tokens takes "
-                f"{show(memory.sequence(length), 'capacity')} on each chip: "
+                f"{show(memory.sequence(length), 'capacity')} on each chip, but "
                 f"{self.words} leaves {show(memory.free, 'capacity')} for caches"
             )
         groups = self.server.layout.data * self.server.layout.pipeline
@@ -73,7 +70,7 @@ class Deployment:
 
     @cached_property
     def tokens(self) -> int:
-        """Tokens that the caches of all copies hold together."""
+        """Tokens that the caches of all copies can hold together."""
         return int(self.copies * self.server.memory.tokens)
 
 
@@ -83,13 +80,13 @@ def deployed(
     """As many copies of a layout as the machine has room for.
 
     Args:
-        model, formats: of every copy.
+        model, formats: model and formats of every copy.
         on: the machine.
-        layout: of one copy.
+        layout: the layout of one copy.
         reserve: the share of memory that engines keep; `inference.RESERVE` if None.
 
     Raises:
-        ValueError: a layout that does not divide the machine, or does not go with the
+        ValueError: a layout that does not divide the machine, or does not suit the
             model.
     """
     copies, left = divmod(on.chips, layout.chips)
@@ -104,10 +101,10 @@ def deployed(
 
 
 def layouts(model: Model, on: Network) -> Iterable[Layout]:
-    """Layouts worth a try: powers of two that divide the machine.
+    """The layouts to try, with powers of two that divide the machine.
 
     Tensor parallelism stays within a node and splits query heads evenly. Experts are
-    dealt out over all chips of a copy, whose attention may run on groups of their own.
+    spread over all chips of a copy, which may form several groups for attention.
     """
     node = int(on.chip.domain) if "domain" in on.chip.facts else on.chips
     for tensor in _powers(min(on.chips, node)):

@@ -1,4 +1,4 @@
-"""How a serving engine is set: what it may hold at once, and what a step takes up."""
+"""The settings of a serving engine: how much it may hold, and how it fills a step."""
 
 from dataclasses import dataclass
 from math import ceil
@@ -13,14 +13,14 @@ class Speculation:
     """A draft model guesses tokens, and the model checks all of them in one step.
 
     Args:
-        draft: tokens γ that are guessed in a round.
-        acceptance: the probability α with which each guess is right if those in front
-            of it are. Guesses are independent.
-        cost: seconds that one guess takes, as a share of a decode step of the model.
+        draft: the number γ of tokens that are guessed in a round.
+        acceptance: the probability α that a guess is right if all earlier guesses of
+            its round are. Guesses are independent.
+        cost: seconds of one guess as a share of a decode step of the model.
 
     Raises:
-        ValueError: no whole number of tokens, a probability outside of 0 to 1, or a
-            negative cost.
+        ValueError: a number of tokens that is not whole and above zero, a probability
+            outside 0 to 1, or a negative cost.
     """
 
     draft: int
@@ -37,7 +37,7 @@ class Speculation:
 
     @property
     def tokens(self) -> float:
-        """(1 − α^(γ+1)) / (1 − α): tokens that a round gives in the mean.
+        """(1 − α^(γ+1)) / (1 − α): the mean number of tokens from a round.
 
         >>> round(Speculation(4, 0.8).tokens, 2)
         3.36
@@ -47,7 +47,7 @@ class Speculation:
         return (1 - self.acceptance ** (self.draft + 1)) / (1 - self.acceptance)
 
     def rounds(self, tokens: int, random: Random) -> int:
-        """How many rounds it takes until `tokens` are there, drawn at random.
+        """How many rounds it takes to get `tokens` tokens, drawn at random.
 
         >>> Speculation(4, 1.0).rounds(200, Random(0))
         40
@@ -68,26 +68,27 @@ class Engine:
     """The settings of an engine.
 
     Args:
-        slots: sequences that may be in prefill or decode at once.
+        slots: the most sequences that may be in prefill or decode at once.
         pages: pages of memory for KV caches; None if there are always enough.
         page: tokens whose keys and values a page holds.
-        budget: tokens that a step takes up at most. Sequences in decode come first, and
-            chunks of prompts fill what is left.
+        budget: the most tokens of a step. Sequences in decode come first, and chunks of
+            prompts fill the rest.
         chunked: whether prompts are cut into chunks and share steps with decode.
-            Otherwise prefill comes first: while prompts wait and have room, steps hold
-            whole prompts alone, as many as the budget takes and at least one.
+            Otherwise prefill comes first. While prompts wait and have room, a step
+            holds only whole prompts, as many as the budget allows but at least one.
         reserve: whether admission reserves the pages of the whole answer. Otherwise a
             sequence takes a page when it needs one. If none is free, the sequence that
             was admitted last is preempted: it loses its pages, goes back to the front
             of the queue, and its prompt and answer so far are computed again.
         prefix_cache: whether pages of named prefixes are kept and used again.
         speculation: a draft model, or None.
-        delay: seconds from the arrival of a request until the engine may admit it,
-            which the front end of a server takes. It holds up nobody else.
+        delay: seconds that the front end needs before the engine may admit a request.
+            It delays no other request.
 
     Raises:
-        ValueError: no whole numbers, a negative delay, or a budget that leaves no token
-            for prompts when all slots decode.
+        ValueError: a number that is not whole and above zero, a negative delay, a word
+            in place of True or False or of a `Speculation`, or a budget that leaves no
+            token for prompts when all slots decode.
     """
 
     slots: int
@@ -110,21 +111,23 @@ class Engine:
         )
         spec = self.speculation
         if not (spec is None or isinstance(spec, Speculation)):
-            raise ValueError(f"speculation = {short_repr(spec)}: must be a Speculation")
+            raise ValueError(
+                f"speculation = {short_repr(spec)}: must be a Speculation or None"
+            )
         if self.chunked and self.budget <= self.slots * self.verified:
             raise ValueError(
                 f"budget = {self.budget} tokens: must be above the "
-                f"{self.slots * self.verified} that {self.slots} slots in decode take, "
-                "or prompts would never start"
+                f"{self.slots * self.verified} that {self.slots} slots in decode take; "
+                "otherwise prompts would never start"
             )
 
     @property
     def verified(self) -> int:
-        """Tokens of a sequence in a decode step: one, and those that were guessed."""
+        """Tokens of a sequence in a decode step: one, plus the guesses."""
         return 1 + (self.speculation.draft if self.speculation else 0)
 
     def paged(self, tokens: int) -> int:
-        """Pages that so many tokens take.
+        """The number of pages for `tokens` tokens.
 
         >>> Engine(slots=8).paged(1000)
         63

@@ -1,7 +1,8 @@
-"""How long prompts and answers are: distributions of whole numbers of tokens.
+"""Distributions of the lengths of prompts and answers, in whole tokens.
 
-Each is read at a share of the way from its shortest to its longest length, so that one
-random number gives one length, and the same numbers can be used again at another load.
+A distribution gives the length at each quantile, so one random number gives one length,
+and the same numbers can be used again at another load. All raise a ValueError if one of
+their numbers is outside its range.
 """
 
 from collections.abc import Sequence
@@ -19,12 +20,12 @@ class Lengths(Protocol):
     """A distribution of lengths in tokens."""
 
     def at(self, share: float) -> int:
-        """The length that a `share` of all lengths do not exceed, from 0 to below 1."""
+        """The length that a `share` of all lengths does not exceed; 0 ≤ share < 1."""
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """Every length is the same.
+    """All lengths are equal.
 
     >>> Fixed(1000).at(0.3)
     1000
@@ -43,7 +44,7 @@ class Fixed:
 class Uniform:
     """Whole lengths from `low` · `tokens` to `tokens`, all equally likely.
 
-    Benchmarks such as InferenceX state `tokens` and draw from 0.8 of it on.
+    Benchmarks such as InferenceX state `tokens` and draw from 0.8 · `tokens` on.
 
     >>> lengths = Uniform(1000)
     >>> lengths.at(0), lengths.at(0.5), lengths.at(0.9999)
@@ -57,7 +58,9 @@ class Uniform:
         positive_int(tokens=self.tokens)
         positive(low=self.low)
         if self.low > 1:
-            raise ValueError(f"low = {short_repr(self.low)}: must be at most 1")
+            raise ValueError(
+                f"low = {short_repr(self.low)}: must be above 0 and at most 1"
+            )
 
     def at(self, share: float) -> int:
         first = max(1, round(self.low * self.tokens))
@@ -66,12 +69,12 @@ class Uniform:
 
 @dataclass(frozen=True)
 class Lognormal:
-    """Lengths whose logarithm is normal, as those of real conversations roughly are.
+    """Lengths with a normal logarithm, which roughly describe real conversations.
 
     Args:
-        mean: of the lengths, before they are rounded to whole tokens and cut off.
+        mean: the mean length, before lengths are rounded to whole tokens and limited.
         sigma: the standard deviation of the logarithm.
-        most: no length is longer.
+        most: the longest possible length.
 
     >>> lengths = Lognormal(mean=1000, sigma=0.5)
     >>> lengths.at(0.5), lengths.at(0.99)
@@ -88,13 +91,13 @@ class Lognormal:
 
     def at(self, share: float) -> int:
         z = STANDARD.inv_cdf(min(max(share, 1e-12), 1 - 1e-12))
-        power = min(self.sigma * (z - self.sigma / 2), 700.0)  # of what a float holds
+        power = min(self.sigma * (z - self.sigma / 2), 700.0)  # exp(710) overflows
         return round(min(max(1.0, self.mean * exp(power)), self.most))
 
 
 @dataclass(frozen=True)
 class Sampled:
-    """Lengths that were observed, each as likely as it is frequent among them.
+    """Observed lengths, each with the probability of its frequency.
 
     >>> Sampled((10, 30, 20, 20)).at(0.6)
     20

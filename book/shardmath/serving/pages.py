@@ -1,4 +1,4 @@
-"""The memory of a server for KV caches, in pages, and prefixes that several share."""
+"""A server's memory for KV caches, in pages, with prefixes that sequences share."""
 
 from dataclasses import dataclass
 from math import inf
@@ -6,7 +6,7 @@ from math import inf
 
 @dataclass
 class KeptPrefix:
-    """Pages of a prefix: how many, how many sequences read them, when it was last."""
+    """A kept prefix: its pages, how many sequences read them, and the last time."""
 
     pages: int
     readers: int
@@ -14,28 +14,31 @@ class KeptPrefix:
 
 
 class PagePool:
-    """Which pages are free, which sequences hold, and which only keep a prefix.
+    """The pages that are free, that sequences hold, and that only keep a prefix.
 
-    A prefix that no sequence reads stays until its pages are needed; the one that was
-    read longest ago goes first.
+    A prefix that no sequence reads stays until its pages are needed. The one that was
+    least recently read is dropped first.
 
     Args:
-        pages: how many there are; None for as many as one wants.
+        pages: the number of pages; None for no limit.
     """
 
     def __init__(self, pages: int | None) -> None:
         self.total: float = inf if pages is None else pages
-        self.held = 0  # by sequences, each prefix in use counted once
+        self.held = 0  # held by sequences, with each prefix in use counted once
         self.prefixes: dict[str, KeptPrefix] = {}
         self.unread = 0  # pages of prefixes that no sequence reads
 
     @property
     def available(self) -> float:
-        """Pages that are free, or would be without the prefixes that nobody reads."""
+        """Pages that are free or only keep a prefix that no sequence reads."""
         return self.total - self.held
 
     def take(self, pages: int) -> bool:
-        """Hold so many more pages, if there are as many; prefixes make room."""
+        """Hold more pages if enough are available, and drop unread prefixes for them.
+
+        Returns whether there were enough.
+        """
         if pages > self.total - self.held:
             return False
         self.held += pages
@@ -48,11 +51,11 @@ class PagePool:
         return True
 
     def give(self, pages: int) -> None:
-        """Let go of pages."""
+        """Free pages that were held."""
         self.held -= pages
 
     def read(self, name: str) -> int:
-        """Pages of a prefix that is kept, which one more sequence reads now; or 0."""
+        """Let one more sequence read a prefix. Returns its pages, or 0 if not kept."""
         kept = self.prefixes.get(name)
         if kept is None:
             return 0
@@ -63,14 +66,14 @@ class PagePool:
         return kept.pages
 
     def keep(self, name: str, pages: int, now: float) -> bool:
-        """Make pages that a sequence holds those of a prefix, unless it is kept."""
+        """Keep pages of a sequence as a prefix, unless it is kept already."""
         if name in self.prefixes or not pages:
             return False
         self.prefixes[name] = KeptPrefix(pages, 1, now)
         return True
 
     def leave(self, name: str, now: float) -> None:
-        """One sequence fewer reads a prefix."""
+        """Let one sequence stop reading a prefix."""
         kept = self.prefixes[name]
         kept.readers -= 1
         kept.last = now

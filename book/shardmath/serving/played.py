@@ -1,13 +1,13 @@
-"""One server, step by step: what is admitted, what a step takes up, who is preempted.
+"""The simulation of one server, step by step, with admission and preemption.
 
 A step of the engine begins with the sequences in decode. Those that need a page take
-one, and if none is free, the sequence that was admitted last is preempted. What the
-budget leaves is filled with chunks of prompts: first of those that are admitted, then
-of the queue, in order, as long as slots and pages are free. The step ends for all of
-them at the same time. A sequence whose prompt is complete has its next token then.
+one, and if none is free, the sequence that was admitted last is preempted. Chunks of
+prompts fill the rest of the budget: first those of admitted requests, then those of the
+queue, in order, as long as slots and pages are free. The step ends for all of them at
+the same time, and a sequence whose prompt is then complete gets its next token.
 
 While no prompt waits for a step and nothing else changes, steps differ only in their
-context, and they are played all at once.
+context, and we simulate all of them at once.
 """
 
 from collections import deque
@@ -26,16 +26,16 @@ from .stretch import stretch
 
 
 class Stretch(NamedTuple):
-    """Equal steps of an engine, one or more.
+    """One or more equal steps of an engine.
 
     Args:
-        start, end: seconds.
-        steps: how many.
+        start, end: start and end in seconds.
+        steps: the number of steps.
         decode: sequences in decode.
-        prefill: tokens of prompts that the step takes up.
-        tokens: of answers that the steps give.
+        prefill: tokens of prompts in the step.
+        tokens: output tokens from all these steps.
         slots: sequences that hold a slot.
-        queue: requests that wait for one, when the steps end.
+        queue: requests that wait for a slot at the end of the steps.
         pages: pages that sequences hold at the end of the steps.
     """
 
@@ -51,13 +51,13 @@ class Stretch(NamedTuple):
 
 
 class Sequence:
-    """A request on a server: how far it is, and what it holds.
+    """A request on a server, with its progress and its pages.
 
     Args:
-        request: what it asks for.
-        number: its place in the demand.
+        request: the request.
+        number: its index in the demand.
         produced: tokens of its answer that exist already.
-        arrived: whether its cache comes with it, from a server that did its prefill.
+        arrived: whether it comes with its cache from a server that did its prefill.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Sequence:
         self.reset()
 
     def reset(self) -> None:
-        """Off the server: nothing is in the cache any more."""
+        """Forget all progress in the cache, when the sequence leaves the server."""
         self.done = self.own = self.shared = 0
         self.reads = ""
         self.length, self.begun, self.rounds = 0, -1, 0
@@ -85,18 +85,18 @@ class Sequence:
 
     @property
     def held(self) -> int:
-        """Pages, those of a shared prefix included."""
+        """Pages that it holds, including those of a shared prefix."""
         return self.own + self.shared
 
 
 class PlayedServer:
-    """A server that is played: submit requests, and run it until some time.
+    """A simulated server, to which you submit requests and which runs until some time.
 
     Args:
-        seconds: of an engine step, for any batch.
+        seconds: a function that gives the seconds of an engine step for any batch.
         engine: its settings.
-        seed: of the rounds that speculation takes.
-        skip: whether equal steps are played at once. The result is the same.
+        seed: seed of the rounds of speculation.
+        skip: whether equal steps are simulated at once. The result is the same.
     """
 
     def __init__(
@@ -113,23 +113,27 @@ class PlayedServer:
         self.prefilling: dict[int, Sequence] = {}
         self.pool = PagePool(engine.pages)
         self.stretches: list[Stretch] = []
-        self.computed = self.hits = 0  # tokens in prefill; found in prefixes
+        self.computed = self.hits = 0  # tokens computed in prefill; found in prefixes
         self._orders = count(1)
         self._tick = 0  # decode steps so far
         self._base, self._slope, self._decoding = 0.0, 0.0, 0
         self._ends: list[tuple[int, int]] = []  # tick, order of admission
         self._turns: list[tuple[int, int]] = []  # tick of the next page, order
 
-    # ------------------------------------------------------------------- from outside
+    # ------------------------------------------------------------------ public methods
 
     def submit(self, sequence: Sequence, now: float) -> None:
-        """One more request at the end of the queue."""
+        """Add a request to the end of the queue.
+
+        Raises:
+            ValueError: it needs more pages than the server has.
+        """
         engine, request = self.engine, sequence.request
         pages = engine.paged(request.cached)
         if pages > self.pool.total:
             raise ValueError(
                 f"request {sequence.number} needs {pages:,} pages for "
-                f"{request.cached:,} tokens: the server has {engine.pages:,}"
+                f"{request.cached:,} tokens, but the server has only {engine.pages:,}"
             )
         if not self.busy:
             self.clock = max(self.clock, now)
@@ -137,23 +141,23 @@ class PlayedServer:
 
     @property
     def busy(self) -> bool:
-        """Whether any request is here."""
+        """Whether the server has any request."""
         return bool(self.queue or self.admitted)
 
     @property
     def load(self) -> int:
-        """Tokens that are still to be computed, which a router compares."""
+        """Tokens that are still to be computed, by which a router chooses a server."""
         return sum(
             one.goal - one.done + one.request.output - one.produced
             for one in (*self.queue, *self.admitted.values())
         )
 
     def run(self, until: float = inf) -> list[Sequence]:
-        """Steps that start before `until`, up to one that completes an answer.
+        """Simulate steps that start before `until`, up to one that completes an answer.
 
         Returns:
-            The sequences that are complete now, at `clock`; none if `until` is reached
-            or nothing is left to do.
+            The sequences that are complete at `clock`; none if `until` is reached or no
+            request is left.
         """
         while self.busy and self.clock < until:
             complete = self._step(until)
@@ -177,10 +181,10 @@ class PlayedServer:
         return self._play(seconds, 1, self._decoding, chunks)
 
     def _decode(self, until: float) -> list[Sequence]:
-        """Steps of decode alone, as many as are equal.
+        """Simulate steps with only decode, as many as are equal.
 
-        Where prefill comes first and this step preempted a sequence, the pages that are
-        free again may admit a prompt before the next step.
+        If prefill comes first and this step preempted a sequence, the freed pages may
+        admit a prompt before the next step.
         """
         waits = not self.engine.chunked and self._prompt_waits()
         most = self._ends[0][0] - self._tick if self.skip and not waits else 1
@@ -201,7 +205,7 @@ class PlayedServer:
         decoding: int,
         chunks: list[tuple[Sequence, int]],
     ) -> list[Sequence]:
-        """Let the steps pass. Returns the sequences that are complete after them."""
+        """Advance the clock by these steps. Returns the sequences they complete."""
         start, self.clock = self.clock, self.clock + seconds
         slots, complete, tokens = len(self.admitted), [], 0.0
         if decoding:
@@ -222,14 +226,14 @@ class PlayedServer:
     def _batch(
         self, decoding: int, ahead: int, chunks: list[tuple[Sequence, int]]
     ) -> Batch:
-        """The batch of the step after `ahead` more of decode."""
+        """The batch of the step after `ahead` more decode steps."""
         if not decoding:
             return Batch(0, 0, _sizes(chunks))
         context = self._base + self._slope * (self._tick + ahead + 1)
         return Batch(decoding, context, _sizes(chunks))
 
     def _timed(self, batch: Batch) -> float:
-        """Seconds of a step, with the guesses of a draft model where there is one."""
+        """Seconds of a step, including the guesses of a draft model if there is one."""
         spec = self.engine.speculation
         if spec is None or not batch.decode:
             return self.seconds(batch)
@@ -240,11 +244,11 @@ class PlayedServer:
     # ----------------------------------------------------------------------- prefill
 
     def _prompt_waits(self) -> bool:
-        """Whether a prompt is in prefill, or the next of the queue could be."""
+        """Whether a prompt is in prefill, or the next one of the queue could be."""
         return bool(self.prefilling) or bool(self.queue and self._fits(self.queue[0]))
 
     def _chunks(self, taken: int) -> list[tuple[Sequence, int]]:
-        """The chunks of a step, and with them the admission of what waits."""
+        """The chunks of a step. Requests from the queue are admitted for them."""
         engine = self.engine
         room = engine.budget - taken * engine.verified
         chunks: list[tuple[Sequence, int]] = []
@@ -254,7 +258,7 @@ class PlayedServer:
                 chunks.append((one, tokens))
                 room -= tokens
         while self.queue and room > 0 and self._fits(self.queue[0]):
-            if self.queue[0].arrived:  # `_join` admits it in front of the next step
+            if self.queue[0].arrived:  # `_join` admits it before the next step
                 break
             left = self._left(self.queue[0])
             if not engine.chunked and left > room and chunks:
@@ -267,15 +271,15 @@ class PlayedServer:
         return chunks
 
     def _join(self) -> None:
-        """Admit what comes with its cache, which needs no prefill."""
+        """Admit sequences that come with their cache and need no prefill."""
         while self.queue and self.queue[0].arrived and self._fits(self.queue[0]):
             one = self._admit(self.queue.popleft())
-            one.done = one.goal - 1  # its last token is what the next step reads
+            one.done = one.goal - 1  # the next step reads its last token
             one.length = one.done
             self._start_decode(one)
 
     def _fits(self, one: Sequence) -> bool:
-        """Whether a slot and enough pages are free."""
+        """Whether a slot and enough pages are free for a sequence."""
         if len(self.admitted) >= self.engine.slots:
             return False
         if self.engine.pages is None:
@@ -287,12 +291,12 @@ class PlayedServer:
         return self._pages_of(one) - found <= self.pool.available
 
     def _pages_of(self, one: Sequence) -> int:
-        """Pages that admission takes: of the prompt, or of everything."""
+        """Pages that admission takes, for the prompt or for the whole request."""
         whole = one.request.cached if self.engine.reserve else one.goal - one.arrived
         return self.engine.paged(whole)
 
     def _left(self, one: Sequence) -> int:
-        """Tokens that prefill would compute: at least one, for the next token."""
+        """Tokens that prefill would compute; at least one, to get the next token."""
         return one.goal - self._hit(one)
 
     def _hit(self, one: Sequence) -> int:
@@ -317,7 +321,7 @@ class PlayedServer:
         return one
 
     def _advance(self, one: Sequence, tokens: int, complete: list[Sequence]) -> bool:
-        """A chunk is done. Returns whether it was the last one, which gives a token."""
+        """Finish a chunk. Returns whether it was the last one, which gives a token."""
         one.done += tokens
         self.computed += tokens
         self._keep_prefix(one)
@@ -367,7 +371,7 @@ class PlayedServer:
             self._base = self._slope = 0.0
 
     def _next_page(self, one: Sequence) -> None:
-        """The tick of the step whose token no longer fits into the pages it holds."""
+        """Note the step whose token no longer fits into the pages of a sequence."""
         if self.engine.pages is None or self.engine.reserve:
             return
         room = one.held * self.engine.page - one.length
@@ -376,16 +380,16 @@ class PlayedServer:
             heappush(self._turns, (turn, one.order))
 
     def _turn_pages(self, steps: int) -> int:
-        """Take the pages that the next steps of decode need.
+        """Take the pages that the next decode steps need.
 
         Returns:
-            How many of the steps there are pages for. If there are not enough for the
-            first one, sequences are preempted until there are.
+            The number of steps for which there are pages. If there are not enough for
+            the first one, sequences are preempted until there are.
         """
         while self._turns and self._turns[0][0] < self._tick + steps:
             turn, order = self._turns[0]
             one = self.admitted.get(order)
-            if one is None:  # it was preempted, or is complete
+            if one is None:  # it was preempted or is complete
                 heappop(self._turns)
             elif self.pool.take(1):
                 heappop(self._turns)
@@ -398,7 +402,7 @@ class PlayedServer:
         return steps
 
     def _preempt(self, one: Sequence) -> None:
-        """Take everything from a sequence; it waits in front of the queue again."""
+        """Take all pages from a sequence and put it back at the front of the queue."""
         if one.begun >= 0:
             made = one.growth * (self._tick - one.begun)
             one.produced += floor(made + 1e-9)
@@ -411,7 +415,7 @@ class PlayedServer:
         self.queue.appendleft(one)
 
     def _completed(self) -> list[Sequence]:
-        """The sequences whose last token the step has given."""
+        """The sequences that got their last token in this step."""
         complete = []
         while self._ends and self._ends[0][0] <= self._tick:
             _, order = heappop(self._ends)

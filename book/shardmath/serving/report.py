@@ -1,4 +1,4 @@
-"""A plan for serving as text and as plain data, as the command line prints it."""
+"""A serving plan as text and as plain data, as the command line prints it."""
 
 from ..base.tables import Table, table
 from ..base.units import pluralize, positive, show
@@ -13,9 +13,8 @@ def plain(plan: ServingPlan, price: float | None = None) -> dict[str, object]:
     """The plan as plain data in base units, ready for JSON.
 
     Args:
-        plan: of `serve`.
-        price: dollars for an hour of a chip, as the caller pays; None leaves dollars
-            out.
+        plan: a plan from `serve`.
+        price: dollars per chip and hour that you pay; None leaves dollars out.
 
     Raises:
         ValueError: a price that is not positive.
@@ -69,10 +68,13 @@ def plain_layout(one: LayoutAnswer, price: float | None = None) -> dict[str, obj
 
 
 def text(plan: ServingPlan, price: float | None = None) -> str:
-    """The plan for people: the best layout in numbers, and why it is the best.
+    """The plan as text to read: the best layout in numbers, and why it is the best.
 
     Args:
         plan, price: as for `plain`.
+
+    Raises:
+        ValueError: a price that is not positive.
     """
     one, formats = plan.best, plan.formats
     target = one.target
@@ -96,7 +98,7 @@ def text(plan: ServingPlan, price: float | None = None) -> str:
 
 
 def times(one: LayoutAnswer) -> Table:
-    """Bound, prediction and percentiles of both times of a layout."""
+    """Bound, prediction and percentiles of TTFT and TPOT of a layout."""
     rows = []
     for metric in METRICS:
         percents = [show(getattr(one.result, metric)(n), "s") for n in PERCENTS[1:]]

@@ -1,4 +1,4 @@
-"""Requests, and the two ways in which they come to a server."""
+"""Requests, and the open and closed loops in which they come to a server."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -14,24 +14,25 @@ from ..base.units import (
 from ..hardware.networks.wiring import not_negative
 from .lengths import Fixed, Lengths
 
-MOST = 1_000_000  # requests of a simulation, about a minute of it
+MOST = 1_000_000  # requests of a simulation, which take about a minute
 
 
 @dataclass(frozen=True)
 class Request:
-    """One prompt and the answer to it.
+    """One prompt and its answer.
 
     Args:
-        arrival: seconds at which it comes to the server; a closed loop sets it itself.
+        arrival: the time of arrival in seconds; not used in a closed loop.
         input: tokens of its prompt.
-        output: tokens of its answer, the first one included.
-        prefix: a name for the tokens that it begins with, "" for none.
-        shared: how many tokens have that name: all requests of one `prefix` begin with
-            these same tokens.
+        output: tokens of its answer, including the first one.
+        prefix: a name for the tokens with which it begins; "" for none.
+        shared: the number of these tokens. All requests with the same `prefix` begin
+            with the same tokens.
 
     Raises:
-        ValueError: a negative arrival, no whole numbers of tokens, or more shared
-            tokens than the prompt has.
+        ValueError: a negative arrival, a number of tokens that is not whole and above
+            zero, more shared tokens than the prompt has, or shared tokens without the
+            name of a prefix.
     """
 
     arrival: float
@@ -55,7 +56,7 @@ class Request:
 
     @property
     def cached(self) -> int:
-        """Tokens in the cache at its end; the last token of an answer is not read."""
+        """Tokens in the cache at its end, without the last one, which no step reads."""
         return self.input + self.output - 1
 
 
@@ -64,15 +65,17 @@ class Demand:
     """All requests of a simulation.
 
     Args:
-        requests: in the order of their arrivals.
-        clients: None for an open loop, where each request comes at its own time. In a
-            closed loop there are so many clients. Each sends the next request when the
-            answer to its last one is complete, and the arrivals of the requests are not
-            used.
+        requests: the requests in order of arrival.
+        clients: the number of clients of a closed loop. Each sends its next request
+            when the answer to its last one is complete, and the arrivals of the
+            requests are not used. None for an open loop, where each request comes at
+            its arrival.
         think: seconds that a client of a closed loop waits before it sends again.
 
     Raises:
-        ValueError: no requests, arrivals out of order, or no whole number of clients.
+        ValueError: no requests, arrivals out of order, requests with one prefix but
+            different numbers of shared tokens, a number of clients that is not whole
+            and above zero, or a negative `think`.
     """
 
     requests: tuple[Request, ...]
@@ -90,11 +93,12 @@ class Demand:
         shared: dict[str, int] = {}
         for one in self.requests:
             if not isinstance(one, Request):
-                raise ValueError(f"requests: {short_repr(one)} is no Request")
+                raise ValueError(f"requests: {short_repr(one)} must be a Request")
             if one.prefix and shared.setdefault(one.prefix, one.shared) != one.shared:
                 raise ValueError(
                     f"prefix {short_repr(one.prefix)}: has {shared[one.prefix]} shared "
-                    f"tokens in one request and {one.shared} in another"
+                    f"tokens in one request and {one.shared} in another; must have the "
+                    "same number in all"
                 )
         not_negative("think", self.think)
         if self.clients is not None:
@@ -104,8 +108,8 @@ class Demand:
         for number, one in enumerate(self.requests):
             if one.arrival < last:
                 raise ValueError(
-                    f"request {number} arrives at {one.arrival:g} s, before the one in "
-                    f"front of it at {last:g} s: must be in the order of arrival"
+                    f"request {number} arrives at {one.arrival:g} s, before the "
+                    f"previous one at {last:g} s: must be in order of arrival"
                 )
             last = one.arrival
 
@@ -118,17 +122,18 @@ class Demand:
         output: int | Lengths,
         seed: int = 0,
     ) -> "Demand":
-        """Requests of independent users: a Poisson process, whatever the server does.
+        """Requests of independent users, which arrive as a Poisson process.
 
         Args:
-            rate: requests per second in the mean.
-            count: how many there are.
+            rate: mean requests per second.
+            count: the number of requests, at most 1,000,000.
             input, output: tokens of prompts and answers, a number or a distribution.
-            seed: of the random numbers. Another rate with the same seed has the same
-                requests in the same order, only closer together or farther apart.
+            seed: seed of the random numbers. Another rate with the same seed has the
+                same requests in the same order, only closer together or farther apart.
 
         Raises:
-            ValueError: a rate that is not positive, or no whole numbers.
+            ValueError: a rate that is not positive, or another number that is not whole
+                and above zero.
 
         >>> demand = Demand.poisson(rate=4, count=1000, input=1000, output=200)
         >>> round(demand.requests[-1].arrival)
@@ -152,17 +157,18 @@ class Demand:
         seed: int = 0,
         think: float = 0.0,
     ) -> "Demand":
-        """Requests of a fixed number of clients, as benchmarks of one concurrency send.
+        """Requests of a fixed number of clients, as in benchmarks at one concurrency.
 
         Args:
-            clients: how many wait for an answer, or think, at any time.
-            count: requests of all of them together.
+            clients: the number of clients, each with one request at a time.
+            count: requests of all clients together, at most 1,000,000.
             input, output: tokens of prompts and answers, a number or a distribution.
-            seed: of the random lengths.
+            seed: seed of the random lengths.
             think: seconds from an answer to the client's next request.
 
         Raises:
-            ValueError: no whole numbers, or a negative time to think.
+            ValueError: a number that is not whole and above zero, or a negative
+                `think`.
 
         >>> Demand.closed_loop(clients=8, count=100, input=1000, output=200).clients
         8
@@ -174,7 +180,11 @@ class Demand:
 
     @classmethod
     def trace(cls, rows: Iterable[tuple[float, int, int]]) -> "Demand":
-        """Requests that were observed: seconds, and tokens of prompt and answer.
+        """Observed requests, from rows of arrival in seconds and tokens of prompt and
+        answer.
+
+        Raises:
+            ValueError: something else, or rows out of order.
 
         >>> Demand.trace([(0.0, 2048, 28), (0.4, 1155, 211)]).requests[1].output
         211
@@ -185,8 +195,8 @@ class Demand:
         for row in rows:
             if not (isinstance(row, Sequence) and len(row) == 3):
                 raise ValueError(
-                    f"rows: {short_repr(row)} must be seconds and tokens of prompt and "
-                    "answer"
+                    f"rows: {short_repr(row)} must be three numbers: arrival in "
+                    "seconds, tokens of the prompt, tokens of the answer"
                 )
             found.append(Request(*row))
         return cls(tuple(found))

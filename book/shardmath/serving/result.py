@@ -1,14 +1,14 @@
-"""What a simulation gives: times of requests, use of the server, and its price.
+"""The result of a simulation: times of requests, use of the server, and its price.
 
-One definition of each time, as a client next to the server would measure it:
+Both times are defined as a client next to the server would measure them:
 
 * TTFT, time to first token: from the arrival of a request to the end of the step that
   gives its first token. It includes the wait in the queue and all of prefill.
 * TPOT, time per output token: from the first token of a request to its last one,
   divided by the number of tokens after the first. A request with one token has none.
 
-A percentile of them is one over requests, not over tokens, with values in between
-interpolated linearly.
+Percentiles are over requests, not over tokens, and are interpolated linearly between
+values.
 """
 
 from collections.abc import Sequence
@@ -23,15 +23,16 @@ from .requests import Request
 
 @dataclass(frozen=True)
 class LatencyTarget:
-    """What users are promised.
+    """The latencies that users are promised.
 
     Args:
-        ttft: seconds to the first token, at most.
-        tpot: seconds per output token after it, at most.
-        share: of all requests that have to keep both.
+        ttft: the most seconds to the first token.
+        tpot: the most seconds per output token after it.
+        share: the share of all requests that have to meet both limits.
 
     Raises:
-        ValueError: times that are not positive, or a share outside of 0 to 1.
+        ValueError: times that are not positive, or a share that is not above 0 and at
+            most 1.
     """
 
     ttft: float
@@ -41,19 +42,21 @@ class LatencyTarget:
     def __post_init__(self) -> None:
         positive(ttft=self.ttft, tpot=self.tpot, share=self.share)
         if self.share > 1:
-            raise ValueError(f"share = {short_repr(self.share)}: must be at most 1")
+            raise ValueError(
+                f"share = {short_repr(self.share)}: must be above 0 and at most 1"
+            )
 
 
 @dataclass(frozen=True)
 class Served:
-    """A request and when it was served.
+    """A request and the times at which it was served.
 
     Args:
-        request: with the arrival that it had in this simulation.
-        admitted: seconds at which it got a slot first.
-        first: seconds at which its first token was there.
-        finish: seconds at which its last token was there.
-        preemptions: how often it lost its pages.
+        request: the request, with its arrival in this simulation.
+        admitted: the time in seconds at which it first got a slot.
+        first: the time in seconds of its first token.
+        finish: the time in seconds of its last token.
+        preemptions: how often it was preempted.
         hits: tokens of its prompt that were found in a kept prefix.
     """
 
@@ -71,7 +74,7 @@ class Served:
 
     @property
     def tpot(self) -> float | None:
-        """Seconds per token after the first one; None where there is none."""
+        """Seconds per token after the first one; None if there is only one."""
         after = self.request.output - 1
         return (self.finish - self.first) / after if after else None
 
@@ -81,19 +84,19 @@ class Served:
         return self.admitted - self.request.arrival
 
     def keeps(self, target: LatencyTarget) -> bool:
-        """Whether it keeps both times of a target."""
+        """Whether it meets both limits of a target."""
         return self.ttft <= target.ttft and (self.tpot or 0.0) <= target.tpot
 
 
 @dataclass(frozen=True)
 class ServingResult:
-    """A simulation that is over.
+    """The result of a finished simulation.
 
     Args:
         served: all requests, in the order of the demand.
-        stretches: for each server, what its steps did, in order.
-        pages: of each server; None if there were always enough.
-        computed: tokens that went through prefill, those computed again included.
+        stretches: for each server, its steps in order.
+        pages: the pages of each server; None if there were always enough.
+        computed: tokens that went through prefill, including those computed again.
     """
 
     served: tuple[Served, ...]
@@ -140,12 +143,12 @@ class ServingResult:
 
     @property
     def start(self) -> float:
-        """Seconds of the first arrival."""
+        """The time of the first arrival, in seconds."""
         return min(one.request.arrival for one in self.served)
 
     @property
     def end(self) -> float:
-        """Seconds of the last token."""
+        """The time of the last token, in seconds."""
         return max(one.finish for one in self.served)
 
     @property
@@ -160,31 +163,31 @@ class ServingResult:
 
     @property
     def recomputed(self) -> int:
-        """Tokens that preemption made the server compute again."""
+        """Tokens that the server computed again because of preemption."""
         wanted = sum(one.request.input for one in self.served)
         return self.computed + sum(one.hits for one in self.served) - wanted
 
     @property
     def preemptions(self) -> int:
-        """How often a sequence lost its pages."""
+        """How often a sequence was preempted."""
         return sum(one.preemptions for one in self.served)
 
     @property
     def throughput(self) -> float:
-        """Tokens of answers per second, from the first arrival to the last token."""
+        """Output tokens per second, from the first arrival to the last token."""
         return self.output / self.duration
 
     def steady(self, low: float = 0.25, high: float = 0.75) -> float:
-        """Tokens of answers per second in the middle of the simulation.
+        """Output tokens per second in the middle of the simulation.
 
-        At the beginning the server fills up, and at the end it runs empty, which the
-        mean over the whole duration includes.
+        This leaves out the beginning, when the server fills up, and the end, when it
+        runs empty.
 
         Args:
-            low, high: shares of the duration that the middle lies between.
+            low, high: start and end of the middle, as shares of the duration.
 
         Raises:
-            ValueError: shares that are not in order.
+            ValueError: shares that are not in order or not from 0 to 1.
         """
         if not 0 <= number("low", low) < number("high", high) <= 1:
             raise ValueError(
@@ -199,44 +202,44 @@ class ServingResult:
         return made / (last - first)
 
     def goodput(self, target: LatencyTarget) -> float:
-        """Requests per second that keep both times of the target."""
+        """Requests per second that meet both limits of the target."""
         return self.kept(target) * len(self.served) / self.duration
 
     def kept(self, target: LatencyTarget) -> float:
-        """The share of requests that keep both times of the target."""
+        """The share of requests that meet both limits of the target."""
         return sum(one.keeps(target) for one in self.served) / len(self.served)
 
     def meets(self, target: LatencyTarget) -> bool:
-        """Whether as large a share of requests keeps the target as it asks for."""
+        """Whether enough requests meet both limits, `target.share` of all."""
         return self.kept(target) >= target.share
 
     # ------------------------------------------------------------------ time averages
 
     @property
     def busy(self) -> float:
-        """The share of the duration in which a server steps, in the mean of them.
+        """The share of the duration in which servers run steps, as a mean over servers.
 
-        It says little about load: a server with one request in decode is as busy as one
-        with a hundred.
+        It says little about load, because a server with one request in decode is as
+        busy as one with a hundred.
         """
         return self._average(lambda one: 1.0) / len(self.stretches)
 
     @property
     def decoding(self) -> float:
-        """Sequences in decode, the mean over time, of all servers."""
+        """Sequences in decode on all servers, as a mean over time."""
         return self._average(lambda one: one.decode)
 
     @property
     def in_slots(self) -> float:
-        """Sequences that have a slot, the mean over time, of all servers."""
+        """Sequences with a slot on all servers, as a mean over time."""
         return self._average(lambda one: one.slots)
 
     @property
     def in_system(self) -> float:
-        """Requests that have come and are not complete, the mean over time.
+        """Requests that have arrived and are not complete, as a mean over time.
 
-        Counted by walking along arrivals and ends, while Little's law multiplies their
-        rate and their mean time.
+        It is counted from one arrival or completion to the next, independently of
+        Little's law in `little`.
         """
         changes = [(one.request.arrival, 1) for one in self.served]
         changes += [(one.finish, -1) for one in self.served]
@@ -249,18 +252,18 @@ class ServingResult:
 
     @property
     def little(self) -> float:
-        """λ · W: requests per second times the mean seconds that one is here."""
+        """λ · W: requests per second times the mean seconds from arrival to end."""
         times = fsum(one.finish - one.request.arrival for one in self.served)
         return (len(self.served) / self.duration) * (times / len(self.served))
 
     @property
     def most_pages(self) -> int:
-        """Pages that the sequences of one server held at most."""
+        """The most pages that the sequences of one server held."""
         return max(one.pages for steps in self.stretches for one in steps)
 
     @property
     def longest_queue(self) -> int:
-        """Requests that waited in front of one server at most."""
+        """The most requests that waited for one server."""
         return max(one.queue for steps in self.stretches for one in steps)
 
     def _average(self, amount) -> float:
@@ -274,39 +277,46 @@ class ServingResult:
     # --------------------------------------------------------------------------- price
 
     def dollars(self, per_hour: float) -> float:
-        """Dollars per million tokens of answers.
+        """Dollars per million output tokens.
 
         Args:
-            per_hour: dollars for an hour of all chips together, as the caller pays.
+            per_hour: dollars per hour that you pay for all chips together.
 
         Assumes:
-            The chips are paid from the first arrival to the last token.
+            You pay for the chips from the first arrival to the last token.
+
+        Raises:
+            ValueError: a price that is not positive.
         """
         positive(per_hour=per_hour)
         return per_hour / 3600 / self.throughput * 1e6
 
     def joules(self, watts: float) -> float:
-        """Joules per million tokens of answers.
+        """Joules per million output tokens.
 
         Args:
-            watts: of all chips together.
+            watts: the power of all chips together.
 
         Assumes:
-            They draw it all the time. With the power that a chip is rated for, the
-            result is more than a meter would show.
+            The chips draw this power all the time. With their rated power, the result
+            is more than a meter would show.
+
+        Raises:
+            ValueError: a power that is not positive.
         """
         positive(watts=watts)
         return watts / self.throughput * 1e6
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """The value that `percent` % of sorted values do not exceed; linear in between.
+    """The value that `percent` % of sorted values do not exceed, with interpolation.
 
     >>> percentile((1.0, 2.0, 4.0), 50), percentile((1.0, 2.0, 4.0), 75)
     (2.0, 3.0)
 
     Raises:
-        ValueError: no values, or no percentage from 0 to 100.
+        ValueError: no values, values that are not numbers, or a percentage outside 0 to
+            100.
     """
     if isinstance(values, str) or not isinstance(values, Sequence) or not values:
         raise ValueError(f"values = {short_repr(values)}: must be a list of numbers")

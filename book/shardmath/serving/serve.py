@@ -1,4 +1,4 @@
-"""Which layout serves a model on a machine best, and what it does at a given rate."""
+"""Find the layout that serves a model on a machine best at a given rate."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,15 +22,16 @@ LEFT_OUT = (
 
 @dataclass(frozen=True)
 class ServingPlan:
-    """Layouts of a machine for a model, the best first.
+    """The layouts of a machine for a model, the best first.
 
     Args:
-        model: what is served.
-        machine: on what.
-        formats: of weights, matmuls and cache.
-        ranking: the layouts that fit, by the largest rate that keeps the target.
-        refused: why others do not fit, by layout.
-        asked: whether the layout was given, so that there is no choice.
+        model: the model.
+        machine: the network of all chips.
+        formats: formats of weights, matmuls and cache.
+        ranking: layouts that fit and keep up with the rate, ordered by the largest rate
+            that meets the target.
+        refused: the layouts that do not fit, each with the reason.
+        asked: whether the layout was given, so there is no choice.
     """
 
     model: Model
@@ -42,12 +43,12 @@ class ServingPlan:
 
     @property
     def best(self) -> LayoutAnswer:
-        """The layout that keeps the target at the largest rate."""
+        """The layout that meets the target at the largest rate."""
         return self.ranking[0]
 
     @cached_property
     def why(self) -> str:
-        """Why the best layout is better than the second best, in a sentence or two."""
+        """Why the best layout is better than the second best, in a few sentences."""
         if not self.best.most:
             return f"No layout that fits keeps the target. {_misses(self.best)}"
         if len(self.ranking) < 2:
@@ -74,7 +75,7 @@ def _misses(one: LayoutAnswer) -> str:
 
 
 def _compared(best: LayoutAnswer, second: LayoutAnswer) -> str:
-    """What a step of both goes to, and the memory that they leave for caches."""
+    """The largest parts of a step of both layouts, and the tokens in their caches."""
     return (
         f"With {best.deployment.words}, a step goes to {best.goes_to}, and with "
         f"{second.deployment.words} to {second.goes_to}. The caches hold "
@@ -104,22 +105,24 @@ def serve(
     """The layouts in which a machine can serve a model under a rate of requests.
 
     Args:
-        model: as for `transformer.model`.
-        machine: as for `networks.network`.
-        rate: requests per second, to the whole machine.
+        model: a model, or a name for `transformer.model`.
+        machine: a network, or a name for `networks.network`.
+        rate: requests per second to the whole machine.
         input, output: tokens of each prompt and answer.
         weights, cache, activations: see `inference.Formats`.
-        tensor, data, expert, pipeline: see `inference.Layout`. As many copies as fill
-            the machine share the requests. Without `tensor`, layouts are compared.
-        target: what users are promised; layouts are ranked by the largest rate that
-            keeps it.
-        reserve: the share of memory that engines keep; `inference.RESERVE` if None.
-        seed: of the arrivals.
+        tensor, data, expert, pipeline: see `inference.Layout`. Copies of this layout
+            fill the machine and share the requests. If none of the four is given,
+            several layouts are compared.
+        target: the latency target. Layouts are ranked by the largest rate that meets
+            it.
+        reserve: the share of memory that engines keep, from 0 to below 1;
+            `inference.RESERVE` if None.
+        seed: seed of the arrivals.
 
     Raises:
-        ValueError: a model that does not fit, with the bytes that it lacks and the
-            smallest layout that fits; a rate above the capacity, with the capacity; or
-            what is written wrongly.
+        ValueError: a model that does not fit, with the missing bytes and the smallest
+            layout that fits; a rate that is not below the capacity, which the message
+            states; or an argument that cannot be read.
 
     >>> found = serve("llama3-8b", "h100:1", rate=4, input=1000, output=200, tensor=1)
     >>> answer = found.best
@@ -151,6 +154,7 @@ def serve(
         raise ValueError(list(refused.values())[-1])
     able = [answer for answer in answers if answer.capacity > rate]
     if not able:
-        _ = max(answers, key=lambda answer: answer.capacity).result  # says the capacity
+        # No layout keeps up, so this raises and states the largest capacity.
+        _ = max(answers, key=lambda answer: answer.capacity).result
     able.sort(key=lambda answer: -answer.most)
     return ServingPlan(one, on, formats, tuple(able), tuple(refused.items()), given)

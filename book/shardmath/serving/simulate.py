@@ -1,4 +1,4 @@
-"""A server, or pools of servers, under a demand: from requests to times and use."""
+"""Simulate a server, or pools of servers, that get all requests of a demand."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,25 +24,26 @@ def simulate(
     seed: int = 0,
     skip: bool = True,
 ) -> ServingResult:
-    """Play all requests of a demand on one server, until the last one is complete.
+    """Simulate all requests of a demand on one server, until the last one is complete.
 
     Args:
-        seconds: how long a step takes, for any batch, such as the prediction or the
-            bound of an `inference` server. It must be convex and piecewise linear in
-            the context of decode, as the largest of several amounts is.
-        engine: what the server may hold, and what a step takes up.
-        demand: requests, in an open or a closed loop.
-        seed: of the rounds that speculation takes.
-        skip: whether equal steps are played at once. It changes nothing but the time
-            that the simulation takes.
+        seconds: a function that gives the seconds of a step for any batch, such as the
+            prediction or the bound of an `inference` server. It must be convex and
+            piecewise linear in the context of decode, as a maximum of linear amounts
+            is.
+        engine: the settings of the server.
+        demand: the requests, in an open or a closed loop.
+        seed: seed of the rounds of speculation.
+        skip: whether equal steps are simulated at once. This changes only how long the
+            simulation takes.
 
     Assumes:
-        Requests are admitted in the order of their arrival. The next step starts when
-        one ends, and nothing on the host adds to it. Tokens reach the client at once.
+        Requests are admitted in order of arrival. The next step starts when one ends,
+        without any delay by the host. Tokens reach the client at once.
 
     Raises:
         ValueError: a request that needs more pages than the server has, with both
-            numbers, or a step that takes no time.
+            numbers; `seconds` that is not a function or gives no positive time.
 
     >>> from .requests import Demand
     >>> demand = Demand.poisson(rate=4, count=500, input=1000, output=200)
@@ -67,12 +68,13 @@ class Pools:
     """Servers that only do prefill, and servers that only decode.
 
     Args:
-        prefill, decode: how many servers of both kinds.
-        transfer: seconds to move the cache of a prompt from one to the other: fixed,
-            and per token of the prompt.
+        prefill, decode: the number of servers of each kind.
+        transfer: seconds to send the cache of a prompt from one to the other: a fixed
+            time, and a time per token of the prompt.
 
     Raises:
-        ValueError: no whole numbers, or negative times.
+        ValueError: a number of servers that is not whole and above zero, or anything
+            other than two times from 0.
     """
 
     prefill: int
@@ -83,14 +85,14 @@ class Pools:
         positive_int(prefill=self.prefill, decode=self.decode)
         if not (isinstance(self.transfer, tuple) and len(self.transfer) == 2):
             raise ValueError(
-                f"transfer = {short_repr(self.transfer)}: must be two times, fixed and "
-                "per token"
+                f"transfer = {short_repr(self.transfer)}: must be two times in "
+                "seconds, one fixed and one per token"
             )
         for one in self.transfer:
             not_negative("transfer", one)
 
     def moving(self, tokens: int) -> float:
-        """Seconds that the cache of so many tokens takes from pool to pool.
+        """Seconds to send the cache of `tokens` tokens from pool to pool.
 
         >>> Pools(1, 1, (0.001, 1e-6)).moving(2000)
         0.003
@@ -107,28 +109,30 @@ def simulate_pools(
     seed: int = 0,
     skip: bool = True,
 ) -> ServingResult:
-    """Play a demand on separate pools for prefill and decode.
+    """Simulate a demand on separate pools for prefill and decode.
 
     A request goes to the server of the first pool that has the fewest tokens left to
-    compute, then its cache moves, and then it goes to such a server of the second pool.
+    compute. Then its cache is sent, and the request goes to the server of the second
+    pool that has the fewest tokens left.
 
     Args:
-        prefill, decode: for a server of each pool, seconds of a step and settings.
-        pools: how many servers there are, and how long a cache takes between them.
-        demand: an open loop.
+        prefill, decode: seconds of a step and settings for a server of each pool.
+        pools: the number of servers, and the time to send a cache between them.
+        demand: the requests in an open loop.
         seed, skip: as for `simulate`.
 
     Assumes:
-        The first token is there when prefill ends. The transfer, and the wait for a
-        slot to decode in, count as time per output token. A prompt does not hold pages
-        of the first pool while it waits for the second. Transfers do not share links.
+        Prefill ends with the first token. The transfer and the wait for a decode slot
+        count as time per output token. A prompt does not hold pages of the first pool
+        while it waits for the second. Transfers do not share links.
 
     Raises:
-        ValueError: a closed loop, or as for `simulate`.
+        ValueError: a closed loop; or as for `simulate`.
     """
     if demand.clients is not None:
         raise ValueError(
-            f"clients = {demand.clients}: pools can only be simulated in an open loop"
+            f"clients = {demand.clients}: must be None, because pools can be simulated "
+            "only in an open loop"
         )
     first = [PlayedServer(_checked(prefill[0]), prefill[1], seed, skip)
              for _ in range(pools.prefill)]  # fmt: skip
@@ -171,7 +175,7 @@ def _sequences(demand: Demand) -> list[Arrival]:
 def _open(
     servers: list[PlayedServer], arrivals: list[Arrival]
 ) -> list[tuple[int, Served]]:
-    """Requests that come at their own times, each to the server with least to do."""
+    """Simulate an open loop; each request goes to the server with the least load."""
     done = []
     for arrival, one in arrivals:
         at = arrival + servers[0].engine.delay
@@ -196,7 +200,7 @@ def _load(server: PlayedServer) -> int:
 
 
 def _closed(server: PlayedServer, demand: Demand) -> list[tuple[int, Served]]:
-    """Clients that each send a request when their last one is answered."""
+    """Simulate a closed loop; each client sends again when it has its answer."""
     waiting = list(_sequences(demand))[::-1]
     delay = server.engine.delay
     due = [(delay, client) for client in range(demand.clients)]  # at the engine
@@ -234,7 +238,7 @@ def _result(
 
 
 def _checked(seconds: StepSeconds) -> StepSeconds:
-    """`seconds`, which must be above zero for a batch of one token at least."""
+    """The given `seconds`; raise unless it is a function and gives a positive time."""
     if not callable(seconds):
         raise ValueError(
             f"seconds = {short_repr(seconds)}: must be a function of a batch"

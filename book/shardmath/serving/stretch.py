@@ -1,34 +1,34 @@
-"""Many decode steps at once: what equal steps over a growing cache take together.
+"""The time of many decode steps at once, while nothing but the cache changes.
 
-While nothing changes, each step finds a cache that is larger by the same amount. The
-seconds of a step are the larger of a few amounts, each linear in the cache, so they are
-piecewise linear and convex. If a convex function lies on the line between its ends in
-the middle, it lies on the line everywhere between them, and the steps add up to an
-arithmetic series.
+The cache grows by the same amount in each step. The seconds of a step are the maximum
+of a few amounts that are linear in the cache, so they are piecewise linear and convex.
+If such a function is on the line between its two ends in the middle, it is on this line
+everywhere between them, and the steps add up to an arithmetic series.
 """
 
 from collections.abc import Callable
 from math import ceil, inf, isclose, sqrt
 
-SAME = 1e-10  # relative: what rounding makes of points that lie on one line
+SAME = 1e-10  # the relative distance from a line that rounding explains
 
 
 def stretch(
     seconds: Callable[[int], float], most: int, until: float = inf
 ) -> tuple[int, float]:
-    """How many steps start before `until`, and Σ seconds(i) of them.
+    """How many steps start before `until`, and Σ seconds(i) over these steps.
 
     Args:
-        seconds: of step i = 0, 1, …, which must be convex and piecewise linear in i.
-        most: steps at most, from 1.
-        until: seconds from now at which no further step starts, above 0.
+        seconds: a function that gives the seconds of step i = 0, 1, …; it must be
+            convex and piecewise linear in i.
+        most: the most steps, at least 1.
+        until: seconds from now, above 0, from which on no further step starts.
 
     Returns:
-        The number of steps n, at least 1, and their seconds together. Either n is
-        `most`, or step n would not start before `until`.
+        The number of steps n, at least 1, and their total seconds. Either n is `most`,
+        or step n would not start before `until`.
 
     How far off:
-        Exact but for rounding: the result is that of adding up step by step.
+        Exact except for rounding, compared with adding up step by step.
 
     >>> stretch(lambda i: 2.0 + 0.5 * i, most=4)
     (4, 11.0)
@@ -52,7 +52,8 @@ def stretch(
 def _line(
     seconds: Callable[[int], float], start: int, most: int
 ) -> tuple[int, float, float]:
-    """Steps from `start` on that lie on one line: how many, the first, the slope."""
+    """The number of steps from `start` whose seconds are on one line, with the first
+    value and the slope of the line."""
     first = seconds(start)
     count = most
     if count == 1:
@@ -74,7 +75,7 @@ def _series(count: int, first: float, slope: float) -> float:
 
 
 def _first_at(until: float, most: int, first: float, slope: float) -> int:
-    """The fewest steps, from 1, that take `until` seconds or longer together."""
+    """The fewest steps, at least 1, that together take `until` seconds or longer."""
     level = first - slope / 2  # n steps take n · level + n² · slope / 2
     root = sqrt(max(level * level + 2 * slope * until, 0.0))
     count = ceil(2 * until / (level + root)) if level + root > 0 else most

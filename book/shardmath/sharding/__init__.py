@@ -1,4 +1,4 @@
-"""Sharded arrays, matmuls and reshardings from a line of the book's notation.
+"""Sharded arrays, matmuls and reshardings, from a line in the book's notation.
 
 >>> print(array("bf16[B_X, D]", mesh={"X": 4}, B=1024, D=4096))
 bf16[B_X, D]: [1024, 4096] in bf16, 8.39 MB; each of 4 devices holds [256, 4096], 2.1 MB

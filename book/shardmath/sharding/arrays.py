@@ -12,20 +12,20 @@ def array(
     """One array in the notation, such as ``"bf16[B_X, D]"`` or ``"A[I, J_XY]{U_Z}"``.
 
     Args:
-        text: the array; before the bracket its name or the format of a value. Names of
-            mesh axes may have several letters, ``"A[I_data, J_{model,X}]"``. The first
-            axis of a dimension is the major one, so that XY is not YX.
+        text: the array, with its name or the format of a value before the bracket.
+            Names of mesh axes may have several letters, ``"A[I_data, J_{model,X}]"``.
+            The first axis of a dimension is the major one, so XY is not YX.
         mesh: a `Mesh`, or sizes by axis name in device order (row-major).
-        dtype: format of a value where the text names none.
+        dtype: format of a value if the text names none.
         sizes: the size of every dimension.
 
     Returns:
-        A ShardedArray. It knows its blocks, bytes and copies, and draws itself.
+        A ShardedArray, with its blocks, bytes and copies.
 
     Raises:
-        ValueError: points at the character that is wrong: not in the notation, an axis
-            that the mesh lacks or that is used twice, a size that is missing or does
-            not divide.
+        ValueError: text that is not in the notation, an axis that the mesh lacks or
+            that is used twice, a size that is missing or does not divide. The message
+            points at the wrong character.
 
     >>> array("A[I_XY, J]", mesh={"X": 2, "Y": 4}, I=64, J=3).local_shape
     (8, 3)
@@ -38,5 +38,5 @@ def array(
     if len(line.left) > 1:
         raise line.left[1].head.error("one array is expected; `contract` takes two")
     if line.right:
-        raise line.right.head.error("one array is expected; `reshard` takes a change")
+        raise line.right.head.error("one array is expected; `reshard` changes one")
     return bound(line, mesh, dtype, sizes)[0]

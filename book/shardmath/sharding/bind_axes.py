@@ -1,4 +1,4 @@
-"""A line of the notation and a mesh made into arrays; faults shown at their place."""
+"""Arrays from a line of the notation and a mesh; errors point at their place."""
 
 import contextlib
 import re
@@ -26,7 +26,7 @@ def bound(
     dims = list(dict.fromkeys(dim for array in arrays for dim in array.dims))
     for name in known.keys() - set(dims):
         raise ValueError(
-            f"{name} = {known[name]}: the line has no such dimension, it has "
+            f"{name} = {known[name]}: the line has no such dimension; it has "
             f"{', '.join(dims)}{_nearest(name, dims)}"
         )
     return arrays
@@ -38,7 +38,7 @@ def names(term: ArrayTerm) -> tuple[str, ...]:
 
 
 def format_of(text: object, word: ArrayWord | None = None) -> str:
-    """The key of `PRECISION_BYTES` that `text` means, as "f32" means "fp32"."""
+    """The key of `PRECISION_BYTES` that `text` means; "f32" means "fp32"."""
     found = _ALIASES.get(text, text) if isinstance(text, str) else text
     if not isinstance(found, str) or found not in PRECISION_BYTES:
         known = ", ".join(PRECISION_BYTES)
@@ -50,7 +50,7 @@ def format_of(text: object, word: ArrayWord | None = None) -> str:
 def axis_words(
     words: tuple[ArrayWord, ...], axes: dict[str, int]
 ) -> tuple[ArrayWord, ...]:
-    """The axes that subscripts mean: a name of the mesh is one, else each letter is.
+    """The axes of subscripts: a name in the mesh is one axis, else each letter is one.
 
     >>> [w.text for w in axis_words((ArrayWord("XY", "A[I_XY]", 4),), {"X": 2, "Y": 2})]
     ['X', 'Y']
@@ -77,7 +77,7 @@ def axis_words(
 
 
 def named_axes(arrays: Sequence[ShardedArray]) -> Names:
-    """The axes that some array is split or partial over, in the order of the mesh."""
+    """The axes over which any array is split or partial, in the order of the mesh."""
     used = {axis for array in arrays for axis in array.axes + array.unreduced}
     return tuple(name for name, _ in arrays[0].mesh if name in used)
 
@@ -85,7 +85,7 @@ def named_axes(arrays: Sequence[ShardedArray]) -> Names:
 def usable_axes(
     arrays: Sequence[ShardedArray], busy: Iterable[str] | bool = ()
 ) -> Names:
-    """The named axes and the idle ones: of several devices, not named, not busy.
+    """The named axes and the idle ones, which have several devices and are not busy.
 
     Raises:
         ValueError: a busy axis that the mesh lacks or that an array names.
@@ -100,7 +100,7 @@ def usable_axes(
         raise ValueError(
             f"busy = {short_repr(busy)}: must be True, False or some of {known}"
         )
-    # One name, or several; "XY" is X and Y.
+    # A string is one name, or several: "XY" is X and Y.
     busy = (busy,) if isinstance(busy, str) and busy in mesh else tuple(busy)
     for axis in busy:
         if axis not in mesh:
@@ -120,7 +120,7 @@ def _array(
     placed = [axis_words(dim.axes, axes) for dim in term.dims]
     unreduced = axis_words(term.unreduced, axes)
     used = [axis for words in placed for axis in words]
-    once([*used, *unreduced], "mesh axis {} is in use in this array already")
+    once([*used, *unreduced], "mesh axis {} is already in use in this array")
     for dim, words in zip(term.dims, placed, strict=True):
         name = dim.name.text
         if name not in sizes:
@@ -149,7 +149,7 @@ def _array(
 
 
 def _nearest(name: str, known) -> str:
-    """What was probably meant, if anything is near."""
+    """The end of a message with the most similar known name, if there is any."""
     by_lower = {other.lower(): other for other in known}
     found = get_close_matches(name.lower(), by_lower, n=1)
-    return f"; {by_lower[found[0]]} is near" if found else ""
+    return f"; did you mean {by_lower[found[0]]}?" if found else ""

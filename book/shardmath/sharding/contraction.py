@@ -28,7 +28,7 @@ from .plan import (
 from .plan_cost import PlanCost, plan_cost
 from .prices import Prices
 
-CLOSE = 0.1  # real rates are that far off, so that a smaller difference decides nothing
+CLOSE = 0.1  # real rates differ by as much, so a smaller difference decides nothing
 CASES = {
     1: "every device has what it multiplies: nothing moves before the product",
     2: "one operand is split along the contraction, so it is gathered",
@@ -62,9 +62,9 @@ class Contraction:
     """A sharded matmul and the plans for it; `sharding.contract` makes one.
 
     Args:
-        a, b, c: operands as they are, result as it is asked for.
-        candidates: all plans, first the one that the case names.
-        mesh: the `Mesh` to price it on; None counts bytes alone.
+        a, b, c: the operands with their present sharding, and the wanted result.
+        candidates: all plans, with that of the case first.
+        mesh: the `Mesh` or `Chip` to price it on; None counts only bytes.
         precision: of the multiplication.
     """
 
@@ -84,17 +84,17 @@ class Contraction:
 
     @property
     def case(self) -> int:
-        """The case of the matmul: the largest among its axes, 1 without any."""
+        """The case of the matmul: the largest of its axes, or 1 without axes."""
         return max(self.cases.values(), default=1)
 
     @property
     def plan(self) -> ShardingPlan:
-        """The plan that the case names: gather what it must, add up what it must."""
+        """The plan of the case, which gathers and adds up only what it must."""
         return self.candidates[0]
 
     @property
     def collectives(self) -> tuple[Collective, ...]:
-        """What `plan` needs, in order."""
+        """The collectives of `plan`, in order."""
         return self.plan.collectives
 
     @property
@@ -122,10 +122,13 @@ class Contraction:
 
             max(T_math, T_HBM, busiest links with the latency that we expect)
 
-        `best` minimises it. It is no bound; `estimate.lower` is.
+        `best` minimises this time. It is not a bound; `estimate.lower` is.
 
         Args:
-            plan: one of `candidates`; `plan` if none is given.
+            plan: one of `candidates`; by default `plan`.
+
+        Raises:
+            ValueError: what is no plan, or no machine for times.
         """
         plan = self.plan if plan is None else plan
         _check_plan(plan)
@@ -135,18 +138,18 @@ class Contraction:
 
     @property
     def best(self) -> ShardingPlan:
-        """The plan expected to be quickest on the mesh; without one, the one that sends
-        the fewest bytes.
+        """The plan expected to be fastest on the mesh or, without a mesh, the one that
+        sends the fewest bytes.
 
         Plans are compared by their expected time if everything overlaps, then by their
-        time in turn. Each array takes the way that is the quickest for it alone, and at
-        most one collective more is used than in `plan`.
+        time in turn. Each array is resharded in the way that is fastest for it alone,
+        and a plan has at most one collective more than `plan`.
         """
         return self.ranking[0]
 
     @cached_property
     def ranking(self) -> tuple[ShardingPlan, ...]:
-        """The best first; of plans that move the same, the best of them alone."""
+        """All plans, best first; of plans with the same collectives, only the best."""
         found = {}
         for plan in sorted(self.candidates, key=self._cost):
             moved = (
@@ -158,10 +161,10 @@ class Contraction:
 
     @property
     def margin(self) -> float:
-        """How much longer the second best takes (sends, without a mesh): 0.1 for 10 %.
+        """How much longer the second-best plan takes than the best: 0.1 for 10 %.
 
-        Expected times if everything overlaps; `inf` where there is no second, or the
-        best takes nothing.
+        Compares expected times if everything overlaps or, without a mesh, bytes sent.
+        `inf` if there is no second plan, or if the best takes no time.
         """
         if len(self.ranking) < 2:
             return math.inf
@@ -170,7 +173,7 @@ class Contraction:
 
     @property
     def verdict(self) -> str:
-        """The best plan, the next, and whether the difference is one.
+        """The best plan, the next, and whether the difference is large enough to count.
 
         >>> line, sizes = "A[I, J_X] · B[J_X, K] -> C[I, K]", {"I": 64, "J": 64}
         >>> print(contract(line, {"X": 4}, K=60, **sizes).verdict.replace(": ", ":\\n"))
@@ -191,7 +194,7 @@ class Contraction:
 
     @property
     def plans(self) -> tuple[ShardingPlan, ...]:
-        """`plan`, then all that none beats in network, math and simplicity at once."""
+        """`plan`, then all that no other plan beats in network, math and simplicity."""
         kept = [(self.plan, self._merits(self.plan))]
         rated = [(plan, self._merits(plan)) for plan in self.candidates[1:]]
         for plan, mine in sorted(rated, key=lambda both: both[1]):
@@ -201,7 +204,7 @@ class Contraction:
 
     @property
     def table(self) -> Table:
-        """The plans side by side; all numbers are of one device."""
+        """The plans side by side; all numbers are per device."""
         header = ["moved", "sent", "FLOPs", "held"]
         rows = [
             [plan.moves, *map(show, (plan.sent, plan.flops, plan.nbytes), _UNITS)]
@@ -222,21 +225,21 @@ class Contraction:
         low: float = 1,
         high: float = 1e9,
     ) -> tuple[Crossing, ...]:
-        """Where, as the size of `dim` grows, another plan becomes the best.
+        """The sizes at which another plan becomes the best as `dim` grows.
 
         Args:
             dim: the dimension to vary; all others stay.
-            plans: which plans to compare; all `candidates` if none are given. Their
-                ways are those that are the best at the present sizes.
+            plans: which plans to compare; by default all `candidates`. They reshard in
+                the ways that are best at the present sizes.
             low, high: sizes between which to look. Sizes that do not divide count too.
 
         Returns:
             Crossings in order of size. They compare what `best` compares: expected
-            times on the mesh or, without one, bytes sent and then FLOPs. Plans of
-            more collectives than `best` allows can be better than either side.
+            times on the mesh or, without a mesh, bytes sent and then FLOPs. A plan
+            with more collectives than `best` allows can be better than either.
 
         Raises:
-            ValueError: no such dimension, what is no plan, no sizes between.
+            ValueError: no such dimension, what is no plan, or `low` not below `high`.
         """
         low, high = positive(low=low, high=high)
         self._check(dim)
@@ -265,8 +268,8 @@ class Contraction:
             yield from between(lo, middle, at_lo, at_middle)
             yield from between(middle, hi, at_middle, at_hi)
 
-        # Between two bends all costs are straight lines: what is the best at both ends
-        # is the best everywhere between.
+        # Between two bends all costs are straight lines, so a plan that is best at both
+        # ends is best everywhere in between.
         bends = set().union(*(line.bends for line in grown))
         sizes = [low, *sorted(size for size in bends if low < size < high), high]
         found = []
@@ -283,20 +286,21 @@ class Contraction:
     ) -> tuple[float, ...]:
         """The sizes of `dim` at which two resources take equally long in a plan.
 
-        Below and above such a size another of the two is the longer, also where a third
-        one binds and `estimate.bound` does not show it. The network counts with the
-        latency that we expect.
+        At such a size the two change their order, even if a third resource takes longer
+        than both and `estimate.bound` does not change. The time of the network includes
+        the latency that we expect.
 
         Args:
             dim: the dimension to vary; all others stay.
             one, other: "math", "HBM" or "network".
-            plan: `plan` if none is given.
+            plan: one of `candidates`; by default `plan`.
 
         Returns:
-            Sizes in order, most often one; none if the same is always the longer.
+            Sizes in order, usually one; none if the same resource always takes longer.
 
         Raises:
-            ValueError: no such dimension or resource, or no machine for times.
+            ValueError: no such dimension or resource, what is no plan, or no machine
+                for times.
 
         >>> from shardmath.hardware.chips import TPU_V5E
         >>> from shardmath.hardware.networks import Torus
@@ -350,11 +354,11 @@ class Contraction:
             raise ValueError(f"dimension {dim!r}: must be one of {', '.join(known)}")
 
     def _cost(self, plan: ShardingPlan) -> tuple[int, int]:
-        """Expected time and time in turn, as `crossings` has them at this size."""
+        """Expected time and time in turn at the present size, as in `crossings`."""
         return self._lines(plan, self.a.dims[0]).at(self.a.sizes[0])
 
     def _merits(self, plan: ShardingPlan) -> tuple[float, float, int]:
-        """What plans trade against each other: network, math, number of collectives."""
+        """The trade-offs between plans: network, math, number of collectives."""
         priced = self.mesh is not None
         network = self._prices.expected(plan.collectives) if priced else plan.sent
         return network, plan.flops, len(plan.moved)
@@ -378,35 +382,36 @@ def contract(
 ) -> Contraction:
     """A sharded matmul such as ``"A[I, J_X] · B[J_X, K] -> C[I, K_X]"``.
 
-    Dimensions of both operands that the result lacks are summed over; those it has are
-    batch dimensions. FLOPs, bytes and times are those of one device.
+    Dimensions that both operands have are summed over if the result lacks them, and are
+    batch dimensions otherwise. FLOPs, bytes and times are per device.
 
     Args:
-        text: two operands and the result; the sharding of each is taken as given. An
-            operand may be partial sums over axes along which the other one is whole:
-            the product of each term is a term of the product.
+        text: two operands and the result, with the sharding of each. An operand may be
+            partial sums over axes along which the other operand is whole, because the
+            product of each term is then a term of the product.
         mesh: a `Mesh` (its chips give times), a `Chip` alone, or sizes by axis name in
             device order.
         dtype: of the multiplication, and of each array whose text names no format.
-            Partial sums travel in the format of the result.
+            Partial sums are sent in the format of the result.
         busy: mesh axes that the line does not name and that have other work, such as
-            other tokens; True for all of them. All others are idle: along them every
-            device would compute the same, so that plans may split the work over them.
+            other tokens; True for all of them. All other axes are idle: along them all
+            devices would compute the same, so plans may split the work over them.
         sizes: the size of every dimension.
 
-    Of more than five axes, neighbours that no array tells apart go together. In eight
-    lines over six axes the best plan was the same in seven and 15 % slower in one. A
-    line over six axes takes up to 8 s, and over a minute if all six stand apart.
+    With more than five axes, neighbouring axes that are placed alike in all arrays are
+    searched as one. In eight lines over six axes, this found the same best plan in
+    seven and one that is 15 % slower in the eighth. A line over six axes takes up to
+    8 s, or over a minute if no axes can be joined.
 
     Returns:
-        A Contraction: `case`, `collectives`, `flops`, `estimate`, all `plans`, the
-        `best` of them, and `crossings("B")` where another one becomes the best.
+        A Contraction, with its `case`, `collectives`, `flops`, `estimate`, all `plans`,
+        the `best` of them, and `crossings("B")`, where another plan becomes the best.
 
     Raises:
         ValueError: as for `array`; a dimension that is neither in the other operand nor
             in the result, operands with nothing to contract, partial sums whose product
             would be no partial sum, axes that do not divide the dimension that the case
-            puts them on, a busy axis that the line names.
+            assigns them to, a busy axis that the line names.
 
     >>> op = contract("A[I, J_X] · B[J, K] -> C[I, K]", {"X": 4}, I=64, J=32, K=16)
     >>> op.case, [c.op for c in op.collectives]
@@ -422,14 +427,14 @@ def contract(
 
 
 def default_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> ShardingPlan:
-    """The plan that the case of a · b -> c names: `contract(…).plan`, and no others.
+    """The plan of the case of a · b -> c: `contract(…).plan`, without the others.
 
     Args:
         a, b, c: operands and result, on one mesh.
 
     Raises:
-        ValueError: partial sums that no plan gives or takes, or axes that do not divide
-            the dimension that the case puts them on.
+        ValueError: partial sums that no plan can use or produce, or axes that do not
+            divide the dimension that the case assigns them to.
 
     >>> op = contract("A[I, J_X] · B[J, K] -> C[I, K]", {"X": 4}, I=64, J=32, K=16)
     >>> default_plan(op.a, op.b, op.c).moves
@@ -439,7 +444,7 @@ def default_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> ShardingP
     for one, other in ((a, b), (b, a)):
         taken = {*one.unreduced} & {*other.unreduced, *other.axes}
         if taken:
-            raise ValueError(f"{text}: {one.notation} must be added up before")
+            raise ValueError(f"{text}: {one.notation} must be added up first")
     found = named_plan(a, b, c)
     if found is None:
         raise ValueError(f"{text}: {_undivided(a, b, c)}")
@@ -449,7 +454,7 @@ def default_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> ShardingP
 def _read(
     text: str, mesh: Machine, dtype: str, sizes: dict
 ) -> tuple[MatmulLine, Operands]:
-    """The line and its two operands and result."""
+    """The parsed line, its two operands, and its result."""
     line = parse(text)
     if len(line.left) < 2:
         at = line.right.head if line.right else line.end
@@ -463,20 +468,20 @@ def _read(
 
 
 def _impossible(line: MatmulLine, arrays: Operands) -> ValueError:
-    """Why the case names no plan, at what of the result asks for it."""
+    """The error if the case has no plan, which points at the result."""
     word = (*line.right.unreduced, line.right.head)[0]
     return word.error(_undivided(*arrays))
 
 
 def _undivided(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> str:
-    """What does not divide, where the case names no plan with blocks of equal size."""
+    """Why the case has no plan with blocks of equal size."""
     mesh = dict(c.mesh)
     if c.unreduced:
         sums = subscript(c.unreduced, mesh)
         return f"{sums} does not divide a dimension that is summed over"
     return next(
-        f"{subscript(axes, mesh)}, all of which the case puts on {dim}, make "
-        f"{a.ways(axes)} parts: {a.ways(axes)} does not divide {dim} = {size}"
+        f"the case splits {dim} over {subscript(axes, mesh)}, into {a.ways(axes)} "
+        f"parts: {a.ways(axes)} does not divide {dim} = {size}"
         for split in splits_by_case(a, b, c)
         for array, (placed, _) in ((a, split.a), (b, split.b), (c, split.c))
         for dim, size, axes in zip(array.dims, array.sizes, placed, strict=True)
@@ -485,7 +490,7 @@ def _undivided(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> str:
 
 
 def _check_dims(line: MatmulLine) -> None:
-    """Does the line say a matmul?"""
+    """Raise unless the line is a matmul."""
     (a, b), c = line.left, line.right
     for operand, other in ((a, b), (b, a)):
         for dim in operand.dims:
@@ -501,12 +506,13 @@ def _check_dims(line: MatmulLine) -> None:
         raise b.head.error("the operands share no dimension that the result lacks")
     if line.over and line.over.text not in (*summed, "".join(summed)):
         raise line.over.error(
-            f"{line.over.text} is not summed over; what is: {', '.join(summed)}"
+            f"{line.over.text} is not summed over; the line sums over "
+            f"{', '.join(summed)}"
         )
 
 
 def _check_sums(line: MatmulLine, a: ShardedArray, b: ShardedArray) -> None:
-    """Is the product of the operands' terms a term of the result?"""
+    """Raise unless the product of the operands' terms is a term of the result."""
     for term, one, other in ((line.left[0], a, b), (line.left[1], b, a)):
         for axis in axis_words(term.unreduced, dict(one.mesh)):
             over, name = axis.text, other.notation
@@ -518,6 +524,6 @@ def _check_sums(line: MatmulLine, a: ShardedArray, b: ShardedArray) -> None:
             if over in other.axes:
                 raise axis.error(
                     f"{name} is split over {over}: a device has one term of this "
-                    "operand and a block of the other, but each term must meet every "
-                    "block; add this operand up first"
+                    "operand and one block of the other, but each term must be "
+                    "multiplied by every block; add this operand up first"
                 )

@@ -1,8 +1,8 @@
-"""Neighbouring axes that no array tells apart, taken for one axis.
+"""Neighbouring axes that are placed alike in all arrays, treated as one axis.
 
-Six axes have 13,327 places in an array of two dimensions, five have 2,211. So a line
-over many axes is searched with fewer: U and V are one axis if every array has V next
-to U, or neither.
+Six axes can be placed on an array of two dimensions in 13,327 ways, five in 2,211. So a
+line over many axes is searched with fewer axes: U and V become one axis if every array
+has V next to U, or neither.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -13,15 +13,15 @@ from ..hardware.mesh import Mesh
 from .layout import Names, Placed, ShardedArray
 from .reshard_step import Change
 
-MOST_AXES = 5  # that are searched one by one; six can take a minute and a half
+MOST_AXES = 5  # that are searched separately; six can take a minute and a half
 
 
 def runs_alike(arrays: Sequence[ShardedArray], usable: Names) -> dict[str, Names]:
-    """Runs of `usable` axes to take for one each, by the first axis of a run.
+    """Runs of `usable` axes to treat as one axis each, by the first axis of a run.
 
-    They are neighbours on the mesh, and each array has all of a run or nothing, in its
-    order. Those that arrays name come first, the longest first. Of axes that are idle
-    no more go together than it takes to leave `MOST_AXES`.
+    The axes of a run are neighbours on the mesh, and each array has all of them in this
+    order, or none. Runs that arrays name come first, the longest first. Idle axes are
+    joined only until `MOST_AXES` are left.
     """
     mesh = [axis for axis, _ in arrays[0].mesh]
     runs: list[Names] = []
@@ -43,14 +43,14 @@ def runs_alike(arrays: Sequence[ShardedArray], usable: Names) -> dict[str, Names
 
 
 def _together(one: str, other: str, array: ShardedArray) -> bool:
-    """Whether `other` stands next to `one` in `array`, or both are absent."""
+    """Whether `other` follows `one` in `array`, or both are absent."""
     places = [*array.placed, array.unreduced]
     held = [axes for axes in places if one in axes or other in axes]
     return not held or (len(held) == 1 and (one, other) in pairwise(held[0]))
 
 
 def fewer_axes(mesh: Mesh, runs: Mapping[str, Names]) -> Mesh:
-    """`mesh` with each of `runs` as one axis of the name of its first."""
+    """`mesh` with each of `runs` as one axis, which has the name of its first."""
     rest = {axis for run in runs.values() for axis in run[1:]}
     return Mesh(
         mesh.network,
@@ -64,14 +64,14 @@ def fewer_axes(mesh: Mesh, runs: Mapping[str, Names]) -> Mesh:
 
 
 def short(placed: Placed, less: Collection[str]) -> Placed:
-    """Where axes stand, without all of `less`."""
+    """`placed` without the axes of `less`."""
     return tuple(tuple(axis for axis in axes if axis not in less) for axes in placed)
 
 
 def fused(
     array: ShardedArray, runs: Mapping[str, Names], less: Collection[str]
 ) -> ShardedArray:
-    """`array` on a mesh on which each of `runs` is one axis, without all of `less`."""
+    """`array` on a mesh where each of `runs` is one axis, without axes of `less`."""
     mesh = (
         (name, array.ways(runs[name]) if name in runs else size)
         for name, size in array.mesh
@@ -88,14 +88,14 @@ def fused(
 def spelt_array(
     one: ShardedArray, array: ShardedArray, runs: Mapping[str, Names]
 ) -> ShardedArray:
-    """`array` placed as `one` is on such a mesh."""
+    """`array` placed like `one`, which is on a mesh with fused axes."""
     sums = _axes(one.unreduced, runs)
     in_order = tuple(name for name, _ in array.mesh if name in sums)
     return array.moved(tuple(_axes(axes, runs) for axes in one.placed), in_order)
 
 
 def spelt(step: Change, array: ShardedArray, runs: Mapping[str, Names]) -> Change:
-    """A step on such a mesh, on that of `array`."""
+    """A step on a mesh with fused axes, translated to the mesh of `array`."""
     over = _axes(step.axes, runs)
     if step.op == "all_reduce":
         over = tuple(name for name, _ in array.mesh if name in over)

@@ -1,6 +1,6 @@
-"""Which devices hold which block of a sharded array, as a table.
+"""A table of the devices that hold each block of a sharded array.
 
-A row and a column of the table are blocks along the two dimensions that matter most.
+Rows and columns are blocks along two dimensions, if possible ones that are split.
 """
 
 from collections import defaultdict
@@ -8,11 +8,11 @@ from itertools import product
 
 from ..base.tables import Table, table
 
-MANY = 8  # blocks along one dimension, or devices in one block, that are all written
+MANY = 8  # blocks of a dimension, or devices of a block; more are abbreviated
 
 
 def holders(array) -> Table:
-    """Rows and columns of blocks; in each the numbers of the devices that hold it."""
+    """Rows and columns of blocks, with the numbers of the devices that hold each."""
     down, across = two_dims(array)
     held = terms(array, down, across)
     cells = {at: write(list(by_term.values())) for at, by_term in held.items()}
@@ -37,12 +37,12 @@ def two_dims(array) -> tuple[int, int | None]:
 
 
 def terms(array, down, across) -> dict[tuple[int, int], dict[tuple, list[int]]]:
-    """The devices of each block that is drawn, by the term of the sum they hold."""
+    """The devices of each block shown, by the term of the sum that they hold."""
     held = defaultdict(lambda: defaultdict(list))
     for number, place in enumerate(array.places()):
         index = array.index(place)
         at = tuple(0 if n is None else index[n] for n in (down, across))
-        # Two devices that differ here hold the same numbers, or different terms.
+        # Devices of one block hold the same numbers if they hold the same term.
         term = tuple(place[axis] for axis in array.unreduced)
         held[at][term].append(number)
     shown = set(product(shown_blocks(array, down), shown_blocks(array, across)))
@@ -68,7 +68,7 @@ def _list(numbers: list[int]) -> str:
 
 
 def shown_blocks(array, dim: int | None) -> list[int]:
-    """Blocks to draw along one dimension; -1 stands for those left out."""
+    """Blocks to show along one dimension; -1 stands for those left out."""
     n = 1 if dim is None else array.grid[dim]
     return list(range(n)) if n <= MANY else [0, 1, 2, -1, n - 1]
 

@@ -12,7 +12,7 @@ from .machine import chip_of
 from .notation import subscript
 
 Names = tuple[str, ...]  # of mesh axes, major first
-Placed = tuple[Names, ...]  # for every dimension the axes it is split over
+Placed = tuple[Names, ...]  # for every dimension, the axes that split it
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,11 +22,11 @@ class ShardedArray:
     Args:
         dims: names of the dimensions.
         sizes: their global sizes.
-        placed: for every dimension the mesh axes it is split over, major first.
+        placed: for every dimension, the mesh axes that split it, major first.
         mesh: names and sizes of all mesh axes, in device order (row-major).
         precision: storage of a value, a key of `units.PRECISION_BYTES`.
         unreduced: axes along which every device holds one term of a sum.
-        name: what to print before the bracket; the precision if there is none.
+        name: printed before the bracket; if empty, the precision is.
     """
 
     dims: tuple[str, ...]
@@ -38,13 +38,13 @@ class ShardedArray:
     name: str = ""
 
     def ways(self, axes: Names) -> int:
-        """Into how many parts `axes` split something."""
+        """The number of parts that `axes` split a dimension into."""
         sizes = dict(self.mesh)
         return prod(sizes[axis] for axis in axes)
 
     @property
     def axes(self) -> Names:
-        """The mesh axes that a dimension is split over."""
+        """The mesh axes that split any dimension."""
         return tuple(axis for axes in self.placed for axis in axes)
 
     @property
@@ -82,7 +82,7 @@ class ShardedArray:
 
     @property
     def total_nbytes(self) -> float:
-        """Bytes that all devices hold together, copies and terms of sums included."""
+        """Bytes that all devices hold together, with copies and terms of sums."""
         return self.local_nbytes * self.devices
 
     def hbm_seconds(self, machine) -> float:
@@ -90,19 +90,22 @@ class ShardedArray:
 
         Args:
             machine: a `Chip`, or a `Mesh` of chips of one kind.
+
+        Raises:
+            ValueError: any other machine.
         """
         return self.local_nbytes / chip_of(machine).hbm_bandwidth
 
     @property
     def copies(self) -> int:
-        """How many devices hold the same numbers: the size of the axes not used."""
+        """The number of devices with the same numbers: the size of the unused axes."""
         return self.devices // self.ways(self.axes + self.unreduced)
 
     @property
     def spec(self) -> tuple[str | Names | None, ...]:
         """Arguments of `jax.sharding.PartitionSpec`: ``jax.P(*array.spec)``.
 
-        Partial sums are not in it: they are `unreduced` in JAX too.
+        It leaves out partial sums, which are a separate `unreduced` in JAX too.
         """
         entries = []
         for axes in self.placed:
@@ -113,16 +116,16 @@ class ShardedArray:
         return tuple(entries)
 
     def places(self) -> Iterator[dict[str, int]]:
-        """Every device by its coordinates, in device order."""
+        """The coordinates of every device, in device order."""
         names = [name for name, _ in self.mesh]
         for at in product(*(range(size) for _, size in self.mesh)):
             yield dict(zip(names, at, strict=True))
 
     def index(self, place: Mapping[str, int]) -> tuple[int, ...]:
-        """Which block the device at `place` holds, counted along every dimension.
+        """The index of the block that the device at `place` holds, by dimension.
 
         Raises:
-            ValueError: `place` lacks an axis, or lies outside the mesh.
+            ValueError: `place` lacks an axis, or is outside the mesh.
         """
         sizes, found = dict(self.mesh), []
         for axes in self.placed:
@@ -171,24 +174,24 @@ class ShardedArray:
 
     @property
     def state(self) -> tuple[Placed, Names]:
-        """How it is placed: what a collective changes."""
+        """The placement of axes and the open sums, which a collective changes."""
         return self.placed, self.unreduced
 
     @property
     def divides(self) -> bool:
-        """Are all blocks of one dimension equally long?"""
+        """Whether all blocks of a dimension are equally long."""
         return not any(s % n for s, n in zip(self.sizes, self.grid, strict=True))
 
     @property
     def possible(self) -> bool:
-        """Are all axes of the mesh, each in use once, and all blocks equally long?"""
+        """Whether the mesh has all axes, each is used once, and blocks are equal."""
         used = self.axes + self.unreduced
         known = {name for name, _ in self.mesh}
         return len({*used}) == len(used) and {*used} <= known and self.divides
 
     @property
     def table(self) -> Table:
-        """Which devices hold which block."""
+        """The devices that hold each block."""
         return holders(self)
 
     @property

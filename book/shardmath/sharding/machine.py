@@ -1,4 +1,4 @@
-"""What a line runs on: a mesh, a chip alone, or sizes of axes without a machine."""
+"""The machine of a line: a mesh, one chip, or sizes of axes without a machine."""
 
 from collections.abc import Mapping
 
@@ -10,10 +10,10 @@ Machine = Mesh | Chip | Mapping[str, int] | None
 
 
 def axes_of(mesh: Machine) -> dict[str, int]:
-    """Sizes of the mesh axes by name, in device order; a chip alone has none.
+    """Sizes of the mesh axes by name, in device order; one chip alone has none.
 
     Raises:
-        ValueError: quotes what is neither of a `Machine`, or the size of an axis.
+        ValueError: what is no `Machine`, or a size that is no whole number from 1.
 
     >>> axes_of({"X": 4, "Y": 2})
     {'X': 4, 'Y': 2}
@@ -23,13 +23,13 @@ def axes_of(mesh: Machine) -> dict[str, int]:
     found = getattr(mesh, "axes", mesh)
     if not isinstance(found, Mapping):
         raise ValueError(
-            f"mesh = {mesh!r}: must be a `Mesh`, a `Chip`, or sizes as in {{'X': 4}}"
+            f"mesh = {mesh!r}: must be a `Mesh`, a `Chip`, or sizes such as {{'X': 4}}"
         )
     return {str(name): positive_int(**{str(name): n})[0] for name, n in found.items()}
 
 
 def priced(mesh: Machine) -> Mesh | Chip | None:
-    """`mesh` if it gives times, None if it gives sizes alone."""
+    """`mesh` if it gives times; None if it gives only sizes."""
     return None if isinstance(mesh, Mapping) else mesh
 
 
@@ -37,7 +37,7 @@ def chip_of(machine: Mesh | Chip) -> Chip:
     """The kind of chip that `machine` is made of.
 
     Raises:
-        ValueError: sizes alone, or a network whose chips are not known.
+        ValueError: sizes without a machine, or a network whose chips are not known.
     """
     if isinstance(machine, Chip):
         return machine

@@ -1,4 +1,4 @@
-"""A gather before a matmul, and inside it: the spans of both."""
+"""The timeline of a matmul with a gather, before the matmul or inside it."""
 
 from dataclasses import dataclass
 
@@ -11,17 +11,17 @@ Seconds = tuple[float, float]  # start and end, in seconds
 
 @dataclass(frozen=True)
 class CollectiveMatmul:
-    """A matmul of one AllGather, in turn and as a collective matmul on a ring.
+    """A matmul with one AllGather, in turn and as a collective matmul on a ring.
 
-    The collective matmul cuts the product into n parts. While a part multiplies, the
-    next block comes from the neighbour; n − 1 blocks are passed on, one way round.
-    Times are those of bytes and FLOPs alone, without latency and HBM.
+    The collective matmul cuts the product into n parts. While a device multiplies one
+    part, it receives the next block from its neighbour. In all it passes on n − 1
+    blocks, one way round the ring. Times count bytes and FLOPs, not latency or HBM.
 
     Args:
         op: its plan must be one AllGather, over one axis, before the product.
 
     Raises:
-        ValueError: no contraction, another plan, or no mesh to price it on.
+        ValueError: what is no Contraction, another plan, or no mesh to price it on.
     """
 
     op: Contraction
@@ -34,7 +34,9 @@ class CollectiveMatmul:
             )
         moved = [record.op for record in self.op.collectives]
         if moved != ["all_gather"] or self.op.plan.after:
-            raise ValueError(f"moved: {self.op.plan.moves}: must be one AllGather")
+            raise ValueError(
+                f"moved: {self.op.plan.moves}: must be one AllGather before the product"
+            )
         if self.op.mesh is None:
             raise ValueError("mesh = None: must be a `Mesh` of known chips for a time")
 
@@ -45,7 +47,7 @@ class CollectiveMatmul:
 
     @property
     def product(self) -> float:
-        """Seconds of one of n partial products."""
+        """Seconds of one of the n partial products."""
         return self.op.estimate.seconds["math"] / self.parts
 
     @property
@@ -66,13 +68,13 @@ class CollectiveMatmul:
 
     @property
     def in_turn(self) -> dict[str, list[Seconds]]:
-        """Gather, then multiply: spans by resource."""
+        """Gather, then multiply: the spans of each resource."""
         start, end = self.gather, self.gather + self.parts * self.product
         return {"network": [(0.0, start)], "math": [(start, end)]}
 
     @property
     def inside(self) -> dict[str, list[Seconds]]:
-        """The collective matmul: hop k brings what product k multiplies."""
+        """The collective matmul: product k + 1 multiplies the block of hop k."""
         hops = [(k * self.hop, (k + 1) * self.hop) for k in range(self.parts - 1)]
         products, done = [], 0.0
         for k in range(self.parts):

@@ -1,19 +1,19 @@
 """The notation of sharded arrays, read from text: ``A[I_X, J] · B[J, K] -> C[I_X, K]``.
 
-    line  = array [ "·" array ] [ "->" array ]      "·_J" says what is contracted
+    line  = array [ "·" array ] [ "->" array ]      "·_J" names what is contracted
     array = [ name ] "[" dim { "," dim } "]" [ "{U_" axes "}" ]
     dim   = name [ "_" axes ]
     axes  = name | "{" name { "," name } "}"        major first
 
-A name is letters and digits, in braces "_" too; "*" and "@" stand for "·", "→" for
-"->". The mesh decides what a subscript means (`binding`): a name that it has is one
-axis, `I_data`; any other is one axis a letter, so that `I_XY` is `I_{X,Y}`.
+A name is letters and digits; in braces also "_". "*" and "@" may be written for "·",
+and "→" for "->". The mesh decides what a subscript means (`bind_axes`). A name of a
+mesh axis is that axis, `I_data`; in any other, each letter is an axis, so `I_XY` is
+`I_{X,Y}`.
 
-Order counts. `A[I_XY]` cuts the rows over X first and each part over Y, `A[I_YX]` over
-Y first: the blocks have one size and lie on different devices.
+Order matters. `A[I_XY]` cuts the rows over X first and each part over Y, `A[I_YX]` over
+Y first. The blocks are of the same size but on different devices.
 
-Every word keeps its place in the line, so that whoever finds fault with it can point at
-the character.
+Every word keeps its place in the line, so that an error can point at the character.
 """
 
 import re
@@ -27,7 +27,7 @@ _TIMES, _ARROW = ("·", "*", "@"), ("->", "→")
 
 @dataclass(frozen=True)
 class ArrayWord:
-    """A piece of a line, and where it stands."""
+    """A piece of a line, and its position."""
 
     text: str
     line: str
@@ -47,7 +47,7 @@ class ArrayWord:
 
 @dataclass(frozen=True)
 class Dim:
-    """One dimension of an array; `axes` are the subscripts as they are written."""
+    """One dimension of an array; `axes` are its subscripts as written."""
 
     name: ArrayWord
     axes: tuple[ArrayWord, ...] = ()
@@ -55,7 +55,7 @@ class Dim:
 
 @dataclass(frozen=True)
 class ArrayTerm:
-    """One array of a line; `head` is what stands before the bracket, name or format."""
+    """One array of a line; `head` is the name or format before the bracket."""
 
     head: ArrayWord
     dims: tuple[Dim, ...]
@@ -76,11 +76,11 @@ class MatmulLine:
 
 
 def parse(text: str) -> MatmulLine:
-    """`text` as a Line.
+    """`text` as a MatmulLine.
 
     Raises:
-        ValueError: with the line and a caret under the character that is wrong: not in
-            the grammar, or a dimension twice in an array.
+        ValueError: what is no string or not in the grammar, or a dimension that is
+            twice in an array; the message has a caret under the wrong character.
 
     >>> line = parse("A[I_{data,model}, J] · B[J, K] -> C[I, K]")
     >>> [axis.text for axis in line.left[0].dims[0].axes]
@@ -99,14 +99,14 @@ def parse(text: str) -> MatmulLine:
     right = _term(reader) if reader.take(*_ARROW) else None
     if reader.left:
         raise reader.next.error(
-            f"{reader.next.text!r} is not expected here: between two arrays stands "
-            "'·', '*' or '@' for their product, or '->' for a change"
+            f"{reader.next.text!r} is not expected here; write '·', '*' or '@' between "
+            "two arrays for their product, or '->' for a change"
         )
     return MatmulLine(tuple(terms), right, reader.end, over)
 
 
 class _NotationReader:
-    """The words that are not read yet."""
+    """The words that have not been read yet."""
 
     def __init__(self, words: Iterable[ArrayWord], end: ArrayWord):
         self.left = list(words)
@@ -148,7 +148,7 @@ def _term(reader: _NotationReader) -> ArrayTerm:
         reader.need("_")
         unreduced = _axes(reader)
         reader.need("}")
-    once([d.name for d in dims], "dimension {} is in this array already")
+    once([d.name for d in dims], "dimension {} is already in this array")
     return ArrayTerm(head, tuple(dims), unreduced)
 
 
@@ -161,7 +161,7 @@ def _axes(reader: _NotationReader) -> tuple[ArrayWord, ...]:
     if not reader.take("{"):
         found = [reader.name("a mesh axis")]
         if reader.next.text == "_":
-            raise reader.next.error("an axis with '_' in its name stands in braces")
+            raise reader.next.error("an axis with '_' in its name must be in braces")
         return tuple(found)
     found = [_braced(reader)]
     while reader.take(","):
@@ -180,13 +180,13 @@ def _braced(reader: _NotationReader) -> ArrayWord:
             break
         word = reader.left.pop(0)
         if not re.fullmatch(r"\w+", word.text):
-            raise word.error(f"{word.text!r} cannot stand in the name of a mesh axis")
+            raise word.error(f"{word.text!r} cannot be in the name of a mesh axis")
         text += word.text
     return ArrayWord(text, first.line, first.at)
 
 
 def subscript(axes: Iterable[str], names: Iterable[str] = ()) -> str:
-    """`axes` as they are written behind "_"; `names` are all axes of the mesh.
+    """`axes` as they are written after "_"; `names` are all axes of the mesh.
 
     >>> subscript(("X", "Y")), subscript(("data",)), subscript(("data", "X"))
     ('XY', 'data', '{data,X}')
@@ -199,7 +199,7 @@ def subscript(axes: Iterable[str], names: Iterable[str] = ()) -> str:
 
 
 def once(words: Iterable[ArrayWord], why: str) -> None:
-    """Raise at the first word that stands there already."""
+    """Raise at the first word that is repeated."""
     seen = set()
     for word in words:
         if word.text in seen:

@@ -1,9 +1,9 @@
-"""Ways to do a sharded matmul: what moves before and after the local product.
+"""Plans for a sharded matmul: the collectives before and after the local product.
 
 Every mesh axis splits the product in one of four ways: along a dimension of the result
 (nothing to add up), along the contraction (every device gets one term of a sum), along
-the terms of a sum that an operand still is (so is the result then), or not at all
-(every device computes the same). A plan fixes this for all axes.
+the terms of an operand that is a partial sum (then the result is one too), or not at
+all (all devices compute the same). A plan chooses one of these for each axis.
 """
 
 import math
@@ -25,7 +25,7 @@ from .prices import Prices
 from .reshard_search import Routes, State, routes, way
 from .reshard_step import Change, placements
 
-UNREDUCED = "{U}"  # where an axis is that every device holds one term along
+UNREDUCED = "{U}"  # the place of an axis along which devices hold terms of a sum
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,9 +33,9 @@ class ShardingPlan:
     """One way to do a sharded matmul.
 
     Args:
-        before: changes that bring the operands to where the product needs them.
-        a, b, c: operands and result as the local product sees them.
-        after: changes from there to the result that is asked for.
+        before: changes from the operands to the shardings that the product needs.
+        a, b, c: operands and result with the shardings of the local product.
+        after: changes from there to the wanted result.
     """
 
     before: tuple[Change, ...]
@@ -51,7 +51,7 @@ class ShardingPlan:
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
-        """What they are, in order."""
+        """The collectives of these changes, in order."""
         return tuple(step.collective for step in self.moved)
 
     @cached_property
@@ -61,24 +61,24 @@ class ShardingPlan:
 
     @cached_property
     def flops(self) -> float:
-        """FLOPs of one device, two for every product that it adds up."""
+        """FLOPs of one device: two for every multiply-add."""
         local = dict(zip(self.a.dims, self.a.local_sizes, strict=True))
         local |= dict(zip(self.b.dims, self.b.local_sizes, strict=True))
         return 2 * math.prod(local.values())
 
     @cached_property
     def nbytes(self) -> float:
-        """Bytes of one device's operands and result: held, and once through HBM."""
+        """Bytes of one device's operands and result, which cross HBM once."""
         return sum(x.local_nbytes for x in (self.a, self.b, self.c))
 
     @property
     def product(self) -> str:
-        """What every device multiplies, in the notation."""
+        """The local product of every device, in the notation."""
         return f"{self.a.notation} · {self.b.notation} -> {self.c.notation}"
 
     @cached_property
     def moves(self) -> str:
-        """What travels, in a few words such as "AllGather_X B"."""
+        """The collectives, in a few words such as "AllGather_X B"."""
         said = (f"{s.title} {s.before.name or s.before.notation}" for s in self.moved)
         return ", ".join(said) or "nothing"
 
@@ -88,9 +88,9 @@ class ShardingPlan:
     def estimate(self, mesh: Mesh | Chip | Prices, precision: str) -> Estimate:
         """Math, HBM and network time on a `Mesh` of known chips.
 
-        The leg of the network is the time of its busiest links; its `slack` is what
-        is added if all collectives run in turn. Their own HBM traffic, and any slip
-        between them and the product, is not in it.
+        The leg of the network is the time of its busiest links; its `slack` is the time
+        added if all collectives run in turn. It leaves out the HBM traffic of the
+        collectives, and delays between them and the product.
 
         Raises:
             ValueError: the mesh has no chip, or the chip no peak for `precision`.
@@ -99,7 +99,7 @@ class ShardingPlan:
         return Estimate(f"{self.product} (moved: {self.moves})", legs)
 
     def legs(self, mesh: Mesh | Chip | Prices, precision: str) -> tuple[Leg, ...]:
-        """The parts of `estimate`, without its words."""
+        """The legs of `estimate`, without its title."""
         prices = mesh if isinstance(mesh, Prices) else Prices(mesh)
         chip = chip_of(prices.mesh)
         legs = (
@@ -112,7 +112,7 @@ class ShardingPlan:
         """The same plan with another size of `dim`.
 
         Raises:
-            ValueError: no such dimension, or no size above 0.
+            ValueError: no such dimension, or a size that is not above 0.
         """
         known = tuple(dict.fromkeys(self.a.dims + self.b.dims))
         if dim not in known:
@@ -162,10 +162,11 @@ def case_of(axis: str, a: ShardedArray, b: ShardedArray, c: ShardedArray) -> int
 def named_by_case(
     axis: str, a: ShardedArray, b: ShardedArray, c: ShardedArray
 ) -> set[str | None]:
-    """How the case splits the product along `axis`: dimensions, or None for not at all.
+    """The dimensions along which the case may split the product over `axis`; None among
+    them means that it is not split.
 
-    Operands stay where they are unless the case says that one must be gathered; where
-    either may be, the wanted result decides, and bytes where it does not.
+    Operands keep their sharding unless the case says that one must be gathered. If
+    either may be, the wanted result decides, or else the number of bytes.
     """
     in_a, in_b, in_c = (place_of(axis, x) for x in (a, b, c))
     summed = contracted(a, b, c)
@@ -185,7 +186,7 @@ def named_by_case(
 
 @dataclass(frozen=True)
 class Split:
-    """How the product is split: the states of a, b and c that the product sees."""
+    """How the product is split: the states of a, b and c in the local product."""
 
     a: State
     b: State
@@ -209,7 +210,7 @@ def named_plan(
 def splits_by_case(
     a: ShardedArray, b: ShardedArray, c: ShardedArray
 ) -> Iterator[Split]:
-    """Those of `splits` that the case names: it leaves few places to each axis."""
+    """Those of `splits` that follow the case, which allows few places for each axis."""
     dims = tuple(dict.fromkeys(a.dims + b.dims))
     summed = contracted(a, b, c)
     rule = {axis: named_by_case(axis, a, b, c) for axis in named_axes((a, b, c))}
@@ -238,7 +239,7 @@ def splits_by_case(
 
 
 def _agreed(dim: str, *arrays: ShardedArray) -> Names:
-    """The axes of `dim` where all arrays that have it split it alike: in another order
+    """The axes of `dim` if all arrays that have it split it alike; in another order,
     every one of them would have to be permuted."""
     found = {x.placed[x.dims.index(dim)] for x in arrays if dim in x.dims}
     return found.pop() if len(found) == 1 else ()
@@ -261,13 +262,13 @@ def direct(
 def candidates(
     a: ShardedArray, b: ShardedArray, c: ShardedArray, usable: Names, prices: Prices
 ) -> tuple[ShardingPlan, ...]:
-    """Plans for a · b -> c, first the one that the case names.
+    """Plans for a · b -> c, with that of the case first.
 
-    That one moves the fewest bytes over the axes that the line names, as compilers do.
-    Others may take the best ways there are (`routes`) over all of `usable`. Left out
-    are plans whose blocks would not be of equal size, and those that need more than one
-    collective beyond the named plan's. Of more than `MOST_AXES` axes, neighbours that
-    no array tells apart go together.
+    The plan of the case moves the fewest bytes over the axes that the line names, as
+    compilers do. Other plans may reshard in the best way (`routes`) over all of
+    `usable`. This leaves out plans with blocks of unequal size, and plans with more
+    than one collective more than that of the case. With more than `MOST_AXES` axes,
+    neighbouring axes that are placed alike in all arrays are searched as one.
     """
     if runs := _runs((a, b, c), usable, prices):
         return _with_fewer_axes((a, b, c), usable, prices, runs)
@@ -290,7 +291,7 @@ def candidates(
 
 
 def _runs(arrays: Operands, usable: Names, prices: Prices | None) -> dict[str, Names]:
-    """Runs of axes that go together; an axis with a block has a place of its own."""
+    """Runs of axes to search as one; an axis with a block on the mesh is in none."""
     if len(usable) <= MOST_AXES:
         return {}
     runs = runs_alike(arrays, usable)
@@ -301,7 +302,7 @@ def _runs(arrays: Operands, usable: Names, prices: Prices | None) -> dict[str, N
 def _with_fewer_axes(
     arrays: Operands, usable: Names, prices: Prices | None, runs: dict[str, Names]
 ) -> tuple[ShardingPlan, ...]:
-    """The candidates on a mesh on which each of `runs` is one axis, spelt out."""
+    """The candidates on a mesh where each of `runs` is one axis, with all axes."""
     rest = {axis for run in runs.values() for axis in run[1:]}
     few = tuple(fused(array, runs, rest) for array in arrays)
     left = tuple(axis for axis in usable if axis not in rest)
@@ -354,7 +355,7 @@ def splits(
 
 @dataclass(frozen=True)
 class PlanSearch:
-    """The best ways from the operands to what the product sees, and to the result.
+    """The best ways to reshard the operands for the product, and its result.
 
     All three ways of a plan together have at most `most` collectives.
     """
@@ -375,12 +376,12 @@ class PlanSearch:
         prices: Prices | None,
         most: int,
     ) -> "PlanSearch":
-        """Three searches, for the states of all splits that are `found`.
+        """Three searches, for the states of all splits in `found`.
 
-        An array may need all `most` collectives only where slices alone do for the two
-        others. Where one of them needs a collective, one has to be left for it.
+        An array may use all `most` collectives only if the two others need only slices.
+        For each of those that needs a collective, one has to be left.
         """
-        sets = [[set(), set(), set()] for _ in range(3)]  # of an array, by what is left
+        sets = [[set(), set(), set()] for _ in range(3)]  # by array, by those left
         for split in found:
             states = split.a, split.b, split.c
             needs = [
@@ -401,9 +402,9 @@ class PlanSearch:
         )
 
     def plans(self, found: Iterable[Split]) -> list[ShardingPlan]:
-        """The quickest plan for each split, where so few collectives can make one.
+        """The fastest plan for each split that at most `most` collectives can reach.
 
-        Blocks of unequal size cannot be had: no way leads to them.
+        No way leads to blocks of unequal size.
         """
         return [
             plan
@@ -413,7 +414,7 @@ class PlanSearch:
         ]
 
     def _plan(self, split: Split) -> ShardingPlan | None:
-        """The plan for one split whose three ways take the least time in turn."""
+        """The plan for one split with the least time of its three ways in turn."""
         choices = product(
             self.a.costs(split.a), self.b.costs(split.b), self.c.costs(split.c)
         )
@@ -440,7 +441,7 @@ def _sliced(before: State, after: State) -> bool:
 
 
 def _kept_sums(a: ShardedArray, b: ShardedArray) -> Iterator[set[str]]:
-    """Every choice of the operands' open sums that stay open in the product."""
+    """Every subset of the operands' open sums, as those left open in the product."""
     axes = a.unreduced + b.unreduced
     for kept in product((True, False), repeat=len(axes)):
         yield {axis for axis, stays in zip(axes, kept, strict=True) if stays}
@@ -459,13 +460,13 @@ def _divides(array: ShardedArray, state: State) -> bool:
 
 
 def _key(plan: ShardingPlan) -> tuple:
-    """What tells plans for the same arrays apart."""
+    """A key in which different plans for the same arrays differ."""
     steps = tuple((s.op, s.axes, s.after.state) for s in plan.before + plan.after)
     return plan.a.state, plan.b.state, plan.c.state, steps
 
 
 def _bytes_first(plan: ShardingPlan) -> tuple[float, float, int]:
-    """Among equals, axes in the order of the mesh."""
+    """The key of an order by bytes, FLOPs, and pairs of axes not in mesh order."""
     order = {name: n for n, (name, _) in enumerate(plan.a.mesh)}
     arrays = (plan.a, plan.b, plan.c)
     turned = sum(

@@ -1,8 +1,8 @@
-"""What a plan costs, as straight lines over the size of one dimension.
+"""The cost of a plan, as straight lines over the size of one dimension.
 
 Bytes and FLOPs are proportional to a size or do not depend on it, and a latency never
 does. So the time of each resource is const + slope · size, and its value at the present
-size is the plan's cost. `best`, `ranking`, `crossings` and `balances` all read it here.
+size is the plan's cost. `best`, `ranking`, `crossings` and `balances` all use it.
 """
 
 from dataclasses import dataclass
@@ -20,10 +20,9 @@ class PlanCost:
     """Lines over the size of a dimension: seconds, or bytes and FLOPs without a mesh.
 
     Args:
-        legs: by resource, those that can work at the same time: math, HBM, and the
-            links of each dimension of the network that the plan uses, with the latency
-            that we expect.
-        in_turn: all of them one after the other.
+        legs: resources that can work at the same time: math, HBM, and the links of
+            each dimension of the network that the plan uses, with expected latency.
+        in_turn: the time of all, one after the other.
     """
 
     legs: tuple[tuple[str, Line], ...]
@@ -32,14 +31,14 @@ class PlanCost:
     def at(self, size: float) -> tuple[int, int]:
         """Expected cost if all legs overlap, then in turn, both in femtoseconds.
 
-        They are rounded, so that the order of a sum cannot make equal plans unequal.
+        Both are rounded, so that the order of a sum cannot make equal plans unequal.
         """
         overlapped = max(_at(line, size) for _, line in self.legs)
         return round(overlapped * 1e15), round(_at(self.in_turn, size) * 1e15)
 
     @property
     def bends(self) -> set[float]:
-        """The sizes above 0 between which `at` is a straight line, and some more."""
+        """Sizes above 0, among them all at which `at` changes its slope."""
         lines = {line for _, line in self.legs}
         return {
             size
@@ -71,10 +70,10 @@ def plan_cost(
     """The cost of `plan` over the size of `dim`.
 
     Args:
-        plan: at its present sizes.
+        plan: the plan, at its present sizes.
         dim: the dimension to vary; all others stay.
-        prices: of the mesh; without them the first leg is the bytes that one device
-            sends, and `in_turn` its FLOPs.
+        prices: of the mesh; if None, the only leg is the bytes that one device sends,
+            and `in_turn` is its FLOPs.
         precision: of the multiplication.
     """
     operands = zip(plan.a.dims + plan.b.dims, plan.a.sizes + plan.b.sizes, strict=True)

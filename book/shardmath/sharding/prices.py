@@ -17,7 +17,7 @@ Rate = tuple[float, float]  # seconds of the bytes (of one byte of V), and of la
 
 
 class Prices:
-    """What collectives take on one mesh; each is priced once."""
+    """The times of collectives on one mesh; each is computed once."""
 
     def __init__(self, mesh: Mesh):
         self.mesh = mesh
@@ -27,17 +27,17 @@ class Prices:
         self._loads: dict[tuple[str, Names], dict[int, float]] = {}
         self._rates: dict[tuple[str, Names, Pairs], Rate | None] = {}
         self._permutes: dict[Swaps, Rate | None] = {}
-        # Of axes before and after a permute: which stand for which.
+        # By axes before and after a permute: the runs of axes that replace each other.
         self.runs: dict[tuple[Names, Names], tuple[tuple[Names, Names], ...]] = {}
 
     @cached_property
     def egress(self) -> float:
-        """Bytes/s that a chip can push by all its links; infinite for a chip alone."""
+        """Bytes/s that a chip can send over all its links; infinite for one chip."""
         dims = self.mesh.network.dims
         return sum(dim.egress for dim in dims if dim.size > 1) or math.inf
 
     def of(self, collective: Collective) -> Priced:
-        """The price of one collective, with its upper bound, which takes longest."""
+        """The price of one collective with its upper bound, the slowest part."""
         if collective not in self._priced:
             self._priced[collective] = price(collective, self.mesh)
         return self._priced[collective]
@@ -52,14 +52,14 @@ class Prices:
         return collective.nbytes * rate[0] * times, rate[1] * times
 
     def rate(self, op: str, axes: Names, who: Pairs = ()) -> Rate | None:
-        """What a collective takes; None where the model has no price for its axes."""
+        """The rate of a collective; None if the model has no price for its axes."""
         if (op, axes, who) not in self._rates:
             self._rates[op, axes, who] = self._rate(op, axes, who)
         return self._rates[op, axes, who]
 
     def permute_rate(self, found: Swaps, sizes: Mapping[str, int]) -> Rate | None:
-        """What a permute takes; one that only turns axes takes as long as its inverse,
-        since every link has both directions."""
+        """The rate of a permute; if it only reorders axes, its inverse has the same
+        rate, because every link has both directions."""
         if found not in self._permutes:
             back = frozenset((new, old) for old, new in found)
             olds, news = ({a for run in found for a in run[side]} for side in (0, 1))
@@ -74,7 +74,7 @@ class Prices:
     def _rate(self, op: str, axes: Names, who: Pairs) -> Rate | None:
         group = math.prod(self.mesh.axes[axis] for axis in axes)
         try:
-            if who:  # thousands are asked for: no record, no upper bound
+            if who:  # a search needs thousands: no record, no upper bound
                 if axes not in self._wires:
                     pieces = self.mesh.span(axes)
                     self._wires[axes] = tuple(piece.wires for piece in pieces)
@@ -87,7 +87,7 @@ class Prices:
     def links(self, axes: Names) -> frozenset[int]:
         """The dimensions of the network whose links `axes` use.
 
-        Traffic over a spine passes the switches that it stands on as well.
+        Traffic over a spine also passes the switches below it.
         """
         if axes not in self._links:
             dims = self.mesh.network.dims
@@ -105,9 +105,9 @@ class Prices:
         """How long `collectives` keep the links of each dimension of the network busy.
 
         Returns:
-            (seconds of the bytes, seconds of latency expected) of each dimension whose
-            links carry anything. A collective delays all links that it uses by its
-            whole latency.
+            (seconds of the bytes, expected seconds of latency) of each dimension whose
+            links carry bytes. All links that a collective uses wait for its whole
+            latency.
         """
         found: dict[int, Rate] = {}
         for collective in collectives:
@@ -118,23 +118,23 @@ class Prices:
         return found
 
     def lower(self, collectives: Iterable[Collective]) -> float:
-        """Seconds of the busiest links: collectives on other links run beside it.
+        """Seconds of the busiest links, while collectives on other links overlap.
 
-        Assumes that arrays travel in pieces, so that even what waits for a collective
-        on other links can start with the first piece. No latency is counted, so that no
-        schedule of these collectives is faster.
+        Assumes that arrays are sent in pieces, so that a collective that waits for
+        another can start with the first piece. Latency is not counted, so no schedule
+        of these collectives is faster.
         """
         return max((load for load, _ in self.busy(collectives).values()), default=0.0)
 
     def expected(self, collectives: Iterable[Collective]) -> float:
-        """Seconds of the busiest links with the latency that we expect; not a bound."""
+        """Seconds of the busiest links with expected latency; not a bound."""
         return max(map(sum, self.busy(collectives).values()), default=0.0)
 
     def loads(self, collective: Collective) -> dict[int, float]:
-        """Seconds for which the links of each dimension of the network are at work.
+        """Seconds for which the links of each dimension of the network are busy.
 
-        A gather over nodes and within them keeps the cards busy for one time and
-        NVLink for another. What a permute does to each is not told apart: its time.
+        In a gather over nodes and within them, the cards and NVLink have different
+        times. For a permute, all dimensions have its whole time.
         """
         if collective.op == "permute":
             return dict.fromkeys(self.links(collective.axes), self.terms(collective)[0])
@@ -149,16 +149,16 @@ class Prices:
         return {dim: nbytes * seconds for dim, seconds in self._loads[key].items()}
 
     def in_turn(self, collectives: Sequence[Collective]) -> float:
-        """Expected seconds of one after the other, each on all its levels at once."""
+        """Expected seconds of one after the other, all levels of each at once."""
         return sum(sum(self.terms(collective)) for collective in collectives)
 
     def upper(self, collectives: Sequence[Collective]) -> float:
-        """Expected seconds of one after the other, each a level after the other."""
+        """Expected seconds of one after the other, and of all levels in turn."""
         return sum(self.of(collective).upper for collective in collectives)
 
     def leg(self, collectives: Sequence[Collective]) -> Leg:
         """The network's part of an estimate, between `lower` and `upper`."""
         sent = sum(c.total_sent for c in collectives)
         lower = self.lower(collectives)
-        slack = max(0.0, self.upper(collectives) - lower)  # rounding may end below 0
+        slack = max(0.0, self.upper(collectives) - lower)  # rounding may give below 0
         return Leg("network", sent, sent / lower, slack)

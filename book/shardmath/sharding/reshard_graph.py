@@ -1,8 +1,8 @@
-"""The changes between the shardings of an array, but for permutes, as numbers.
+"""The changes between the shardings of an array, except permutes, as numbers.
 
-A search looks at the same neighbours of a sharding again and again: for every choice of
-open sums, for every number of collectives, forwards and backwards. So shardings are
-numbered, and what leads from one to another is listed once.
+A search needs the same neighbours of a sharding many times: for every choice of open
+sums, for every number of collectives, forwards and backwards. So shardings are
+numbered, and the changes from one to another are listed once.
 """
 
 from collections.abc import Iterator
@@ -20,16 +20,17 @@ OPS = ("all_gather", "reduce_scatter", "all_to_all", "all_reduce", "slice")
 
 
 class Graph:
-    """The changes between the states of arrays on one mesh, but for permutes.
+    """The changes between the states of arrays on one mesh, except permutes.
 
-    A state is its placement's number times 2^(axes of the mesh), plus a bit for every
-    axis of an open sum. A kind of change is the number of its axes times 5, plus OPS.
+    The number of a state is that of its placement times 2^(axes of the mesh), plus a
+    bit for every axis of an open sum. The number of a kind of change is that of its
+    group of axes times 5, plus the index of its operation in `OPS`.
 
     Args:
         axes: the mesh axes that may change their place.
-        mesh: all axes of the mesh, which open sums are listed in the order of.
-        dims: of the array.
-        several: whether a gather or scatter may be of several dimensions at once.
+        mesh: all axes of the mesh; open sums are listed in this order.
+        dims: the number of dimensions of the array.
+        several: whether a gather or scatter may be over several dimensions at once.
     """
 
     def __init__(self, axes: Names, mesh: Names, dims: int, several: bool):
@@ -59,7 +60,7 @@ class Graph:
         return self.number[placed] << self.width | self._mask(sums)
 
     def state(self, code: int) -> State:
-        """The state of a number."""
+        """The state with this number."""
         mask = code & self.low
         if mask not in self._sums:
             bits = self.bit.items()
@@ -67,9 +68,9 @@ class Graph:
         return self.placed[code >> self.width], self._sums[mask]
 
     def rank(self, kind: int, dims: tuple[int, ...]) -> tuple[int, ...]:
-        """Which of equals is first: gathers of the last dimension, then the rest.
+        """The order among equal costs: gathers of the last dimension come first.
 
-        A permute comes between those: its rank is 3.
+        A permute has rank 3, which is before changes over several dimensions.
         """
         if (kind, dims) not in self._ranks:
             group, op = divmod(kind, len(OPS))
@@ -123,7 +124,7 @@ class Graph:
             return
         free = self.movable & ~(self.used[n] | sums)
         for more, kind, mask, dims in self._longer(n):
-            if mask.bit_count() > 1:  # in order of their number
+            if mask.bit_count() > 1:  # single axes come first
                 return
             if mask & free:
                 yield kind + SLICE, more << self.width | sums, dims
@@ -135,15 +136,15 @@ class Graph:
         return len(OPS) * self._group[axes]
 
     def _some(self, pool: int) -> list[tuple[int, int]]:
-        """Every subset of the axes of open sums, or of idle ones."""
+        """Every subset of the axes in `pool`, which are of open sums or idle."""
         if pool not in self._subsets:
             axes = tuple(name for name, bit in self.bit.items() if pool & bit)
             self._subsets[pool] = [(self._kind(s), self._mask(s)) for s in _some(axes)]
         return self._subsets[pool]
 
     def _shorter(self, n: int) -> list[tuple]:
-        """Placements less the minor axes of a dimension, or of several; of one, also
-        the placements that have those axes behind another dimension instead."""
+        """Placements without the minor axes of one or several dimensions; for one, also
+        the placements in which those axes follow those of another dimension."""
         if n in self._less:
             return self._less[n]
         placed, found = self.placed[n], []
@@ -173,8 +174,8 @@ class Graph:
         return found
 
     def _longer(self, n: int) -> list[tuple]:
-        """Placements with more axes behind those of a dimension, or of several; those
-        with one more come first."""
+        """Placements with more minor axes in one or several dimensions; those with one
+        axis more come first."""
         if n in self._more:
             return self._more[n]
         placed, found = self.placed[n], []
@@ -196,7 +197,7 @@ class Graph:
 
 @lru_cache(maxsize=8)
 def graph(axes: Names, mesh: Names, dims: int, several: bool) -> Graph:
-    """The `Graph` of arrays of so many dimensions, shared by their searches."""
+    """The `Graph` of arrays with `dims` dimensions, shared by their searches."""
     return Graph(axes, mesh, dims, several)
 
 
@@ -207,7 +208,7 @@ def _choices(n: int, most: int) -> Iterator[tuple[int, ...]]:
 
 
 def _cuts(axes: Names, parts: int) -> Iterator[tuple[Names, ...]]:
-    """`axes` cut into so many runs, none of them empty."""
+    """Every way to cut `axes` into `parts` runs, none of them empty."""
     for cuts in combinations(range(1, len(axes)), parts - 1):
         ends = (0, *cuts, len(axes))
         yield tuple(axes[a:b] for a, b in pairwise(ends))

@@ -1,8 +1,8 @@
 """The best ways from one sharding to others: Dijkstra's algorithm over shardings.
 
-A state is where the axes of the mesh stand: for every dimension the axes that split it,
+A state is the placement of the mesh axes: for every dimension the axes that split it,
 and the axes of partial sums. One search from a state (or, backwards, to it) finds the
-best way for every other state, so that a matmul needs three, whatever its plans are.
+best way for every other state, so a matmul needs three searches for all its plans.
 """
 
 import heapq
@@ -19,17 +19,17 @@ from .prices import Prices, Rate
 from .reshard_graph import OPS, SLICE, Move, State, graph
 from .reshard_step import Change, Swaps, swapped_runs
 
-Cost = tuple[int, int, int]  # time, 0 where there are no prices; bytes; collectives
+Cost = tuple[int, int, int]  # time, or 0 without prices; bytes; collectives
 
 
 class Permutes(NamedTuple):
-    """In the queue: the permutes from a state that was reached at `cost`."""
+    """An entry of the queue: the permutes from a state that was reached at `cost`."""
 
     cost: "Cost"
 
 
 class Edge(NamedTuple):
-    """A change between two states; a permute's axes and dimensions are not in it."""
+    """A change between two states; it has no axes and dimensions for a permute."""
 
     op: str
     axes: Names
@@ -42,7 +42,7 @@ class Use(NamedTuple):
     """The states that a plan can use with some number of collectives left.
 
     Args:
-        states: the numbers of all of them.
+        states: the numbers of all these states.
         into: the changes that lead to them, by the state that each starts from.
     """
 
@@ -50,15 +50,15 @@ class Use(NamedTuple):
     into: Mapping[int, list[Move]]
 
 
-MANY = 12_000  # states of use; to look up the changes to more of them saves nothing
+MANY = 12_000  # useful states; with more, looking up the changes to them saves nothing
 
 
 @dataclass
 class Routes:
     """The best ways between one state and the others, as far as they were searched.
 
-    `found` has the ways to a state from the cheapest on. Where the number of
-    collectives is limited, a dearer way follows if it has fewer collectives.
+    `found` has the ways to a state, cheapest first. If the number of collectives is
+    limited, it also has more expensive ways with fewer collectives.
     """
 
     array: ShardedArray
@@ -77,15 +77,15 @@ class Routes:
         return state in self.found
 
     def costs(self, state: State) -> list[Cost]:
-        """Of the ways to `state`, the cheapest first: time, bytes, collectives."""
+        """Time, bytes and collectives of each way to `state`, cheapest first."""
         return [cost for cost, _ in self.found[state]]
 
     def changes(self, state: State, most: int | None = None) -> tuple[Change, ...]:
         """The best way from the state of the search to `state`, or backwards from it.
 
         Args:
-            state: where to.
-            most: collectives that the way may have; any number if not given.
+            state: the other end of the way.
+            most: the most collectives that the way may have; by default, any number.
         """
         cost, edge = next(
             way for way in self.found[state] if most is None or way[0][2] <= most
@@ -101,7 +101,8 @@ class Routes:
         return self.ways[state, cost[2]]
 
     def _change(self, edge: Edge) -> Change:
-        """Axes of several dimensions, and those of a permute, as the mesh has them."""
+        """An edge as a Change; axes of a permute or of several dimensions are in the
+        order of the mesh."""
         ends, axes = [self.at(end) for end in edge[2:4]], edge.axes
         if edge.op == "permute":
             axes = Change(*ends).swapping
@@ -118,23 +119,23 @@ def routes(
     backwards: bool = False,
     most: int | None = None,
 ) -> Routes:
-    """The best ways from `array` as it is placed, or backwards, to it.
+    """The best ways from the present placement of `array` or, backwards, to it.
 
     Args:
-        array: whose placement they start from.
+        array: the array whose placement is one end of all ways.
         axes: the mesh axes that may change their place; all others stay.
         prices: times to minimise, one change after the other; None minimises the bytes
             that a device sends.
-        targets: where to stop the search; None finds every state.
+        targets: the states at which to stop the search; None finds every state.
         backwards: search the ways that lead to `array`.
-        most: find the best ways of at most so many collectives, and the best of fewer.
-            Any number if not given. Then `targets` does not stop the search: its n-th
-            entry has the states that ways are wanted to that leave n collectives, for
-            n from 0; those that leave more may lead to any state.
+        most: find the best ways with at most this number of collectives, and the best
+            with fewer; by default, any number. With `most`, `targets` does not stop the
+            search. Its n-th entry, from 0, has the states to which ways are wanted that
+            leave n collectives; a way that leaves more may lead to any state.
 
-    Among equals those of fewer bytes, then of fewer collectives, then those that gather
-    the last dimension first, as XLA does. Bytes cannot tell one AllGather over two
-    dimensions from two in turn; so it is a choice where there are times.
+    Ways of equal cost are ordered by bytes, then by collectives, then by whether they
+    gather the last dimension first, as XLA does. One AllGather over two dimensions
+    sends as many bytes as two in turn, so it is considered only if there are prices.
     """
     search = _Search(array, frozenset(axes), prices, backwards, most, targets)
     wanted = None if targets is None or most is not None else set(targets)
@@ -144,11 +145,12 @@ def routes(
 def way(
     array: ShardedArray, target: State, axes: Collection[str], backwards: bool = False
 ) -> tuple[Change, ...]:
-    """The best way from `array` to `target`, or backwards, by the bytes of a device.
+    """The way from `array` to `target`, or backwards, that sends the fewest bytes.
 
-    That of `routes` over `axes`. Axes that both states begin a dimension with, and sums
-    that both leave open, stay where they are: no way that moves them sends less. So the
-    search is over the others, of an array as large as what those leave.
+    It is that of `routes` over `axes`. The leading axes of a dimension that both states
+    share, and the sums that both leave open, stay in place: no way that moves them
+    sends less. So the search is over the other axes, for the part of the array that the
+    fixed axes leave to a device.
     """
     placed, unreduced = target
     if array.state == target:
@@ -202,8 +204,8 @@ def way(
 def _found(
     array: ShardedArray, start: State, end: State, axes: Names, back: bool
 ) -> tuple[Change, ...]:
-    """The best way of an array without a name, on a mesh without idle axes: so arrays
-    that move alike on several meshes share a search."""
+    """The best way of an array without a name, on a mesh without idle axes, so that
+    arrays with the same way on several meshes share a search."""
     steps = _alike(array, start, end, axes, back)
     if steps is None:
         goal = start if back else end
@@ -213,15 +215,15 @@ def _found(
 
 @lru_cache(maxsize=8)
 def _by_bytes(array: ShardedArray, axes: Names, back: bool) -> "_Search":
-    """The search for the ways of fewest bytes: those to other states go on with it."""
+    """The search for the ways of fewest bytes, which later calls continue."""
     return _Search(array, axes, None, back, None, None)
 
 
 def _alike(
     array: ShardedArray, start: State, end: State, axes: Collection[str], back: bool
 ) -> tuple[Change, ...] | None:
-    """The best way of axes that go alike, as if they were one; None where it permutes
-    blocks, since the axes alone may then change places with others for less."""
+    """The best way if axes that move together count as one; None if it permutes blocks,
+    since the separate axes may then change places with others for less."""
     runs = _together(start, end)
     less = {axis for run in runs.values() for axis in run[1:]}
     placed, unreduced = start if back else end
@@ -235,8 +237,8 @@ def _alike(
 
 
 def _together(start: State, end: State) -> dict[str, Names]:
-    """Axes that go the same way, by the first of them: of open sums those that are to
-    split one dimension, and those that are to split none."""
+    """Axes that move together, by the first of them: those of open sums that will split
+    the same dimension, and those that will split none."""
     (_, open_), (after, left) = start, end
     found = [axes for axes in after if len(axes) > 1 and set(axes) <= set(open_)]
     used = {axis for axes in after for axis in axes}.union(left)
@@ -247,11 +249,11 @@ def _together(start: State, end: State) -> dict[str, Names]:
 def _plain(
     array: ShardedArray, start: State, end: State, axes: Collection[str]
 ) -> tuple[Change, ...] | None:
-    """The best way where it needs no search; None where it does.
+    """The best way if it needs no search; otherwise None.
 
-    Gathering one dimension sends what is missing and no more. Where every axis is that
-    of a sum, so that no copies lie idle, each sum is scattered to the dimension that
-    its axes are to split, and what is left of it is added up.
+    Gathering one dimension sends only the missing bytes. If every axis is one of an
+    open sum, so that there are no idle copies, each sum is scattered to the dimension
+    that its axes will split, and the rest of it is added up.
     """
     (before, open_), (after, left) = start, end
     split = [d for d, there in enumerate(before) if there]
@@ -274,7 +276,7 @@ def _plain(
 
 
 def _common(one: Names, other: Names) -> Names:
-    """The axes that both begin with."""
+    """The leading axes that both share."""
     n = 0
     while n < min(len(one), len(other)) and one[n] == other[n]:
         n += 1
@@ -284,12 +286,12 @@ def _common(one: Names, other: Names) -> Names:
 class _Search:
     """One run of Dijkstra's algorithm.
 
-    Blocks of one shape may be permuted, so that a state of k axes has up to k! others
-    as neighbours. They are looked at only when a permute from it is the cheapest thing
-    left to do, and then only those that are not reached yet. After a permute there is
-    none: one that goes all the way would have come first.
+    Blocks of one shape may be permuted, so a state of k axes has up to k! neighbours.
+    They are examined only when a permute is the cheapest entry of the queue, and then
+    only those that are not reached yet. A permute never follows another one, because
+    one permute that does both would have been found first.
 
-    Inside, states are the numbers that `Graph` gives them.
+    Internally, states are the numbers that `Graph` gives them.
     """
 
     def __init__(
@@ -313,7 +315,7 @@ class _Search:
         self.grids: list[tuple[int, ...]] = []  # blocks a dimension, of each placement
         self.alike: dict[tuple, list[int]] = {}
         self.block: list[float] = []  # bytes of one
-        self.divides: list[bool] = []  # are all blocks of one size?
+        self.divides: list[bool] = []  # whether all blocks are of one size
         for n, placed in enumerate(self.graph.placed):
             grid = tuple(prod(map(self.sizes.get, axes)) for axes in placed)
             self.grids.append(grid)
@@ -327,7 +329,7 @@ class _Search:
         self.terms: dict[int, tuple[float, int, Rate | None]] = {}
         self.costs: dict[tuple[int, float], Cost | None] = {}
         self.settled: dict[int, list[tuple[Cost, Edge | None]]] = {}
-        self.least: dict[tuple[int, int], tuple[Cost, tuple]] = {}  # of what is queued
+        self.least: dict[tuple[int, int], tuple[Cost, tuple]] = {}  # of queued ways
         self.queue: list = []
         self.pushed = 0
         self.start = self.graph.code(array.state)
@@ -336,7 +338,7 @@ class _Search:
 
     def found(self, wanted: Collection[State] | None = None) -> Routes:
         """The routes when all of `wanted`, or all states, are settled; a later call
-        goes on with the search."""
+        continues the search."""
         open_ = None if wanted is None else set(wanted) - self.routes.found.keys()
         if open_ != set():
             for state in self.settle():
@@ -347,7 +349,7 @@ class _Search:
         return self.routes
 
     def settle(self) -> Iterator[State]:
-        """States in the order of their distance, each when its best way is known."""
+        """States in the order of their cost, each when its best way is known."""
         settled, found = self.settled, self.routes.found
         while self.queue:
             cost, order, _, here, move = heapq.heappop(self.queue)
@@ -368,7 +370,7 @@ class _Search:
             yield state
 
     def _edge(self, move: tuple, here: State) -> Edge:
-        """The change that led to `here`, as what is kept of it says."""
+        """The change that led to `here`, from the entry of the queue."""
         kind, dims, from_ = move
         group, op = (None, None) if kind is None else divmod(kind, len(OPS))
         axes = () if kind is None else self.graph.groups[group]
@@ -376,7 +378,7 @@ class _Search:
         return Edge("permute" if kind is None else OPS[op], axes, *ends, dims)
 
     def _change_from(self, here: int, cost: Cost, order: tuple) -> None:
-        """Queue what every change but a permute leads to from `here`."""
+        """Queue the states that any change except a permute reaches from `here`."""
         settled, divides, block, width = (
             self.settled,
             self.divides,
@@ -387,7 +389,7 @@ class _Search:
         time, nbytes, count = cost
         bytes_here = block[here >> width]
         for kind, there, dims in self._moves(here, count):
-            # As `_settled`: the calls alone would take a tenth of the time.
+            # This is `_settled`, whose calls would take a tenth of the time.
             ways = settled.get(there)
             if ways and (most is None or ways[-1][0][2] <= count):
                 continue
@@ -407,11 +409,11 @@ class _Search:
                 self._extend(total, order, (kind, dims, here), there, rank)
 
     def _moves(self, here: int, count: int) -> Iterable[Move]:
-        """The changes from `here` that a way of `most` collectives can go on with.
+        """The changes from `here` that can continue a way with `most` collectives.
 
-        After `most` of them only slices are left, and gathers over axes of one device,
-        which move nothing. Where few states are of use after the next collective, we
-        look up which changes lead to those.
+        After `most` of them, only slices are possible, and gathers over axes of one
+        device, which move nothing. If few states are useful after the next collective,
+        we look up the changes that lead to those.
         """
         if self.most is None or self.lone:
             return self.graph.changes(here, self.backwards)
@@ -430,11 +432,11 @@ class _Search:
         return use is None or state in use.states
 
     def _uses(self, targets: Sequence[Collection[State]] | None) -> list[Use | None]:
-        """The states that are of use with none, one, two … collectives left.
+        """The states that are useful with none, one, two … collectives left.
 
-        Such a state is a target for which so many must be left, or slices lead from it
-        to one, or one collective and slices lead to a state that is of use with one
-        collective fewer. None where all may be.
+        Such a state is a target for which that number must be left, or slices lead from
+        it to a target, or one collective and slices lead to a state that is useful with
+        one collective fewer. None means that all states may be useful.
         """
         found: list[Use | None] = [None] * (self.most + 1)
         if targets is None or self.lone:
@@ -450,8 +452,8 @@ class _Search:
         return found
 
     def _use(self, ends: Collection[int]) -> Use | None:
-        """`ends`, what slices lead from to them, and the changes that lead there."""
-        # No way comes back to where it began.
+        """`ends`, the states from which slices lead there, and the changes to all."""
+        # No way returns to its start.
         states = self._before_slices({*ends} - {self.start})
         if states is None:
             return None
@@ -463,7 +465,7 @@ class _Search:
         return Use(states, into)
 
     def _before_slices(self, ends: set[int]) -> set[int] | None:
-        """`ends` and the states from which slices lead to them; None where too many."""
+        """`ends` and the states from which slices lead to them; None if too many."""
         found, new = set(ends), list(ends)
         while new and len(found) <= MANY:
             for _, state, _ in self.graph.slices(new.pop(), not self.backwards):
@@ -473,7 +475,7 @@ class _Search:
         return None if len(found) > MANY else found
 
     def _permuted(self, states: set[int]) -> Iterator[int]:
-        """The states that permutes lead from to one of `states`."""
+        """The states from which a permute leads to one of `states`."""
         kinds = {(self.grids[code >> self.width], code & self.low) for code in states}
         for grid, sums in kinds:
             for n in self.alike[grid]:
@@ -481,10 +483,10 @@ class _Search:
                     yield n << self.width | sums
 
     def _settled(self, state: int, count: int) -> bool:
-        """Whether a way to `state` is known that is as good with `count` collectives.
+        """Whether a known way to `state` is as good as one with `count` collectives.
 
-        Ways are settled in the order of their cost, so only fewer collectives can make
-        another one worth keeping, and only where their number is limited.
+        Ways are settled in the order of their cost, so another way is worth keeping
+        only if it has fewer collectives and their number is limited.
         """
         ways = self.settled.get(state)
         return bool(ways) and (self.most is None or ways[-1][0][2] <= count)
@@ -496,7 +498,7 @@ class _Search:
     def _extend(
         self, total: Cost, order: tuple, move: tuple, there: int, rank: tuple
     ) -> None:
-        """Queue a way to `there`, unless one that is queued is as good."""
+        """Queue a way to `there`, unless a queued way is as good."""
         if self.most is not None and total[2] > self.most:
             return
         if not self._useful(there, total[2]):
@@ -508,8 +510,8 @@ class _Search:
             self._push(total, order, there, move)
 
     def _cost(self, kind: int, block: float) -> Cost | None:
-        """Of a change but a permute, from blocks of so many bytes; None where it has no
-        price."""
+        """The cost of a change, except a permute, of blocks of `block` bytes; None if
+        it has no price."""
         if kind not in self.terms:
             group, op = divmod(kind, len(OPS))
             self.terms[kind] = self._terms(OPS[op], self.graph.groups[group])
@@ -519,7 +521,7 @@ class _Search:
         return _cost(block * rounds, block * parts, rate)
 
     def _terms(self, op: str, axes: Names) -> tuple[float, int, Rate | None]:
-        """Blocks that a device sends, blocks that V has, and what a byte of V takes."""
+        """Blocks that a device sends, blocks that V has, and the rate of the change."""
         n = prod(map(self.sizes.get, axes))
         if op == "slice" or n == 1:
             return 0, 0, None
@@ -529,9 +531,9 @@ class _Search:
         return rounds.get(op, (n - 1) / n), parts, rate
 
     def _least_permute(self, here: int) -> tuple[int, int, int]:
-        """No permute from `here` costs less.
+        """A lower bound on the cost of a permute from `here`.
 
-        Every second block at least has to leave its device, at best by all links.
+        At least every second block has to leave its device, at best over all links.
         """
         nbytes = self.block[here >> self.width]
         if self.prices is None:
@@ -544,7 +546,7 @@ class _Search:
         move, settled = (None, (), here), self.settled
         for other in self._not_reached(n, sums, count):
             there = other << self.width | sums
-            # As `_settled`: most are, and the calls alone would take as long again.
+            # This is `_settled`, whose calls would double the time: most states are.
             ways = settled.get(there)
             if ways and (self.most is None or ways[-1][0][2] <= count + 1):
                 continue
@@ -563,7 +565,7 @@ class _Search:
                 if not sums & self.graph.used[other]
                 and (limit is None or other << self.width | sums in limit.states)
             ]
-        left = [  # a permute is one collective: what one reaches is reached for good
+        left = [  # a permute is a collective, so ways with one cannot be improved
             other
             for other in self.alike_left[key]
             if not self._settled(other << self.width | sums, 1)
@@ -572,7 +574,7 @@ class _Search:
         return left
 
     def _permute_cost(self, here: int, there: int) -> Cost | None:
-        """What a permute costs; None where it has no price."""
+        """The cost of a permute; None if it has no price."""
         nbytes = self.block[here]
         if self.prices is None and not self.lone:
             return _cost(nbytes, nbytes, FREE)
@@ -604,7 +606,7 @@ def _add(one: Cost, other: Cost) -> Cost:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
-# Costs are whole numbers, so that equal ways cost the same in whatever order.
+# Costs are whole numbers, so that the order of a sum does not matter.
 _SECOND = 10**15
 
 
@@ -612,7 +614,7 @@ FREE = 0.0, 0.0
 
 
 def _cost(sent: float, nbytes: float, rate: Rate | None) -> Cost | None:
-    """Of one collective; None where it has no price."""
+    """The cost of one collective; None if it has no price."""
     if rate is None:
         return None
     return _femtoseconds(nbytes * rate[0] + rate[1]), _whole_bytes(sent), 1
@@ -623,4 +625,4 @@ def _femtoseconds(seconds: float) -> int:
 
 
 def _whole_bytes(nbytes: float) -> int:
-    return round(4 * nbytes)  # a quarter is the least: three of them are an fp6
+    return round(4 * nbytes)  # in quarters of a byte: a value in fp6 has three

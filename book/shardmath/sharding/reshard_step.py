@@ -4,11 +4,11 @@
     AllToAll_X        A[I_X, J] -> A[I, J_X]    of the minor axes of a dimension
     ReduceScatter_X   A[I, J]{U_X} -> A[I_X, J]
     AllReduce_X       A[I, J]{U_X} -> A[I, J]
-    Permute           A[I_X, J] -> A[I_Y, J]    blocks of one shape change hands
+    Permute           A[I_X, J] -> A[I_Y, J]    devices exchange blocks of one shape
     slice             A[I, J] -> A[I_X, J]      nothing moves
 
-An AllGather or ReduceScatter may be of axes of several dimensions at once: a program
-gathers the blocks side by side and puts them in place on its own chip.
+An AllGather or ReduceScatter may be over axes of several dimensions at once: a program
+gathers the blocks side by side, and then rearranges them on each chip.
 """
 
 from collections import defaultdict
@@ -28,10 +28,10 @@ from .notation import subscript
 
 @dataclass(frozen=True, repr=False)
 class Change:
-    """One change of one array; `collective` is None where nothing moves.
+    """One change of one array; `collective` is None if nothing moves.
 
     Args:
-        before, after: the array as it was and as it is then.
+        before, after: the array before and after the change.
         op: a key of `collectives.NAMES`, or "slice".
         axes: the mesh axes over which it runs.
     """
@@ -43,7 +43,7 @@ class Change:
 
     @cached_property
     def collective(self) -> Collective | None:
-        """The record of what moves; a group of one device moves nothing."""
+        """The record of the collective; None for a slice or a group of one device."""
         n = self.before.ways(self.axes)
         if self.op == "slice" or n == 1:
             return None
@@ -56,19 +56,19 @@ class Change:
 
     @property
     def pairs(self) -> Pairs:
-        """Of a permute, who sends to whom: positions in the group, row-major."""
+        """(from, to) of a permute: positions in the group, row-major."""
         sizes = dict(self.before.mesh)
         return pairs(swaps(self.before.placed, self.after.placed, sizes), sizes)
 
     @property
     def swapping(self) -> Names:
-        """Of a permute, the axes that it runs over."""
+        """The axes that a permute runs over."""
         sizes = dict(self.before.mesh)
         return axes_of_swaps(swaps(self.before.placed, self.after.placed, sizes), sizes)
 
     @property
     def title(self) -> str:
-        """What it is and over which axes, such as "AllGather_X"."""
+        """The operation and its axes, such as "AllGather_X"."""
         names = [name for name, _ in self.before.mesh]
         return f"{NAMES.get(self.op, 'slice')}_{subscript(self.axes, names)}"
 
@@ -85,7 +85,7 @@ Swaps = frozenset[tuple[Names, Names]]
 
 
 def swaps(before: Placed, after: Placed, sizes: Mapping[str, int]) -> Swaps:
-    """The places where one run of axes stands for another, as short as can be.
+    """The shortest runs of axes that are replaced by others, each with its replacement.
 
     >>> sorted(swaps((("X", "Z"),), (("Y", "Z"),), {"X": 2, "Y": 2, "Z": 4}))
     [(('X',), ('Y',))]
@@ -99,12 +99,12 @@ def swapped_runs(
 ) -> list[tuple[Names, Names]]:
     """The same for one dimension, which both split into equally many parts.
 
-    An axis of one device splits nothing, so that nothing stands for it.
+    An axis of one device splits nothing, so it is left out.
     """
     left, right = ([axis for axis in axes if sizes[axis] > 1] for axes in (old, new))
     found = []
     while left or right:
-        # Of both sides take axes until they split into equally many parts.
+        # Take axes from both sides until they split into equally many parts.
         run, other = left[:1], right[:1]
         del left[:1], right[:1]
         while (ways := _ways(run, sizes)) != (others := _ways(other, sizes)):
@@ -122,7 +122,7 @@ def axes_of_swaps(found: Swaps, sizes: Mapping[str, int]) -> Names:
 
 
 def pairs(found: Swaps, sizes: Mapping[str, int]) -> Pairs:
-    """(from, to) for every device of a group; copies that can stay where they are do.
+    """(from, to) for every device of a group; copies stay in place if they can.
 
     >>> pairs(frozenset({(("X",), ("Y",)), (("Y",), ("X",))}), {"X": 2, "Y": 2})
     ((0, 0), (1, 2), (2, 1), (3, 3))
@@ -138,10 +138,10 @@ def _pairs(found: Swaps, mesh: tuple[tuple[str, int], ...]) -> Pairs:
         _blocks(axes, [run[side] for run in sorted(found)], sizes) for side in (0, 1)
     )
     taker = dict(zip(wanted, range(len(wanted)), strict=True))
-    if len(taker) == len(wanted):  # no copies: every block has one who takes it
+    if len(taker) == len(wanted):  # no copies: one device takes each block
         return tuple(enumerate(map(taker.get, held)))
-    holders, copy = defaultdict(list), []  # of a block, in order; which of them each is
-    able = defaultdict(dict)  # of a block, the copies on devices that want another
+    holders, copy = defaultdict(list), []  # devices of each block; number of each copy
+    able = defaultdict(dict)  # by block, its copies on devices that want another block
     for device, block in enumerate(held):
         copy.append(len(holders[block]))
         holders[block].append(device)
@@ -149,11 +149,11 @@ def _pairs(found: Swaps, mesh: tuple[tuple[str, int], ...]) -> Pairs:
             able[block][copy[device]] = None
     used = {axis for run in found for axis in run[0]}
     alike = _alike(tuple(sizes[axis] for axis in axes if axis not in used))
-    takers = list(range(len(held)))  # who gets the block of each
+    takers = list(range(len(held)))  # for each device, the one that gets its block
     for device, block in enumerate(wanted):
         if held[device] == block:
             continue
-        near, left = copy[device], able[block]  # as near as the axes of copies allow
+        near, left = copy[device], able[block]  # prefer a copy with similar coordinates
         if near not in left:
             near = max(left, key=alike[near].__getitem__)
         del left[near]
@@ -162,7 +162,7 @@ def _pairs(found: Swaps, mesh: tuple[tuple[str, int], ...]) -> Pairs:
 
 
 def _blocks(axes: Names, runs: list[Names], sizes: Mapping[str, int]) -> list[int]:
-    """Which block every device has where each of `runs` splits a dimension."""
+    """The block of every device if each of `runs` splits a dimension."""
     weights, weight = {}, 1
     for run in runs:
         for axis in reversed(run):
@@ -177,7 +177,7 @@ def _blocks(axes: Names, runs: list[Names], sizes: Mapping[str, int]) -> list[in
 
 @lru_cache(maxsize=64)
 def _alike(sizes: tuple[int, ...]) -> list[list[int]]:
-    """In how many coordinates each place of a grid is like each other."""
+    """The number of equal coordinates of every two places of a grid."""
     places = list(product(*map(range, sizes)))
     return [[sum(map(eq, one, other)) for other in places] for one in places]
 
@@ -188,10 +188,10 @@ def placements(
     """Every way to put `axes`, in any order, into `slots` dimensions or nowhere.
 
     Args:
-        axes: what is placed.
-        slots: how many dimensions there are.
-        among: for each axis the dimensions, counted from 0, that it may be put into;
-            None among them is nowhere. All if not given.
+        axes: the axes to place.
+        slots: the number of dimensions.
+        among: for each axis the dimensions, counted from 0, that it may be put into,
+            with None for nowhere; by default, all of these.
 
     >>> len(list(placements(("X",), 2))), len(list(placements(("X", "Y"), 2)))
     (3, 11)

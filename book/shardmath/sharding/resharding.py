@@ -1,4 +1,4 @@
-"""A change of sharding: the collectives that make it, and their time."""
+"""A change of sharding: the collectives that it needs, and their time."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from .reshard_step import Change
 
 @dataclass(frozen=True)
 class Resharding:
-    """How an array gets from `source` to `target`; prints itself step by step."""
+    """The steps of an array from `source` to `target`."""
 
     source: ShardedArray
     target: ShardedArray
@@ -43,30 +43,30 @@ class Resharding:
 
     @property
     def bandwidth_seconds(self) -> float:
-        """The time that grows with the bytes, one collective after the other."""
+        """The bandwidth terms of the collectives, one after the other."""
         return sum(found.bandwidth_seconds for found in self.priced)
 
     @property
     def latency_seconds(self) -> float:
-        """The latency that we expect, one collective after the other."""
+        """The expected latency of the collectives, one after the other."""
         return sum(found.latency_seconds for found in self.priced)
 
     @property
     def seconds(self) -> float:
-        """Both terms, one collective after the other: the expected time that `reshard`
-        minimises, since a collective needs what the one before it delivers."""
+        """The expected time that `reshard` minimises: both terms of the collectives,
+        one after the other, since each needs the result of the one before."""
         return self._prices.in_turn(self.collectives)
 
     @property
     def lower(self) -> float:
-        """Seconds of the busiest links, without latency: the array travels in pieces,
-        so that its collectives on disjoint links all work at once."""
+        """Seconds of the busiest links, without latency, if the array is sent in pieces
+        so that its collectives on different links all work at once."""
         return self._prices.lower(self.collectives)
 
     @property
     def upper(self) -> float:
-        """Seconds of one collective after the other, each of them one level of the
-        network after the other."""
+        """Seconds of one collective after the other, and in each of them one level of
+        the network after the other."""
         return self._prices.upper(self.collectives)
 
     @cached_property
@@ -100,14 +100,14 @@ def reshard(
         text: the array before and after, its dimensions in the same order.
         mesh, dtype, sizes: as for `array`.
         busy: mesh axes that the line does not name and that have other work; True
-            for all of them. All others are idle: copies lie along them, and their
-            links may help.
+            for all of them. All other axes are idle: the array has copies along them,
+            and their links may help.
 
     Returns:
-        A Resharding: on a `Mesh` the steps that take the least time one after the
-        other, else those that send the fewest bytes per device. What a step can be is
-        listed in `changes`. Over an idle axis the copies are sliced for free, so that
-        each brings a part, and gathered again at the end.
+        A Resharding. On a `Mesh` it has the steps that take the least time one after
+        the other, otherwise those that send the fewest bytes per device. `reshard_step`
+        lists the possible steps. Copies over an idle axis can be sliced for free, so
+        that each sends a part, and gathered at the end.
 
     Assumes:
         The expected times of `collectives.price`; an array and its copies at rest until
@@ -139,7 +139,7 @@ def reshard(
     if len(line.left) > 1:
         raise line.left[1].head.error("one array is expected before the arrow")
     if line.right is None:
-        raise line.end.error("'->' and the array as it shall be are expected")
+        raise line.end.error("'->' and the array after the change are expected")
     source, target = bound(line, mesh, dtype, sizes)
     before, after = (names(term) for term in (line.left[0], line.right))
     if before != after:
@@ -148,7 +148,7 @@ def reshard(
         )
     for axis in axis_words(line.right.unreduced, dict(source.mesh)):
         if axis.text not in source.unreduced:
-            raise axis.error(f"no partial sums over {axis.text} before the arrow")
+            raise axis.error(f"there are no partial sums over {axis.text} before '->'")
     if (source.name, source.precision) != (target.name, target.precision):
         raise line.right.head.error(f"must be the same array: {source.notation}")
     axes = usable_axes((source, target), busy)

@@ -1,4 +1,4 @@
-"""Parallelism: where arrays lie, and the training step that follows from it.
+"""Parallelism: how arrays are sharded, and the training step that follows from it.
 
 >>> print(combine(fsdp("X"), tensor("Y")).weights["D"])
 ('X',)

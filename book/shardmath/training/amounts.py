@@ -1,8 +1,8 @@
-"""Amounts that mesh axes divide, and what they come to on a mesh.
+"""Amounts that are divided by mesh axes, and their values on a given mesh.
 
-What one chip holds of an array is the array over the product of the sizes of the axes
-that it is sharded over. So an amount is kept as a sum of terms, each with the names of
-the axes that divide it, and is evaluated once the sizes are known:
+The bytes that one chip holds of an array are the bytes of the array, divided by the
+product of the sizes of the axes that shard it. So we keep an amount as a sum of terms,
+each with the names of the axes that divide it, and evaluate it when we know the sizes:
 
     A = Σ amount / Π |axis| · share of the batch
 """
@@ -17,30 +17,31 @@ from .memory import HeldBytes
 
 Names = tuple[str, ...]
 Sizes = Mapping[str, int]
-Divisors = tuple[Names, str]  # axes that divide; "B" or "slots" where the batch does
+Divisors = tuple[Names, str]  # mesh axes; "B" or "slots" if it scales with the batch
 Amounts = Mapping[Divisors, float]
 Wire = tuple[str, Names, str]  # operation, mesh axes, and the kind of a hop or exchange
 
 
 def zeros() -> dict:
-    """Amounts to add to."""
+    """An empty mapping of amounts, to which others can be added."""
     return defaultdict(float)
 
 
 @dataclass(frozen=True)
 class MovedBytes:
-    """What moves by one operation over the same axes.
+    """The bytes that one operation moves over the same axes.
 
     Args:
-        nbytes: V of all runs, by what divides it, and by how often it is repeated:
-            "M" for every microbatch, "n" for every hop round a ring.
+        nbytes: bytes V of the arrays, all runs added up, by the axes that divide them
+            and by how often the move repeats: "M" for every microbatch, "n" for every
+            hop round a ring.
     """
 
     nbytes: dict[tuple[Divisors, str], float] = field(default_factory=zeros)
 
 
 class Ways:
-    """Into how many parts mesh axes split something, on one mesh.
+    """How many parts some mesh axes of one mesh split an array into.
 
     >>> Ways({"X": 4, "Y": 2})(("X", "Y"))
     8
@@ -57,18 +58,18 @@ class Ways:
 
 
 def divisors_of(array: ShardedArray, more: Names = ()) -> Divisors:
-    """What divides an amount that is sharded as `array` is.
+    """The divisors of an amount that is sharded in the same way as `array`.
 
     Args:
-        array: where it is.
-        more: axes that divide it besides.
+        array: the sharded array.
+        more: further axes that divide the amount.
     """
     batch = next((dim for dim in ("slots", "B") if dim in array.dims), "")
     return tuple(sorted((*array.axes, *more))), batch
 
 
 def bytes_held(some: Iterable[HeldBytes]) -> dict[Divisors, float]:
-    """Bytes of arrays, of all chips together, by what divides them."""
+    """Bytes of arrays on all chips together, by their divisors."""
     found = zeros()
     for one in some:
         found[divisors_of(one.array, one.turns)] += one.width * prod(one.array.sizes)
@@ -76,7 +77,7 @@ def bytes_held(some: Iterable[HeldBytes]) -> dict[Divisors, float]:
 
 
 def flops_of(plan: ShardingPlan) -> tuple[Divisors, float]:
-    """What divides the FLOPs of a matmul, and the FLOPs of all chips: two a product."""
+    """The divisors of a matmul's FLOPs, and its FLOPs on all chips, 2·m·k·n."""
     sizes = dict(zip(plan.a.dims, plan.a.sizes, strict=True))
     sizes |= dict(zip(plan.b.dims, plan.b.sizes, strict=True))
     axes = {axis for array in (plan.a, plan.b) for axis in array.axes}
@@ -85,7 +86,7 @@ def flops_of(plan: ShardingPlan) -> tuple[Divisors, float]:
 
 
 def total(parts: Iterable[tuple[float, Amounts]]) -> dict[Divisors, float]:
-    """The sum of amounts, each taken so many times."""
+    """The sum of amounts, each multiplied by the number next to it."""
     found = zeros()
     for times, amounts in parts:
         for key, amount in amounts.items():
@@ -96,12 +97,12 @@ def total(parts: Iterable[tuple[float, Amounts]]) -> dict[Divisors, float]:
 def evaluate(
     amounts: Amounts, ways: Callable[[Names], int], batch: Mapping[str, float]
 ) -> float:
-    """An amount on a mesh: that of one chip.
+    """One chip's part of some amounts on a mesh.
 
     Args:
-        amounts: what to add up.
-        ways: into how many parts mesh axes split something.
-        batch: the share of the batch in a pass, by "", "B" and "slots".
+        amounts: the terms to add up.
+        ways: how many parts some mesh axes split an array into; see `Ways`.
+        batch: the share of the batch in one pass, by "", "B" and "slots".
 
     >>> amounts = {(("X",), "B"): 64.0, ((), ""): 3.0}
     >>> evaluate(amounts, Ways({"X": 4}), {"": 1, "B": 0.5})

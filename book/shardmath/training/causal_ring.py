@@ -1,9 +1,9 @@
-"""Causal attention on a ring of chips: who computes what in which step.
+"""Causal attention on a ring of chips: which chip computes what in each step.
 
 ring = CausalRing("zig-zag", chips=8, seq=131_072)
 ring.tokens(0)       # the positions that chip 0 holds
-ring.step(3)         # pairs of query and key of every chip in step 3
-ring.imbalance       # work of the busiest chip over the mean
+ring.step(3)         # query-key pairs that every chip computes in step 3
+ring.imbalance       # work of the busiest chip divided by the mean
 """
 
 import contextlib
@@ -13,15 +13,16 @@ from fractions import Fraction
 from ..base.units import number, positive_int, short_repr
 
 ORDERS = ("contiguous", "zig-zag", "striped")
-MOST_CHIPS = 512  # whose steps Python counts one by one in about 3 seconds
+MOST_CHIPS = 512  # Python needs about 3 seconds to count the steps of this many
 
 
 @dataclass(frozen=True)
 class CausalRing:
-    """One causal sequence over a ring of chips, keys and values going round.
+    """One causal sequence on a ring of chips that pass their keys and values on.
 
-    In step s chip i works on its own queries and on the keys of chip i − s; a query
-    sees the keys at its own position and before. What no query sees is left out.
+    In step s, chip i works on its own queries and on the keys of chip i − s. A query
+    sees the keys at its own position and before it. Pairs that a causal mask hides are
+    not computed.
 
         contiguous   chip i holds the i-th of n chunks
         zig-zag      chip i holds chunks i and 2n − 1 − i of 2n
@@ -29,11 +30,12 @@ class CausalRing:
 
     Args:
         order: which positions a chip holds, one of `ORDERS`.
-        chips: n, chips of the ring.
-        seq: tokens of the sequence, S; a multiple of n, for zig-zag of 2n.
+        chips: the number of chips in the ring, n.
+        seq: tokens of the sequence, S; a multiple of n, or of 2n for zig-zag.
 
     Raises:
-        ValueError: another order, numbers that are not whole or do not divide.
+        ValueError: another order; a number that is not whole and above zero; a `seq`
+            that is not such a multiple.
 
     Source: zig-zag as in Llama 3 (arXiv 2407.21783, section 3.3.2), striped as in
     Brandon et al. (arXiv 2311.09431).
@@ -56,8 +58,8 @@ class CausalRing:
         if seq % parts:
             raise ValueError(
                 f"seq = {short_repr(seq)}: must be a multiple of {short_repr(parts)}, "
-                "the "
-                f"chunks of {self.order} order on {short_repr(chips)} chips"
+                f"the number of chunks of {self.order} order on {short_repr(chips)} "
+                "chips"
             )
         object.__setattr__(self, "chips", chips)
         object.__setattr__(self, "seq", seq)
@@ -66,7 +68,7 @@ class CausalRing:
         """The positions that a chip holds, in order.
 
         Raises:
-            ValueError: no chip of the ring.
+            ValueError: the ring has no such chip.
 
         >>> CausalRing("zig-zag", chips=4, seq=16).tokens(1)
         (range(2, 4), range(12, 14))
@@ -85,7 +87,7 @@ class CausalRing:
         """The chip that holds a position.
 
         Raises:
-            ValueError: no position of the sequence.
+            ValueError: the sequence has no such position.
         """
         token = _one_of(self.seq, token=token)
         return next(
@@ -95,14 +97,18 @@ class CausalRing:
         )
 
     def pairs(self, queries: int, keys: int) -> int:
-        """Pairs of a query of one chip and a key of another that the query sees."""
+        """How many pairs of a query on chip `queries` and a key on chip `keys` count.
+
+        Raises:
+            ValueError: the ring has no such chip.
+        """
         return sum(seen(q, k) for q in self.tokens(queries) for k in self.tokens(keys))
 
     def step(self, step: int) -> tuple[int, ...]:
-        """Pairs of every chip in a step, 0 to n − 1.
+        """Query-key pairs that every chip computes in one step, 0 to n − 1.
 
         Raises:
-            ValueError: another step.
+            ValueError: there is no such step.
         """
         step = _one_of(self.chips, step=step)
         return tuple(
@@ -111,21 +117,21 @@ class CausalRing:
 
     @property
     def work(self) -> tuple[int, ...]:
-        """Pairs of every chip in all steps: the query at position t sees t + 1 keys."""
+        """Pairs of every chip in all steps; the query at position t sees t + 1 keys."""
         parts = map(self.tokens, range(self.chips))
         return tuple(sum(map(_seen_by, positions)) for positions in parts)
 
     @property
     def mean(self) -> Fraction:
-        """Pairs of a chip, in the mean: S(S + 1)/2n."""
+        """The mean number of pairs per chip: S(S + 1)/2n."""
         return Fraction(self.seq * (self.seq + 1), 2 * self.chips)
 
     @property
     def imbalance(self) -> Fraction:
-        """Work of the busiest chip over the mean.
+        """Work of the busiest chip divided by the mean.
 
-        With s = S/n it is ((2n − 1)s + 1)/(ns + 1) contiguous, near (2n − 1)/n for a
-        long sequence, and 1 zig-zag.
+        With s = S/n tokens per chip, the contiguous order has ((2n − 1)s + 1)/(ns + 1),
+        which is close to (2n − 1)/n for a long sequence. Zig-zag has 1.
 
         >>> long = CausalRing("contiguous", chips=8, seq=131_072)
         >>> long.imbalance.limit_denominator(64)
@@ -135,18 +141,18 @@ class CausalRing:
 
     @property
     def lockstep(self) -> Fraction:
-        """Work of the busiest chip of every step, added up, over the mean.
+        """Work of the busiest chip of each step, added up, divided by the mean.
 
-        What counts where each step waits for the slowest chip, as a hop of the ring
-        does; `imbalance` or more.
+        This ratio decides the time if each step waits for the slowest chip, as a ring
+        does at each hop. It is never below `imbalance`.
 
         Raises:
-            ValueError: more than 512 chips, for each step of each chip is counted.
+            ValueError: more than 512 chips, because each step of each chip is counted.
         """
         if self.chips > MOST_CHIPS:
             raise ValueError(
                 f"chips = {short_repr(self.chips)}: must be at most {MOST_CHIPS} here, "
-                "because each step is counted; `imbalance` takes any number"
+                "because each step is counted; `imbalance` works for any number"
             )
         return sum(max(self.step(step)) for step in range(self.chips)) / self.mean
 
@@ -161,13 +167,13 @@ class CausalRing:
 
 
 def seen(queries: range, keys: range) -> int:
-    """Pairs of a query and a key at its own position or before.
+    """How many pairs have a key at the position of the query or before it.
 
     Args:
-        queries, keys: positions, both in steps of the same size.
+        queries, keys: ranges of positions, both in steps of the same size.
 
     Raises:
-        ValueError: what is no range that rises, or steps of different sizes.
+        ValueError: not an ascending range, or steps of different sizes.
 
     >>> low, high = range(4), range(4, 8)
     >>> seen(low, low), seen(high, low), seen(low, high)
@@ -175,33 +181,33 @@ def seen(queries: range, keys: range) -> int:
     """
     for name, positions in (("queries", queries), ("keys", keys)):
         if not isinstance(positions, range) or positions.step < 1:
-            wanted = "must be a range that rises, such as range(4)"
+            wanted = "must be an ascending range, such as range(4)"
             raise ValueError(f"{name} = {short_repr(positions)}: {wanted}")
     if queries.step != keys.step:
         raise ValueError(
-            f"queries in steps of {queries.step}, keys in steps of {keys.step}: must "
-            "be the same"
+            f"queries in steps of {queries.step}, keys in steps of {keys.step}: the "
+            "steps must be equal"
         )
     first = (queries.start - keys.start) // queries.step + 1
     return _up_to(first + len(queries), len(keys)) - _up_to(first, len(keys))
 
 
 def _seen_by(queries: range) -> int:
-    """Σ (t + 1) over the positions t of some queries: the keys that all of them see."""
+    """Σ (t + 1) over the positions t of `queries`, the number of pairs they compute."""
     return len(queries) * (queries[0] + queries[-1] + 2) // 2
 
 
 def _one_of(count: int, **named: int) -> int:
-    """The number as Python's int, if it is one of 0 to count − 1."""
+    """The number as a Python int, if it is from 0 to count − 1; else raise."""
     ((name, value),) = named.items()
     with contextlib.suppress(ValueError):
         found = number(name, value)
         if isinstance(found, int) and 0 <= found < count:
             return found
-    raise ValueError(f"{name} = {short_repr(value)}: must be one of 0 to {count - 1}")
+    raise ValueError(f"{name} = {short_repr(value)}: must be from 0 to {count - 1}")
 
 
 def _up_to(end: int, most: int) -> int:
-    """Σ min(j, most) over 0 ≤ j < end: keys that queries see, one more each."""
+    """Σ min(j, most) over 0 ≤ j < end; each query sees one key more than the last."""
     steep = max(0, min(end, most + 1))
     return steep * (steep - 1) // 2 + most * max(0, end - most - 1)

@@ -1,22 +1,24 @@
-"""What moves in a training step, derived from the lines of the model.
+"""The traffic of a training step, derived from the lines of the model.
 
-Every matmul is one line forward and two backward. Each is a case of `sharding` with its
-operands where the strategy leaves them, and what the plan of the case needs is what
-moves. Two rules join the lines of one pass:
+Every matmul is one line in the forward pass and two in the backward pass. `sharding`
+plans each line for the layouts that the strategy gives its operands, and the
+collectives of that plan are the traffic. Two rules join the lines of one pass:
 
-1. an array is gathered once, however many lines read it;
-2. partial sums of one array are added up on the chip first, so that one reduction is
-   left (the gradient of the block's input, from the queries, keys and values).
+1. An array is gathered once, however many lines read it.
+2. Partial sums of one array are first added up on the chip, so only one reduction is
+   left. For example, queries, keys and values share the gradient of the block's input.
 
-So within a pass a change of an array happens once.
+So within a pass, each change of an array happens once.
 
-Embedding and head are a pass each. Where they are one table (tied), its gradient is one
-array, and rule 2 joins the two. In a pipeline they may be on two stages, each with a
-copy of the table: these send one another their gradients, once a step, and add them up.
-So do stages that hold the same layers for microbatches from both ends (DualPipe).
+The embedding and the head are a pass each. If they share one table (tied), its gradient
+is one array, and rule 2 joins the two. In a pipeline they may be on two stages, each
+with a copy of the table. Then the two stages send each other their gradients once per
+step and add them up. So do stages that hold the same layers for microbatches from both
+ends (DualPipe).
 
-Queries, keys and values may attend elsewhere than they rest, and tokens go to the chips
-of their experts: these are changes of one array, by `sharding.reshard`, or hops.
+Attention may need queries, keys and values in another layout than the one in which they
+are kept, and tokens go to the chips of their experts. Each of these is a change of one
+array, found by `sharding.reshard`, or a series of hops.
 """
 
 from collections import Counter
@@ -35,27 +37,27 @@ from ..sharding.reshard_search import way
 from ..transformer import Array, Matmul, Model, recompute
 from .strategy import Layout, Names, Strategy
 
-LIKE = {  # dimensions that lie as another one does, where an array lacks that one
+LIKE = {  # dimensions sharded like another one, unless an array has that one too
     "Fshared": "F",
     "Fdense": "F",
     "qrank": "D",
     "kvrank": "D",
 }
 Sizes = Mapping[str, int]
-Moved = dict[tuple, tuple[str, Change]]  # when and what, by operation, axes and array
+Moved = dict[tuple, tuple[str, Change]]  # pass and change, by operation, axes and array
 Changes = list[Change]
-KEYS = ("K", "V", "R")  # what a layer makes for its keys; R turns with the position
+KEYS = ("K", "V", "R")  # keys, values, and MLA's keys R with rotary positions
 HEADS = ("Q", *KEYS)
 
 
 @dataclass(frozen=True, repr=False)
 class Hop(Change):
-    """An array that goes on to the next chip as it is.
+    """An array that every chip sends to the next one without a change.
 
     Args:
-        before, after, op, axes: as of a Change.
-        closed: whether the last chip sends to the first; else it sends nothing.
-        back: whether it goes the other way.
+        before, after, op, axes: as in a `Change`.
+        closed: whether the last chip sends to the first. Otherwise it sends nothing.
+        back: whether every chip sends to the previous one instead.
     """
 
     op: str = "permute"
@@ -75,13 +77,14 @@ class Hop(Change):
 
 @dataclass(frozen=True, repr=False)
 class Swap(Change):
-    """Partial sums that two chips of a row send one another, so that both have the sum:
-    an AllReduce of two, which sends as much.
+    """Partial sums that two chips of a row send each other, so both have the sum.
+
+    It sends as many bytes as an AllReduce over two chips.
 
     Args:
-        before, after, op, axes: as of a Change.
-        every: whether each chip has its partner, the first the last, the second the one
-            before the last; else the first and the last alone.
+        before, after, op, axes: as in a `Change`.
+        every: whether every chip has its mirror image in the row as its partner.
+            Otherwise only the first and the last chip take part.
     """
 
     op: str = "permute"
@@ -100,15 +103,15 @@ class Swap(Change):
 
 @dataclass(frozen=True)
 class Move:
-    """One array that changes its place: what, when and how often.
+    """One array whose layout changes: which one, when and how often.
 
     Args:
         array: its name in the lines of the model; gradients begin with "d".
-        change: from where to where, in the notation.
+        change: the layouts before and after, in the notation.
         when: "forward", "recompute", "backward" or "update".
-        times: how often in a step.
-        dealt: whether it takes tokens to their experts or back, which can be done with
-            fewer copies than there are experts; see `experts.copies`.
+        times: how often it happens in a step.
+        dealt: whether it takes tokens to their experts or back. A token may then need
+            fewer copies than it has experts; see `experts.copies`.
     """
 
     array: str
@@ -124,7 +127,7 @@ class Move:
 
     @property
     def kind(self) -> str:
-        """What tells its price from that of others with the same operation and axes."""
+        """A name for moves that cost the same if their operation and axes agree."""
         if isinstance(self.change, Swap):
             return "mirror" if self.change.every else "swap"
         if isinstance(self.change, Hop):
@@ -135,7 +138,7 @@ class Move:
 
     @property
     def collective(self) -> Collective:
-        """Its record, to be priced and compared."""
+        """The record of its collective, which can be priced and compared."""
         return replace(self.change.collective, times=self.times, when=self.when)
 
     def __str__(self) -> str:
@@ -148,11 +151,11 @@ class Move:
 
 @dataclass(frozen=True)
 class Work:
-    """What some lines move and multiply on one chip, for one microbatch.
+    """The moves and matmuls of some lines on one chip, for one microbatch.
 
     Args:
-        moves: what moves.
-        plans: what is multiplied, by "forward", "recompute" and "backward".
+        moves: the moves.
+        plans: the plans of the matmuls, by "forward", "recompute" and "backward".
     """
 
     moves: tuple[Move, ...]
@@ -171,18 +174,19 @@ class Lines:
         formats: Mapping[str, str] = MappingProxyType({}),
     ):
         self.strategy, self.mesh, self.sizes, self.dtype = strategy, mesh, sizes, dtype
-        self.formats = formats  # by role, where it is not `dtype`; see `job.ROLES`
+        self.formats = formats  # by role, if it is not `dtype`; see `job.ROLES`
         self._plans: dict[tuple[ShardedArray, ...], ShardingPlan] = {}
         self._changes: dict[tuple[ShardedArray, ...], Changes] = {}
         self._arrays: dict[tuple, ShardedArray] = {}
 
     def activation(self, one: Array) -> ShardedArray:
-        """An activation where it rests: with D in the stream, else inside a block."""
+        """An activation in the layout that it has between its uses."""
         return self.array(one, self.rests(one))
 
     def rests(self, array: Array) -> Layout:
-        """The layout of an activation between its uses. What a router says of a token
-        stays with the token, where tokens go to experts."""
+        """The layout of an activation between its uses: the stream's if it ends with D,
+        otherwise the one inside the blocks. If tokens go to other chips for their
+        experts, the router's scores stay where the tokens come from."""
         at = self.strategy
         scores = array.dims[-1] == "E" and "E" in at.stream
         return at.stream if array.dims[-1] == "D" or scores else at.inner
@@ -191,8 +195,8 @@ class Lines:
         return self.array(one, self.strategy.weights, role="weights")
 
     def gradient(self, one: Array) -> ShardedArray:
-        """The gradient of a weight; partial sums until the update, where the state is
-        split over the chips that share a batch and the gradients are not (ZeRO-1)."""
+        """The gradient of a weight. It stays partial sums until the update if the chips
+        that share a batch split the optimizer state but not the gradients (ZeRO-1)."""
         at = self.strategy
         tokens = (*at.stream.get("B", ()), *at.inner.get("S", ()))
         late = [
@@ -217,24 +221,25 @@ class Lines:
         )
 
     def _read(self, line: Matmul) -> ShardedArray:
-        """What a line reads, where it rests; where KV heads are copied, as the line of
-        the queries has gathered it."""
+        """What a line reads, in its layout between uses; if KV heads are copied, the
+        array that the line of the queries has already gathered."""
         if self._copies(line):
             return self.array(line.reads, self.strategy.inner)
         return self.activation(line.reads)
 
     def _copies(self, line: Matmul) -> list[str]:
         """Mesh axes along which KV heads are copied, for a line that makes them. Each
-        copy serves other query heads, so that attention gives back partial sums."""
+        copy serves other query heads, so its gradient is a partial sum."""
         inner = self.strategy.inner
         if "K" not in line.result.dims:
             return []
         return [axis for axis in inner.get("N", ()) if axis not in inner.get("K", ())]
 
     def attention(self, matmuls: Iterable[Matmul]) -> tuple[Changes, Changes]:
-        """Around attention, forward and backward: heads to where they attend and back.
+        """Changes around attention, forward and backward, to its layout and back.
 
-        Keys whose axes are the queries' too go round in a ring: the hops of `ring`.
+        If an axis splits the keys as well as the queries, the keys go round it in the
+        hops of `ring`.
         """
         at, ahead, back = self.strategy, [], []
         if at.attention == at.inner and not at.inner.get("S"):
@@ -258,13 +263,13 @@ class Lines:
         return ahead, back
 
     def _attends(self, one: Array) -> Layout:
-        """Where queries, keys, values or their weighted sum lie while they attend."""
+        """The layout of queries, keys, values or attention's result in attention."""
         at = self.strategy.attention
         return at | {"S": at.get("T", ())} if one.name in KEYS else at
 
     def _terms(self, one: Array) -> list[str]:
-        """Mesh axes along which copies of keys are read by other queries, so that their
-        gradients are terms of a sum."""
+        """Mesh axes along which other queries read copies of the same keys, so the
+        gradients of these copies have to be added up."""
         at = self.strategy
         if one.name not in KEYS:
             return []
@@ -273,7 +278,8 @@ class Lines:
         return [a for a in split - own if a not in at.inner.get("N", ())]
 
     def ring(self, one: Array) -> Changes:
-        """The hops of keys round a ring: after n − 1 every chip has seen all."""
+        """The n − 1 hops of an array round a ring, after which every chip has seen all
+        of it."""
         if not self.strategy.ring:
             return []
         found = self.array(one, self.strategy.inner)
@@ -281,8 +287,8 @@ class Lines:
         return [hop] * (found.ways(hop.axes) - 1)
 
     def experts(self, matmuls: Iterable[Matmul]) -> tuple[Changes, Changes]:
-        """Tokens from where they rest to their experts, and what these make of them
-        back: forward and backward."""
+        """Changes, forward and backward, that take tokens to the chips of their experts
+        and the experts' results back."""
         ahead, back, dealt = [], [], {}
         for line in matmuls if "E" in self.strategy.stream else ():
             for one, home in ((line.reads, False), (line.result, True)):
@@ -294,7 +300,8 @@ class Lines:
         return ahead, back
 
     def _dealt(self, one: Array, home: bool) -> Changes:
-        """One AllToAll: slots of all experts on a chip, all slots of few experts."""
+        """The AllToAll from slots of all experts on each chip to all slots of a few, or
+        the one back."""
         at, experts = self.strategy.stream, self.strategy.stream["E"]
         others = tuple(axis for axis in _slots(at, ()) if axis not in experts)
         here, there = (
@@ -304,7 +311,7 @@ class Lines:
         return self.change(*((there, here) if home else (here, there)))
 
     def change(self, before: ShardedArray, after: ShardedArray) -> Changes:
-        """What brings an array from one place to another and moves something."""
+        """The steps from one layout to another that send something."""
         ends = before, after
         if ends not in self._changes:
             steps = way(before, after.state, named_axes(ends))
@@ -312,12 +319,13 @@ class Lines:
         return self._changes[ends]
 
     def update(self, weight: Array, swaps: Iterable[Swap] = ()) -> Changes:
-        """The gradient to where the state is, and the new weight to where it rests.
+        """Changes of the gradient to the layout of the state, and of the new weight to
+        the layout in which it is kept.
 
         Args:
-            weight: what is updated.
-            swaps: of two stages of a pipeline that both have it, and each a part of its
-                gradient.
+            weight: the weight that is updated.
+            swaps: exchanges between two pipeline stages that both hold the weight, each
+                with a part of its gradient.
         """
         gradient = self.state(d_of(weight), "gradients")
         summed = self.change(self.gradient(d_of(weight)), gradient)
@@ -325,21 +333,21 @@ class Lines:
         return [*summed, *swaps, *back]
 
     def swap(self, weight: Array, every: bool = False) -> Swap:
-        """What two stages send one another of a gradient: once it is added up, what the
-        state of a chip needs of it, which is the least."""
+        """What two stages send each other of a gradient. After each stage has added up
+        its own, a chip sends only the part that its optimizer state needs."""
         found = self.state(d_of(weight), "gradients")
         return Swap(found, found, axes=self.strategy.layers, every=every)
 
     def state(self, one: Array, role: str) -> ShardedArray:
-        """A weight or its gradient, where the optimizer's state is."""
+        """A weight or its gradient in the layout of the optimizer's state."""
         return self.array(one, self.strategy.state, role=role)
 
     def rest(self, one: Array) -> ShardedArray:
-        """An activation between its uses."""
+        """An activation without its name, in its layout between uses."""
         return self.array(one._replace(name=""), self.rests(one))
 
     def values(self, one: Array, layout: Layout) -> float:
-        """How many values of an array one chip holds, where it lies by `layout`."""
+        """How many values of an array one chip holds under `layout`."""
         return prod(self.array(Array("", one.dims), layout).local_sizes)
 
     def array(
@@ -349,14 +357,16 @@ class Lines:
         sums: Iterable[str] = (),
         role: str = "activations",
     ) -> ShardedArray:
-        """An array that is sharded by `layout`, as partial sums over some axes.
+        """An array that is sharded by `layout`, perhaps as partial sums.
 
         Args:
-            one, layout, sums: which array, mesh axes by dimension, axes of the sums.
-            role: what it is, a key of `job.ROLES`, which decides its format.
+            one: the array.
+            layout: mesh axes by dimension.
+            sums: mesh axes over which it is partial sums.
+            role: a key of `job.ROLES`, which decides its format.
 
         Raises:
-            ValueError: sizes that do not divide, or an axis that is in use.
+            ValueError: a size that the axes do not divide, or an axis used twice.
         """
         tokens = self.strategy.inner.get("S", ())
         dtype = self.formats.get(role, self.dtype)
@@ -373,7 +383,7 @@ class Lines:
             )
             if not found.possible:
                 known = dict(zip(one.dims, found.sizes, strict=True))
-                array(found.notation, self.mesh, dtype, **known)  # says why
+                array(found.notation, self.mesh, dtype, **known)  # raises the reason
             self._arrays[key] = found
         return self._arrays[key]
 
@@ -390,19 +400,18 @@ def layer_work(
     remat: str,
     kernel: str = "fused",
 ) -> Work:
-    """Forward, recompute and backward of one layer.
+    """The work of one layer in the forward pass, the recompute and the backward pass.
 
     Args:
         lines: its lines under a strategy.
-        model, matmuls, remat, kernel: what is computed again; see
+        model, matmuls, remat, kernel: they decide what is computed again; see
             `transformer.recompute`.
 
     Assumes:
-        What "none", "elementwise" and "selective" keep of an exchange with experts is
-        not sent again.
-        What a matmul reads that was gathered over the sequence is kept as it was
-        gathered under "none" alone: the others keep each chip's part and gather it
-        again, as Megatron does.
+        Under "none", "elementwise" and "selective", tokens are kept as the experts got
+        them, so they are not sent again.
+        Only "none" keeps the matmul inputs that were gathered over the sequence. The
+        other policies keep each chip's part and gather it again, as Megatron does.
     """
     ahead = {line: lines.forward(line) for line in matmuls}
     found = recompute(model, matmuls, remat, kernel)
@@ -439,7 +448,7 @@ def layer_work(
 
 
 def keeps_dealt(remat: str) -> bool:
-    """Whether the tokens are kept as experts got them, so that nobody sends them again.
+    """Whether tokens are kept as the experts got them, so they need not be sent again.
 
     >>> [keeps_dealt(remat) for remat in ("none", "dots", "Q K V t")]
     [True, False, True]
@@ -450,12 +459,14 @@ def keeps_dealt(remat: str) -> bool:
 def ends(
     lines: Lines, matmuls: Iterable[Matmul], table_kept: bool = False
 ) -> Iterator[Work]:
-    """Head and embedding, as far as a stage has them: each forward and backward in one
-    pass. The gradient of a table that both have is reduced in the first of them.
+    """The work of the head and the embedding, each in one pass forward and backward.
+
+    If the two share a table, its gradient is reduced in the first of them.
 
     Args:
-        lines, matmuls: under which strategy, head or embedding or both.
-        table_kept: whether the one table of both is gathered once for the two.
+        lines: the lines under a strategy.
+        matmuls: those of the head, the embedding or both, as far as a stage has them.
+        table_kept: whether a shared table is gathered only once for the two.
     """
     made: set[Move] = set()
     for line in matmuls:
@@ -469,7 +480,7 @@ def ends(
 
 
 def hop(lines: Lines, when: str, closed: bool, back: bool) -> Move:
-    """The stream that goes on to the next stage, or its gradient that goes back."""
+    """The send of the stream to the next stage, or of its gradient to the previous."""
     name = "x" if when == "forward" else "dx"
     here = lines.array(Array(name, ("B", "S", "D")), lines.strategy.stream)
     over = lines.strategy.layers
@@ -482,7 +493,7 @@ def d_of(one: Array) -> Array:
 
 
 def placed(one: Array, layout: Layout, tokens: Names = ()) -> Placed:
-    """The axes that each dimension of an array is over, by `layout`.
+    """The mesh axes that shard each dimension of an array under `layout`.
 
     Args:
         one: the array.
@@ -497,7 +508,7 @@ def placed(one: Array, layout: Layout, tokens: Names = ()) -> Placed:
     for dim in one.dims:
         like = LIKE.get(dim, dim)
         axes = layout.get(dim if like in one.dims else like, ())
-        if dim == "G":  # query heads of a KV head: over what N is over and K is not
+        if dim == "G":  # query heads of a KV head: over the axes of N that K lacks
             axes = [a for a in layout.get("N", ()) if a not in layout.get("K", ())]
         elif dim == "slots":
             axes = layout.get("slots", _slots(layout, tokens))
@@ -507,8 +518,8 @@ def placed(one: Array, layout: Layout, tokens: Names = ()) -> Placed:
 
 
 def _slots(layout: Layout, tokens: Names) -> Names:
-    """Over what the tokens lie that are dealt to experts: what splits sequences and
-    their tokens, where experts are split those of the stream, else of the blocks."""
+    """The axes that shard the tokens which go to experts: those of the sequences and of
+    their tokens, in the stream if experts are split and in the blocks otherwise."""
     return (*layout.get("B", ()), *(layout.get("S", ()) if "E" in layout else tokens))
 
 
@@ -517,7 +528,7 @@ def _axes(layout: Layout) -> set[str]:
 
 
 def _once(passes: Iterable[tuple[str, Iterable[ShardingPlan]]]) -> Moved:
-    """The changes of one pass that move anything, each array's once."""
+    """The changes of one pass that send something, without repetitions."""
     found: Moved = {}
     for when, plans in passes:
         for change in (change for plan in plans for change in plan.moved):

@@ -1,8 +1,8 @@
-"""What a step takes and holds: the one evaluation of what was derived.
+"""The time and memory of a step, evaluated from its derivation.
 
-The step that is printed, the planner's search, published runs and live figures all go
-through `StepCost`. Math, HBM and network are lower bounds of their own: each is what
-that resource needs if it never waits, and a step takes at least the longest of them.
+The printed step, the planner's search, the published runs and the live figures all use
+`StepCost`. It gives three lower bounds, one each for math, HBM and network: the time
+that the resource needs if it never waits. A step takes at least the longest of them.
 """
 
 from collections import defaultdict
@@ -21,11 +21,11 @@ class StepCost:
     """A step on one mesh, stage by stage.
 
     Args:
-        shares: what each stage has.
-        pipelines: who computes what when.
-        microbatches: M, of a step.
-        ways: into how many parts mesh axes split something.
-        batch: the share of the derived batch that goes through in one pass, by "", "B"
+        shares: the share of each stage.
+        pipelines: the stages and their schedule.
+        microbatches: microbatches of a step, M.
+        ways: how many parts some mesh axes split an array into.
+        batch: the share of the derived batch that is computed in one pass, by "", "B"
             and "slots".
 
     All FLOPs, bytes and seconds are those of one chip.
@@ -45,12 +45,12 @@ class StepCost:
 
     @property
     def count(self) -> int:
-        """Stages, p."""
+        """The number of stages, p."""
         return len(self.shares)
 
     @cached_property
     def rounds(self) -> float:
-        """Microbatches of each path through the stages."""
+        """Microbatches that take each path through the stages."""
         return self.microbatches / self.pipelines.paths(self.count)
 
     def flops(self, stage: int) -> dict[str, float]:
@@ -61,8 +61,9 @@ class StepCost:
         }
 
     def one_pass(self, stage: int) -> tuple[float, float, float]:
-        """FLOPs of F, I and W for one microbatch of each path; what is computed again
-        is a part of I. Stages that have the same are evaluated once."""
+        """FLOPs for one microbatch of each path, forward (F), for the gradients of
+        inputs (I) and for those of weights (W). I includes what is computed again.
+        Stages with equal contents are evaluated once."""
         share = self.shares[stage]
         if id(share) not in self._passes:
             self._passes[id(share)] = tuple(
@@ -82,7 +83,7 @@ class StepCost:
 
     @cached_property
     def busiest(self) -> int:
-        """The stage with most FLOPs; of several, the one that sends most often."""
+        """The stage with the most FLOPs; in a tie, the one that sends most often."""
         sends = [
             sum(times for _, times in stage.sends)
             for stage in self.pipelines.contents(self.count)
@@ -96,7 +97,7 @@ class StepCost:
 
     @cached_property
     def math_flops(self) -> float:
-        """The same with what a pipeline waits: seconds of the step, times the peak."""
+        """The seconds of the step's math, pipeline waits included, times the peak."""
         return self.pipelines.seconds(self.count, self.microbatches, self.passes)
 
     @property
@@ -125,17 +126,17 @@ class StepCost:
 
     @cached_property
     def most_memory(self) -> dict[str, float]:
-        """Bytes of the stage that holds most, by part."""
-        ends: dict[int, list[int]] = defaultdict(list)  # of stages that have the same
+        """Bytes of the stage that holds the most, by part."""
+        ends: dict[int, list[int]] = defaultdict(list)  # stages with equal contents
         for stage, share in enumerate(self.shares):
             ends[id(share)].append(stage)
         some = {stage for same in ends.values() for stage in (same[0], same[-1])}
         return max(map(self.memory, sorted(some)), key=lambda held: sum(held.values()))
 
     def hbm_bytes(self, stage: int) -> float:
-        """Bytes to and from HBM, the least there can be: state and gradients once there
-        and back, the weights' copy written once, each matrix read once for the forward
-        and once for the backward pass of a microbatch, activations there and back."""
+        """A lower bound of the bytes to and from HBM: state, gradients and saved
+        activations are written and read once, the copy of the weights is written once,
+        and each pass of a microbatch, forward or backward, reads each matrix once."""
         held, share = self.memory(stage), self.shares[stage]
         read = 2 * self.rounds * evaluate(share.read, self.ways, self.batch)
         saved = held["saved"] / self._in_flight(stage) * self.microbatches
@@ -144,16 +145,17 @@ class StepCost:
     def network(
         self, stage: int, rate: Callable[[tuple], Rate | None], enough: float = inf
     ) -> float | None:
-        """Seconds of the busiest links of a stage: collectives on other links run
-        beside them, in pieces, so that no schedule is faster.
+        """Seconds for which the busiest links of a stage work.
+
+        It is a lower bound, because it lets all other collectives overlap with these.
 
         Args:
-            stage: which one.
-            rate: seconds a byte of a collective on each dimension of the network.
-            enough: seconds from which on the answer does not matter.
+            stage: the stage.
+            rate: seconds per byte of a collective on each dimension of the network.
+            enough: seconds at which we may stop, because a longer time is ruled out.
 
         Returns:
-            The seconds; None where there is no price for mesh axes that share a ring.
+            The seconds; None if mesh axes share a ring, which has no price.
         """
         busy: dict[int, float] = defaultdict(float)
         for wire, traffic in self.shares[stage].traffic.items():
@@ -174,8 +176,8 @@ class StepCost:
 
     @cached_property
     def sending(self) -> list[int]:
-        """The stages that may move most: of those that move the same, or less than
-        another, only one is left."""
+        """The stages that may have the most traffic. A stage is left out if another one
+        moves everything that it moves."""
         found: list[int] = []
         for n, share in enumerate(self.shares):
             if any(share.sends_within(self.shares[other]) for other in found):
@@ -190,14 +192,14 @@ class StepCost:
 def fixed_and_shrinking(
     share: Share, ways: Callable[[Names], int], batch: Mapping[str, float]
 ) -> tuple[float, float, float]:
-    """The memory of a stage as a line over the share of the batch in one microbatch.
+    """The memory of a stage as a linear function of the microbatch size.
 
     Args:
         share, ways, batch: as for `StepCost`, of one stage.
 
     Returns:
-        Bytes that do not depend on it; bytes that are proportional to it; and the bytes
-        saved of one microbatch, which are too, for each that is in flight.
+        Bytes that do not depend on the microbatch size; bytes that are proportional to
+        it; and the saved bytes of each microbatch in flight, also proportional to it.
     """
     fixed, shrinking = evaluate(share.constant, ways, batch), 0.0
     for part, some in share.largest.items():

@@ -1,16 +1,15 @@
 """A step derived from a model, a strategy and a mesh: parts, and sums of parts.
 
 Which arrays move, and over which axes, does not depend on how large the axes are, as
-long as each is larger than 1. So one derivation serves the step that is printed, which
+long as each is larger than 1. So one derivation serves both the printed step, which
 evaluates it at its own sizes, and the planner, which evaluates it at many.
 
-There is one exception. A gradient that all chips of an axis Y keep whole may be added
-up over X in parts of 1/|Y|, and these gathered over Y. For |X| = 2 that saves no byte,
-for more it does. The projections into a latent (MLA), which tensor parallelism does not
-split, are such a case. When a mesh of DeepSeek-V3 is evaluated from the derivation of
-another size, its network time comes out up to 3.04 % too long. `tests/planner/
-test_planner.py` has the worst of 119 meshes drawn at random; the others were within
-0.4 %.
+There is one exception. If all chips of an axis Y keep a whole gradient, it may be added
+up over X in parts of 1/|Y|, which are then gathered over Y. This saves bytes only if
+|X| > 2. It happens for the projections into MLA's latent, which tensor parallelism does
+not split. If you evaluate a mesh of DeepSeek-V3 from the derivation of another size,
+its network time may come out up to 3.04 % too long. `tests/planner/test_planner.py` has
+the worst of 119 meshes drawn at random; the others were within 0.4 %.
 """
 
 from collections import defaultdict
@@ -27,23 +26,24 @@ from .parts import EMBEDDING, PASSES, Part, end, exchange, layer, send
 from .stages import StageContents
 from .strategy import Strategy
 
-ADDED_UP = ("state", "weights", "gradients", "saved")  # of the memory, over all parts
-# Parts of the memory that are as large with any batch.
+# Memory that adds up over the parts of a stage; of the other kinds the largest counts.
+ADDED_UP = ("state", "weights", "gradients", "saved")
+# Memory whose size does not depend on the batch.
 BATCH_INDEPENDENT = ("state", "weights", "gradients", "gathered")
 ONE_END = (True, False), (False, True)  # embedding or head, not both
 
 
 @dataclass(frozen=True, eq=False)
 class Share:
-    """What one stage of a pipeline has in all: the sum of its parts.
+    """The sum of all parts of one pipeline stage.
 
     Args:
-        flops, weight_flops, read, traffic: as of a `Part`, for one microbatch of each
+        flops, weight_flops, read, traffic: as in a `Part`, for one microbatch of each
             path through the stages.
-        added_up: bytes of the parts of the memory that add up over layers.
-        largest: alternatives for each of the others, of which the largest counts.
+        added_up: bytes of the kinds of memory that add up over layers.
+        largest: for each other kind, the alternatives of which the largest counts.
         once: bytes of "saved" that all layers share.
-        parts: what it is the sum of, and how many there are of each.
+        parts: the parts, each after how many of it the stage has.
     """
 
     flops: Mapping[str, Amounts]
@@ -57,17 +57,17 @@ class Share:
 
     @cached_property
     def constant(self) -> Amounts:
-        """Bytes that add up over layers and are as many with any batch."""
+        """Bytes that add up over layers and do not depend on the batch."""
         return total((1, self.added_up[p]) for p in ADDED_UP if p in BATCH_INDEPENDENT)
 
     @cached_property
     def input_flops(self) -> Amounts:
-        """FLOPs of the gradients of inputs, with what is computed again for them."""
+        """FLOPs of the gradients of inputs, and of what is computed again for them."""
         back = (1, self.flops["recompute"]), (1, self.flops["backward"])
         return total((*back, (-1, self.weight_flops)))
 
     def sends_within(self, other: "Share") -> bool:
-        """Whether all that this stage moves, another one moves too, at any sizes."""
+        """Whether another stage moves all that this one moves, whatever the sizes."""
         return self is other or all(
             wire in other.traffic
             and all(
@@ -82,13 +82,13 @@ class Derivation:
     """A job under one strategy, derived on a mesh of some size.
 
     Args:
-        job: what is trained.
-        strategy: where its arrays are.
-        sizes: of the mesh axes.
-        seqs: sequences that go through in one pass, on all chips.
+        job: the model, its batch and its numerics.
+        strategy: how its arrays are sharded.
+        sizes: sizes of the mesh axes.
+        seqs: sequences that all chips together compute in one pass.
 
     Raises:
-        ValueError: what does not divide on that mesh.
+        ValueError: the mesh does not divide a size of the model or the batch.
     """
 
     def __init__(self, job: Job, strategy: Strategy, sizes: Sizes, seqs: int):
@@ -122,13 +122,13 @@ class Derivation:
         ]
         yield from held
         yield from self.beside_layers(stage)
-        if stage.mirrored:  # these stages all have a twin
+        if stage.mirrored:  # another stage holds the same layers
             for count, part in held:
                 yield count, self._other(exchange, part.matrices, True)
 
     def beside_layers(self, stage: StageContents) -> Iterator[tuple[int, Part]]:
-        """The parts of a stage that are no layers: its end of the model, its sends,
-        and what it exchanges with the stage that has the same."""
+        """The parts of a stage that are not layers: embedding or head, sends, and
+        exchanges with the stage that holds the same weights."""
         model, ends = self.job.model, None
         if any(stage.ends) and self.job.vocabulary:
             ends = self._end(stage.ends)
@@ -148,13 +148,13 @@ class Derivation:
         return self._shares[stage]
 
     def shares(self, stages: Iterable[StageContents]) -> list[Share]:
-        """What each of several stages has."""
+        """The share of each of several stages."""
         return list(map(self.share, stages))
 
     @cached_property
     def limits(self) -> dict[Names, list[tuple[str, int]]]:
-        """What axes must divide: a dimension and its size. Slots are left out, as there
-        are equally many on every chip."""
+        """The dimensions and sizes that each group of axes must divide. Slots are left
+        out, because every chip has equally many by definition."""
         every = [self.layer(matmuls) for _, matmuls in self.job.model.stack]
         every += [self._end((True, True))] * self.job.vocabulary
         found: dict[Names, list[tuple[str, int]]] = defaultdict(list)
@@ -165,17 +165,17 @@ class Derivation:
 
     @cached_property
     def strictest(self) -> dict[Names, int]:
-        """What axes must divide at the most: the divisor common to all of `limits`."""
+        """For each group of axes, the greatest common divisor of all its `limits`."""
         return {axes: gcd(*(n for _, n in some)) for axes, some in self.limits.items()}
 
     def _split(self, count: int) -> list[tuple[int, str]]:
-        """How many layers of a stage compute again, and how many keep everything."""
+        """How many layers of a stage use the job's `remat`, and how many use "none"."""
         again = ceil(round(count * self.job.remat_share, 9))
         some = (again, self.job.remat), (count - again, "none")
         return [(layers, remat) for layers, remat in some if layers]
 
     def layer(self, matmuls: tuple, remat: str | None = None) -> Part:
-        """A layer of a kind, under the policy of the job or under another one."""
+        """A layer with these matmuls, under the job's `remat` or another one."""
         key = matmuls, remat or self.job.remat
         if key not in self._layers:
             job = replace(self.job, remat=key[1])
@@ -191,7 +191,7 @@ class Derivation:
         return self._layers[lines]
 
     def _other(self, make, *given) -> Part:
-        """A send or an exchange, made once."""
+        """A send or an exchange, which is derived only once."""
         if (make, given) not in self._others:
             self._others[make, given] = make(self.lines, *given)
         return self._others[make, given]

@@ -1,4 +1,4 @@
-"""What chips and networks reach in practice, read from ``efficiencies.toml``."""
+"""Which shares of their peaks chips and networks reach, from ``efficiencies.toml``."""
 
 import tomllib
 from dataclasses import dataclass, fields, replace
@@ -8,30 +8,31 @@ from importlib.resources import files
 from ..base.units import positive
 from ..hardware.chips import CHIPS, Chip
 
-# A chip whose best matmul rate nobody published takes the share of another with the
-# same cores. What no record has at all is taken to reach its peak, as TPUs nearly do.
+# If nobody published a chip's best matmul rate, we use the share of another chip with
+# the same cores. If no record has a share, we assume the peak, as TPUs nearly reach it.
 LIKE = {"h800": "h100", "h200": "h100", "gb300": "b300", "a100_40gb": "a100_80gb"}
-SAME_UNITS = {"fp16": "bf16", "fp4": "fp8"}  # whose share another format takes
+SAME_UNITS = {"fp16": "bf16", "fp4": "fp8"}  # formats that use the share of another
 FITTED = ("matmul", "attention", "memory", "grouped", "exposed")
 
 
 @dataclass(frozen=True)
 class Efficiencies:
-    """The numbers of the prediction. All are shares, except for `launch` and `hop`.
+    """The numbers of the prediction. All but `launch`, `hop` and `rows` are shares.
 
     Args:
-        matmul: of the sustained rate of matmuls, that a large one reaches.
-        attention: of the same rate, that attention reaches.
-        memory: of the HBM bandwidth, that passes over activations reach.
-        grouped: of the rate of a large matmul, that those of many experts reach.
-        exposed: of a gather of weights, that other work does not hide.
-        launch: seconds that a kernel takes beyond its work.
-        network: of the links' bandwidth, that a large collective reaches.
-        old_attention: of `attention`, that a kernel made for an older chip reaches.
-        hop: seconds that a hop round a ring takes beyond its bytes.
-        rows: of an expert, at which its matmul reaches half of `grouped`.
-        stated_overlap: of an exchange, that stays exposed where the source of a run
-            says that it is overlapped.
+        matmul: share of the sustained matmul rate that a large matmul reaches.
+        attention: share of the same rate that attention reaches.
+        memory: share of the HBM bandwidth that passes over activations reach.
+        grouped: share of a large matmul's rate that the matmuls of many experts reach.
+        exposed: share of a gather of weights that other work does not hide.
+        launch: seconds that a kernel takes in addition to its work.
+        network: share of the links' bandwidth that a large collective reaches.
+        old_attention: share of `attention` that a kernel for an older chip reaches.
+        hop: seconds that a hop round a ring takes in addition to its bytes.
+        rows: rows (tokens) of an expert with which its matmul reaches half of
+            `grouped`.
+        stated_overlap: share of an exchange that stays exposed although the source of
+            the run says that it is overlapped.
 
     Raises:
         ValueError: a number that is not above zero.
@@ -60,7 +61,7 @@ class Efficiencies:
 
 @cache
 def table() -> dict[str, dict]:
-    """The file as it is: `fitted`, `constants`, `bands`, `sources`."""
+    """All tables of the file, such as `fitted`, `constants`, `without` and `bands`."""
     text = files(__package__).joinpath("efficiencies.toml").read_text("utf-8")
     return tomllib.loads(text)
 
@@ -77,7 +78,8 @@ def without(source: str = "", generation: str = "") -> Efficiencies:
     """The numbers, fitted without the runs of one source or generation of chips.
 
     Args:
-        source, generation: one of both, as `measured.fit_rows.Row` calls it.
+        source: the source to leave out, as `measured.fit_rows.Row` calls it.
+        generation: the generation to leave out, if there is no `source`.
 
     >>> without("Llama 3").launch == efficiencies().launch
     True
@@ -88,7 +90,9 @@ def without(source: str = "", generation: str = "") -> Efficiencies:
 
 
 def band(experts: bool) -> tuple[float, float]:
-    """Measured over predicted seconds of 8 runs in 10, of sources not in the fit.
+    """The range of measured ÷ predicted seconds that holds 8 of 10 runs.
+
+    The runs are those of sources that the fit did not use.
 
     Args:
         experts: whether the model has experts.
@@ -98,7 +102,7 @@ def band(experts: bool) -> tuple[float, float]:
 
 
 def sustained(chip: Chip, precision: str) -> float:
-    """FLOPs/s of a large matmul: the peak, times the share that somebody measured.
+    """FLOPs/s of a large matmul: the peak times the share that somebody measured.
 
     >>> from shardmath.hardware.chips import H100, H800, TPU_V5P
     >>> [round(sustained(chip, "bf16") / 1e12, -1) for chip in (H100, H800)]

@@ -1,4 +1,4 @@
-"""Where tokens go to their experts: slots, and how many copies of a token travel."""
+"""How tokens reach their experts: slots, and copies of a token that are sent."""
 
 import math
 
@@ -16,9 +16,9 @@ def dealt_over(strategy: Strategy) -> tuple[str, ...]:
 
 
 def slots(model: Model, tokens: int, ways: int, capacity: float) -> int:
-    """The slots of an expert on all chips that share `tokens` in `ways` parts.
+    """The slots of one expert on all chips, if `tokens` are split into `ways` parts.
 
-    Each part lines up its own tokens, a whole number for every expert (13.3).
+    Each part gives every expert a whole number of slots, as in (13.3).
 
     >>> from shardmath.transformer import KIMI_K2
     >>> slots(KIMI_K2, 64 * 4096, 64, 1.0) // 64
@@ -33,22 +33,23 @@ def copies(experts: int, per_token: int, units: int, limit: int | None = None) -
 
         min(limit, u · (1 − C(E − E/u, k) / C(E, k)))
 
-    One copy of the token has to reach each of them: whatever has several of its experts
-    passes the token on, or uses it twice. So many copies is the least that an exchange
-    can send, where sending a copy for each expert takes k.
+    Each of these units needs one copy of the token, even if it has several of the
+    token's experts. So this is the smallest number of copies that an exchange can send,
+    while one copy for each expert makes k.
 
     Args:
-        experts: E, of a layer.
-        per_token: k, experts that a token goes to.
-        units: u, over which the experts are spread evenly.
-        limit: units that the experts of one token may be in, at most.
+        experts: experts of a layer, E.
+        per_token: experts that a token goes to, k.
+        units: units over which the experts are spread evenly, u.
+        limit: the most units that the experts of one token may be in, if limited.
 
     Assumes:
-        The k experts of a token are drawn evenly and apart from one another. A router
-        that favours experts of the same unit needs fewer copies.
+        All sets of k experts are equally likely. A router that favours experts of the
+        same unit needs fewer copies.
 
     Raises:
-        ValueError: numbers that are not whole and above zero.
+        ValueError: a number that is not whole and above zero, or more experts per token
+            than there are.
 
     Source:
         Formula (13.9). DeepSeek-V3 (arXiv:2412.19437, section 2.1.2) limits its tokens
@@ -62,7 +63,8 @@ def copies(experts: int, per_token: int, units: int, limit: int | None = None) -
     )
     if per_token > experts:
         raise ValueError(
-            f"per_token = {short_repr(per_token)}: must be at most {experts} experts"
+            f"per_token = {short_repr(per_token)}: must be at most {experts}, the "
+            "number of experts"
         )
     elsewhere = max(0, experts - max(1, experts // units))
     missed = math.comb(elsewhere, per_token) / math.comb(experts, per_token)

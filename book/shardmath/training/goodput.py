@@ -1,8 +1,8 @@
 """How much of a run's time counts: failures, checkpoints and restarts.
 
 A run works for an interval, writes a checkpoint, and goes on. A failure loses all work
-since the last complete checkpoint, and is followed by a restart. All times are in
-seconds. Failures are independent of each other, with the same rate at any time.
+since the last complete checkpoint, and a restart follows. All times are in seconds.
+Failures are independent of each other, and their rate does not change with time.
 
 >>> hours = 3600
 >>> f"{goodput(young(60, 3 * hours), 60, 3 * hours, 300):.3f}"
@@ -15,22 +15,23 @@ from random import Random
 from ..base.units import positive, positive_int
 from ..hardware.networks.wiring import not_negative
 
-LONGEST = 500.0  # of a mean time, beyond which no attempt would ever succeed
+LONGEST = 500.0  # mean times between failures; longer attempts hardly ever succeed
 
 
 def mtbf(chip: float, chips: int) -> float:
     """M = m/n: mean seconds between the failures of a machine.
 
     Args:
-        chip: mean seconds between the failures that one chip is the cause of.
-        chips: how many work in lockstep, so that a failure of one stops all.
+        chip: mean seconds m between the failures that one chip causes.
+        chips: chips n that work in lockstep, so the failure of one stops all.
 
     Assumes:
-        Chips fail independently and alike. New chips and faulty nodes fail more often,
-        and a switch stops many chips at once.
+        All chips fail independently and at the same rate. In practice, new chips and
+        faulty nodes fail more often, and a failing switch stops many chips at once.
 
     Raises:
-        ValueError: a time that is not positive, or no whole number of chips.
+        ValueError: a time that is not positive, or a number of chips that is not whole
+            and above zero.
 
     >>> round(mtbf(chip=182e6, chips=16_384) / 3600, 2)  # Llama 3.1 405B
     3.09
@@ -48,8 +49,8 @@ def young(write: float, mtbf: float) -> float:
         mtbf: mean seconds M between failures.
 
     How far off:
-        Too long where δ is not small compared with M. The goodput hardly notices,
-        because it is flat around its maximum.
+        Too long unless δ is small compared with M. This hardly lowers the goodput,
+        which is flat around its maximum.
 
     Raises:
         ValueError: a time that is not positive.
@@ -73,8 +74,8 @@ def daly(write: float, mtbf: float) -> float:
         mtbf: mean seconds M between failures.
 
     How far off:
-        Within 0.1 % of the best interval for δ up to M/10 and within 1.1 % up to 0.7 M.
-        From δ = 2M on, Daly takes M.
+        Within 0.1 % of the best interval for δ up to M/10, and within 1.1 % up to
+        0.7 M. For δ ≥ 2M the interval is M.
 
     Raises:
         ValueError: a time that is not positive.
@@ -96,9 +97,9 @@ def daly(write: float, mtbf: float) -> float:
 def goodput(interval: float, write: float, mtbf: float, restart: float) -> float:
     """G = τ / ((e^((τ+δ)/M) − 1) (M + R)): the share of time that ends up in the model.
 
-    An interval and its checkpoint succeed with probability p = e^(−(τ+δ)/M), so that
-    1/p − 1 failures come before they do. For each failure, the machine runs for M
-    seconds in the mean and restarts for R.
+    An interval and its checkpoint succeed with probability p = e^(−(τ+δ)/M), so on
+    average 1/p − 1 failures come before a success. For each failure, the machine runs
+    for M seconds on average and restarts for R.
 
     Args:
         interval: seconds τ of work between two checkpoints.
@@ -107,11 +108,12 @@ def goodput(interval: float, write: float, mtbf: float, restart: float) -> float
         restart: seconds R from a failure until the machine runs again.
 
     Assumes:
-        No failure comes during a restart. Where one may, and begins the restart anew,
-        R becomes M (e^(R/M) − 1), which is 5 % more for R = M/10.
+        There are no failures during a restart. If a failure can make the restart begin
+        again, R becomes M (e^(R/M) − 1), which is 5 % more for R = M/10.
 
     Raises:
-        ValueError: a time that is not positive, or negative for `write` and `restart`.
+        ValueError: an `interval` or `mtbf` that is not positive, or a negative `write`
+            or `restart`.
 
     >>> round(goodput(interval=1155, write=60, mtbf=11_124, restart=300), 4)
     0.876
@@ -126,14 +128,14 @@ def goodput(interval: float, write: float, mtbf: float, restart: float) -> float
 def goodput_first_order(
     interval: float, write: float, mtbf: float, restart: float
 ) -> float:
-    """G ≈ 1 − δ/τ − τ/2M − R/M: the share of time that counts if little is lost.
+    """G ≈ 1 − δ/τ − τ/2M − R/M: the goodput if little time is lost.
 
     Args:
         interval, write, mtbf, restart: as for `goodput`.
 
     How far off:
-        At the best interval, 0.4 points too low where a tenth of the time is lost, 2
-        points where a fifth is lost, and 7 points where two fifths are lost.
+        At the best interval it is too low by 0.4 percentage points if a tenth of the
+        time is lost, by 2 if a fifth is lost, and by 7 if two fifths are lost.
 
     Raises:
         ValueError: as for `goodput`.
@@ -148,16 +150,16 @@ def goodput_first_order(
 def best_interval(write: float, mtbf: float, restart: float = 0.0) -> float:
     """The interval with the largest goodput, in seconds.
 
-    The derivative of `goodput` is zero where 1 − τ/M = e^(−(τ+δ)/M). Its left side
-    falls faster than its right side, so that halving finds the only root.
+    The derivative of `goodput` is zero where 1 − τ/M = e^(−(τ+δ)/M). The left side
+    falls faster than the right side, so bisection finds the only root.
 
     Args:
-        write: seconds for which a checkpoint stops the run.
-        mtbf: mean seconds between failures.
+        write: seconds δ for which a checkpoint stops the run.
+        mtbf: mean seconds M between failures.
         restart: seconds of a restart, which do not change the best interval.
 
     Raises:
-        ValueError: a time that is not positive, or negative for `restart`.
+        ValueError: a `write` or `mtbf` that is not positive, or a negative `restart`.
 
     >>> round(best_interval(write=60, mtbf=11_124), 1)
     1115.7
@@ -182,18 +184,19 @@ def simulated_goodput(
     failures: int = 1_000_000,
     seed: int = 0,
 ) -> float:
-    """The goodput of a run that is played failure by failure.
+    """The goodput of a run that is simulated failure by failure.
 
     Args:
         interval, write, mtbf, restart: as for `goodput`.
-        failures: how many to play; the standard error falls with their root.
-        seed: of the random times between failures, which are exponential.
+        failures: how many failures to simulate; the standard error is proportional to
+            1/√failures.
+        seed: seed of the random times between failures, which are exponential.
 
     How far off:
         0.05 % or less with a million failures, for losses of up to a third.
 
     Raises:
-        ValueError: as for `goodput`, or no whole number of failures.
+        ValueError: as for `goodput`, or `failures` is not whole and above zero.
 
     >>> round(simulated_goodput(600, 30, 7200, 300), 3)
     0.875

@@ -1,4 +1,4 @@
-"""What is trained and how, whatever the mesh: the settings of a step and of a plan."""
+"""The model, batch and numerics of a training step, which do not depend on the mesh."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ from ..transformer.flops import one_of
 from ..transformer.remat import KERNELS, checked_remat
 from .pipeline_schedules import NAMES
 
-# Bytes of one logit at the peak of the loss. "pieces" computes logits and loss for few
-# tokens at a time. "once" keeps all of them in fp32, as a compiler does that fuses the
-# loss. "eager" keeps logits in bf16 (2) and in fp32 (4), their log-softmax (4) and its
+# Bytes per logit at the peak of the loss. "pieces" computes logits and loss for a few
+# tokens at a time. "once" keeps all logits in fp32, as compilers that fuse the loss do.
+# "eager" keeps logits in bf16 (2) and in fp32 (4), their log-softmax (4) and its
 # gradient (4), as PyTorch does without a fused loss.
 LOSSES = {"pieces": 0, "once": 4, "eager": 14}
-ROLES = {  # what is sent or held, and in which format unless `formats` says otherwise
+ROLES = {  # kinds of arrays whose formats can be set by `formats`
     "weights": "weights, as they are gathered and multiplied",
     "gradients": "gradients of weights, as they are added up and reduced",
     "activations": "activations that cross tensor, context and pipeline axes",
@@ -27,10 +27,8 @@ ROLES = {  # what is sent or held, and in which format unless `formats` says oth
     "moment1": "the optimizer's mean of gradients",
     "moment2": "the optimizer's mean of their squares",
 }
-STATE = ("master", "moment1", "moment2")  # what Adam holds of every parameter
-MOST_TOKENS = (
-    2**40
-)  # of one step: a thousand times the largest batch that was published
+STATE = ("master", "moment1", "moment2")  # what Adam holds for every parameter
+MOST_TOKENS = 2**40  # per step, a thousand times the largest published batch
 
 
 @dataclass(frozen=True)
@@ -38,40 +36,43 @@ class Job:
     """A model, a batch and the numerics of a training step.
 
     Args:
-        model: what is trained.
+        model: the model that is trained.
         seqs: sequences of one step, on all chips.
         seq: tokens of each sequence.
-        attention: "causal", "half" or "full", the keys that attention's FLOPs count.
+        attention: which keys the FLOPs of attention count: "causal", "half" or "full".
         remat: what is kept for the backward pass: "none", "elementwise", "dots",
             "selective" or "full", or the names of results that are kept, such as
             "Q K V y"; see `transformer.recompute`.
-        remat_share: of the layers of a stage, to which `remat` applies; the others keep
-            all that their backward pass reads ("none"). Rounded up to whole layers.
+        remat_share: share of a stage's layers to which `remat` applies, above 0 and at
+            most 1, rounded up to whole layers. The others keep all that their backward
+            pass reads ("none").
         precision: the format of matmuls, which decides the peak.
         kernel: "fused" attention never stores scores; "unfused" does.
-        loss: "once", "pieces" or "eager", which bytes of the logits are held: `LOSSES`.
-        formats: formats that differ from `precision`, by the keys of `ROLES`, as in
-            ``{"gradients": "fp32", "dispatch": "fp8"}``. The state of the optimizer is
-            in fp32 if nothing else is said. "inputs" are those that only matmuls with
-            weights read again; they wait in the format in which they were computed if
-            nothing else is said.
-        copy: whether a copy of the weights in their format rests next to the fp32
-            weights of the optimizer. Without it, weights are cast where they are used,
+        loss: how many bytes of the logits are held: "once", "pieces" or "eager"; see
+            `LOSSES`.
+        formats: formats that differ from the default, by the keys of `ROLES`, as in
+            ``{"gradients": "fp32", "dispatch": "fp8"}``. The default of the optimizer's
+            state is fp32, and of the rest `precision`. "inputs" are the activations
+            that only matmuls with weights read again. By default they are kept in the
+            format in which they were computed.
+        copy: whether a copy of the weights in their format is held in addition to the
+            optimizer's fp32 weights. Without it, weights are cast when they are used,
             as FSDP in PyTorch and most JAX trainers do.
         schedule, chunks: of a pipeline; see `pipeline_schedules.schedule`.
-        capacity: slots of an expert, divided by the tokens that it gets where all
-            experts get the same.
-        node_limit: nodes that the experts of one token may be in, at most; None for
+        capacity: slots of an expert, divided by the tokens that it gets if all experts
+            get equally many.
+        node_limit: the most nodes that the experts of one token may be in; None for
             any number. See `experts.copies`.
-        vocabulary: whether embedding and head take part.
-        offloads: names of saved activations that wait in the memory of the host, such
-            as "stream Q K V"; how long their way takes is not counted.
+        vocabulary: whether the step includes the embedding and the head.
+        offloads: names of saved activations that are kept in host memory, such as
+            "stream Q K V". The time to transfer them is not counted.
         table_kept: whether a table that is both embedding and head stays gathered
-            between its two uses, as the root of PyTorch's FSDP does.
+            between its two uses, as in the root module of PyTorch's FSDP.
 
     Raises:
-        ValueError: a word that is none of those above, a number that is not a whole one
-            above zero, experts' settings of a model without experts.
+        ValueError: a word other than those above; a number outside its range; more
+            than 2⁴⁰ tokens; a setting of experts for a model without experts; a model
+            whose training step is not derived here.
 
     >>> from shardmath.transformer import LLAMA_3_8B
     >>> job = Job(LLAMA_3_8B, 512, 8192, formats={"gradients": "fp32"})
@@ -122,8 +123,7 @@ class Job:
         if found["seqs"] * found["seq"] > MOST_TOKENS:
             raise ValueError(
                 f"seqs = {short_repr(self.seqs)}, seq = {short_repr(self.seq)}: a step "
-                "has at "
-                f"most {MOST_TOKENS:,} tokens"
+                f"has at most {MOST_TOKENS:,} tokens"
             )
         found["capacity"], found["remat_share"] = positive(
             capacity=self.capacity, remat_share=self.remat_share
@@ -131,7 +131,7 @@ class Job:
         if found["remat_share"] > 1:
             raise ValueError(
                 f"remat_share = {short_repr(self.remat_share)}: must be above 0 and at "
-                "most 1, a share of the layers"
+                "most 1, because it is a share of the layers"
             )
         switches = ("copy", "vocabulary", "table_kept")
         chosen = flags(**{name: getattr(self, name) for name in switches})
@@ -162,24 +162,24 @@ class Job:
         return self.seqs * self.seq
 
     def format(self, role: str) -> str:
-        """The format of what plays a role of `ROLES`."""
+        """The format of arrays with this role, a key of `ROLES`."""
         usual = "fp32" if role in STATE else self.precision
         return self.formats.get(role, usual)
 
     def width(self, role: str) -> float:
-        """Bytes of one value of what plays a role of `ROLES`."""
+        """Bytes per value of arrays with this role, a key of `ROLES`."""
         return PRECISION_BYTES[self.format(role)]
 
     @property
     def state_width(self) -> float:
-        """Bytes of the optimizer's state for one parameter: weight and two moments."""
+        """Bytes of optimizer state per parameter: a weight and two moments."""
         return sum(map(self.width, STATE))
 
 
 def _formats(given: object) -> dict[str, str]:
     if not isinstance(given, Mapping):
         raise ValueError(
-            f"formats = {short_repr(given)}: must be formats by role, as "
+            f"formats = {short_repr(given)}: must map roles to formats, as in "
             "{'gradients': 'fp32'}"
         )
     for role, name in given.items():
@@ -196,15 +196,15 @@ def _formats(given: object) -> dict[str, str]:
 
 
 def usual_formats(chip: Chip, precision: str) -> dict[str, str]:
-    """Formats that frameworks use where nothing else is said.
+    """Formats that frameworks use unless a run says otherwise.
 
-    Gradients are added up in fp32 on GPUs, as Megatron does with bf16 weights, and in
-    the format of the weights on TPUs, as MaxText does. Where matmuls are in 8 bits or
-    fewer, what is stored and sent between them stays in bf16.
+    On GPUs gradients are added up in fp32, as Megatron does with bf16 weights. On TPUs
+    they are added up in the format of the weights, as in MaxText. If matmuls use 8 bits
+    or fewer, the arrays that are stored and sent between them stay in bf16.
 
     Args:
-        chip: that trains.
-        precision: of the matmuls.
+        chip: the chip on which the model is trained.
+        precision: the format of the matmuls.
 
     >>> from shardmath.hardware.chips import H100, TPU_V5P
     >>> usual_formats(H100, "bf16"), usual_formats(TPU_V5P, "bf16")
@@ -220,10 +220,10 @@ def usual_formats(chip: Chip, precision: str) -> dict[str, str]:
 
 
 def _has_a_step(model: Model) -> None:
-    """Raise unless training of layers such as this model's is derived here."""
+    """Raise if no training step is derived here for the layers of this model."""
     if not model.trains:
         what = "a recurrent state" if model.recurrent else "an indexer"
         raise ValueError(
-            f"model = {model.name}: no step of training is derived for layers with "
+            f"model = {model.name}: no training step is derived for layers with "
             f"{what}; their parameters, FLOPs and caches are in `transformer`"
         )

@@ -28,9 +28,9 @@ class HeldBytes(NamedTuple):
     """Values of an array that one chip holds or reads.
 
     Args:
-        width: bytes of a value, times how many such arrays there are.
-        array: where it lies.
-        turns: mesh axes that divide it besides, where it is made piece by piece.
+        width: bytes per value, times how many such arrays there are.
+        array: the array with its layout.
+        turns: further mesh axes that divide it, if it is computed piece by piece.
     """
 
     width: float
@@ -48,7 +48,7 @@ class StepMemory:
 
     Args:
         parts: bytes by the keys of `PARTS`.
-        capacity: bytes of its HBM; None where no chip is known.
+        capacity: bytes of its HBM; None if the mesh names no chip.
     """
 
     parts: Mapping[str, float]
@@ -63,13 +63,13 @@ class StepMemory:
 
     @property
     def missing(self) -> float:
-        """Bytes by which it exceeds the HBM; 0 where it fits.
+        """Bytes by which it exceeds the HBM; 0 if it fits.
 
         Raises:
-            ValueError: no chip is known.
+            ValueError: the mesh names no chip.
         """
         if self.capacity is None:
-            raise ValueError("mesh: must be a `Mesh` of known chips to fit in memory")
+            raise ValueError("mesh: must be a `Mesh` of chips, whose memory is known")
         return max(0.0, self.total - self.capacity)
 
     @property
@@ -88,7 +88,7 @@ class StepMemory:
 
     @property
     def verdict(self) -> str:
-        """Whether it fits, and by how much it does not."""
+        """A sentence that says whether it fits, and how much is missing if not."""
         if self.capacity is None:
             return ""
         size = f"of {show(self.capacity, 'capacity')}"

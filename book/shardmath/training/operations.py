@@ -1,9 +1,9 @@
 """What the chips of a stage do one after the other: products, passes, exchanges.
 
-A bound needs totals alone. A prediction needs the list, because a small product is
-slower than its FLOPs say, and because it matters what may hide an exchange. Every
-amount is kept over the sizes of the mesh axes, as in `amounts`, and is evaluated once
-they are known.
+A bound needs only totals. A prediction needs the list of operations, because a small
+product is slower than its FLOPs suggest, and because some exchanges can hide behind
+other work. Every amount is a sum of terms as in `amounts`, which is evaluated when the
+sizes of the mesh axes are known.
 """
 
 from collections import defaultdict
@@ -32,42 +32,44 @@ from .job import Job
 from .memory import HeldBytes
 
 STREAM = Array("x", ("B", "S", "D"))
-WIDE = "bf16"  # the format of what is never multiplied in 8 bits or fewer
-PURPOSES = {  # why bytes move, and what may hide them
-    "tensor": "activations over the tensor axes: a product of the same block, at best",
-    "context": "keys that are gathered, heads that change places: nothing",
-    "ring": "keys on their way round a ring: the attention of the hop before",
+WIDE = "bf16"  # the format of products that never use 8 bits or fewer
+PURPOSES = {  # why bytes move, and after the colon, which work can hide them
+    "tensor": "activations over the tensor axes: at most a product of the same block",
+    "context": "gathered keys, and heads that change their chip: nothing",
+    "ring": "keys on their way round a ring: the attention of the previous hop",
     "experts": "tokens to their experts and back: nothing, unless a source says so",
-    "weights": "weights that are gathered: the layer before",
-    "gradients": "gradients that are reduced: the backward pass of the layer behind",
+    "weights": "weights that are gathered: the previous layer",
+    "gradients": "gradients that are reduced: the backward pass of the next layer",
     "stages": "the stream from stage to stage: the next microbatch",
 }
 OF_WEIGHTS = ("weights", "gradients")
-# Kernels of a layer besides its matmuls, forward: norms, rotary positions, attention,
-# activation, residual sums. A layer with experts also routes, sorts and permutes.
+# Kernels of a layer's forward pass in addition to its matmuls: norms, rotary positions,
+# attention, activation, residual sums. A layer with experts also routes, sorts and
+# permutes tokens.
 KERNELS_PER_LAYER, KERNELS_OF_ROUTING = 8, 14
-BACKWARD_KERNELS = 1.5  # as many as this for each of the forward pass
-BACKWARD_PASSES = 2.0  # passes over memory of the backward pass, for one forward
-# Bytes of a logit that pass HBM: written in bf16, read and written in fp32 by the loss,
-# and its gradient there and back.
+BACKWARD_KERNELS = 1.5  # kernels of the backward pass per kernel of the forward pass
+BACKWARD_PASSES = 2.0  # bytes of the backward pass's memory passes, per forward byte
+# Bytes per logit that pass through HBM: it is written in bf16, read and written in fp32
+# by the loss, and its gradient is written and read.
 LOGIT_BYTES = 20
-# Of a parameter, by Adam: weight and two moments in fp32 there and back, the gradient
-# in fp32 read, and the weight in bf16 written: 24 + 4 + 2 bytes.
+# Bytes per parameter that Adam moves: it reads and writes a weight and two moments in
+# fp32, reads the gradient in fp32, and writes the weight in bf16: 24 + 4 + 2 bytes.
 OPTIMIZER_BYTES = 30
-# Of a value that a hop round a ring adds to, in fp32 there and back and the addend in
-# bf16: the result of attention forward, and the gradients of queries, keys and values
-# backward. And the kernels of a hop besides: attention itself, and the sum.
+# Bytes per value to which a hop round a ring adds: read and written in fp32, with an
+# addend in bf16. These values are the result of attention in the forward pass, and the
+# gradients of queries, keys and values in the backward pass. A hop also adds two
+# kernels, attention itself and the sum.
 HOP_BYTES, HOP_KERNELS = 10, 2
-SCORE_BYTES = 10  # of a score that is not fused, forward: there and back, and its mask
+SCORE_BYTES = 10  # per unfused score, forward: written and read, with its mask
 
 
 class Product(NamedTuple):
-    """A matmul of one pass, m·k by k·n, for each of the experts of a chip.
+    """A matmul of one pass, m·k by k·n; a grouped one for every expert of a chip.
 
     Args:
-        flops: 2·m·k·n of all of them.
-        nbytes: of operands and result.
-        precision: of the operands.
+        flops: 2·m·k·n, all experts added up.
+        nbytes: bytes of the two operands and the result.
+        precision: the format of the operands.
         rows: m of one expert; None for a matmul that is not grouped.
     """
 
@@ -82,15 +84,15 @@ Exchanges = Mapping[tuple[str, str], Mapping[Wire, MovedBytes]]
 
 @dataclass(frozen=True, eq=False)
 class Operations:
-    """What a part of a stage does for one microbatch, by pass.
+    """The operations of one part of a stage for one microbatch, by pass.
 
     Args:
-        exchanges: what moves, by purpose and pass; "update" is once in a step.
+        exchanges: the traffic by purpose and pass; "update" happens once per step.
         products: matmuls with weights.
-        attention: FLOPs of scores and of the values that they weigh.
-        passes: bytes of activations that pass HBM outside of products.
-        kernels: how many kernels there are besides products.
-        turned: bytes that pass HBM for every hop round a ring of keys.
+        attention: FLOPs of scores and of the weighted sums of values.
+        passes: bytes of activations that pass through HBM outside of products.
+        kernels: the number of kernels in addition to the products.
+        turned: bytes that pass through HBM for every hop round a ring of keys.
     """
 
     exchanges: Exchanges = field(default_factory=dict)
@@ -105,13 +107,13 @@ class Done(NamedTuple):
     """`Operations` on one mesh: what one chip does in one pass of a microbatch.
 
     Args:
-        products: FLOPs, bytes, precision and rows of an expert (0 where not grouped).
-        attention: FLOPs.
-        passes: bytes through HBM.
-        kernels: besides products.
+        products: FLOPs, bytes, precision and rows of an expert (0 if not grouped).
+        attention: FLOPs of attention.
+        passes: bytes through HBM outside of products.
+        kernels: the number of kernels in addition to the products.
         turned: bytes through HBM for every hop round a ring of keys.
-        busy: seconds of the links by purpose, at their full rate; without weights and
-            gradients, which `moved_weights` has.
+        busy: seconds that the links work at their full rate, by purpose. Weights and
+            gradients are not included; see `moved_weights`.
     """
 
     products: tuple[tuple[float, float, str, float], ...]
@@ -126,8 +128,9 @@ class MovedWeights(NamedTuple):
     """Seconds for which weights and gradients keep the links busy, at their full rate.
 
     Args:
-        forward, backward: for every microbatch.
-        reduced, returned: gradients, and weights from where the state is, once a step.
+        forward, backward: for every microbatch, by pass.
+        reduced: for the gradients that are reduced once per step.
+        returned: for the weights that are gathered from the optimizer once per step.
     """
 
     forward: float
@@ -137,12 +140,12 @@ class MovedWeights(NamedTuple):
 
 
 def purpose(move: Move, lines: Lines, weights: Collection[str]) -> str:
-    """Why something moves, a key of `PURPOSES`.
+    """The purpose of a move, a key of `PURPOSES`.
 
     Args:
-        move: of a part.
-        lines: of the part.
-        weights: names of the weights of the part.
+        move: a move of a part.
+        lines: the lines of the part.
+        weights: the names of the part's weights.
     """
     change, at = move.change, lines.strategy
     if move.dealt:
@@ -162,13 +165,13 @@ def exchanges(
     weights: Collection[str],
     repeated: Callable[[Move], bool],
 ) -> dict[tuple[str, str], dict[Wire, MovedBytes]]:
-    """What moves send, by purpose and pass, operation and axes.
+    """The bytes that moves send, by purpose and pass, then by operation and axes.
 
     Args:
-        lines: of the part.
-        moves: of the part.
-        weights: names of the weights of the part.
-        repeated: whether a move is made for every microbatch.
+        lines: the lines of the part.
+        moves: the moves of the part.
+        weights: the names of the part's weights.
+        repeated: whether a move is repeated for every microbatch.
     """
     found: dict = defaultdict(lambda: defaultdict(MovedBytes))
     for move in moves:
@@ -188,7 +191,7 @@ def exchanges(
 
 
 def together(some: Exchanges) -> dict[Wire, MovedBytes]:
-    """All that moves, whatever for, by operation and axes."""
+    """All exchanges by operation and axes, whatever their purpose."""
     found: dict[Wire, MovedBytes] = defaultdict(MovedBytes)
     for by_wire in some.values():
         for wire, moved in by_wire.items():
@@ -207,7 +210,7 @@ def products(works: Iterable[Work], job: Job) -> dict[str, tuple[Product, ...]]:
 
 
 def _product(plan: ShardingPlan, job: Job) -> Product:
-    """One matmul. Head and router stay in 16 bits, whatever the layers are in."""
+    """One matmul. Head and router use 16 bits even if the layers use fewer."""
     arrays = plan.a, plan.b, plan.c
     dims = {dim for one in arrays for dim in one.dims}
     grouped = "slots" in dims
@@ -232,11 +235,11 @@ def _rows(arrays: Iterable[ShardedArray]) -> tuple[Divisors, float]:
 def passes_of_layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Amounts:
     """Bytes that norms, positions, activation and residual sums move through HBM.
 
-    In one forward pass of a layer, for each token: 8 times the stream (two norms and
-    two sums that read one or two arrays and write one), 4 times the heads of queries
-    and of keys (rotary positions, and attention's own reads and writes), 3 times the
-    hidden layer of a gated MLP (2 without a gate), and with experts the tokens there
-    and back (2·D·(1 + k)).
+    In one forward pass of a layer, each token moves 8 times its stream vector, by two
+    norms and two sums, which read one or two arrays and write one. Rotary positions and
+    attention move its queries, keys, values and attention result twice. The activation
+    moves its hidden layer 3 times, or twice without a gate. With experts, permuting
+    tokens to them and back moves 2·D·(1 + k) values.
     """
     width = max(PRECISION_BYTES[WIDE], job.width("activations"))
     at = lines.strategy
@@ -261,9 +264,9 @@ def passes_of_layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Amou
 
 
 def turned_by_hop(lines: Lines, matmuls: tuple[Matmul, ...]) -> tuple[Amounts, Amounts]:
-    """Bytes that a hop round a ring of keys moves through HBM, forward and backward:
-    what it adds to is as large as the result of attention forward, and as queries,
-    keys and values together backward."""
+    """Bytes that a hop round a ring of keys moves through HBM, forward and backward. A
+    hop adds to the result of attention in the forward pass, and to the gradients of
+    queries, keys and values in the backward pass."""
     at = lines.strategy
     if not at.ring:
         return {}, {}
@@ -281,15 +284,15 @@ def _dealt(matmuls: tuple[Matmul, ...]) -> Array:
 
 
 def done_again(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> float:
-    """The share of a layer's passes over memory that its backward pass does again: as
-    many as the values are that it computes again, of the bytes of all values."""
+    """The share of a layer's memory passes that the backward pass repeats: the bytes of
+    the values that it computes again, divided by those of all values."""
     values = layer_values(job.model, matmuls, job.kernel)
     sizes = {"G": job.model.heads // job.model.kv_heads, **lines.sizes}
     sizes.setdefault("T", job.seq)
 
     def nbytes(names: Iterable[str]) -> float:
         some = (values[name] for name in names)
-        if job.kernel == "fused":  # scores never come to memory
+        if job.kernel == "fused":  # scores are never written to memory
             some = (one for one in some if "T" not in one.array.dims)
         return sum(WIDTHS[one.format] * one.array.count(sizes) for one in some)
 
@@ -306,14 +309,14 @@ def passes_of_head(lines: Lines, job: Job) -> Amounts:
 
 
 def kernels_of_layer(job: Job, matmuls: tuple[Matmul, ...]) -> float:
-    """Kernels of a forward pass besides the matmuls: casts to 8 bits are some, too."""
+    """Kernels of a layer's forward pass except matmuls, with any casts to 8 bits."""
     routed = any(line.weight.name == "router" for line in matmuls)
     narrow = PRECISION_BYTES[job.precision] < PRECISION_BYTES[WIDE]
     return KERNELS_PER_LAYER + KERNELS_OF_ROUTING * routed + narrow * len(matmuls)
 
 
 def scaled(amounts: Amounts, times: float) -> dict[Divisors, float]:
-    """Amounts, so many times."""
+    """Amounts multiplied by `times`; none if it is 0."""
     return {key: times * amount for key, amount in amounts.items()} if times else {}
 
 
@@ -330,7 +333,7 @@ def done(
         some: the operations of a part.
         when: "forward", "recompute" or "backward".
         ways, batch: as in `amounts.evaluate`.
-        seconds: how long links are busy with bytes.
+        seconds: a function that says how long given traffic keeps the links busy.
     """
 
     def amount(one: tuple[Divisors, float]) -> float:
@@ -366,7 +369,7 @@ def moved_weights(
 
     Args:
         some: the operations of a part.
-        seconds: how long links are busy with bytes.
+        seconds: a function that says how long given traffic keeps the links busy.
     """
     found = dict.fromkeys(MovedWeights._fields, 0.0)
     for (why, when), wires in some.exchanges.items():
@@ -380,7 +383,7 @@ def moved_weights(
 
 
 def _without(axes: Names, gathered: Names) -> Names:
-    """`axes` without those gathered over, which must be among them."""
+    """`axes` without those in `gathered`, all of which must be among them."""
     left = list(axes)
     for axis in gathered:
         left.remove(axis)

@@ -1,8 +1,8 @@
-"""The parts that a stage of a step is the sum of, each derived once.
+"""The parts whose sum is a stage of a step, each derived once.
 
 A part is one layer of a kind, the head, the lookup of the embedding, one send from
-stage to stage, or one exchange of gradients between stages. Each says what it computes,
-holds and moves as `amounts`, over the sizes of mesh axes. A stage has so many of each.
+stage to stage, or one exchange of gradients between stages. Its FLOPs, memory and
+traffic are `amounts`, which mesh axes divide. A stage has some number of each part.
 """
 
 from collections.abc import Iterable, Mapping
@@ -53,23 +53,23 @@ EMBEDDING = matmul("onehot[B, S, V] · embed[V, D] -> x[B, S, D]")
 SCORES = Array("P", ("B", "N", "S", "T"))
 QUERIES = Array("A", ("B", "S", "N"))
 STREAM = Array("", ("B", "S", "D"))
-MATMUL_INPUTS = ("x", "z")  # what the first matmuls of attention and MLP read
+MATMUL_INPUTS = ("x", "z")  # the inputs of attention's and the MLP's first matmuls
 PASSES = ("forward", "recompute", "backward")
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What one part of a stage asks of a chip, over the sizes of the mesh axes.
+    """The FLOPs, memory and traffic of one part of a stage on any sizes of mesh axes.
 
     Args:
-        moves: what moves for one microbatch, or once in a step (see `repeats`).
-        flops: by "forward", "recompute" and "backward", for one microbatch.
-        weight_flops: those of "backward" that make the gradients of weights.
-        held: bytes by part of the memory.
+        moves: its moves for one microbatch, or once per step (see `repeats`).
+        flops: FLOPs by "forward", "recompute" and "backward", for one microbatch.
+        weight_flops: FLOPs of "backward" that compute gradients of weights.
+        held: bytes by kind of memory.
         once: bytes of "saved" that all layers share.
-        read: bytes of the matrices, as one pass reads them.
-        operations: what is done one after the other, which a prediction needs.
-        limits: what must divide what: a dimension, its size, and mesh axes.
+        read: bytes of the matrices that one pass reads.
+        operations: its operations one by one, which a prediction needs.
+        limits: a dimension, its size, and the mesh axes that must divide the size.
         matrices: the weights whose gradients are reduced here.
         works: the plans of its matmuls, by pass.
     """
@@ -87,18 +87,18 @@ class Part:
 
     @cached_property
     def traffic(self) -> Mapping[Wire, MovedBytes]:
-        """What the moves send, by operation and axes."""
+        """The bytes that the moves send, by operation and axes."""
         return together(self.operations.exchanges)
 
 
 def repeats(move: Move, matrices: Iterable[Array]) -> bool:
-    """Whether a move is made for every microbatch.
+    """Whether a move is repeated for every microbatch.
 
-    Gradients are added up on the chip and reduced once in a step, unless a chip keeps
-    less than all of them: then every microbatch reduces its own.
+    Gradients are added up on the chip and reduced once per step, unless a chip keeps
+    only a shard of them. Then every microbatch reduces its own.
 
     Args:
-        move: of a part.
+        move: a move of a part.
         matrices: the weights of that part.
     """
     if move.when == "update":
@@ -125,7 +125,7 @@ def layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
     held["in transit"] = _in_transit(lines, job, matmuls)
     if lines.strategy.inner.get("S"):
         held["keys"] = _keys(lines, matmuls)
-    if job.kernel == "unfused":  # in a ring, those of one hop
+    if job.kernel == "unfused":  # a ring holds the scores of one hop at a time
         keys = lines.strategy.attention
         queries = {dim: axes for dim, axes in keys.items() if dim != "T"}
         scores = lines.array(SCORES, queries)
@@ -144,8 +144,8 @@ def layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
 def end(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
     """Head and embedding, or one of them, for one microbatch.
 
-    A table that serves both is held, and its gradient reduced, once. Looking a row up
-    is a product with ones and zeros, of which no FLOPs are counted.
+    A shared table is held once, and its gradient is reduced once. A lookup is a product
+    with a one-hot vector, whose FLOPs are not counted.
     """
     tables = tuple(line.weight for line in matmuls)
     matrices = tables[: 1 if job.model.tied else 2]
@@ -199,18 +199,19 @@ def _of_layer(
 
 
 def send(lines: Lines, when: str, closed: bool, back: bool) -> Part:
-    """The stream on its way to the next stage, or its gradient to the one before."""
+    """A send of the stream to the next stage, or of its gradient to the previous."""
     return _moving(lines, (hop(lines, when, closed, back),))
 
 
 def exchange(lines: Lines, weights: Iterable[Array], mirrored: bool) -> Part:
-    """What two stages that hold the same weights send one another of the gradients.
+    """The gradients that two stages send each other if they hold the same weights.
 
     Args:
-        lines, weights: under which strategy, of which weights.
-        mirrored: whether every stage has its mirror image (DualPipe: so it is in
-            github.com/deepseek-ai/DualPipe, 7cb1e5e, examples/example_dualpipe.py), or
-            the first and the last stage share a table.
+        lines: the lines under a strategy.
+        weights: the weights that both stages hold.
+        mirrored: whether every stage has a mirror image, as in DualPipe
+            (github.com/deepseek-ai/DualPipe, 7cb1e5e, examples/example_dualpipe.py).
+            Otherwise the first and the last stage share a table.
     """
     swaps = [lines.swap(weight, every=mirrored) for weight in weights]
     return _moving(
@@ -219,7 +220,7 @@ def exchange(lines: Lines, weights: Iterable[Array], mirrored: bool) -> Part:
 
 
 def _moving(lines: Lines, moves: tuple[Move, ...]) -> Part:
-    """A part that does nothing but move."""
+    """A part that only moves arrays."""
     return Part(moves=moves, operations=Operations(_exchanges(lines, moves, ())))
 
 
@@ -231,7 +232,7 @@ def _part(
     held: Mapping[str, Iterable[HeldBytes]],
     once: Iterable[HeldBytes] = (),
 ) -> Part:
-    """What some matmuls ask for; FLOPs are those of the ones that are `counted`."""
+    """A part made of some matmuls; FLOPs count only the matmuls in `counted`."""
     moves = [move for work in works for move in work.moves]
     for weight in matrices:
         moves += [
@@ -257,8 +258,8 @@ def _part(
 
 
 def _flops(works: Iterable[Work]) -> tuple[dict[str, Amounts], Amounts]:
-    """FLOPs of matmuls with weights by pass, and those of the weights' gradients: half
-    of the backward pass, in which every matmul has two of its size."""
+    """FLOPs of matmuls with weights by pass, and of the weights' gradients alone. These
+    are half of the backward pass, in which each matmul has two of its size."""
     found = {when: zeros() for when in PASSES}
     for work in works:
         for when, plans in work.plans.items():
@@ -272,7 +273,7 @@ def _flops(works: Iterable[Work]) -> tuple[dict[str, Amounts], Amounts]:
 def _with_attention(
     part: Part, lines: Lines, job: Job, matmuls: tuple[Matmul, ...]
 ) -> Part:
-    """The part with the FLOPs of attention among its own."""
+    """The part with the FLOPs of attention added to its own."""
     found = {when: dict(amounts) for when, amounts in part.flops.items()}
     for when, amounts in _attention_flops(lines, job, matmuls).items():
         for key, amount in amounts.items():
@@ -283,8 +284,8 @@ def _with_attention(
 def _attention_flops(
     lines: Lines, job: Job, matmuls: tuple[Matmul, ...]
 ) -> dict[str, Amounts]:
-    """FLOPs of scores and of the values that they weigh, by pass: the mean of all
-    layers, where these differ in their window."""
+    """FLOPs of scores and of the weighted sums of values, by pass. If the layers have
+    different windows, it is the mean of all layers."""
     a_token = flops(job.model, job.seq, job.attention).attention / job.model.layers
     queries = lines.array(QUERIES, lines.strategy.inner)
     forward = {divisors_of(queries): a_token * lines.sizes["B"] * lines.sizes["S"]}
@@ -300,13 +301,14 @@ def _attention_flops(
 def _parameters(
     lines: Lines, job: Job, matrices: Iterable[Array], share: float
 ) -> dict[str, list[HeldBytes]]:
-    """Bytes of the parameters of a part, by what is held of each.
+    """Bytes that a part holds of its parameters, as state, weights and gradients.
 
     Args:
-        lines, job: under which strategy, in which formats.
-        matrices: weights of matmuls.
-        share: of the parameters outside the matrices, such as norms and biases. They
-            are held as vectors over D.
+        lines: the lines under a strategy.
+        job: the job, which sets the formats.
+        matrices: the weights of its matmuls.
+        share: the part's share of all parameters outside the matrices, such as norms
+            and biases. They are held as vectors over D.
     """
     at, matrices = lines.strategy, tuple(matrices)
     widths = {
@@ -332,15 +334,16 @@ def outside_matrices(model: Model) -> int:
 def _saved(
     lines: Lines, job: Job, matmuls: tuple[Matmul, ...], remat: str
 ) -> list[HeldBytes]:
-    """The activations of one layer that wait for the backward pass.
+    """The activations of one layer that are kept for the backward pass.
 
-    With sequence parallelism the inputs of the first matmuls are gathered over the
-    sequence. Where nothing is computed again (remat "none"), no move gathers them a
-    second time, so that what is kept is the gathered array, whole on every chip.
+    Sequence parallelism gathers the inputs of the first matmuls over the sequence. If
+    nothing is computed again (remat "none"), they are not gathered a second time, so
+    every chip keeps the whole gathered array.
     """
     found = []
     narrow = job.formats.get("inputs")
-    inputs = {line.reads.name for line in matmuls} - {"A"}  # which attention reads, too
+    # Attention's backward pass also reads its result A, so A keeps its format.
+    inputs = {line.reads.name for line in matmuls} - {"A"}
     for one in saved(job.model, remat, matmuls, job.kernel):
         gathered = remat == "none" and one.array.name in MATMUL_INPUTS
         layout = lines.strategy.inner if gathered else lines.rests(one.array)
@@ -353,15 +356,15 @@ def _saved(
 def _computed_again(
     lines: Lines, job: Job, matmuls: tuple[Matmul, ...]
 ) -> list[HeldBytes]:
-    """What the backward pass of one layer reads and has to compute first: all that
-    "none" would keep of the layer, without what is kept anyway."""
+    """What the backward pass of one layer reads but has to compute again first: all
+    that "none" would keep of the layer, except what the job's `remat` keeps."""
     kept = {one.array.name for one in _saved(lines, job, matmuls, job.remat)}
     every = _saved(lines, job, matmuls, "none")
     return [one for one in every if one.array.name not in kept]
 
 
 def _gathered(lines: Lines, matmuls: Iterable[Matmul]) -> list[HeldBytes]:
-    """The weights of one layer as they are multiplied, where they rest in parts."""
+    """The gathered weights of one layer, if they are sharded between their uses."""
     found = []
     for plan in (lines.forward(line) for line in matmuls):
         if any(change.before.name == plan.b.name for change in plan.moved):
@@ -370,10 +373,10 @@ def _gathered(lines: Lines, matmuls: Iterable[Matmul]) -> list[HeldBytes]:
 
 
 def _in_transit(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> list[HeldBytes]:
-    """What the backward pass of one block makes and soon forgets: the gradients of the
-    hidden layer h and of what it is made from. With sequence parallelism also the
-    gathered gradient that a block reads and the partial sums that it gives, two arrays
-    that are whole on every chip until they are scattered over the sequence again."""
+    """What the backward pass of one block holds for a short time: the gradients of the
+    hidden layer h and of its inputs. With sequence parallelism, it also holds the
+    gathered gradient that a block reads and the partial sums that it returns. Both are
+    whole on every chip until they are scattered over the sequence again."""
     at, width = lines.strategy, job.width("activations")
     hidden = next(line.reads for line in matmuls if line.reads.name[0] == "h")
     inputs = {f"{name}{hidden.name[1:]}" for name in "gu"}
@@ -385,7 +388,7 @@ def _in_transit(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> list[Hel
 
 
 def _keys(lines: Lines, matmuls: Iterable[Matmul]) -> list[HeldBytes]:
-    """Keys and values that one layer gathers, where the tokens are sharded."""
+    """Keys and values that one layer gathers if the tokens are sharded."""
     return [
         HeldBytes(PRECISION_BYTES[change.after.precision], change.after)
         for change in lines.attention(matmuls)[0]
@@ -394,7 +397,7 @@ def _keys(lines: Lines, matmuls: Iterable[Matmul]) -> list[HeldBytes]:
 
 
 def _exchanges(lines: Lines, moves: Iterable[Move], matrices: Iterable[Array]) -> dict:
-    """What moves send, by purpose and pass; see `operations.exchanges`."""
+    """The bytes that moves send, by purpose and pass; see `operations.exchanges`."""
     matrices = tuple(matrices)
     weights = {one.name for one in matrices} | {EMBEDDING.weight.name}
     return exchanges(lines, moves, weights, lambda move: repeats(move, matrices))

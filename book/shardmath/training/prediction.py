@@ -4,23 +4,29 @@ A microbatch on one stage takes
 
     F = products + attention + passes over HBM + launches + exposed exchanges
 
-forward, and likewise backward with what is computed again. With M microbatches, p
-stages and v chunks a stage, a step takes
+seconds forward. Its backward time B is likewise a sum, with what is computed again. A
+step of M microbatches takes
 
     step = M · (F + B)_busiest + bubble(mean F, mean B) + exposed update + optimizer
 
-where a product of m·k by k·n takes launch + max(2mkn / (e_g · P), bytes / (e_h · W)) at
-the sustained rate P and the bandwidth W, attention FLOPs / (e_a · P), and a pass over
-memory bytes / (e_h · W).
+A product of m·k by k·n takes launch + max(2mkn / (e_g · P), bytes / (e_h · W)) at the
+sustained rate P and the bandwidth W. Attention takes FLOPs / (e_a · P), and a pass over
+memory takes bytes / (e_h · W). The shares e_g, e_a, e_h and x (below) are `matmul`,
+`attention`, `memory` and `exposed` of `Efficiencies`.
 
-What hides an exchange is a statement about its purpose (`operations.PURPOSES`). The
-exchanges of tensor parallelism on GPUs, those of experts, and gathered keys are
-exposed. On TPUs tensor parallelism is exposed by what exceeds the products of the same
-pass. A hop round a ring is exposed by what exceeds the attention of the hop before it.
-A gather of weights over g seconds next to F seconds of work is exposed by
-max(0, g − F) + x · g, and never by more than g. Gradients that are reduced once in a
-step are exposed by what exceeds one backward pass, and the weights that ZeRO-1 gathers
-by what exceeds one forward pass. Sends from stage to stage are hidden.
+How much of an exchange is exposed, that is, not hidden behind work, depends on its
+purpose (`operations.PURPOSES`):
+
+- Tensor parallelism on GPUs, exchanges with experts and gathered keys are exposed.
+- On TPUs, tensor parallelism is exposed as far as it takes longer than the products of
+  the same pass.
+- A hop round a ring is exposed as far as it takes longer than the attention of the
+  previous hop.
+- A gather of weights that takes g seconds, next to F seconds of work, is exposed for
+  max(0, g − F) + x · g seconds, but for no more than g.
+- Gradients that are reduced once per step are exposed as far as they take longer than
+  one backward pass, and weights that ZeRO-1 gathers, than one forward pass.
+- Sends from stage to stage are hidden.
 """
 
 from collections import Counter
@@ -50,8 +56,8 @@ from .parts import PASSES, Part
 from .pipeline_schedules.closed_forms import idle_of
 from .rates import Rate
 
-STATE_BYTES = 12  # of a parameter: a weight and two moments in fp32
-PARTS = {  # what a predicted step is the sum of
+STATE_BYTES = 12  # per parameter: a weight and two moments in fp32
+PARTS = {  # the parts whose sum is a predicted step
     "math": "matmuls with weights",
     "attention": "scores, and the values that they weigh",
     "memory": "passes over HBM besides matmuls",
@@ -64,20 +70,20 @@ PARTS = {  # what a predicted step is the sum of
     "bubble": "waiting for other stages",
     "optimizer": "passes over the optimizer's state",
 }
-LEAST = 0.01  # of a step, that a part needs to be named
-OVERLAPS = ("tensor", "experts")  # what a source may say that it overlaps
+LEAST = 0.01  # the smallest share of a step with which a part is named
+OVERLAPS = ("tensor", "experts")  # exchanges that a source may say it overlaps
 
 
 @dataclass(frozen=True)
 class Software:
-    """What a framework does that no setting of the job says.
+    """What a framework does beyond the settings of the job.
 
     Args:
-        overlap: exchanges that it overlaps by its own account, of `OVERLAPS`.
+        overlap: exchanges that it says it overlaps, each one of `OVERLAPS`.
         old_attention: whether its attention kernel was made for an older chip.
 
     Raises:
-        ValueError: an overlap that is none of `OVERLAPS`.
+        ValueError: an overlap that is not one of `OVERLAPS`.
     """
 
     overlap: tuple[str, ...] = ()
@@ -89,9 +95,9 @@ class Software:
 
 
 class PartSeconds(NamedTuple):
-    """Seconds of one pass of a microbatch through one part, without its weights.
+    """Seconds of one pass of a microbatch through one part.
 
-    Its fields are keys of `PARTS`.
+    Its fields are keys of `PARTS`. Traffic of weights and gradients is not included.
     """
 
     math: float = 0.0
@@ -109,11 +115,11 @@ class PartSeconds(NamedTuple):
 
 
 class PartWork(NamedTuple):
-    """What a part of a stage does on one mesh, in numbers, for one microbatch.
+    """The operations of one part of a stage on one mesh, for one microbatch.
 
     Args:
-        forward, recompute, backward: by pass.
-        moved: seconds of the links with weights and gradients.
+        forward, recompute, backward: the operations of each pass.
+        moved: seconds for which weights and gradients keep the links busy.
     """
 
     forward: Done
@@ -124,15 +130,15 @@ class PartWork(NamedTuple):
 
 @dataclass(frozen=True)
 class Workload:
-    """What a step does, in numbers, before anything is said of efficiencies.
+    """The operations of a step on one mesh, which do not depend on efficiencies.
 
     Args:
-        stages: for every kind of stage how many there are, and its parts with how many
-            it has of each.
-        rounds: microbatches of each path through the stages.
+        stages: for every kind of stage, how many there are, and its parts, each after
+            how many of it the stage has.
+        rounds: microbatches that take each path through the stages.
         pipeline: name, stages, microbatches and chunks of its schedule.
-        state: bytes of the optimizer's state, of a kind of stage.
-        hops: of keys round a ring.
+        state: bytes of the optimizer's state for every kind of stage.
+        hops: hops of keys round a ring.
     """
 
     stages: tuple[tuple[int, tuple[tuple[int, PartWork], ...]], ...]
@@ -147,14 +153,15 @@ def busy_links(
     ways: Callable[[Names], int],
     batch: Mapping[str, float],
 ) -> Callable[[Mapping[Wire, MovedBytes]], float]:
-    """How long links are busy with bytes, one collective after the other.
+    """A function that says how long traffic keeps links busy, one collective at a time.
 
     Args:
-        rate: seconds a byte of a collective on each dimension of the network.
+        rate: seconds per byte of a collective on each dimension of the network.
         ways, batch: as in `amounts.evaluate`.
 
     Raises:
-        ValueError: on use, where mesh axes share a ring, so that there is no price.
+        ValueError: when the function is called and mesh axes share a ring, so there is
+            no price.
     """
 
     def seconds(wires: Mapping[Wire, MovedBytes]) -> float:
@@ -162,7 +169,8 @@ def busy_links(
         for wire, moved in wires.items():
             found = rate(wire)
             if found is None:
-                raise ValueError(f"{' and '.join(wire[1])} share a ring")
+                axes = " and ".join(wire[1])
+                raise ValueError(f"mesh axes {axes} share a ring, which has no price")
             hops = ways(wire[1]) - 1
             nbytes = sum(
                 amount / ways(axes) * batch[kind] * (hops if "n" in often else 1)
@@ -180,12 +188,12 @@ def workload(
     """The operations of a step, evaluated on its mesh.
 
     Args:
-        cost: of the step.
-        rate: seconds a byte of a collective on each dimension of the network.
+        cost: the cost of the step.
+        rate: seconds per byte of a collective on each dimension of the network.
         ring: mesh axes over which keys go round.
 
     Raises:
-        ValueError: mesh axes share a ring, so that there is no price.
+        ValueError: mesh axes share a ring, so there is no price.
     """
     seconds = busy_links(rate, cost.ways, cost.batch)
     known: dict[int, PartWork] = {}
@@ -222,9 +230,10 @@ class Clock:
     """How long operations take on one chip.
 
     Args:
-        chip: with its rates.
-        precision: of the job; attention is in 16 bits in any case.
-        software: of the run.
+        chip: the chip.
+        precision: the format of the job's matmuls. Attention uses bf16 if these use
+            fewer bits.
+        software: the software of the run.
         at: the efficiencies.
     """
 
@@ -232,7 +241,7 @@ class Clock:
         self, chip: Chip, precision: str, software: Software, at: Efficiencies
     ):
         self.at, self.software = at, software
-        self.hides = chip.vendor == "Google"  # tensor exchanges behind products
+        self.hides = chip.vendor == "Google"  # tensor exchanges hide behind products
         self.bandwidth = at.memory * chip.hbm_bandwidth
         self._chip, self._rates = chip, {}
         wide = precision if precision in ("fp16", "fp32") else WIDE
@@ -255,7 +264,7 @@ class Clock:
         return max(flops / (share * self.rate(precision)), nbytes / self.bandwidth)
 
     def exposed(self, why: str, seconds: float, hidden_by: float) -> float:
-        """What is left of an exchange beside the work that may hide it."""
+        """Seconds of an exchange that the work next to it does not hide."""
         if why in self.software.overlap:
             return max(self.at.stated_overlap * seconds, seconds - hidden_by)
         return seconds
@@ -264,8 +273,8 @@ class Clock:
         """Seconds of one pass through a part.
 
         Args:
-            one: what is done.
-            hops: round a ring of keys.
+            one: the operations of the pass.
+            hops: hops of keys round a ring.
         """
         products = sum(self.product(*each) for each in one.products)
         attention = one.attention / self.attention
@@ -291,25 +300,25 @@ class Clock:
         )
 
     def turning(self, one: Done, hops: int) -> float:
-        """Seconds that a pass through a part takes longer because keys go round a ring:
-        kernels, and passes over what each hop adds to."""
+        """Seconds by which a ring of keys lengthens a pass through a part: its kernels,
+        and memory passes over the values to which each hop adds."""
         turns = hops if one.turned else 0
         return turns * (HOP_KERNELS * self.at.launch + one.turned / self.bandwidth)
 
     def gather(self, gathered: float, work: float) -> float:
-        """What is exposed of a gather, next to work that takes so many seconds."""
+        """Exposed seconds of a gather, next to `work` seconds of other work."""
         gathered /= self.at.network
         exposed = max(0.0, gathered - work) + self.at.exposed * gathered
         return min(gathered, exposed)
 
     def update(self, moved: MovedWeights, forward: float, backward: float) -> float:
-        """What is exposed of the exchange of gradients and weights once a step."""
+        """Exposed seconds of the exchange of gradients and weights, once per step."""
         network = self.at.network
         reduced = max(0.0, moved.reduced / network - backward)
         return reduced + max(0.0, moved.returned / network - forward)
 
     def optimizer(self, state: float) -> float:
-        """Seconds of the optimizer, whose state has so many bytes."""
+        """Seconds of the optimizer, if its state has `state` bytes."""
         return OPTIMIZER_BYTES / STATE_BYTES * state / self.bandwidth
 
 
@@ -317,8 +326,8 @@ class StageSeconds(NamedTuple):
     """Seconds of a stage for one microbatch, and of its update.
 
     Args:
-        forward, backward: by the keys of `PARTS`.
-        update: exposed, once a step.
+        forward, backward: seconds of the pass by the keys of `PARTS`.
+        update: exposed seconds of the update, once per step.
     """
 
     forward: Mapping[str, float]
@@ -327,7 +336,7 @@ class StageSeconds(NamedTuple):
 
     @property
     def passes(self) -> tuple[float, float]:
-        """F and B."""
+        """F and B, the seconds of the two passes."""
         return sum(self.forward.values()), sum(self.backward.values())
 
 
@@ -337,9 +346,9 @@ def stage_seconds(
     """How long a stage takes.
 
     Args:
-        parts: of the stage, and how many it has of each.
-        hops: round a ring of keys.
-        clock: of its chip.
+        parts: the parts of the stage, each after how many of it there are.
+        hops: hops of keys round a ring.
+        clock: the clock of its chip.
     """
     forward, backward = (dict.fromkeys(PartSeconds._fields, 0.0) for _ in range(2))
     moved = dict.fromkeys(MovedWeights._fields, 0.0)
@@ -364,8 +373,8 @@ def seconds_by_part(work: Workload, clock: Clock) -> dict[str, float]:
     """Seconds of a step by the keys of `PARTS`.
 
     Args:
-        work: of the step.
-        clock: of its chips.
+        work: the work of the step.
+        clock: the clock of its chips.
     """
     stages = [stage_seconds(parts, work.hops, clock) for _, parts in work.stages]
     counts = [count for count, _ in work.stages]
@@ -392,8 +401,8 @@ class Prediction:
     Args:
         parts: seconds by the keys of `PARTS`.
         bound: seconds that no run can beat.
-        band: measured over predicted seconds of 8 runs in 10.
-        warnings: what makes the case unusual.
+        band: the range of measured ÷ predicted seconds that holds 8 of 10 runs.
+        warnings: in what ways the step differs from the fitted runs.
     """
 
     parts: Mapping[str, float]
@@ -406,17 +415,17 @@ class Prediction:
 
     @cached_property
     def seconds(self) -> float:
-        """Seconds of the step: the sum of its parts."""
+        """Seconds of the step: the sum of its parts, or the bound if that is longer."""
         return max(self.bound, sum(self.parts.values()))
 
     @property
     def low(self) -> float:
-        """One run in ten is faster. No run is faster than the bound."""
+        """Seconds that one run in ten beats; never below the bound."""
         return max(self.bound, self.band[0] * self.seconds)
 
     @property
     def high(self) -> float:
-        """One run in ten is slower."""
+        """Seconds that one run in ten exceeds."""
         return self.band[1] * self.seconds
 
     @property
@@ -451,12 +460,15 @@ def prediction(
 
     Args:
         cost, rate, ring: as for `workload`.
-        job: what is trained.
-        chip: on which chips.
+        job: the model, its batch and its numerics.
+        chip: the chip of the mesh.
         bound: seconds that no run can beat.
-        sequences: of a microbatch on one data-parallel rank.
-        software: what the framework does; nothing in particular if not given.
-        at: the efficiencies; those that were fitted if not given.
+        sequences: sequences of a microbatch on one data-parallel rank.
+        software: what the framework does; `Software()` if not given.
+        at: the efficiencies; the fitted ones if not given.
+
+    Raises:
+        ValueError: mesh axes share a ring, so there is no price.
     """
     clock = Clock(chip, job.precision, software or Software(), at or efficiencies())
     parts = seconds_by_part(workload(cost, rate, ring), clock)
@@ -467,13 +479,13 @@ def prediction(
 def unusual(
     job: Job, chip: Chip, stages: int = 1, sequences: float = 0
 ) -> tuple[str, ...]:
-    """What makes a step unlike the runs that the efficiencies were fitted to.
+    """Warnings if a step is unlike the runs to which the efficiencies were fitted.
 
     Args:
-        job: what is trained.
-        chip: on which chips.
-        stages: of the pipeline.
-        sequences: of a microbatch on one data-parallel rank.
+        job: the model, its batch and its numerics.
+        chip: the chip of the mesh.
+        stages: stages of the pipeline.
+        sequences: sequences of a microbatch on one data-parallel rank.
     """
     found = []
     fitted = table()["fit"]

@@ -1,4 +1,4 @@
-"""Gather, use, forget: the layers of a step in time, weights fetched ahead or not."""
+"""When each layer of a step gathers, uses and frees its weights, with prefetching."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from .step import Step
 
 @dataclass(frozen=True)
 class Layer:
-    """Seconds that one layer takes of the network and of math, each alone.
+    """Seconds for which one layer uses the network and the math units.
 
     Args:
-        gather, gather_again: to bring its weights together, for each of the passes.
-        forward, backward: math; what is computed again is part of the second.
-        scatter: to add its gradients up, by a ReduceScatter where each chip keeps its
-            part, by an AllReduce where it keeps all.
+        gather, gather_again: to gather its weights for the forward and backward pass.
+        forward, backward: math; `backward` includes what is computed again.
+        scatter: to add up its gradients, by a ReduceScatter if each chip keeps a part
+            of them, or by an AllReduce if each keeps all.
 
     Raises:
         ValueError: seconds below 0.
@@ -55,7 +55,7 @@ class PrefetchSpan:
 
 @dataclass(frozen=True)
 class PrefetchSchedule:
-    """The spans of all layers, forward and back; `prefetched` makes one."""
+    """The spans of all layers, forward and backward, as made by `prefetched`."""
 
     spans: tuple[PrefetchSpan, ...]
     ahead: int
@@ -66,7 +66,7 @@ class PrefetchSchedule:
 
     @property
     def held(self) -> tuple[tuple[int, float, float], ...]:
-        """How long each gathered layer is held: layer, begin of gather, end of use."""
+        """How long each gathered layer is held: layer, gather's start, end of use."""
         gathers = [span for span in self.spans if span.what == "gather"]
         uses = [span for span in self.spans if span.resource == "math"]
         return tuple(
@@ -76,9 +76,9 @@ class PrefetchSchedule:
 
     @property
     def most_held(self) -> int:
-        """Gathered layers that a chip holds at once, at most.
+        """The most gathered layers that a chip holds at once.
 
-        One that is forgotten makes room for one whose gather starts then.
+        A layer that is freed makes room for one whose gather starts at that moment.
         """
         events = [(start, 1) for _, start, _ in self.held]
         events += [(end, -1) for _, _, end in self.held]
@@ -86,22 +86,25 @@ class PrefetchSchedule:
 
 
 def prefetched(layer: Layer, layers: int, ahead: int = 1) -> PrefetchSchedule:
-    """`layers` equal layers forward and back, each gathered, used and forgotten.
+    """Equal layers forward and backward, each gathered, used and freed.
 
-    T ≥ max(math, network) of all layers, and with ahead = 0 their sum.
+    The total time is at least max(math, network), each added up over all layers.
 
     Args:
         layer: seconds of one layer.
-        layers: how many, L.
-        ahead: the gather for a use may start when the use `ahead` places before it
-            starts; 0 waits until the use before it has ended.
+        layers: the number of layers, L.
+        ahead: how many uses before its own the gather of a layer may start. It then
+            starts at the same moment as that use. With 0, it starts when the previous
+            use has ended.
 
     Assumes:
-        One collective at a time, in the order in which they may start; of two that may
-        start at once a scatter goes before a gather. One use at a time, in order.
+        Collectives run one at a time, in the order in which they may start. If a
+        scatter and a gather may start at once, the scatter goes first. Uses run one at
+        a time, in order.
 
     Raises:
-        ValueError: what is no Layer, layers below 1, ahead below 0.
+        ValueError: a `layer` that is not a `Layer`, `layers` that is not whole and
+            above zero, or `ahead` that is not whole and at least zero.
 
     >>> even = Layer(1, 1, 1, 1, 0)
     >>> prefetched(even, 4, ahead=0).seconds, prefetched(even, 4, ahead=1).seconds
@@ -109,7 +112,7 @@ def prefetched(layer: Layer, layers: int, ahead: int = 1) -> PrefetchSchedule:
     """
     if not isinstance(layer, Layer):
         raise ValueError(
-            f"layer = {short_repr(layer)}: must be a Layer, as layer_of(step)"
+            f"layer = {short_repr(layer)}: must be a Layer, such as layer_of(step)"
         )
     (layers,), (ahead,) = positive_int(layers=layers), non_negative_int(ahead=ahead)
     forward = [("forward", n, layer.gather, layer.forward) for n in range(layers)]
@@ -118,16 +121,14 @@ def prefetched(layer: Layer, layers: int, ahead: int = 1) -> PrefetchSchedule:
         for n in reversed(range(layers))
     ]
     network: list[PrefetchSpan] = []
-    free = 0.0  # when the last collective so far has ended
+    free = 0.0  # when the last collective so far ends
     uses: list[PrefetchSpan] = []
-    owed: deque[PrefetchSpan] = (
-        deque()
-    )  # uses whose gradients are still to be scattered
+    owed: deque[PrefetchSpan] = deque()  # uses whose gradients are not yet scattered
 
     def move(n: int, what: str, ready: float, seconds: float) -> PrefetchSpan:
-        """The next collective: when it may, and when the network is free.
+        """Start the next collective as soon as it is ready and the network is free.
 
-        What takes no time, as the gather of weights that are whole, waits for nobody.
+        One that takes no time, such as a gather of whole weights, never waits.
         """
         nonlocal free
         start = max(ready, free) if seconds else ready
@@ -155,14 +156,14 @@ def prefetched(layer: Layer, layers: int, ahead: int = 1) -> PrefetchSchedule:
 
 
 def layer_of(step: Step) -> Layer:
-    """What one layer of `step` takes, at best: math at the peak, all links at work.
+    """Seconds of one layer of `step`, with math at the peak rate and all links in use.
 
     Args:
-        step: of one microbatch, with ``vocabulary=False``: its layers alone.
+        step: a step of one microbatch with ``vocabulary=False``, so it has only layers.
 
     Raises:
-        ValueError: another step, activations that move too (tensor parallelism), or a
-            mesh without chips.
+        ValueError: any other step, a step that also moves activations (as in tensor
+            parallelism), or a mesh without chips.
 
     >>> from shardmath.hardware import chips
     >>> from shardmath.hardware.mesh import Mesh
@@ -177,15 +178,18 @@ def layer_of(step: Step) -> Layer:
     """
     if not isinstance(step, Step):
         raise ValueError(
-            f"step = {short_repr(step)}: must be a Step, as step(…) makes one"
+            f"step = {short_repr(step)}: must be a Step, as step(…) returns"
         )
     if step.vocabulary or step.microbatches > 1:
         raise ValueError(
             f"vocabulary = {step.vocabulary}, microbatches = {step.microbatches}: must "
-            "be False and 1, a step of its layers alone"
+            "be False and 1, because only layers are timed here"
         )
     if any(move.scales for move in step.moves):
-        raise ValueError(f"{step.strategy.name}: activations move, not weights alone")
+        raise ValueError(
+            f"strategy = {step.strategy.name}: must move only weights and gradients, "
+            "but moves activations too"
+        )
     chip, prices = chip_of(step.mesh), Prices(step.mesh)
     layers = step.model.layers
 

@@ -10,8 +10,8 @@ from .amounts import Wire
 from .experts import copies
 from .job import Job
 
-Rate = Mapping[int, float]  # seconds a byte, by dimension of the network
-Levels = Iterable[tuple[tuple[int, ...], float]]  # places in the mesh, seconds a byte
+Rate = Mapping[int, float]  # seconds per byte, by dimension of the network
+Levels = Iterable[tuple[tuple[int, ...], float]]  # indices of pieces, seconds per byte
 
 
 class Rates:
@@ -19,8 +19,8 @@ class Rates:
 
     Args:
         mesh: a mesh on a network.
-        job: its experts decide how many copies of a token have to travel.
-        prices: of the mesh, if they are there already.
+        job: the job, whose experts decide how many copies of a token are sent.
+        prices: the prices of the mesh; made if not given.
     """
 
     def __init__(self, mesh: Mesh, job: Job, prices: Prices | None = None):
@@ -28,8 +28,8 @@ class Rates:
         self._rates: dict[Wire, Rate | None] = {}
 
     def __call__(self, wire: Wire) -> Rate | None:
-        """Seconds a byte on the links of each dimension of the network; None where mesh
-        axes share a ring without being neighbours on it, so that there is no price."""
+        """Seconds per byte on the links of each dimension of the network; None if mesh
+        axes share a ring without being neighbours on it, so there is no price."""
         if wire not in self._rates:
             try:
                 self._rates[wire] = self._rate(*wire)
@@ -50,12 +50,12 @@ class Rates:
     def _dealt(
         self, pieces: Sequence[Piece], found: Sequence[tuple[tuple[int, ...], float]]
     ) -> Levels:
-        """The same, of tokens that go to their experts and back.
+        """Lower rates for tokens that go to their experts and back.
 
-        An AllToAll sends k copies of a token. At least one copy has to reach each node,
-        and each chip, that has some of its experts. A node takes copies in by the cards
-        of its chips. A chip takes them in by all its links together, as a copy may come
-        straight by its own card or from a neighbour in the node.
+        An AllToAll sends k copies of a token. But only one copy has to reach each node,
+        and each chip, that has some of the token's experts. Copies enter a node through
+        the network cards of its chips. They enter a chip through all its links, because
+        a copy may come through the chip's own card or from another chip of the node.
         """
         experts = self.job.model.experts
         n = prod(piece.wires.size for piece in pieces)
@@ -71,7 +71,7 @@ class Rates:
 
 
 def pairs(kind: str, n: int) -> tuple[tuple[int, int], ...]:
-    """Who sends to whom, in a hop or an exchange of the kind that `Move.kind` says.
+    """The pairs of sender and receiver in a hop or exchange of a kind; see `Move.kind`.
 
     >>> pairs("line", 3), pairs("swap", 3)
     (((0, 1), (1, 2)), ((0, 2), (2, 0)))

@@ -15,23 +15,23 @@ from .pipeline_schedules.orders import Paths
 
 Stack = tuple[tuple[int, tuple[Matmul, ...]], ...]  # how many layers of each kind
 Way = tuple[str, bool, bool]  # "forward" or "backward", closed, back
-# Microbatches for each stage after which a schedule repeats itself: one more microbatch
-# then takes the time of the longest stage, and no more are in flight.
+# Microbatches per stage after which a schedule repeats itself. From then on, one more
+# microbatch adds the time of the slowest stage, and no more are in flight.
 PERIODIC_FROM = {"gpipe": 2, "1f1b": 2, "eager-1f1b": 3, "interleaved": 2,
                  "overlapped": 3, "breadth-first": 2, "zb-h1": 2, "zb-h2": 3, "zb-v": 3,
                  "dualpipe": 3, "dualpipev": 3}  # fmt: skip
-GROWS = ("gpipe", "breadth-first")  # whose memory grows with the microbatches
+GROWS = ("gpipe", "breadth-first")  # their memory grows with the microbatches
 
 
 @dataclass(frozen=True, eq=False)
 class StageContents:
-    """What one stage of a pipeline has. Stages of a `Pipelines` that have the same are
-    one object, which is cheap to look up.
+    """The layers, ends and sends of one pipeline stage. Stages of a `Pipelines` with
+    equal contents share one object, which is cheap to look up.
 
     Args:
-        stack: how many layers of each kind, of all paths through the stages.
-        ends: whether it has the embedding, and the head.
-        sends: how often it sends one microbatch of each path, by way.
+        stack: how many layers of each kind it has, all paths through the stages added.
+        ends: whether it has the embedding, and whether it has the head.
+        sends: how often it sends one microbatch of each path, by `Way`.
         mirrored: whether another stage holds the same layers (DualPipe).
     """
 
@@ -45,9 +45,9 @@ class StageContents:
 class Stages:
     """The layers of a model, cut into the places of a schedule.
 
-    Every place (a stage, or one of its chunks of layers) gets as many layers as the
-    others, or one less: the first and the last get less first, which have embedding and
-    head to do besides.
+    A place is a stage, or one of its chunks of layers. The numbers of layers of any two
+    places differ by at most one. The first and the last places get fewer, because they
+    also compute the embedding and the head.
     """
 
     model: Model
@@ -59,7 +59,7 @@ class Stages:
 
     @property
     def paths(self) -> int:
-        """Ways through the stages; a microbatch takes one of them."""
+        """The number of paths through the stages; each microbatch takes one of them."""
         return len(self.schedule.paths)
 
     @cached_property
@@ -67,13 +67,13 @@ class Stages:
         """The layers of every place on a path, in order."""
         count = len(self.schedule.paths[0])
         base, more = divmod(self.model.layers, count)
-        first = (count - more) // 2  # so many at the start have one less
+        first = (count - more) // 2  # places at the start that have one layer less
         sizes = [base + (first <= n < first + more) for n in range(count)]
         starts = [sum(sizes[:n]) for n in range(count)]
         return tuple(range(a, a + n) for a, n in zip(starts, sizes, strict=True))
 
     def stack(self, stage: int) -> Stack:
-        """Layers of a stage by kind, of all paths."""
+        """How many layers of each kind a stage has, all paths added."""
         mine = [layer for layers in self._of(stage) for layer in layers]
         found, start = [], 0
         for count, matmuls in self.model.stack:
@@ -83,13 +83,13 @@ class Stages:
         return tuple(one for one in found if one[0])
 
     def ends(self, stage: int) -> tuple[bool, bool]:
-        """Whether a stage has the embedding, and the head."""
+        """Whether a stage has the embedding, and whether it has the head."""
         path = self.schedule.paths[0]
         mirrored = self.paths > 1 and stage in (path[0][0], path[-1][0])
         return mirrored or path[0][0] == stage, mirrored or path[-1][0] == stage
 
     def _of(self, stage: int) -> list[range]:
-        """The layers of each of its places."""
+        """The layers of each place of a stage."""
         return [
             self.places[n]
             for path in self.schedule.paths
@@ -98,7 +98,7 @@ class Stages:
         ]
 
     def hops(self, stage: int) -> dict[Way, int]:
-        """How often a stage sends one microbatch of each path on, by way."""
+        """How often a stage sends one microbatch of each path on, by `Way`."""
         found: Counter[Way] = Counter()
         closed = any(
             abs(there - here) > 1
@@ -113,7 +113,7 @@ class Stages:
         return {way: times for way, times in found.items() if times}
 
     def contents(self, stage: int) -> tuple:
-        """What a stage has: the arguments of a `StageContents`."""
+        """The arguments of a stage's `StageContents`."""
         sends = tuple(self.hops(stage).items())
         return self.stack(stage), self.ends(stage), sends, self.paths > 1
 
@@ -123,7 +123,7 @@ class Stages:
         return self.schedule.sends
 
     def in_flight(self, stage: int) -> float:
-        """Microbatches whose activations a stage holds at most."""
+        """The most microbatches whose activations a stage holds at once."""
         return self.schedule.in_flight[stage]
 
     def played(
@@ -132,7 +132,8 @@ class Stages:
         """The schedule with the times of its stages.
 
         Args:
-            passes: time of F, I and W of one microbatch on a stage, all its layers.
+            passes: a function of a stage that returns its times of F, I and W for one
+                microbatch, all its layers added.
         """
         each = [passes(stage) for stage in range(self.count)]
         F, I, W = (sum(column) / self.count for column in zip(*each, strict=True))
@@ -147,10 +148,13 @@ def cut(
     """The layers of `model`, cut into `stages`.
 
     Raises:
-        ValueError: more places than layers; a schedule that is not there for these.
+        ValueError: more places than layers; a schedule that does not exist for these
+            numbers.
     """
     if name not in NAMES:
-        raise ValueError(f"{short_repr(name)}: a schedule is one of {', '.join(NAMES)}")
+        raise ValueError(
+            f"schedule = {short_repr(name)}: must be one of {', '.join(NAMES)}"
+        )
     if stages == 1:  # no pipeline, whatever the schedule
         name, chunks, microbatches = "1f1b", None, 1
     check_places(model, paths_of(name, stages, chunks))
@@ -158,30 +162,31 @@ def cut(
 
 
 def check_places(model: Model, paths: Paths) -> None:
-    """Whether every place has a layer; where there are more than two, the first and the
-    last need none, because they have the embedding and the head.
+    """Raise unless every place has a layer. With more than two places, the first and
+    the last need none, because they have the embedding and the head.
 
     Raises:
-        ValueError: there are more places.
+        ValueError: there are more places than layers for them.
     """
     places = len(paths[0])
     if places > model.layers + 2 * (len(paths) == 1 and places > 2):
         raise ValueError(
-            f"{places} stages or chunks of layers: {model.name} has {model.layers} "
-            "layers, and each needs one, except for the first and the last, which may "
-            "have the embedding or the head alone"
+            f"{places} stages or chunks of layers are too many: {model.name} has "
+            f"{model.layers} layers, and each stage or chunk needs one, except for the "
+            "first and the last, which may have only the embedding or the head"
         )
 
 
 class Pipelines:
     """The stages of one model under one schedule, for any number of microbatches.
 
-    Which layers a stage has does not depend on the microbatches, and after some
-    microbatches a schedule repeats itself. So schedules are played with few of them.
+    The layers of a stage do not depend on the number of microbatches, and after some
+    microbatches a schedule repeats itself. So we simulate schedules with only a few.
 
     Args:
-        model: whose layers are cut.
-        name, chunks: of the schedule; see `pipeline_schedules.schedule`.
+        model: the model whose layers are cut.
+        name, chunks: name and chunks of the schedule; see
+            `pipeline_schedules.schedule`.
     """
 
     def __init__(self, model: Model, name: str, chunks: int | None):
@@ -197,7 +202,7 @@ class Pipelines:
         """The layers cut into stages.
 
         Raises:
-            ValueError: more places than layers; a schedule that is not there for these.
+            ValueError: as `cut`.
         """
         key = count, microbatches if count > 1 else 1
         if key not in self._cut:
@@ -205,7 +210,7 @@ class Pipelines:
         return self._cut[key]
 
     def few(self, count: int) -> Stages:
-        """Stages of a schedule without its orders, for what depends on places alone.
+        """Stages without the order of their ops, if only their places matter.
 
         Raises:
             ValueError: as `stages`.
@@ -220,7 +225,7 @@ class Pipelines:
         return self._few[count]
 
     def contents(self, count: int) -> tuple[StageContents, ...]:
-        """What each of `count` stages has."""
+        """The contents of each of `count` stages."""
         if count not in self._contents:
             found = [self.few(count).contents(stage) for stage in range(count)]
             known = {each: StageContents(*each) for each in found}
@@ -228,11 +233,11 @@ class Pipelines:
         return self._contents[count]
 
     def paths(self, count: int) -> int:
-        """Ways through the stages; a microbatch takes one of them."""
+        """The number of paths through the stages; each microbatch takes one of them."""
         return self.few(count).paths
 
     def possible(self, count: int, microbatches: int) -> bool:
-        """Whether there is a schedule of so many microbatches."""
+        """Whether the schedule exists for these numbers of stages and microbatches."""
         key = count, microbatches
         if key not in self._possible:
             try:
@@ -243,7 +248,7 @@ class Pipelines:
         return self._possible[key]
 
     def in_flight(self, count: int, microbatches: int) -> tuple[float, ...]:
-        """Microbatches whose activations each stage holds at most."""
+        """The most microbatches whose activations each stage holds at once."""
         enough = PERIODIC_FROM[self.name] * count
         if count == 1:
             microbatches = 1
@@ -264,11 +269,11 @@ class Pipelines:
 
         Args:
             count, microbatches: stages p and microbatches M.
-            passes: F, I and W of each stage, of one microbatch of each path.
+            passes: times of F, I and W of each stage, for one microbatch of each path.
 
         Assumes:
-            Once p more microbatches take p times as long as the longest stage needs for
-            one, so do all that follow.
+            If p more microbatches add p times the time of the slowest stage for one, so
+            do all that follow.
         """
         paths = self.paths(count)
         if count == 1:
@@ -296,5 +301,5 @@ class Pipelines:
         return self._play(count, microbatches, passes)
 
     def _play(self, count: int, microbatches: int, passes) -> float:
-        """The time of a schedule of so many microbatches."""
+        """The simulated time of a schedule of these microbatches."""
         return self.stages(count, microbatches).played(passes.__getitem__).seconds

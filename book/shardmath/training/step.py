@@ -1,4 +1,4 @@
-"""A training step under a strategy: what moves, what is held, how long it takes."""
+"""A training step under a strategy: its traffic, its memory, and how long it takes."""
 
 import math
 from collections.abc import Mapping
@@ -29,17 +29,18 @@ from .stages import Pipelines, Stages
 from .strategy import Strategy
 
 WHEN = ("forward", "recompute", "backward", "update")
-ONE_PASS = {"": 1.0, "B": 1.0, "slots": 1.0}  # what is derived is one microbatch
+ONE_PASS = {"": 1.0, "B": 1.0, "slots": 1.0}  # we derive exactly one microbatch
 
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One training step of a model on a mesh; `step` makes one.
+    """One training step of a model on a mesh, as made by `step`.
 
-    Bytes, FLOPs and times are those of one chip; in a pipeline of one of stage `stage`,
-    except for `memory` and `estimate`, which take the stage that holds or sends most.
-    What is added up and what moves follows from the lines of the model alone: see
-    `moves` for one layer, `derivation` for a stage, `cost` for the numbers.
+    Bytes, FLOPs and times are those of one chip. In a pipeline this is a chip of stage
+    `stage`, but `memory` takes the stage that holds the most, and the network time of
+    `estimate` the stage whose links are busy for longest. All of it is derived from the
+    lines of the model: `moves` has the traffic, `derivation` the parts of a stage, and
+    `cost` the numbers.
     """
 
     strategy: Strategy
@@ -74,7 +75,7 @@ class Step:
 
     @property
     def vocabulary(self) -> bool:
-        """Whether embedding and head take part."""
+        """Whether the step includes the embedding and the head."""
         return self.job.vocabulary
 
     @property
@@ -97,7 +98,7 @@ class Step:
 
     @property
     def pipelines(self) -> Pipelines:
-        """The model's layers cut into stages, and how long schedules take."""
+        """The model's layers cut into stages, and the times of their schedules."""
         return self.cost.pipelines
 
     @property
@@ -107,7 +108,7 @@ class Step:
 
     @property
     def stages(self) -> Stages:
-        """The layers cut into stages, and who computes what when."""
+        """The layers cut into stages, with their schedule."""
         return self.pipelines.stages(self._count, self.microbatches)
 
     @cached_property
@@ -123,16 +124,16 @@ class Step:
 
     @property
     def weights(self) -> tuple[tuple[int, Array], ...]:
-        """Every matrix of this stage and how often it is there; embedding and head
-        once if they are tied."""
+        """Every matrix of this stage, after how often the stage has it. A tied
+        embedding and head count once."""
         return tuple(
             (count, one) for count, part in self._parts for one in part.matrices
         )
 
     @cached_property
     def moves(self) -> tuple[Move, ...]:
-        """What moves, in the order of forward, recompute, backward and update."""
-        # Two paths of a pipeline share the microbatches.
+        """All moves, in the order of forward, recompute, backward and update."""
+        # If a pipeline has two paths, each takes half of the microbatches.
         rounds = self.microbatches // self.pipelines.paths(self._count)
         found = [
             replace(
@@ -160,24 +161,27 @@ class Step:
     def flops(self) -> Mapping[str, float]:
         """FLOPs of one chip by "forward", "recompute" and "backward".
 
-        Matmuls only. Attention counts the keys that `attention` names.
+        Only matmuls count. Attention counts the keys that `attention` names.
         """
         return self.cost.flops(self.stage)
 
     @cached_property
     def memory(self) -> StepMemory:
-        """Bytes that one chip holds at the peak of the step, by part; in a pipeline of
-        the stage that holds most.
+        """Bytes that one chip holds at the peak of the step, by part; in a pipeline, on
+        the stage that holds the most.
 
-        Assumes Adam with a master copy in fp32; gradients and weights in the formats of
-        the job; attention as a fused kernel, unless the job says otherwise; all logits
-        in fp32 (a loss in pieces holds less); one layer gathered at a time. What a
-        runtime keeps for itself and for its collectives is not in it.
+        Assumes Adam with a master copy of the weights, the job's formats, attention
+        kernel and loss, and one gathered layer at a time. Memory that a runtime keeps
+        for itself and for its collectives is not included.
         """
         return self._held(self.cost.most_memory)
 
     def memory_of(self, stage: int) -> StepMemory:
-        """The same, of one stage."""
+        """Bytes that one chip of a stage holds at the peak of the step, by part.
+
+        Raises:
+            ValueError: there is no such stage.
+        """
         return self._held(self.cost.memory(self.at(stage).stage))
 
     def _held(self, parts: Mapping[str, float]) -> StepMemory:
@@ -185,7 +189,7 @@ class Step:
         return StepMemory(parts, chip.memory_bytes if chip else None)
 
     def at(self, stage: int) -> "Step":
-        """The same step, seen from another stage of the pipeline.
+        """The same step with the numbers of another stage of the pipeline.
 
         Raises:
             ValueError: there is no such stage.
@@ -200,22 +204,26 @@ class Step:
     def _prices(self) -> Prices:
         if not isinstance(self.mesh, Mesh):
             raise ValueError(
-                f"mesh = {short_repr(self.mesh)}: must be a `Mesh` of chips for a time"
+                f"mesh = {short_repr(self.mesh)}: must be a `Mesh` of chips to give a "
+                "time"
             )
         return Prices(self.mesh)
 
     @cached_property
     def rates(self) -> Rates:
-        """Seconds that a byte of its collectives keeps links busy."""
+        """Seconds for which one byte of its collectives keeps links busy."""
         return Rates(self._prices.mesh, self.job, self._prices)
 
     @cached_property
     def estimate(self) -> Estimate:
-        """Math, HBM and network time of a step, as lower and upper bound.
+        """Math, HBM and network time of a step, with a lower and an upper bound.
 
-        The lower bound lets all of them work at once, at peak rates; the upper one adds
-        them up. HBM traffic is the least there can be, see `StepCost.hbm_bytes`. The
-        network of a pipeline is that of the stage whose links are busy for longest.
+        The lower bound lets all three work at once at peak rates. The upper bound adds
+        them up. HBM traffic is itself a lower bound; see `StepCost.hbm_bytes`. In a
+        pipeline the network time is that of the stage whose links are busy for longest.
+
+        Raises:
+            ValueError: the mesh has no chips, or mesh axes share a ring.
         """
         chip = chip_of(self._prices.mesh)
         peak = chip.flops[self.precision] * self.working
@@ -244,14 +252,17 @@ class Step:
     def predicted(
         self, software: Software | None = None, at: Efficiencies | None = None
     ) -> Prediction:
-        """The prediction with what is known of the software, or other efficiencies.
+        """The prediction for given software or other efficiencies.
 
         Args:
-            software: what the framework overlaps, and its latencies.
-            at: efficiencies; those that were fitted if not given.
+            software: what the framework overlaps, and whether its attention is old.
+            at: the efficiencies; the fitted ones if not given.
+
+        Raises:
+            ValueError: as `prediction`.
         """
         chip = chip_of(self._prices.mesh)
-        self._network(self._most_moved)  # says where there is no price
+        self._network(self._most_moved)  # raises if there is no price
         ranks = self.cost.ways(self.derivation.batch_axes)
         return prediction(
             self.cost,
@@ -267,7 +278,7 @@ class Step:
 
     @cached_property
     def _most_moved(self) -> int:
-        """The stage whose links are busy for longest; of several this one."""
+        """The stage whose links are busy for longest; in a tie, this one."""
         some = dict.fromkeys((self.stage, *self.cost.sending))
         return max(some, key=self._network)
 
@@ -275,7 +286,7 @@ class Step:
         """Seconds of the busiest links of a stage, at `scale` times the batch.
 
         Raises:
-            ValueError: mesh axes that share a ring, so that there is no price.
+            ValueError: mesh axes share a ring, so there is no price.
         """
         cost = self.cost
         if scale != 1:
@@ -285,13 +296,12 @@ class Step:
             )
         found = cost.network(stage, self.rates)
         if found is None:
-            self._prices.lower(self.at(stage).collectives)  # raises, and says why
+            self._prices.lower(self.at(stage).collectives)  # raises with the reason
         return found
 
     @cached_property
     def played(self) -> PipelineSchedule:
-        """The schedule of the pipeline, played with the times of its stages: FLOPs at
-        the peak."""
+        """The schedule of the pipeline with the FLOPs of its stages as times."""
         paths = self.pipelines.paths(self._count)
         return self.stages.played(
             lambda n: tuple(flops / paths for flops in self.cost.one_pass(n))
@@ -304,7 +314,7 @@ class Step:
 
     @property
     def working(self) -> float:
-        """The share of the step in which a chip of this stage has something to do."""
+        """The share of the step in which a chip of this stage computes."""
         if self._count == 1:
             return 1.0
         return sum(self.flops.values()) / self.cost.math_flops
@@ -318,20 +328,20 @@ class Step:
 
     @property
     def critical_tokens(self) -> float:
-        """Tokens per chip at which the network takes as long as math; above, it is
-        math that binds. `inf` where the network is the longer at any batch.
+        """Tokens per chip at which the network takes as long as math. With more, math
+        takes longer. It is `inf` if the network takes longer at any batch size.
 
-        Everything else stays: sequence length, mesh, microbatches. What moves weights
-        and gradients stays too, and what moves activations grows with the tokens, so
-        that both times are lines over the tokens. Both are taken as if they ran side by
-        side all the time: a step at this batch takes longer than its math, by what
-        cannot start early or end late (see `prefetched`).
+        Sequence length, mesh and microbatches stay the same. So does the traffic of
+        weights and gradients, while that of activations grows with the tokens, so both
+        times are linear in the tokens. We assume that the two overlap completely. But a
+        step at this batch size takes longer than its math, because its first and last
+        collectives have nothing to hide behind (see `prefetched`).
         """
         math_, stage = self.estimate.seconds["math"], self._most_moved
 
         def longer(scale: float) -> bool:
-            """Whether math takes longer than the busiest links, at `scale` times the
-            batch."""
+            """Whether math takes at least as long as the busiest links, at `scale`
+            times the batch."""
             return scale * math_ >= self._network(stage, scale)
 
         low, high = 2.0**-40, 2.0**40
@@ -346,7 +356,8 @@ class Step:
 
     @property
     def table(self) -> Table:
-        """What moves, arrays of one kind together; bytes that one chip sends."""
+        """The moves, grouped by pass, collective and axes, with the bytes that one chip
+        sends."""
         found: dict[tuple, list[Move]] = {}
         for move in self.moves:
             one = move.collective
@@ -379,7 +390,7 @@ class Step:
 
 
 def _limit(found: Estimate) -> str:
-    """What binds, and the seconds of each resource."""
+    """Which resource limits the step, and the seconds of each."""
     legs = ", ".join(f"{name} {show(s, 's')}" for name, s in found.seconds.items())
     return f"{found.bound} ({legs})"
 
@@ -411,34 +422,34 @@ def step(
     """A training step of `model` on `mesh`, with its arrays sharded by `strategy`.
 
     Args:
-        strategy: where the arrays are.
-        model: the model, whose lines say what is multiplied.
+        strategy: how the arrays are sharded.
+        model: the model, whose lines define the matmuls.
         mesh: a `Mesh`, whose chips give times, or sizes by axis name in device order.
         seqs, seq: sequences of one step, on all chips, and tokens of each.
-        microbatches: into how many parts the sequences of a step go, one after another;
-            gradients are added up.
+        microbatches: the number of parts of the batch that are computed one after
+            another, with their gradients added up.
         attention, remat, precision, kernel, loss, formats, copy: the numerics; each is
             explained at `Job`.
         vocabulary, schedule, chunks, capacity, node_limit, offloads, table_kept,
         remat_share: see `Job` as well.
 
     Returns:
-        A Step: `collectives`, `flops`, `memory`, `estimate`, `critical_tokens`. In a
-        pipeline it is seen from the stage that has most to compute.
+        A `Step` with `collectives`, `flops`, `memory`, `estimate`, `prediction` and
+        `critical_tokens`. In a pipeline its `stage` is the one with the most FLOPs.
 
     Assumes:
-        XLA's order: weights are gathered for each pass and forgotten; head and loss are
+        As in XLA, weights are gathered for each pass and then freed. Head and loss are
         one pass, and the lookup is another. The gradient of a tied table is reduced
-        once, as in a program by hand; XLA may reduce those of head and lookup one by
-        one. The tokens of a sequence are shared out evenly by the keys that they see,
-        and all experts get equally many. Vectors (norms, biases) move nothing here;
-        their gradients do, some kB per layer. Times are lower bounds: a pipeline waits
-        as its schedule says, and apart from that no kernel, no latency and no hiding is
-        modelled.
+        once, as in a hand-written program; XLA may reduce the gradients of head and
+        lookup separately. The tokens of a sequence are spread over chips so all have
+        equal attention work, and all experts get equally many tokens. The gradients of
+        vectors (norms, biases), some kB per layer, are not counted as traffic. The
+        lower bound of `estimate` includes the waits of the pipeline schedule, but not
+        kernel launches, latency and imperfect overlap. The `prediction` includes these.
 
     Raises:
-        ValueError: a number that does not divide (heads, sequences, sizes over a mesh
-            axis), an axis that the mesh lacks, a setting that `Job` refuses.
+        ValueError: a mesh axis that does not divide what it shards (such as heads or
+            sequences) or that the mesh lacks; a setting that `Job` refuses.
 
     >>> from shardmath.training import fsdp
     >>> from shardmath.transformer import LLAMA_3_8B
@@ -451,7 +462,9 @@ def step(
     forward: AllGather_X: q[D_X, N, H] -> q[D, N, H], 29.4 MB sent, 32 times
     """
     if not isinstance(strategy, Strategy):
-        raise ValueError(f"strategy = {short_repr(strategy)}: must be as fsdp('X')")
+        raise ValueError(
+            f"strategy = {short_repr(strategy)}: must be a Strategy, such as fsdp('X')"
+        )
     (microbatches,) = positive_int(microbatches=microbatches)
     job = Job(
         model,
@@ -477,7 +490,7 @@ def step(
 
 
 def derived(job: Job, strategy: Strategy, mesh: Machine, microbatches: int) -> Step:
-    """The step of a job on a mesh; `step` says what its arguments are.
+    """The step of a job on a mesh; see `step` for its arguments.
 
     Raises:
         ValueError: as `step`.
@@ -486,20 +499,20 @@ def derived(job: Job, strategy: Strategy, mesh: Machine, microbatches: int) -> S
         raise ValueError(f"{strategy.name}: {job.model.name} has no experts")
     if job.seqs % microbatches:
         raise ValueError(
-            f"microbatches = {short_repr(microbatches)} does not divide seqs = "
-            f"{job.seqs}"
+            f"microbatches = {short_repr(microbatches)}: must divide seqs = {job.seqs}"
         )
     sizes = axes_of(mesh)
     for axis in strategy.axes:
         if axis not in sizes:
             known = ", ".join(f"{name} = {size}" for name, size in sizes.items())
             raise ValueError(
-                f"mesh axis {axis} of {strategy.name}: mesh has {known or 'no axes'}"
+                f"{strategy.name}: uses the mesh axis {axis}, but the mesh has "
+                f"{known or 'no axes'}"
             )
     derivation = Derivation(job, strategy, sizes, job.seqs // microbatches)
     pipelines = Pipelines(job.model, job.schedule, job.chunks)
     count = math.prod(sizes[axis] for axis in strategy.layers)
-    pipelines.stages(count, microbatches)  # says which schedules there are
+    pipelines.stages(count, microbatches)  # raises if there is no such schedule
     shares = derivation.shares(pipelines.contents(count))
     cost = StepCost(shares, pipelines, microbatches, Ways(sizes), ONE_PASS)
     return Step(strategy, job, mesh, microbatches, derivation, cost, cost.busiest)

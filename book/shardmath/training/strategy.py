@@ -1,4 +1,4 @@
-"""Strategies: which dimension of which arrays lies over which mesh axis, no more."""
+"""Strategies: which mesh axes shard which dimensions of which arrays."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -11,7 +11,7 @@ from ..transformer.flops import one_of
 
 Names = tuple[str, ...]
 Layout = Mapping[str, Names]  # mesh axes by the name of a dimension, major first
-HEADS = ("N", "K", "F", "V")  # what tensor parallelism splits: columns, then rows
+HEADS = ("N", "K", "F", "V")  # the dimensions that tensor parallelism splits
 WORDS = {
     "weights": "weights",
     "gradients": "gradients",
@@ -21,7 +21,8 @@ WORDS = {
     "attention": "attention",
 }
 PLACES = tuple(WORDS)
-# Beside B: tokens of the stream, and heads that attend, by tensor parallelism as well.
+# Besides B, several strategies may split the stream's tokens and the attention's heads,
+# because tensor parallelism splits these as well.
 IN_TURN = ("S", "stream"), ("N", "attention"), ("K", "attention")
 ATTENTIONS = ("ring", "gather", "ulysses")
 COPIES = ("copies", "state", "shards")
@@ -29,22 +30,28 @@ COPIES = ("copies", "state", "shards")
 
 @dataclass(frozen=True)
 class Strategy:
-    """Where the arrays of a Transformer lie; `data`, `fsdp`, `tensor` … make one.
+    """How the arrays of a Transformer are sharded; made by `data`, `fsdp`, `tensor` …
 
-    Each layout gives mesh axes by the name of a dimension, as in ``{"D": "X"}``. What a
-    layout does not name is whole on every chip.
+    Each layout maps names of dimensions to mesh axes, as in ``{"D": "X"}``. Dimensions
+    that a layout does not name are whole on every chip.
 
     Args:
-        name: what to call it.
-        weights: where weights rest between their uses, in the forward's format.
-        gradients: where the gradients of weights are added up to.
-        state: where the optimizer keeps its state.
-        stream: the activations between the blocks, those with a dimension D.
-        inner: the activations inside a block: heads, hidden layer, logits. Experts E
-            are split in arrays that have them first, and then over no other dimension.
-        attention: queries S, keys T and heads while they attend; as `inner` says if not
-            given. Keys that lie over an axis of the queries go round it in a ring.
+        name: the name under which it is printed.
+        weights: the layout of weights between their uses.
+        gradients: the layout in which gradients of weights are added up.
+        state: the layout of the optimizer's state.
+        stream: the layout of activations between the blocks, which have a dimension D.
+        inner: the layout of activations inside a block: heads, hidden layer, logits.
+            Its axes for experts, E, apply to arrays whose first dimension is E, and
+            split no other dimension of these.
+        attention: the layout of queries S, keys T and heads in attention; `inner` if
+            not given. Keys that an axis splits as it splits the queries go round it in
+            a ring.
         layers: mesh axes over which the layers are cut into stages.
+
+    Raises:
+        ValueError: a layout that does not map dimensions to names of mesh axes, or that
+            names an axis twice for one dimension.
 
     >>> print(fsdp("X"))
     fsdp over X: weights D_X, gradients D_X, optimizer state D_X, \
@@ -70,14 +77,14 @@ residual stream B_X, inside the blocks B_X
 
     @property
     def axes(self) -> Names:
-        """The mesh axes that it uses."""
+        """The mesh axes that the strategy uses."""
         layouts = [getattr(self, place) for place in reversed(PLACES)]
         found = (a for one in layouts for axes in one.values() for a in axes)
         return tuple(dict.fromkeys((*found, *self.layers)))
 
     @property
     def ring(self) -> Names:
-        """The mesh axes over which keys go round, past the queries of every chip."""
+        """The mesh axes along which keys go round, so all queries meet them."""
         keys = self.attention.get("T", ())
         return tuple(axis for axis in self.attention.get("S", ()) if axis in keys)
 
@@ -95,7 +102,7 @@ residual stream B_X, inside the blocks B_X
 
 
 def data(axes: str | Iterable[str]) -> Strategy:
-    """Data parallelism: sequences over `axes`, everything else whole on every chip.
+    """Data parallelism: `axes` shard the sequences, and each chip has all weights.
 
     >>> print(data("X"))
     data over X: residual stream B_X, inside the blocks B_X
@@ -106,13 +113,13 @@ def data(axes: str | Iterable[str]) -> Strategy:
 
 
 def zero(stage: int, axes: str | Iterable[str]) -> Strategy:
-    """ZeRO: data parallelism whose chips share what they would all hold alike.
+    """ZeRO: data parallelism that shards what every chip would otherwise hold in full.
 
-    Stage 1 splits the optimizer state, stage 2 the gradients too, stage 3 the weights
-    too (FSDP). What is split is the dimension D, which every matrix has.
+    Stage 1 shards the optimizer state, stage 2 also the gradients, and stage 3 also the
+    weights (FSDP). All are sharded along the dimension D, which every matrix has.
 
     Raises:
-        ValueError: another stage than 1, 2 or 3.
+        ValueError: a stage other than 1, 2 or 3.
     """
     found = 0
     with suppress(ValueError):
@@ -132,9 +139,9 @@ def zero(stage: int, axes: str | Iterable[str]) -> Strategy:
 
 
 def fsdp(axes: str | Iterable[str]) -> Strategy:
-    """Fully sharded data parallelism: sequences over `axes`, and D of every weight.
+    """Fully sharded data parallelism: `axes` shard the sequences and D of every weight.
 
-    A weight is gathered where it is used and forgotten after; see `zero`, stage 3.
+    A weight is gathered when it is used and then freed; see `zero`, stage 3.
     """
     axes = _names(axes)
     batch, split = {"B": axes}, {"D": axes}
@@ -142,7 +149,7 @@ def fsdp(axes: str | Iterable[str]) -> Strategy:
 
 
 def hybrid(replicas: str | Iterable[str], shards: str | Iterable[str]) -> Strategy:
-    """Hybrid sharding (HSDP): FSDP over `shards`, copies of it over `replicas`."""
+    """Hybrid sharding (HSDP): FSDP over `shards`, with copies over `replicas`."""
     return combine(data(replicas), fsdp(shards))
 
 
@@ -155,15 +162,15 @@ def tensor(
 
     Args:
         axes: one mesh axis or several.
-        sequence: split the residual stream over the sequence between the blocks
-            (sequence parallelism); else every chip of `axes` holds all of it.
-        kv: those of the axes that split the KV heads; along the others lie copies of
-            them, as it must be where there are more chips than KV heads. All of the
-            axes if not given.
+        sequence: whether `axes` also split the tokens of the residual stream between
+            the blocks (sequence parallelism). Otherwise every chip of `axes` holds all.
+        kv: the first of the axes, which split the KV heads; all of them if not given.
+            The KV heads are copied along the others, which is necessary if there are
+            more chips than KV heads.
 
     Raises:
-        ValueError: `kv` names other axes, or not the first of them; `sequence` is
-            neither True nor False.
+        ValueError: `kv` is not the first of the axes; `sequence` is neither True nor
+            False.
 
     >>> print(tensor("Y", sequence=False))
     tensor over Y: weights {N,K,F,V}_Y, gradients {N,K,F,V}_Y, \
@@ -187,21 +194,21 @@ def context(
     weights: str = "copies",
     kv: str | Iterable[str] | None = None,
 ) -> Strategy:
-    """Context parallelism: the tokens of a sequence over `axes`, attention too.
+    """Context parallelism: `axes` shard the tokens of a sequence, also in attention.
 
     Args:
         axes: one mesh axis or several.
-        attention: what queries of one chip do about keys of another. "ring": keys and
-            values go round, one hop after the other; "gather": they are gathered;
-            "ulysses": tokens are gathered and heads split, by AllToAlls before and
-            after.
+        attention: how queries of one chip meet keys of another. "ring": keys and values
+            go round, one hop after the other; "gather": they are gathered; "ulysses":
+            AllToAlls before and after attention gather tokens and split heads instead.
         weights: "copies" on every chip; "state" for copies whose optimizer state is
             sharded over D, as in ZeRO-1; or "shards" over D as in FSDP.
-        kv: of "ulysses", those of the axes that split the KV heads; along the others
-            each chip has all of them. All of the axes if not given.
+        kv: with "ulysses", the first of the axes, which split the KV heads; all of them
+            if not given. Along the other axes, the KV heads are copied.
 
     Raises:
-        ValueError: another word; `kv` without "ulysses", or not the first of the axes.
+        ValueError: another value of `attention` or `weights`; `kv` without "ulysses",
+            or `kv` that is not the first of the axes.
 
     >>> print(context("C", "ulysses"))
     context (ulysses) over C: residual stream S_C, inside the blocks S_C, attention \
@@ -211,7 +218,9 @@ def context(
     one_of(ATTENTIONS, attention=attention)
     one_of(COPIES, weights=weights)
     if kv is not None and attention != "ulysses":
-        raise ValueError(f"kv = {kv!r}: is for attention 'ulysses' alone")
+        raise ValueError(
+            f"kv = {short_repr(kv)}: can be given only with attention = 'ulysses'"
+        )
     heads = _first(axes, kv)
     attend = {
         "ring": {"S": axes, "T": axes},
@@ -225,18 +234,18 @@ def context(
 
 
 def expert(axes: str | Iterable[str], dense: str = "copies") -> Strategy:
-    """Expert parallelism: the experts over `axes`, and the sequences too.
+    """Expert parallelism: `axes` shard the experts, and the sequences too.
 
     Tokens go to their experts and back by AllToAlls.
 
     Args:
         axes: one mesh axis or several.
-        dense: weights that belong to no expert: "copies" on every chip; "state" for
-            copies whose optimizer state is sharded over D, as in ZeRO-1; or "shards"
-            over D as in FSDP.
+        dense: how weights that belong to no expert are held: "copies" on every chip;
+            "state" for copies whose optimizer state is sharded over D, as in ZeRO-1; or
+            "shards" over D as in FSDP.
 
     Raises:
-        ValueError: another word.
+        ValueError: another value of `dense`.
 
     >>> print(expert("X"))
     expert over X: weights E_X, gradients E_X, optimizer state E_X, residual stream \
@@ -251,15 +260,16 @@ def expert(axes: str | Iterable[str], dense: str = "copies") -> Strategy:
 
 
 def fold_experts(strategy: Strategy, axes: str | Iterable[str]) -> Strategy:
-    """Experts over mesh axes that split something else outside the experts, too.
+    """Also shard the experts over mesh axes that have another use outside them.
 
-    Attention keeps its layout on all chips. In the experts the chips of `axes` hold
-    whole experts instead of parts of each: matmuls stay large, and tokens go straight
-    to the chip that has their expert. Megatron calls it parallel folding.
+    Attention keeps its layout on all chips. But the chips of `axes` hold whole experts
+    instead of a part of each, so matmuls stay large, and tokens go straight to the chip
+    that has their expert. Megatron calls it parallel folding.
 
     Args:
-        strategy: that uses these axes for tensor or context parallelism.
-        axes: one mesh axis or several, behind those that split the experts already.
+        strategy: a strategy that uses these axes for tensor or context parallelism.
+        axes: one mesh axis or several. They come after those that already split the
+            experts.
 
     Raises:
         ValueError: axes that the strategy does not use, or that split experts already.
@@ -273,7 +283,7 @@ def fold_experts(strategy: Strategy, axes: str | Iterable[str]) -> Strategy:
             known = _over(strategy.axes)
             raise ValueError(f"axis {short_repr(axis)}: must be one of {known}")
         if axis in strategy.weights.get("E", ()):
-            raise ValueError(f"axis {axis}: splits the experts already")
+            raise ValueError(f"axis {axis}: already splits the experts")
     folded = {
         place: {**layout, "E": layout.get("E", ()) + axes}
         for place, layout in ((one, getattr(strategy, one)) for one in PLACES)
@@ -283,7 +293,7 @@ def fold_experts(strategy: Strategy, axes: str | Iterable[str]) -> Strategy:
 
 
 def pipeline(axes: str | Iterable[str]) -> Strategy:
-    """Pipeline parallelism: the layers cut into stages over `axes`.
+    """Pipeline parallelism: the layers are cut into stages over `axes`.
 
     >>> print(pipeline("P"))
     pipeline over P: layers over P
@@ -293,20 +303,21 @@ def pipeline(axes: str | Iterable[str]) -> Strategy:
 
 
 def combine(*strategies: Strategy) -> Strategy:
-    """Several strategies at once, each over mesh axes of its own.
+    """Several strategies at once, each over its own mesh axes.
 
-    Sequences, their tokens and D may be split by several of them, first by the one
-    named first; tokens last by sequence parallelism, which gathers them in the blocks.
+    Several of them may split sequences, their tokens and D. The one named first is the
+    major split. Only sequence parallelism, which gathers tokens inside the blocks, is
+    always the minor split of the tokens.
 
     Raises:
-        ValueError: no strategy at all; a mesh axis, or another dimension, that two of
-            them split; layers that two of them cut.
+        ValueError: no strategy, or something else; a mesh axis that two of them use;
+            another dimension that two of them split; layers that two of them cut.
 
     >>> print(combine(fsdp("X"), tensor("Y")).weights["D"])
     ('X',)
     """
     if not strategies:
-        raise ValueError("combine(): must be given strategies, such as fsdp('X')")
+        raise ValueError("combine(): needs strategies, such as fsdp('X')")
     for one in strategies:
         if not isinstance(one, Strategy):
             raise ValueError(f"{one!r}: must be a strategy, such as fsdp('X')")
@@ -321,61 +332,61 @@ def combine(*strategies: Strategy) -> Strategy:
     for place in ("stream", "attention"):
         layout = found[place]
         for dim in kept.keys() & layout:
-            # What stays split inside the blocks is split first.
+            # Axes that also split this dimension inside the blocks come first.
             layout[dim] = tuple(sorted(layout[dim], key=lambda a: a not in kept[dim]))
     cut = tuple(axis for one in strategies for axis in one.layers)
     return Strategy(" × ".join(one.name for one in strategies), **found, layers=cut)
 
 
 def _check(one: Strategy, other: Strategy) -> None:
-    """Do two strategies leave one another alone?"""
+    """Raise if two strategies cannot be combined."""
     for axis in one.axes:
         if axis in other.axes:
             raise ValueError(
-                f"mesh axis {axis}: is taken by {one.name} and by {other.name}"
+                f"mesh axis {axis}: is used by both {one.name} and {other.name}"
             )
     if one.layers and other.layers:
-        raise ValueError(f"layers: are cut by {one.name} and by {other.name}")
+        raise ValueError(f"layers: are cut by both {one.name} and {other.name}")
     for place, what in WORDS.items():
         for dim in getattr(one, place):
             if dim in getattr(other, place) and not _in_turn(dim, place, one, other):
                 raise ValueError(
-                    f"dimension {dim} ({what}): is split by {one.name} and by "
-                    f"{other.name}; give one of them both axes"
+                    f"dimension {dim} ({what}): is split by both {one.name} and "
+                    f"{other.name}; give both axes to one of them"
                 )
 
 
 def _in_turn(dim: str, place: str, one: Strategy, other: Strategy) -> bool:
-    """May two strategies split a dimension, one after the other?"""
-    if dim == "D":  # as FSDP does; two that do no more are one
+    """Whether two strategies may split the same dimension, one after the other."""
+    if dim == "D":  # two strategies that are both plain FSDP should be one instead
         return any({"S", "E"} & {*s.stream, *s.inner} for s in (one, other))
     return dim == "B" or (dim, place) in IN_TURN
 
 
 def _layout(place: str, given: object) -> dict[str, Names]:
-    """A layout with every value a tuple of axes, none of them twice."""
+    """A layout whose every value is a tuple of axes, none of them twice."""
     if not isinstance(given, Mapping):
         raise ValueError(
-            f"{place} = {given!r}: must be axes by dimension, {{'D': 'X'}}"
+            f"{place} = {given!r}: must map dimensions to axes, as in {{'D': 'X'}}"
         )
     found = {dim: _names(axes) for dim, axes in given.items()}
     return {dim: axes for dim, axes in found.items() if axes}
 
 
 def _names(axes: object, what: str = "axes") -> Names:
-    """Names of mesh axes as a tuple, one of them for a string; `what` they are for."""
+    """Names of mesh axes as a tuple; a string is one name. Errors call them `what`."""
     if not isinstance(axes, Iterable):
         raise ValueError(f"{what} = {short_repr(axes)}: must be names of mesh axes")
     found = (axes,) if isinstance(axes, str) else tuple(axes)
     if not all(isinstance(axis, str) and axis for axis in found):
         raise ValueError(f"{what} = {short_repr(axes)}: must be names of mesh axes")
     if len(set(found)) < len(found):
-        raise ValueError(f"{what} = {short_repr(axes)}: must not name one twice")
+        raise ValueError(f"{what} = {short_repr(axes)}: must not name an axis twice")
     return found
 
 
 def _first(axes: Names, kv: str | Iterable[str] | None) -> Names:
-    """Those of `axes` that split the KV heads."""
+    """The first of `axes`, as many as `kv` names, which split the KV heads."""
     heads = axes if kv is None else _names(kv, "kv")
     if axes[: len(heads)] != heads:
         raise ValueError(f"kv = {kv!r}: must be the first of the axes {_over(axes)}")
@@ -387,7 +398,7 @@ def _over(axes: Names) -> str:
 
 
 def _said(layout: Layout) -> str:
-    """A layout in a few words, dimensions of the same axes together: "{N,F}_Y"."""
+    """A layout in short, with dimensions over the same axes together: "{N,F}_Y"."""
     by_axes: dict[Names, list[str]] = {}
     for dim, axes in layout.items():
         by_axes.setdefault(axes, []).append(dim)

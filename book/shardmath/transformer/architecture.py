@@ -1,4 +1,4 @@
-"""The shape of a Transformer: its sizes, its matmuls, its exact parameter counts."""
+"""The shape of a Transformer: its sizes, its matmuls and its parameter counts."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -35,19 +35,22 @@ ACTIVE = ("all", "without input embedding", "without embeddings")
 
 @dataclass(frozen=True)
 class Experts:
-    """The experts of an MoE model; the width of one is the model's `d_ff`.
+    """The experts of an MoE model; the width of each is the model's `d_ff`.
 
     Args:
         count: routed experts of a layer, E.
-        per_token: how many of them a token goes to, k.
-        shared: experts that every token goes to, each as wide as a routed one.
-        dense_layers: layers before the first with experts.
-        every: of the layers behind those, every so many one has experts.
+        per_token: the number of routed experts that a token is sent to, k.
+        shared: experts that every token is sent to, each as wide as a routed one.
+        dense_layers: layers without experts at the start of the model.
         dense_d_ff: width of the MLP in layers without experts.
         router_bias: whether the router adds a value to each expert's score.
+        every: of the layers after the dense ones, every `every`-th has experts.
         ungated: whether experts have no gate, though the model's other MLPs have one.
-        shared_gate: whether a score of each token, of D weights, scales what the shared
-            experts answer.
+        shared_gate: whether the result of the shared experts is scaled by a score of
+            each token, which takes D weights.
+
+    Raises:
+        ValueError: a number of the wrong kind, or numbers that contradict each other.
     """
 
     count: int
@@ -74,8 +77,8 @@ class Experts:
         if some_dense != (self.dense_d_ff > 0):
             raise ValueError(
                 f"dense_layers = {self.dense_layers}, every = {self.every}, dense_d_ff "
-                f"= {self.dense_d_ff}: the last must be above 0 where some layers have "
-                "no experts, and 0 where all have"
+                f"= {self.dense_d_ff}: the last must be above 0 if some layers have no "
+                "experts, and 0 if all have some"
             )
 
 
@@ -84,10 +87,10 @@ class Latent:
     """The sizes of multi-head latent attention (MLA).
 
     Args:
-        q_rank, kv_rank: width of the latent that queries, and that keys and values,
-            are made from.
-        nope, rope: parts of a query and key head without and with rotary positions;
-            the second is one for all heads of the keys.
+        q_rank: width of the latent from which queries are computed.
+        kv_rank: width of the latent from which keys and values are computed.
+        nope, rope: sizes of the parts of a query or key head without and with rotary
+            positions; all key heads share the second part.
         value: size of a value head.
 
     Source:
@@ -108,15 +111,19 @@ class Latent:
 class Recurrent:
     """The sizes of layers that keep a state instead of keys and values.
 
-    Gated DeltaNet: each head of the values has a matrix S of `key` x `value` numbers.
-    A token fades it, corrects it by what its key should give, and reads it with its
-    query, so the state of a sequence is the same size however long it is.
+    This is Gated DeltaNet: each value head has a matrix of `key` x `value` numbers. A
+    token decays the matrix, corrects the value that it returns for the token's key, and
+    reads it with the token's query. So the state has the same size for any sequence.
 
     Args:
-        every: every so many layers the last one has attention, the others a state.
+        every: every `every`-th layer has attention, the others have a state.
         key_heads, value_heads: heads of queries and keys, and of values.
-        key, value: sizes of a query and key head, and of a value head.
-        taps: tokens that a short causal convolution joins, before the state.
+        key, value: sizes of a query or key head, and of a value head.
+        taps: tokens that a short causal convolution before the state combines.
+
+    Raises:
+        ValueError: no whole numbers from 1, or key heads that do not divide the value
+            heads.
 
     Source:
         Gated Delta Networks (arXiv:2412.06464); the shapes are those of Qwen3-Next in
@@ -138,12 +145,12 @@ class Recurrent:
         if self.value_heads % self.key_heads:
             raise ValueError(
                 f"key_heads = {self.key_heads}: must divide the {self.value_heads} "
-                "heads of values"
+                "value heads"
             )
 
     @property
     def channels(self) -> int:
-        """Values of a token that the convolution joins: queries, keys and values."""
+        """Values per token in the convolution: queries, keys and values."""
         return 2 * self.key_heads * self.key + self.value_heads * self.value
 
     @property
@@ -153,8 +160,8 @@ class Recurrent:
 
     @property
     def values(self) -> int:
-        """Numbers that a sequence keeps in one layer: the matrices, and the channels
-        of the tokens that the convolution still needs."""
+        """Numbers that a sequence keeps in one layer: the matrices, and the channels of
+        earlier tokens that the convolution needs."""
         return self.state + (self.taps - 1) * self.channels
 
 
@@ -162,11 +169,13 @@ class Recurrent:
 class Indexer:
     """The sizes of a sparse attention that chooses its keys (DeepSeek's DSA).
 
-    A small attention scores all keys, and the large one reads those that score best.
+    A small attention scores all keys, and the large attention reads only those with the
+    best scores.
 
     Args:
-        heads, head: of the queries that score; the keys have one head.
-        chosen: keys that the large attention reads, at most.
+        heads, head: number and size of the query heads of the small attention, whose
+            keys have one head.
+        chosen: the most keys that the large attention reads.
 
     Source:
         DeepSeek-V3.2 (arXiv:2512.02556), section 2.
@@ -185,44 +194,44 @@ class Model:
     """A decoder-only Transformer.
 
     Args:
-        name: what it is called.
-        layers, d_model, d_ff: L, D and F; F is the width of one expert where there are
+        name: the name of the model.
+        layers, d_model, d_ff: L, D and F; F is the width of one expert if there are
             experts.
         heads, kv_heads, head: N, K and H. With `latent` K is N, and H is nope + rope.
-        vocab: tokens that it knows.
-        gated: whether the MLP has a gate beside its up-projection (SwiGLU, GeGLU).
+        vocab: the number of tokens in its vocabulary.
+        gated: whether the MLP has a gate and an up-projection (SwiGLU, GeGLU).
         tied: whether the head is the embedding, transposed.
         parallel: whether attention and MLP read the same normed input.
         biases: whether every projection of a layer adds a bias.
-        qkv_biases: whether those of queries, keys and values alone add one.
+        qkv_biases: whether only the projections to queries, keys and values add a bias.
         norm_scales: whether the norms have a scale.
-        norm_biases: whether the norms have a shift beside their scale (LayerNorm).
-        norms: norms of width D in a layer: 2 stand before attention and MLP, and of 4
-            two more behind them.
-        norm_after: whether 2 norms stand behind attention and MLP instead.
+        norm_biases: whether the norms have a shift and a scale (LayerNorm).
+        norms: norms of width D in a layer: 2 if they are before attention and MLP, 4 if
+            there are also two after them.
+        norm_after: whether the 2 norms are after attention and MLP instead.
         qk_norm: "head" for norms of each query and key head, "width" for norms over all
             heads at once, "" for none.
-        embedding_norm: whether a norm stands behind the embedding.
-        relative: whether each layer has a matrix [D, N, H] that relative positions are
-            multiplied with (Transformer-XL). Its product is the same for all sequences
-            of a batch, so that no FLOPs of it are counted for a token; nor are those of
-            the queries with it.
+        embedding_norm: whether a norm follows the embedding.
+        relative: whether each layer has a matrix [D, N, H] that is multiplied by
+            relative positions (Transformer-XL). The product is the same for all
+            sequences of a batch, so its FLOPs are not counted per token. Nor are those
+            of its product with the queries.
         sinks: whether each head has a learned score that takes part in its softmax.
-        output_gate: whether a gate, as wide as the queries, scales what attention
-            gives.
-        positions: learned positions; 0 where they are computed.
-        window: keys that a query sees in a local layer; 0 if all layers are global.
-        global_every: every so many layers the last one is global, the others local.
-        predictors: modules that each predict one token more (multi-token prediction);
-            no other count has them, see `predictor_params`.
-        experts, latent: of MoE and of MLA.
-        recurrent: of layers that keep a state instead of keys and values.
-        indexer: of a sparse attention that chooses its keys; with `latent` alone.
+        output_gate: whether a gate, as wide as the queries, scales the result of
+            attention.
+        positions: learned positions; 0 if positions are computed.
+        window: keys that a query can see in a local layer; 0 if all layers are global.
+        global_every: every `global_every`-th layer is global, the others are local.
+        predictors: modules that each predict one further token (multi-token
+            prediction); other counts leave them out, see `predictor_params`.
+        experts, latent: sizes of MoE and of MLA.
+        recurrent: sizes of layers that keep a state instead of keys and values.
+        indexer: sizes of a sparse attention that chooses its keys; only with `latent`.
         source: where the shape was read.
-        published: counts that others publish of it, by name; see ``models.toml``.
+        published: counts that others publish, by name; see ``models.toml``.
 
     Raises:
-        ValueError: sizes that are no whole numbers, or that do not go together.
+        ValueError: sizes that are no whole numbers, or that contradict each other.
 
     >>> tiny = Model("tiny", 2, 64, 256, 4, 2, 16, 1000)
     >>> tiny
@@ -276,16 +285,16 @@ class Model:
                 )
         if self.heads % self.kv_heads:
             raise ValueError(
-                f"K = {self.kv_heads} KV heads does not divide N = {self.heads} heads"
+                f"kv_heads = {self.kv_heads}: must divide the {self.heads} query heads"
             )
         if self.recurrent and self.recurrent.every > self.layers:
             raise ValueError(
                 f"every = {self.recurrent.every}: must be at most the {self.layers} "
-                "layers, of which the last of so many has attention"
+                "layers, so that one has attention"
             )
         if self.recurrent and self.window:
             raise ValueError(
-                f"window = {self.window}: must be 0 where layers are recurrent"
+                f"window = {self.window}: must be 0 if layers are recurrent"
             )
         if self.indexer and not self.latent:
             raise ValueError("indexer = Indexer(…): must come with latent=Latent(…)")
@@ -297,7 +306,7 @@ class Model:
             )
         if self.experts and self.experts.dense_layers >= self.layers:
             raise ValueError(
-                f"dense_layers = {self.experts.dense_layers}: must be fewer than the "
+                f"dense_layers = {self.experts.dense_layers}: must be less than the "
                 f"{self.layers} layers"
             )
         if self.norm_biases and not self.norm_scales:
@@ -328,7 +337,7 @@ class Model:
 
     @property
     def F(self) -> int:
-        """Width of an MLP; of one expert where there are experts."""
+        """Width of an MLP, or of one expert if there are experts."""
         return self.d_ff
 
     @property
@@ -390,11 +399,11 @@ class Model:
 
         Args:
             seqs: sequences, B.
-            seq: tokens of each, S; as many keys, T.
+            seq: tokens of each, S, which is also the number of keys, T.
 
         Returns:
-            Sizes by name, as `sharding.contract` takes them. With experts "slots" is
-            how many tokens each of them gets where all get the same, rounded up.
+            Sizes by name, as `sharding.contract` takes them. With experts, "slots" is
+            the number of tokens of each if all have equally many, rounded up.
 
         Raises:
             ValueError: no whole numbers from 1.
@@ -414,24 +423,24 @@ class Model:
     def layer(self) -> tuple[Matmul, ...]:
         """The matmuls of a layer that have weights, in order.
 
-        x and z are the residual stream as attention and the MLP read it, normed; A is
-        what attention gives, h the activated hidden layer; t are the tokens as they are
-        dealt to experts, and their products go back the same way.
+        x and z are the normed residual streams that attention and the MLP read, A is
+        the result of attention, h the activated hidden layer. t are the tokens sent to
+        experts, whose results return the same way.
         """
         return (*self._projections, *self._inner)
 
     @property
     def dense_layer(self) -> tuple[Matmul, ...]:
-        """The matmuls of a layer without experts where others have some; else of any
-        layer."""
+        """The matmuls of a layer without experts if the model has some; otherwise of
+        any layer with attention."""
         return (*self._projections, *self._dense_inner)
 
     @property
     def stack(self) -> tuple[tuple[int, tuple[Matmul, ...]], ...]:
-        """How many layers there are of each kind, and the matmuls of one.
+        """The number of layers of each kind, and the matmuls of one.
 
-        Layers without experts come first, and of each kind those with attention,
-        wherever they stand in the model.
+        Layers without experts come first, and within both kinds those with attention,
+        wherever they are in the model.
 
         >>> sparse = Experts(4, 1, dense_layers=1, dense_d_ff=16)
         >>> tiny = Model("tiny", 7, 8, 16, 2, 1, 4, 100, experts=sparse)
@@ -466,29 +475,29 @@ class Model:
 
     @property
     def norms_behind(self) -> bool:
-        """Whether norms stand behind attention and MLP: they read what those give."""
+        """Whether norms follow attention and MLP, and read their results."""
         return self.norms == 4 or self.norm_after
 
     @property
     def global_layers(self) -> int:
-        """Layers whose queries see every key before them."""
+        """Layers whose queries can see all earlier keys."""
         if not self.window:
             return self.attention_layers
         return self.layers // self.global_every if self.global_every else 0
 
     @property
     def trains(self) -> bool:
-        """Whether this book derives a step of training for layers such as these."""
+        """Whether a training step can be derived for such layers."""
         return self.recurrent is None and self.indexer is None
 
     @property
     def local_layers(self) -> int:
-        """Layers whose queries see the keys of a window alone."""
+        """Layers whose queries can see only the keys of a window."""
         return self.attention_layers - self.global_layers
 
     @property
     def attention_layers(self) -> int:
-        """Layers with attention: all, or the last of so many where others recur."""
+        """Layers with attention: all, or every `recurrent.every`-th."""
         return self.layers // (self.recurrent.every if self.recurrent else 1)
 
     @property
@@ -498,7 +507,7 @@ class Model:
 
     @property
     def attention(self) -> tuple[Matmul, Matmul]:
-        """The two products without weights: scores, and the values that they weigh.
+        """The two products without weights: scores, and weighted sums of values.
 
         G query heads share a KV head. Every key is counted for every query.
         """
@@ -512,8 +521,8 @@ class Model:
 
     @property
     def head_line(self) -> Matmul:
-        """The last matmul, from the normed stream to a score for every token; where it
-        is tied, with the table that tokens are looked up in."""
+        """The last matmul, from the normed stream to a score for every token of the
+        vocabulary; if `tied`, its weight is the embedding."""
         table = "embed[V, D]" if self.tied else "unembed[D, V]"
         return matmul(f"x[B, S, D] · {table} -> logits[B, S, V]")
 
@@ -546,7 +555,7 @@ class Model:
 
     @property
     def _inner(self) -> tuple[Matmul, ...]:
-        """The MLP of every layer, or of a layer with experts where some have them."""
+        """The MLP of every layer, or of a layer with experts if there are some."""
         if not self.experts:
             return self._mlp()
         return (
@@ -557,17 +566,17 @@ class Model:
 
     @property
     def _dense_inner(self) -> tuple[Matmul, ...]:
-        """The same of a layer without experts where others have some."""
+        """The same for a layer without experts, if there are some."""
         sometimes = self.experts and self.experts.dense_d_ff
         return self._mlp("dense") if sometimes else self._inner
 
     @property
     def _z(self) -> str:
-        """What the MLP reads: the stream behind attention, or what attention reads."""
+        """The input of the MLP: the stream after attention, or that of attention."""
         return "x" if self.parallel else "z"
 
     def _mlp(self, kind: str = "") -> tuple[Matmul, ...]:
-        """The MLP that every token goes through; `kind` is "", "shared" or "dense"."""
+        """An MLP for every token; `kind` is "", "shared" or "dense"."""
         z, F, weight, s = self._z, f"F{kind}", "", ""
         if kind == "shared":
             weight, s = kind, kind[0]
@@ -597,13 +606,13 @@ class Model:
 
     @property
     def predictor_params(self) -> int:
-        """Of one module that predicts a further token, beside embedding and head, which
-        it shares with the model.
+        """Parameters of one module that predicts a further token, without embedding and
+        head, which it shares with the model.
 
             a layer + 2D · D of a projection + 3 norms
 
-        The projection joins the stream with the embedding of the next token; each of
-        the two has a norm before it, and the head another one.
+        The projection combines the stream with the embedding of the next token. A norm
+        precedes each of the two, and another norm precedes the head.
 
         Source:
             DeepSeek-V3 (arXiv:2412.19437), section 2.2, as quoted.
@@ -617,19 +626,19 @@ class Model:
 
     @property
     def embedding_params(self) -> int:
-        """Of the embedding, learned positions, and the head where it is its own."""
+        """Parameters of the embedding, learned positions, and the head if not tied."""
         tables = 1 if self.tied else 2
         return (tables * self.vocab + self.positions) * self.d_model
 
     def active(self, convention: str) -> int:
-        """Parameters that a token goes through, by one of the conventions in use.
+        """Parameters that a token uses, by one of the usual conventions.
 
-        Each leaves out the experts that a token is not sent to.
+        All of them leave out the experts that a token is not sent to.
 
         Args:
             convention: "all" counts everything else; "without input embedding" leaves
-                out the table that tokens and learned positions are looked up in, unless
-                it is the head too; "without embeddings" leaves out the head as well.
+                out learned positions, and the embedding unless it is also the head;
+                "without embeddings" also leaves out the head.
 
         Raises:
             ValueError: another convention.
@@ -655,33 +664,33 @@ class Model:
 
     @property
     def layer_params(self) -> int:
-        """Of one layer; of one with experts where only some have them."""
+        """Parameters of one layer; if only some have experts, of one that does."""
         return self._layer_params(self.layer)
 
     @property
     def matmul_params(self) -> int:
-        """Of all weights that a matmul reads, the head among them."""
+        """Parameters of all weights that a matmul reads, including the head."""
         return sum(
             count * line.weight.count(self.dims) for count, line in self._weighted
         )
 
     @property
     def active_matmul_params(self) -> int:
-        """Of the weights that one token is multiplied with: its experts alone."""
+        """Parameters of the weights that one token is multiplied by, with k experts."""
         return sum(count * self.met(line) for count, line in self._weighted)
 
     def met(self, line: Matmul) -> int:
-        """Weights of a line that one token is multiplied with: k of E experts'."""
+        """Weights of a line that one token is multiplied by: of experts, k of E."""
         return self._met(line, line.weight.count(self.dims))
 
     @property
     def _weighted(self) -> tuple[tuple[int, Matmul], ...]:
-        """Every matmul with a weight, and how often the model has it."""
+        """How often the model has each matmul with a weight, and the matmul."""
         inner = ((count, line) for count, lines in self.stack for line in lines)
         return (*inner, (1, self.head_line))
 
     def _met(self, line: Matmul, params: int) -> int:
-        """What one token meets of the parameters of a line: k of E experts."""
+        """The parameters of a line that one token uses: of experts, k of E."""
         if "slots" not in line.reads.dims:
             return params
         return params * self.experts.per_token // self.experts.count
@@ -698,7 +707,7 @@ class Model:
         return found + sizes.taps * sizes.channels + of_heads
 
     def _with_bias(self, line: Matmul) -> int:
-        """Parameters of a line: the weight and what is added to the result."""
+        """Parameters of a line: the weight and the bias."""
         added = Array("", line.bias).count(self.dims) if self._has_bias(line) else 0
         return line.weight.count(self.dims) + added
 
@@ -710,7 +719,7 @@ class Model:
 
     @property
     def _of_attention(self) -> int:
-        """Values of all norms of an attention, of sinks and of relative positions."""
+        """Parameters of the norms of attention, of sinks and of relative positions."""
         count = self.heads * self.sinks
         if self.latent:
             count += self._norm(self.latent.q_rank) + self._norm(self.latent.kv_rank)
@@ -737,14 +746,14 @@ class Model:
 
 
 def _kept(of: object, check: Callable[..., list], *names: str) -> None:
-    """Keep what `check` returns of arguments: Python's own, since NumPy's overflow."""
+    """Replace arguments by what `check` returns: Python's numbers do not overflow."""
     found = check(**{name: getattr(of, name) for name in names})
     for name, value in zip(names, found, strict=True):
         object.__setattr__(of, name, value)
 
 
 def _said(params: int) -> str:
-    """A count in words, to three digits: B is tokens, so that "8B" would be wrong."""
+    """A count in words, to three digits, since "8B" could be read as 8 · B tokens."""
     words = "", " thousand", " million", " billion", " trillion"
     digits, _, power = f"{params:.2e}".partition("e")
     step = min(int(power) // 3, len(words) - 1)
@@ -752,7 +761,7 @@ def _said(params: int) -> str:
 
 
 def checked(model: object) -> Model:
-    """`model`, if it is one."""
+    """`model`, if it is a Model; raises a ValueError otherwise."""
     if not isinstance(model, Model):
         raise ValueError(
             f"model = {short_repr(model)}: must be a Model, such as model('llama 3 8b')"
@@ -760,7 +769,7 @@ def checked(model: object) -> Model:
     return model
 
 
-PARTS = {  # of a model, that some have
+PARTS = {  # of some models
     "experts": Experts,
     "latent": Latent,
     "recurrent": Recurrent,

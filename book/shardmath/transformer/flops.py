@@ -1,4 +1,4 @@
-"""FLOPs of one token: of the weights, of attention and of the head, each apart."""
+"""FLOPs of one token, separately for the weights, attention and the head."""
 
 from dataclasses import dataclass
 
@@ -8,19 +8,19 @@ from .lines import Array, Matmul, matmul
 from .remat import REMAT, Value, keeps, recompute
 
 ATTENTION = ("causal", "half", "full")
-# A result of a matmul with a weight, and what attention alone reads of itself.
+# Stand-ins: a result of a matmul with a weight, and a value only attention reads.
 RESULT = Value(Array("y", ("B", "F")), line=matmul("x[B, D] · w[D, F] -> y[B, F]"))
 INSIDE = Value(Array("lse", ("B", "S", "N")))
 
 
 @dataclass(frozen=True, repr=False)
 class Flops:
-    """FLOPs of one token in the forward pass, in the mean over a sequence.
+    """FLOPs of one token in the forward pass, averaged over a sequence.
 
     Args:
         weights: of all matmuls of the layers that have weights.
-        attention: of the scores, and of the values that they weigh.
-        head: of the last matmul, to the logits.
+        attention: of the scores, and of the weighted sum of values.
+        head: of the last matmul, which gives the logits.
 
     >>> Flops(100.0, 20.0, 5.0)
     375 FLOPs a token in training: weights 300, attention 60, head 15
@@ -37,26 +37,26 @@ class Flops:
 
     @property
     def training(self) -> float:
-        """3 · forward: for each matmul the backward pass has two of its size."""
+        """3 · forward: for each matmul, the backward pass has two of the same size."""
         return 3 * self.forward
 
     def recomputed(self, remat: str) -> float:
         """FLOPs that the backward pass does a second time, as they are usually counted.
 
         Args:
-            remat: a policy of `recompute` by its own name: "dots" and "selective" do
-                attention again, "full" does all of the layers again, and "elementwise"
-                does no matmul again.
+            remat: the name of a policy of `recompute`: "dots" and "selective" recompute
+                attention, "full" recomputes all of the layers, and "none" and
+                "elementwise" recompute no matmul.
 
         Assumes:
-            What is done again is done as a whole, as authors count hardware FLOPs. The
-            last matmul of a layer can be left out: JAX does so, see `recomputed`. For
-            Llama 3.1 8B and 8,192 tokens it is 5.6 % of all FLOPs under "full" with
-            causal attention, 4.9 % with full attention.
+            Whole layers or whole attention are recomputed, as authors count hardware
+            FLOPs. The last matmul of a layer is not necessary, and JAX leaves it out,
+            see `recomputed`. For Llama 3.1 8B and 8,192 tokens it is 5.6 % of all FLOPs
+            under "full" with causal attention, 4.9 % with full attention.
 
         Raises:
-            ValueError: another policy, or names of what is kept: which share of the
-                weights those are depends on the model; `recomputed` takes them.
+            ValueError: another policy, or names of results to keep. Their share of the
+                weights depends on the model, so use the function `recomputed`.
 
         >>> flops = Flops(100.0, 20.0, 5.0)
         >>> [flops.training + flops.recomputed(remat) for remat in REMAT]
@@ -76,18 +76,18 @@ class Flops:
 
 
 def keys_per_query(seq: int, attention: str, window: int = 0) -> float:
-    """How many keys are counted for a query, in the mean over a sequence.
+    """The mean number of keys counted for a query of a sequence.
 
         full: W      half: W − W²/2S      causal: W − W(W − 1)/2S
 
-    W is S without a window: then these are S, S/2 and (S + 1)/2.
+    W is the window, or S without one; then these are S, S/2 and (S + 1)/2.
 
     Args:
         seq: tokens of the sequence, S.
-        attention: "causal" counts the keys that a query sees, itself among them;
-            "half" is what most authors count for it, less by half a key; "full" counts
-            all keys, masked or not.
-        window: keys that a query sees at most; 0 for all.
+        attention: "causal" counts the keys that a query can see, including its own;
+            "half", as most authors count causal attention, is half a key less; "full"
+            counts all keys, masked or not.
+        window: the most keys that a query can see; 0 for all.
 
     Raises:
         ValueError: another way to count, or sizes that are no whole numbers.
@@ -105,7 +105,7 @@ def keys_per_query(seq: int, attention: str, window: int = 0) -> float:
 
 
 def flops(model: Model, seq: int, attention: str) -> Flops:
-    """FLOPs of one token of a sequence: 2 for each weight, 2 for each score's value.
+    """FLOPs of one token of a sequence, averaged over its tokens.
 
         weights = 2 · active weights of the layers
         attention = 2 · keys · N · (H + H of the values), over the layers
@@ -114,17 +114,17 @@ def flops(model: Model, seq: int, attention: str) -> Flops:
         head = 2 · D · vocab
 
     Args:
-        model: dense, with experts or with latent attention.
+        model: any.
         seq: tokens of the sequence, S.
         attention: "causal", "half" or "full": see `keys_per_query`.
 
     Assumes:
-        Matmuls alone. Norms, activations, softmax and rotary positions are less than
-        1 % of them for D above 4,096. Latent attention as in training: keys and values
-        are made from the latent, not absorbed into the queries.
+        Only matmuls count. Norms, activations, softmax and rotary positions are less
+        than 1 % of them for D above 4,096. Latent attention is as in training: keys and
+        values are computed from the latent, not absorbed into the queries.
 
     Raises:
-        ValueError: as `keys_per_query`; what is no Model.
+        ValueError: as for `keys_per_query`; what is no Model.
 
     >>> from shardmath.transformer import model
     >>> flops(model("llama 3.1 8b"), 8192, "causal")
@@ -155,22 +155,22 @@ def recomputed(
 ) -> Flops:
     """FLOPs of one token that the backward pass does a second time.
 
-        weights = 2 · active weights of the lines that are computed again
+        weights = 2 · active weights of the lines that are recomputed
         attention = 2 · keys · N · (H for the scores, H of the values for their sum)
 
     Args:
         model, seq, attention: as for `flops`.
-        remat, bound: as for `recompute`: a policy, or the names of what is kept; what
-            an implementation does again, or what none can leave out.
+        remat: as for `recompute`: a policy, or the names of the results to keep.
+        bound: as for `recompute`: count only what no implementation can leave out.
 
     Returns:
-        `Flops`, whose `forward` is the sum; the head is never done again.
+        `Flops`, whose `forward` is the sum; the head is never recomputed.
 
     Assumes:
         A fused attention kernel.
 
     Raises:
-        ValueError: as `flops` and `recompute`.
+        ValueError: as for `flops` and `recompute`.
 
     >>> from shardmath.transformer import model
     >>> m = model("llama 3.1 8b")
@@ -189,7 +189,7 @@ def recomputed(
     weights = sum(
         count * model.met(line) for count, again in found for line in again.lines
     )
-    layers = sum(  # that do all of attention again; one of its products is a share
+    layers = sum(  # that recompute attention; one of its products counts as a share
         count * _share_of_attention(model, product)
         for count, again in found
         for product in again.attention
@@ -200,7 +200,7 @@ def recomputed(
 
 
 def _share_of_attention(model: Model, product: Matmul) -> float:
-    """What one product of `Model.attention` takes of the FLOPs of both."""
+    """The share of one product of `Model.attention` in the FLOPs of both."""
     sizes = {**model.dims, "B": 1, "S": 1, "T": 1}
     both = sum(line.flops(sizes) for line in model.attention)
     return product.flops(sizes) / both

@@ -19,7 +19,7 @@ class Array(NamedTuple):
     dims: tuple[str, ...]
 
     def count(self, sizes: Mapping[str, int]) -> int:
-        """How many values it holds, where its dimensions have these sizes.
+        """The number of values, if the dimensions have these sizes.
 
         >>> Array("q", ("D", "N", "H")).count({"D": 64, "N": 4, "H": 16})
         4096
@@ -32,12 +32,12 @@ class Array(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Matmul:
-    """A product of two arrays, summed over what they share and the result lacks.
+    """A product of two arrays, summed over shared dimensions that the result lacks.
 
     Args:
-        reads: the activation that comes in.
-        weight: what it is multiplied by, a weight except in `Model.attention`.
-        result: what goes out.
+        reads: the activation that is read.
+        weight: the other factor, which is a weight except in `Model.attention`.
+        result: the product.
 
     >>> q = matmul("x[B, S, D] · q[D, N, H] -> Q[B, S, N, H]")
     >>> q.flops({"B": 1, "S": 1, "D": 64, "N": 4, "H": 16})  # 2 a weight and token
@@ -50,7 +50,7 @@ class Matmul:
 
     @property
     def line(self) -> str:
-        """The line that `sharding.contract` reads."""
+        """The line in the notation of `sharding.contract`."""
         return f"{self.reads} · {self.weight} -> {self.result}"
 
     @property
@@ -69,12 +69,12 @@ class Matmul:
         return tuple(dict.fromkeys(self.reads.dims + self.weight.dims))
 
     def flops(self, sizes: Mapping[str, int]) -> int:
-        """2 · the product of the sizes of all its dimensions: multiply, add."""
+        """2 · the product of the sizes of all dimensions: a multiply and an add."""
         return 2 * math.prod(sizes[dim] for dim in self.dims)
 
     @property
     def backward(self) -> tuple["Matmul", "Matmul"]:
-        """The gradients of what it reads and of the weight; each costs as much.
+        """The gradients of the activation and of the weight; each costs as much.
 
         >>> down = matmul("h[B, S, F] · down[F, D] -> m[B, S, D]")
         >>> print(*down.backward, sep="; ")
@@ -104,7 +104,7 @@ def matmul(line: str) -> Matmul:
     arrays = [_ARRAY.fullmatch(part) for part in re.split("·|->", str(line))]
     if len(arrays) != 3 or not all(arrays):
         raise ValueError(
-            f"line {short_repr(line)}: must be as 'x[B, D] · w[D, F] -> y[B, F]'"
+            f"line {short_repr(line)}: must be like 'x[B, D] · w[D, F] -> y[B, F]'"
         )
     found = Matmul(*(Array(a[1], tuple(re.findall(r"\w+", a[2]))) for a in arrays))
     if not found.contracted:

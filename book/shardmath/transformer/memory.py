@@ -42,14 +42,14 @@ def korthikanti(model: Model, seqs: int, seq: int) -> float:
     """The usual closed form for a layer without remat: S·B·D·(34 + 5·N·S/D) bytes.
 
     Args:
-        model: of which D and N are read.
+        model: only D and N are read.
         seqs, seq: sequences B, tokens of each S.
 
     Assumes:
         A GPT: F = 4·D, no gate, as many KV heads as query heads, dropout, and 16 bits
-        but for dropout's masks. Attention is not fused. A score costs 5 bytes: its
-        softmax, what dropout leaves of that, and the mask. With an f32 softmax and no
-        dropout `saved` finds 6 for the unfused kernel, and `saved_once` 5 more for all
+        except for dropout masks. Attention is not fused. A score takes 5 bytes: its
+        softmax, the result of dropout, and the mask. With an f32 softmax and no dropout
+        `saved` finds 6 bytes for the unfused kernel, and `saved_once` 5 more for all
         layers together.
 
     Source:
@@ -69,7 +69,7 @@ class PerParam:
 
     Args:
         state: weights that the optimizer updates, and its moments.
-        copy: weights in the format of the forward pass, where that is another one.
+        copy: weights in the format of the forward pass, if it is another format.
         gradient: of the weights.
 
     >>> TRAINING["mixed"].total * 70.6e9 / 1e12  # Llama 3.1 70B: 1.13 TB
@@ -86,7 +86,7 @@ class PerParam:
 
 
 # Adam: 4 bytes each for the weight and its two moments. "mixed" is ZeRO's 16 bytes
-# (arXiv:1910.02054, section 3.1); gradients added up in fp32 make it 18.
+# (arXiv:1910.02054, section 3.1); with gradients in fp32 it is 18.
 TRAINING = {
     "mixed": PerParam(state=12, copy=2, gradient=2),
     "mixed, fp32 gradients": PerParam(state=12, copy=2, gradient=4),
@@ -101,13 +101,13 @@ def kv_cache(model: Model, seq: int, precision: str = "bf16") -> float:
         an indexer: + one key head of its size
 
     Args:
-        model: any; a local layer keeps at most its window, and a recurrent layer keeps
-            none: its state is `recurrent_state`.
+        model: any. A local layer keeps at most its window. A recurrent layer keeps no
+            keys and values, but a state, see `recurrent_state`.
         seq: tokens of the sequence.
         precision: format of the cache.
 
     Raises:
-        ValueError: no whole number from 1, or an unknown format.
+        ValueError: no whole number from 1, an unknown format, or what is no Model.
 
     >>> from shardmath.transformer import model
     >>> kv_cache(model("llama 3 8b"), 1), kv_cache(model("deepseek v3"), 1)
@@ -120,7 +120,7 @@ def kv_cache(model: Model, seq: int, precision: str = "bf16") -> float:
 
 
 def cached_values(model: Model) -> int:
-    """Values that a layer with attention keeps of one token.
+    """Values that a layer with attention keeps for one token.
 
         2 · K · H      latent: kv_rank + rope      an indexer: + one key head
 
@@ -144,8 +144,8 @@ def recurrent_state(model: Model) -> float:
         model: any.
 
     Assumes:
-        The matrices are kept in fp32, the inputs of the convolution in bf16, as vLLM
-        and SGLang do for Qwen3.5.
+        Matrices are in fp32 and inputs of the convolution in bf16, as in vLLM and
+        SGLang for Qwen3.5.
 
     Raises:
         ValueError: what is no Model.
@@ -162,7 +162,7 @@ def recurrent_state(model: Model) -> float:
 
 
 def logits_bytes(model: Model, seqs: int, seq: int, precision: str = "fp32") -> float:
-    """Bytes of the scores of the next token: B · S · vocab, for each once.
+    """Bytes of the logits of all tokens: B · S · vocab values.
 
     >>> from shardmath.transformer import model
     >>> f"{logits_bytes(model('llama 3 8b'), 1, 8192) / 1e9:.1f} GB"

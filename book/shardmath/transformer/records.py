@@ -1,4 +1,4 @@
-"""Models that were published, each shape and count with its source: ``models.toml``.
+"""Published models, each shape and count with its source: ``models.toml``.
 
 >>> model("llama 3.1 8b").params, model("Llama-3-70B").layers
 (8030261248, 80)
@@ -16,7 +16,7 @@ def model(name: str) -> Model:
     """The model that `name` means; case, spaces and dashes do not matter.
 
     Raises:
-        ValueError: none is called so, or several begin so; lists at most five near it.
+        ValueError: `name` means no model or several; lists those, or similar names.
 
     >>> model("llama 3 405b").name
     'Llama 3.1 405B'
@@ -30,7 +30,7 @@ say which
 
 
 def _read() -> tuple[dict[str, Source], dict[str, Model], dict[str, Model]]:
-    """All sources, all models by id, and all of them by every name that they have."""
+    """All sources, all models by id, and all models by each of their names."""
     rows = tomllib.loads(files(__package__).joinpath("models.toml").read_text("utf-8"))
     sources = {key: Source(key, **row) for key, row in rows.pop("sources").items()}
 

@@ -1,9 +1,9 @@
-"""Rematerialisation: what a layer keeps for its backward pass, and what it does again.
+"""Rematerialisation: what a layer saves for its backward pass, and what it recomputes.
 
-The forward pass of a layer is written down as a list of values: what each is computed
-from, and which values its gradient reads. One walk answers both questions. It starts at
-everything that a gradient reads and stops wherever a policy keeps a value: those values
-are **saved**, and the ones that it had to pass through are **computed again**.
+The forward pass of a layer is a list of values, with the values that each is computed
+from and those that its gradient reads. One walk finds both answers. It starts at all
+values that a gradient reads and stops wherever a policy keeps a value. The values where
+it stops are **saved**, and the values that it passes are **recomputed**.
 
 >>> from shardmath.transformer import LLAMA_3_8B
 >>> for line in recompute(LLAMA_3_8B, LLAMA_3_8B.layer, "Q K V y").lines:
@@ -28,10 +28,10 @@ WIDTHS = PRECISION_BYTES | {"bool": 1.0, "int32": 4.0}
 STREAM = ("B", "S", "D")
 SCORES = ("B", "K", "G", "S", "T")
 SUMS = SCORES[:-1]
-INSIDE = ("exp", "sums", "slopes", "P", "lse")  # what attention alone reads
-# Steps of an unfused activation, one array of the hidden layer's shape each. With a
-# gate h = silu(g) · u, where silu(g) = g · sigmoid(g); without one h = u · share, where
-# share = (1 + tanh(cubic)) / 2.
+INSIDE = ("exp", "sums", "slopes", "P", "lse")  # values that only attention reads
+# Steps of an unfused activation, each an array with the shape of the hidden layer. With
+# a gate h = silu(g) · u, where silu(g) = g · sigmoid(g); without one h = u · share,
+# where share = (1 + tanh(cubic)) / 2.
 STEPS = {
     True: ("sigmoid", "its slope", "silu"),
     False: ("cubic", "tanh", "1 − tanh", "share"),
@@ -39,7 +39,7 @@ STEPS = {
 
 
 class Saved(NamedTuple):
-    """An array that waits for the backward pass, and the format that it is kept in.
+    """An array that is kept for the backward pass, and its format.
 
     >>> Saved(Array("x", ("B", "S", "D")), "bf16").nbytes({"B": 2, "S": 8, "D": 64})
     2048.0
@@ -54,7 +54,7 @@ class Saved(NamedTuple):
         return WIDTHS[self.format]
 
     def nbytes(self, sizes: Mapping[str, int]) -> float:
-        """Bytes of all of it, where its dimensions have these sizes."""
+        """Bytes of the array, if its dimensions have these sizes."""
         return self.width * self.array.count(sizes)
 
     def __str__(self) -> str:
@@ -67,9 +67,9 @@ class Value(NamedTuple):
     Args:
         array: its name and dimensions.
         made_from: the names of the values that it is computed from.
-        reads: the names of the values that the gradients of those read.
-        format: in which it is kept.
-        line: the matmul that computes it, if one does.
+        reads: the names of the values that the gradients of `made_from` read.
+        format: the format in which it is kept.
+        line: the matmul that computes it, if there is one.
     """
 
     array: Array
@@ -80,20 +80,20 @@ class Value(NamedTuple):
 
     @property
     def weighted(self) -> bool:
-        """Whether it is the result of a matmul with a weight: attention's have none."""
+        """Whether it is the result of a matmul with a weight, not one of attention."""
         return self.line is not None and self.line.reads.name not in ("Q", "P")
 
 
 class Recompute(NamedTuple):
-    """What one layer computes a second time in its backward pass.
+    """What one layer recomputes in its backward pass.
 
     Args:
         lines: the matmuls with weights, in the order of the forward pass.
-        attention: the products without weights, of `Model.attention`; empty where
-            attention is not done again.
-        values: the names of all values that are computed again, those that cost no
-            matmul among them, in the same order. What is gathered or sent to compute
-            them moves again: x and z where sequences are split, t to the experts.
+        attention: the products of `Model.attention`, which have no weights; empty if
+            attention is not recomputed.
+        values: the names of all values that are recomputed, with or without a matmul,
+            in the same order. Values that are gathered or sent to compute them are sent
+            again: x and z if sequences are split, t to the experts.
     """
 
     lines: tuple[Matmul, ...]
@@ -109,39 +109,39 @@ def recompute(
     *,
     bound: bool = False,
 ) -> Recompute:
-    """The matmuls of one layer that its backward pass computes again.
+    """The matmuls of one layer that its backward pass recomputes.
 
-    A product is computed again if its result is not kept, and either a gradient or
-    another value that is computed again reads it. So the last product of a layer is
-    left out unless a norm stands behind it, and so is the one that ends attention
-    where the layer's own MLP does not read what it adds to the stream.
+    A product is recomputed if its result is not kept, and if a gradient or another
+    recomputed value reads it. So the last product of a layer is not, unless a norm
+    follows it. Nor is the last product of attention if the layer's MLP does not read
+    its sum with the stream.
 
     Args:
         model: dense, with experts or with latent attention.
         matmuls: those of one layer, as in `Model.layer` or `Model.stack`.
-        remat: "none" keeps all that the backward pass reads. "elementwise" keeps the
-            results of matmuls and of attention, and the tokens that experts were
-            sent, and does norms, activations and positions again. "dots" keeps the
-            results of matmuls with weights alone. "selective" keeps all but what is
-            inside attention (Megatron's policy: scores, softmax and weighted sum are
-            done again). "full" keeps the stream before the layer. Otherwise it is the
-            names of the results that are kept beside that stream, such as "Q K V y";
-            A is attention's, and t are the tokens that experts were sent.
+        remat: "none" keeps all values that the backward pass reads. "elementwise" keeps
+            the results of matmuls and of attention, and the tokens sent to experts, and
+            recomputes norms, activations and positions. "dots" keeps only the results
+            of matmuls with weights. "selective" keeps all values except those inside
+            attention (Megatron's policy, which recomputes scores, softmax and weighted
+            sum). "full" keeps the stream before the layer. Any other text has the names
+            of the results that are kept with that stream, such as "Q K V y"; A is the
+            result of attention, and t are the tokens sent to experts.
         kernel: of attention and of the activation. "fused" attention computes scores
-            and weighted sum together or not at all; "unfused" attention does one
+            and weighted sum together or not at all; "unfused" attention can compute one
             without the other.
-        bound: False counts what an implementation computes, as JAX's autodiff
-            does: the gradient of a gate reads the answer of its expert. True counts
-            what no implementation can leave out: that gradient can also be had from the
-            values before the expert's last product, and where the result of attention
-            is kept its scores alone are needed again.
+        bound: False counts what an implementation such as JAX's autodiff computes, in
+            which the gradient of a gate reads the result of its expert. True counts
+            only what no implementation can leave out: that gradient can also be
+            computed from the values before the expert's last product, and if the result
+            of attention is kept, only its scores are needed again.
 
     Assumes:
         The backward pass of a fused kernel computes scores block by block a second time
-        under every policy. That belongs to the kernel and is not counted here.
+        under every policy. This is part of the kernel and is not counted here.
 
     Raises:
-        ValueError: a policy, kernel or flag that is not known; what is no Model.
+        ValueError: an unknown policy, kernel or flag, or what is no Model.
 
     Source:
         "selective": Korthikanti et al. (arXiv:2205.05198), section 5.
@@ -187,35 +187,35 @@ def saved(
     Args:
         model: dense, with experts or with latent attention.
         remat: as for `recompute`.
-        matmuls: those of the layer, as in `Model.stack`; `Model.layer` by default, a
-            layer with experts where some layers have none.
-        kernel: "fused" keeps of attention its result and, for each query head and
-            token, one log of a sum of exponentials in fp32, and of the activation
-            (SwiGLU, GELU) what goes in and what comes out. "unfused" keeps what JAX's
-            autodiff does: the softmax, which takes arrays over S and T, and every step
-            of the activation.
+        matmuls: those of the layer, as in `Model.stack`; by default `Model.layer`, a
+            layer with experts if the model has any.
+        kernel: "fused" attention keeps its result and, for each query head and token,
+            one log of a sum of exponentials in fp32. A "fused" activation (SwiGLU,
+            GELU) keeps its inputs and its result. "unfused" keeps what JAX's autodiff
+            does: the softmax, with arrays over S and T, and every step of the
+            activation.
 
     Returns:
         Arrays in the order of the forward pass. These names do not change: "stream" is
-        the residual stream before the layer and "middle" the one behind attention; x
-        and z are what attention and the MLP read of them, behind a norm; t are the
-        tokens as experts get them.
+        the residual stream before the layer and "middle" the one after attention; x and
+        z are the normed streams that attention and the MLP read; t are the tokens as
+        experts receive them.
 
     Assumes:
         The layer is `programs.block.layer`: RMSNorm, causal softmax in f32, SiLU with a
-        gate and GELU without, bf16 elsewhere; norms are done again under each policy.
-        For dense layers and an unfused kernel it is what JAX's autodiff keeps in a loop
-        over layers, equal to `jax.ad_checkpoint.print_saved_residuals` to the byte; see
-        `saved_once`. A compiler may keep less: XLA fuses what is cheap into the
-        backward pass. Experts get equally many tokens, sorted by expert; a router's
-        softmax is kept in fp32, its choices in int32, its gates in bf16. Of a layer
-        with experts JAX keeps two arrays more, the index of every slot's token a second
-        time and zeros that answers are added to. Rotary positions, sinks and biases
-        keep nothing. JAX's own policy `dots_with_no_batch_dims_saveable` is "dots" for
-        layers without experts: the products of experts have a batch dimension, E.
+        gate and GELU without, bf16 elsewhere; every policy recomputes norms. For dense
+        layers and an unfused kernel, the arrays are those that JAX's autodiff keeps in
+        a loop over layers, equal to `jax.ad_checkpoint.print_saved_residuals` to the
+        byte; see `saved_once`. A compiler may keep fewer: XLA fuses cheap operations
+        into the backward pass. Experts get equally many tokens, sorted by expert; a
+        router's softmax is kept in fp32, its choices in int32, its gates in bf16. For a
+        layer with experts, JAX keeps two more arrays: the index of every slot's token a
+        second time, and zeros that results are added to. Rotary positions, sinks and
+        biases keep nothing. JAX's policy `dots_with_no_batch_dims_saveable` is "dots"
+        for layers without experts; products of experts have a batch dimension, E.
 
     Raises:
-        ValueError: as `recompute`.
+        ValueError: as for `recompute`.
 
     >>> tiny = Model("tiny", 2, 64, 256, 4, 2, 16, 1000)
     >>> print(*saved(tiny, "dots")[:3], sep=", ")
@@ -232,15 +232,15 @@ def saved(
 
 
 def saved_once(model: Model, remat: str, kernel: str = "fused") -> tuple[Saved, ...]:
-    """What "none" keeps for all layers together, beside `saved` for each of them.
+    """What "none" keeps once for all layers, in addition to `saved` for each layer.
 
     Args:
         model, remat, kernel: as for `saved`. A fused kernel keeps nothing here; an
-            unfused one keeps its causal mask, 5 bytes a score. One layer by itself
-            keeps 11 bytes a score, with the 6 of `saved`.
+            unfused one keeps its causal mask, 5 bytes per score. With the 6 of `saved`,
+            a single layer keeps 11 bytes per score.
 
     Raises:
-        ValueError: as `saved`.
+        ValueError: as for `saved`.
 
     >>> tiny = Model("tiny", 2, 64, 256, 4, 2, 16, 1000)
     >>> print(*saved_once(tiny, "none", kernel="unfused"), sep=", ")
@@ -255,7 +255,7 @@ def saved_once(model: Model, remat: str, kernel: str = "fused") -> tuple[Saved, 
 
 
 def checked_remat(model: Model, remat: str) -> str:
-    """`remat`, if it is a policy, or names of results that layers of `model` have.
+    """`remat`, if it is a policy or has names of results in the layers of `model`.
 
     >>> checked_remat(Model("tiny", 2, 64, 256, 4, 2, 16, 1000), "Q K")
     'Q K'
@@ -273,8 +273,7 @@ def checked_remat(model: Model, remat: str) -> str:
     if not names or not {*names} <= {*known}:
         raise ValueError(
             f"remat = {short_repr(remat)}: must be one of {', '.join(REMAT)}, or names "
-            "of "
-            f"the results that are kept, among {' '.join(known)}"
+            f"of the results that are kept, among {' '.join(known)}"
         )
     return remat
 
@@ -302,7 +301,7 @@ def keeps(remat: str, value: Value) -> bool:
 def _walk(
     values: Mapping[str, Value], remat: str
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The values that are saved and those that are computed again, in forward order."""
+    """The values that are saved and those that are recomputed, in forward order."""
     saved, again = set(), set()
     wanted = [name for value in values.values() for name in value.reads]
     while wanted:
@@ -329,8 +328,8 @@ def layer_values(
     """Every value of a layer's forward pass by name, in order.
 
     Args:
-        model: of which norms, latent attention and parallel blocks are read.
-        matmuls: of the layer; of them, whether its MLP has a gate and experts.
+        model: gives norms, latent attention and parallel blocks.
+        matmuls: those of the layer, which show whether it has a gate and experts.
         kernel: "fused" or "unfused".
     """
     _checked_kernel(kernel)
@@ -393,7 +392,7 @@ def _attention(model: Model, kernel: str) -> Iterator[Value]:
 
 
 def _recurrence(output: Matmul) -> Iterator[Value]:
-    """What a state gives, token by token; its kernel computes states a second time."""
+    """The result of a recurrent layer's state; its kernel recomputes the states."""
     given = ("Q", "K", "V", "b", "a")
     yield Value(Array("A", output.reads.dims), given, given)
 
@@ -401,7 +400,7 @@ def _recurrence(output: Matmul) -> Iterator[Value]:
 def _mlp_block(
     model: Model, matmuls: tuple[Matmul, ...], kernel: str
 ) -> Iterator[Value]:
-    """From the stream behind attention to what the MLP or the experts add to it."""
+    """From the stream after attention to what the MLP or the experts add to it."""
     z = "x"
     if not model.parallel:
         behind = "y normed" if model.norms_behind else "y"
@@ -422,7 +421,7 @@ def _mlp_block(
             yield from _routing(z)
     answers = tuple(one.result.name for one in lines if one.result.name[0] == "m")
     gates = ("gates",) if routed else ()
-    # The gradient of a gate reads what its expert answers, and the other way round.
+    # The gradient of a gate reads the result of its expert, and the other way round.
     reads = ("m", *gates) if routed else ()
     yield Value(Array("answer", STREAM), answers + gates, reads)
     if model.norms_behind:
@@ -430,10 +429,10 @@ def _mlp_block(
 
 
 def _routing(z: str) -> Iterator[Value]:
-    """From the scores r of a router to the tokens t as experts get them.
+    """From the scores r of a router to the tokens t as experts receive them.
 
-    Every token has k picks, each an expert and a gate. Sorted by expert, they fill the
-    slots; "tokens" says which token lies in each.
+    Every token has k picks, each with an expert and a gate. Sorted by expert, they fill
+    the slots; "tokens" is the index of the token in each slot.
     """
     slots, soft = ("E", "slots"), ("r exp", "r sums", "r slopes")
     yield Value(Array("r exp", ("B", "S", "E")), ("r",), format="fp32")
@@ -447,9 +446,9 @@ def _routing(z: str) -> Iterator[Value]:
 
 
 def _activation(down: Matmul, results: set[str], kernel: str) -> Iterator[Value]:
-    """What the last matmul of an MLP reads: h, of g and u or of u alone.
+    """The input h of the last matmul of an MLP, from g and u or only from u.
 
-    A fused kernel computes the gradient from what came in, and keeps no step between.
+    A fused kernel computes the gradient from its inputs, and keeps no step in between.
     """
     hidden = down.reads
     suffix = hidden.name[1:]  # "s" of a shared expert
@@ -471,7 +470,7 @@ def _norm(name: str, of: str, dims: tuple[str, ...]) -> Value:
 
 
 def _product(line: Matmul, other: Mapping[str, str] | None = None) -> Value:
-    """The result of a line; `other` has the names of values that it reads instead."""
+    """The result of a line; `other` maps names in the line to those read instead."""
     read = (other or {}).get(line.reads.name, line.reads.name)
     if read in ("cq", "ckv"):
         read = f"{read} normed"
@@ -479,7 +478,7 @@ def _product(line: Matmul, other: Mapping[str, str] | None = None) -> Value:
 
 
 def _is_normed(model: Model, name: str) -> bool:
-    """Whether a norm stands between a projection and what reads it."""
+    """Whether the result of a projection is normed before it is used."""
     return name in ("cq", "ckv") or (bool(model.qk_norm) and name in ("Q", "K"))
 
 

@@ -1,7 +1,7 @@
 """MFU and HFU: from tokens per second to a share of the peak, and back.
 
-The rate of tokens is measured; the FLOPs of a token are counted, and authors count
-differently. `conventions` has the ways side by side.
+The rate of tokens is measured. The FLOPs of a token are counted, and authors do so in
+different ways, which `conventions` lists.
 """
 
 from ..base.units import positive
@@ -16,8 +16,8 @@ def mfu(tokens_per_second: float, flops_per_token: float, peak: float) -> float:
 
     Args:
         tokens_per_second: of one chip, in training.
-        flops_per_token: in training: `flops(…).training`, or one of `conventions`. With
-            `flops(…).recomputed(remat)` added it is the HFU.
+        flops_per_token: in training: `flops(…).training`, or one of `conventions`. If
+            you add `flops(…).recomputed(remat)`, the result is the HFU.
         peak: dense peak of one chip, FLOPs/s.
 
     Raises:
@@ -41,11 +41,12 @@ def tokens_per_second(mfu: float, flops_per_token: float, peak: float) -> float:
     """Tokens that one chip trains on in a second: MFU · peak / FLOPs per token.
 
     Args:
-        mfu: share of the peak, above 0 and at most 1, by the same convention.
-        flops_per_token, peak: as for `mfu`.
+        mfu: share of the peak, above 0 and at most 1, by the convention of
+            `flops_per_token`.
+        flops_per_token, peak: as for the function `mfu`.
 
     Raises:
-        ValueError: a share above 1, or what is no finite number above 0.
+        ValueError: a share above 1, or an argument that is no finite number above 0.
 
     >>> round(tokens_per_second(0.4, 6 * 8.03e9, peak=989e12))
     8211
@@ -59,12 +60,12 @@ def tokens_per_second(mfu: float, flops_per_token: float, peak: float) -> float:
 def conventions(model: Model, seq: int) -> dict[str, float]:
     """FLOPs of a token in training, as different authors count them.
 
-    "matmuls, …" count every matmul that the model needs, with `keys_per_query` as
-    named. "6 · …" count parameters for it, with attention left out or, as PaLM does,
-    with 12 · L · N · H · S of full attention added.
+    "matmuls, …" counts every matmul that the model needs, with the named kind of
+    `keys_per_query`. "6 · …" counts 6 per parameter, without attention or, as in PaLM,
+    with 12 · L · N · H · S for full attention.
 
     Args:
-        model: any; of experts, those that a token goes to.
+        model: any; of the experts, only those that a token is sent to count.
         seq: tokens of a sequence, S.
 
     >>> from shardmath.transformer import model

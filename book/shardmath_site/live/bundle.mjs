@@ -1,5 +1,5 @@
-// node bundle.mjs MODULES SOURCE OUT: the script SOURCE and what it imports of MODULES
-// (node_modules) as one, OUT/editor.js; beside it the licences of what is in it.
+// node bundle.mjs MODULES SOURCE OUT: bundle the script SOURCE and what it imports from
+// MODULES (node_modules) into OUT/editor.js, and write the licences of its parts.
 
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -11,7 +11,7 @@ const { minify } = await tool("terser/main.js");
 
 const about = (name) => JSON.parse(readFileSync(`${modules}/${name}/package.json`, "utf8"));
 
-/** Where a package's module lies, as its package.json says it. */
+/** The path of a package's module, from its package.json. */
 function entry(name) {
   const { exports, module } = about(name);
   const told = exports?.["."] ?? exports;

@@ -1,16 +1,16 @@
 // An answer field: the same Python that grades the notebook judges what was typed.
 
-const KEPT = { correct: "right", wrong: "wrong" }; // what a verdict is kept as
+const KEPT = { correct: "right", wrong: "wrong" }; // verdict → how it is stored
 const SHOWN = { right: "correct", wrong: "wrong" };
 
-// Absent where progress.js was not loaded: the field works, and nothing is remembered.
+// Absent if progress.js was not loaded. The field then works without remembering.
 const answers = globalThis.Shardmath?.answers;
 
 /**
  * @param block the element that `shardmath_site.question` writes for a number
  * @param call (tell, module, function, kwargs, pack) => Promise of what Python returns;
  *   calls `tell(text)` while Python starts
- * @returns {pack}: the modules that the question needs
+ * @returns {pack}: the name of the pack with the modules that the question needs
  */
 export function mountCheck(block, call) {
   const { question } = block.dataset;
@@ -24,11 +24,11 @@ export function mountCheck(block, call) {
   /** Say `text`: of a `kind` of verdict, on an `answer`. */
   function say(text, kind = "", answer = "") {
     judged = { answer, kind };
-    if (verdict.textContent !== text) verdict.textContent = text; // else announced again
+    if (verdict.textContent !== text) verdict.textContent = text; // or it is read again
     mark();
   }
 
-  /** A verdict is marked as one while its answer stands in the field. */
+  /** Mark a verdict as such while its answer is in the field. */
   function mark() {
     const isPast = judged.kind && field.value.trim() !== judged.answer;
     verdict.dataset.verdict = isPast ? "past" : judged.kind;
@@ -45,7 +45,7 @@ export function mountCheck(block, call) {
       const message = [result.message, result.hint].filter(Boolean).join("\n");
       const kept = KEPT[result.verdict];
       if (kept) {
-        // Only a wrong answer is an attempt, and the same one twice is one.
+        // Only wrong answers count as attempts, and repeating one doesn't count.
         const isAttempt = kept === "wrong" && text !== entry.text;
         const attempts = isAttempt ? entry.attempts + 1 : entry.attempts;
         entry = { text, attempts, verdict: kept, message };
@@ -57,10 +57,10 @@ export function mountCheck(block, call) {
     }
   }
 
-  /** Show what is kept, unannounced: the reader has done nothing here. */
+  /** Show the stored answer, unannounced, because the reader has done nothing here. */
   function restore(found = { text: "" }) {
     if (found.text !== entry.text || found.verdict !== entry.verdict) {
-      if (field.value === entry.text) field.value = found.text; // else it is being edited
+      if (field.value === entry.text) field.value = found.text; // or it is being edited
       verdict.ariaLive = "off";
       say(found.message ?? "", SHOWN[found.verdict], found.text);
     }

@@ -1,4 +1,4 @@
-// A small editor for Python: bundled as editor.js (bundle.py), loaded when touched.
+// A small editor for Python, bundled as editor.js (bundle.mjs), loaded when first used.
 
 import {
   acceptCompletion,
@@ -30,7 +30,7 @@ import { StyleModule } from "style-mod";
 const LEAVING = 10_000; // ms between Escape and the Tab that leaves
 const LEAVE = "Escape, then Tab leaves it.";
 
-// The page's policy has no place for the style element that this would write.
+// The page's policy forbids the style element that CodeMirror would write.
 const sheet = new CSSStyleSheet();
 const mounted = new Set();
 StyleModule.mount = (root, modules) => {
@@ -48,12 +48,12 @@ const theme = EditorView.theme({
     border: "1px solid var(--sm-muted, #6b7280)",
     borderRadius: "4px",
     color: "inherit",
-    fontSize: "1rem", // 16 px: a phone does not zoom in
+    fontSize: "1rem", // 16 px, so phones do not zoom in
   },
   "&.cm-focused": { outline: "2px solid var(--sm-math, #1257d6)", outlineOffset: "2px" },
   ".cm-scroller": { fontFamily: "var(--sm-code, monospace)", lineHeight: "1.5" },
   ".cm-content": { caretColor: "currentColor", padding: "0.4rem 0" },
-  ".cm-content:focus-visible": { outline: "none !important" }, // all of it has one
+  ".cm-content:focus-visible": { outline: "none !important" }, // the editor has one
   ".cm-gutters": {
     backgroundColor: "var(--sm-plate, #f3f4f5)", // long lines go below it
     border: "0",
@@ -97,7 +97,7 @@ const colours = syntaxHighlighting(
   ]),
 );
 
-/** Ask for names behind a word or a point; elsewhere Tab indents. */
+/** Complete names after a word or a point; elsewhere Tab indents. */
 function completeHere(view) {
   const { head, empty } = view.state.selection.main;
   const before = view.state.sliceDoc(Math.max(0, head - 1), head);
@@ -106,15 +106,15 @@ function completeHere(view) {
 
 /**
  * An editor for Python at the end of `parent`.
- * @param doc the text it begins with
+ * @param doc its initial text
  * @param selection where its cursor is: {anchor, head}
- * @param label its name, for who does not see it; how to leave it is added
+ * @param label its name for screen readers; how to leave it is added
  * @param onRun called with the text on Ctrl/Cmd+Enter
  * @param onChange called with the text after each change
  * @param complete (text, position) => {from, options: [{label, type, detail}]} or null,
- *   or the promise of it: what could stand behind the position. Tab asks for it.
- * @param singleLine a prompt: Enter runs, Shift+Enter begins a line, none is numbered
- * @param keys {key: () => whether it is dealt with}, before all others: "ArrowUp"
+ *   or a promise of it: completions at the position, which Tab requests
+ * @param singleLine a prompt: Enter runs, Shift+Enter starts a line, without numbers
+ * @param keys {key: () => whether it was handled}, before all others, such as "ArrowUp"
  * @returns {text(), set(text), focus(), destroy()}
  */
 export function mountEditor(
@@ -138,7 +138,7 @@ export function mountEditor(
       selection,
       extensions: [
         Prec.highest(keymap.of(own)),
-        // Before the keys that come with the names: Enter takes what is chosen.
+        // Before the completion's keys, with which Enter takes the chosen name.
         complete
           ? autocompletion({ activateOnTyping: false, icons: false, override: [names] })
           : [],
@@ -179,7 +179,7 @@ export function mountEditor(
     }),
   });
   view.dom.addEventListener("keydown", (event) => {
-    // Pages have keys of their own, such as "/": they are not meant here.
+    // The page's keyboard shortcuts, such as "/", must not apply here.
     if (event.key.length === 1 && !event.ctrlKey && !event.metaKey) event.stopPropagation();
   });
   return {

@@ -1,14 +1,14 @@
-// The page's side of the worker: one for all figures and questions of a page.
+// The page's side of the worker, which all figures and questions of a page share.
 
-const PATIENCE = 120_000; // ms for the start; a slow line needs some 30 seconds
-const SILENCE = 12_000; // ms without a sign from a worker that has something to do
-const RUN = 60_000; // ms that a call without a limit of its own may run
+const PATIENCE = 120_000; // ms for the start; a slow connection needs some 30 seconds
+const SILENCE = 12_000; // ms without a message from a worker that has work
+const RUN = 60_000; // ms that a call without its own limit may run
 
 let engine = null;
 
 /**
  * Start Python if it is not running; a start that failed is tried again.
- * @param pack the modules that will be asked for first, see worker.js
+ * @param pack the pack that will be needed first, see worker.js
  */
 export function start(pack) {
   engine ??= launch(pack);
@@ -17,12 +17,12 @@ export function start(pack) {
 
 /**
  * Resolves to the value that `module.function(**kwargs)` returns in Python.
- * @param pack the modules that it needs: the name of a figure, or "ch05", whose questions
- * @param limit ms that it may run, once Python is there and comes to it. After that this
- *   Python is given up with all that it knew, and the error is `stopped`. The next call
- *   starts another, which is also asked all that waited.
- * @param stateful whether the answer depends on earlier calls. When a worker dies, the
- *   call is then refused with an error that is `gone`; any other is asked once more.
+ * @param pack the pack that it needs: the name of a figure, or of a chapter, "ch05"
+ * @param limit ms that it may run. After that, this Python is ended with its state, and
+ *   the error is `stopped`. The next call starts another Python, which also gets all
+ *   calls that waited.
+ * @param stateful whether the answer depends on earlier calls. If the worker dies, the
+ *   call is then refused with an error that is `gone`. Other calls are repeated.
  */
 export async function call(module, name, kwargs, pack, { limit, stateful } = {}) {
   const what = { module, function: name, kwargs, pack };
@@ -31,10 +31,10 @@ export async function call(module, name, kwargs, pack, { limit, stateful } = {})
 
 const ask = async (request) => (await start(request.what.pack)).ask(request);
 
-/** Whether an answer can come at once. */
+/** Whether Python is ready to answer. */
 export const running = () => Boolean(engine?.up);
 
-/** How much of what a start waits for is here. */
+/** How much of what a start needs has been loaded. */
 export const percent = () => engine?.percent ?? 0;
 
 function stopped(limit) {
@@ -56,7 +56,7 @@ function launch(pack) {
   const waiting = new Map(); // id → request, with `answer`, `refuse` and, if it runs, `timer`
   let last = 0;
   let watchdog;
-  // A script that the page holds runs under its policy (policy.py); a loaded one would not.
+  // A script inside the page runs under its policy (policy.py); a loaded one would not.
   const load = `import ${JSON.stringify(new URL("./worker.js", import.meta.url))};`;
   const url = URL.createObjectURL(new Blob([load], { type: "text/javascript" }));
   const starting = new Promise((resolve, reject) => {
@@ -85,7 +85,7 @@ function launch(pack) {
       event.preventDefault();
       fail(event.message || "its script was refused or is missing");
     };
-    /** While something waits and nothing runs, the worker has to give signs of life. */
+    /** While calls wait and none runs, the worker must send messages. */
     const watch = () => {
       clearTimeout(watchdog);
       const isIdle = [...waiting.values()].every((request) => !request.timer);
@@ -93,13 +93,13 @@ function launch(pack) {
     };
     const request = (asked) =>
       new Promise((answer, refuse) => {
-        if (over) return ask(asked).then(answer, refuse); // it died in the meantime
+        if (over) return ask(asked).then(answer, refuse); // it has died meanwhile
         last += 1;
         waiting.set(last, { ...asked, answer, refuse });
         worker.postMessage({ id: last, ...asked.what });
         watch();
       });
-    /** End this Python; the next one is asked what waits, but for what `refused` names. */
+    /** End this Python. The next one gets the waiting calls, except those `refused`. */
     const giveUp = (refused) => {
       end();
       for (const [id, { answer, refuse, timer, ...asked }] of waiting) {
@@ -112,7 +112,7 @@ function launch(pack) {
     };
     const giveUpFor = (guilty, reason) =>
       giveUp((id, asked) => (id === guilty ? reason : asked.stateful && gone()));
-    /** The worker has ended by itself, or says nothing any more. */
+    /** The worker has ended, or no longer sends messages. */
     const die = () => {
       if (over) return;
       if (!starting.up) return fail("it ended while it started");
@@ -125,7 +125,7 @@ function launch(pack) {
       if (over) return;
       const { id, result, error, failed, missing, up, percent, runs, broken, lock } = data;
       if (percent !== undefined) starting.percent = percent;
-      // Whoever gets the lock that the worker holds for its lifetime learns of its end.
+      // The worker holds this lock until its end, so getting it means that it has ended.
       if (lock) navigator.locks?.request(lock, die).catch(() => {});
       if (failed) return fail(failed);
       if (up) {

@@ -1,18 +1,18 @@
 // A question that is answered with a function: a small editor, and the same Python that
-// grades the notebook. Before it is touched, and wherever the editor cannot come, a
-// plain text area stands there.
+// grades the notebook. Until it is used, and if the editor can't be loaded, there is a
+// plain text area.
 
 const LIMIT = 10_000; // ms that an answer may run
-const PAUSE = 500; // ms without a key, after which what is typed is kept
-const ROWS = 6; // at least, so that nothing moves with the first lines
+const PAUSE = 500; // ms without a key, after which the text is stored
+const ROWS = 6; // at least, so that the first lines move nothing
 const KEYS = "Ctrl+Enter or ⌘+Enter checks; Escape, then Tab leaves the editor.";
-const KEPT = { correct: "right", wrong: "wrong" }; // what a verdict is kept as
+const KEPT = { correct: "right", wrong: "wrong" }; // verdict → how it is stored
 const SHOWN = { right: "correct", wrong: "wrong" };
 
-// Absent where progress.js was not loaded: all works, and nothing is remembered.
+// Absent if progress.js was not loaded. All works then, without remembering.
 const answers = globalThis.Shardmath?.answers;
 
-/** The same four functions as of editor.js, on a text area. */
+/** A text area with the same four functions as the editor in editor.js. */
 function plain(label, doc, onRun, onChange) {
   const area = document.createElement("textarea");
   const grow = () => {
@@ -46,7 +46,7 @@ function plain(label, doc, onRun, onChange) {
  * @param block the element that `shardmath_site.question` writes: a stub, a verdict
  * @param call (tell, module, function, kwargs, pack, {limit}) => Promise of what Python
  *   returns; calls `tell(text)` while Python starts
- * @returns {pack, reach}: the modules that the question needs; brings the editor
+ * @returns {pack, reach}: the pack that the question needs; loads the editor
  */
 export function mountFunction(block, call) {
   const { question } = block.dataset;
@@ -56,7 +56,7 @@ export function mountFunction(block, call) {
   const stub = `${begun.textContent.trim()}\n`;
   const verdict = block.querySelector(".sm-verdict");
   let entry = { text: "", attempts: 0 };
-  let unkept = null; // a timer, while the text on the page is newer than what is kept
+  let unkept = null; // a timer, while the text on the page has not been stored
 
   const made = (tag, given) => Object.assign(document.createElement(tag), given);
   const place = made("div", { className: "sm-code" });
@@ -74,7 +74,7 @@ export function mountFunction(block, call) {
     printed.hidden = !output;
   }
 
-  // ---- What is kept ---------------------------------------------------------------
+  // ---- Storing --------------------------------------------------------------------
 
   function keep(changes) {
     clearTimeout(unkept);
@@ -85,7 +85,7 @@ export function mountFunction(block, call) {
     else answers?.change({ [question]: undefined });
   }
 
-  /** Keep what is typed, without the verdict, which was on another text. */
+  /** Store the text without the verdict, which was for another text. */
   function keepText() {
     unkept = null;
     const text = field.text() === stub ? "" : field.text();
@@ -100,7 +100,7 @@ export function mountFunction(block, call) {
     else if (verdict.dataset.verdict) verdict.dataset.verdict = "past";
   }
 
-  /** Show what is kept, unannounced: the reader has done nothing here. */
+  /** Show the stored answer, unannounced, because the reader has done nothing here. */
   function restore(found = { text: "" }) {
     const before = entry;
     entry = { ...found, attempts: found.attempts ?? 0 };
@@ -125,11 +125,11 @@ export function mountFunction(block, call) {
       const result = await call((text) => say(text), ...asked);
       const message = [result.message, result.hint].filter(Boolean).join("\n");
       const kept = KEPT[result.verdict];
-      // Only a wrong answer is an attempt, and the same one twice is one.
+      // Only wrong answers count as attempts, and repeating one doesn't count.
       const isAttempt = kept === "wrong" && source !== entry.judged;
       const attempts = isAttempt ? entry.attempts + 1 : entry.attempts;
       if (kept) {
-        const isNewer = field.text() !== source; // typed while Python was at work
+        const isNewer = field.text() !== source; // changed while Python was working
         keep({ text: source, judged: source, attempts, verdict: kept, message });
         if (isNewer) keepText();
       } else keepText();
@@ -156,10 +156,10 @@ export function mountFunction(block, call) {
 
   // ---- The field ------------------------------------------------------------------
 
-  let composing = false; // a letter, from several keys
+  let composing = false; // a letter that takes several keys
   let field = plain(label, stub, judge, onChange);
 
-  /** Put the editor in the place of the text area, the reader's hand included. */
+  /** Replace the text area by the editor, and keep the focus and the cursor. */
   async function bring() {
     const { mountEditor } = await import("./editor.js");
     const { area } = field;
@@ -182,7 +182,7 @@ export function mountFunction(block, call) {
   place.addEventListener("compositionend", () => (composing = false));
   let bringing = null;
   const reach = () => {
-    bringing ??= bring().catch(() => {}); // the text area does
+    bringing ??= bring().catch(() => {}); // the text area stays
   };
 
   place.append(field.area);

@@ -1,4 +1,4 @@
-// Brings the live figures and the answer fields of a page to life.
+// Starts the live figures and the answer fields of a page.
 
 import { mountCheck } from "./check.js";
 import { call, percent, running, start } from "./engine.js";
@@ -7,11 +7,11 @@ import { address, linkOf, wanted } from "./link.js";
 import { calm, mount } from "./live.js";
 import { mountMachine } from "./machine.js";
 
-const SOON = 300; // ms: an answer that comes sooner needs no message
-const NEAR = "200% 0px"; // two screens above and below: time for Python to start
-const IN_VIEW = 0.6; // of a picture, from which on it is looked at
+const SOON = 300; // ms; an answer that comes sooner needs no message
+const NEAR = "200% 0px"; // two screens above and below, so Python has time to start
+const IN_VIEW = 0.6; // the share of a picture in view at which it counts as seen
 
-/** Call Python, and `tell` the reader while it has to start first. */
+/** Call Python, and `tell` the reader if it has to start first. */
 async function telling(tell, ...asked) {
   let isTold = false;
   const timer = setInterval(() => {
@@ -26,19 +26,19 @@ async function telling(tell, ...asked) {
   }
 }
 
-/** A function that is called once, at most. */
+/** A function that runs at most once. */
 function once(run) {
   let result = null;
   return () => (result ??= run());
 }
 
-/** Call `run` when a reader reaches for a control, while the hand is on its way. */
+/** Call `run` when a reader approaches a control. */
 function onReach(element, run) {
   for (const event of ["pointerover", "focusin"])
     element.addEventListener(event, run, { once: true });
 }
 
-/** Call `run` when so much of the element is in view, or comes within `rootMargin`. */
+/** Call `run` when a share of the element is in view, or it is within `rootMargin`. */
 function onView(element, run, options) {
   const observer = new IntersectionObserver((entries) => {
     const { isIntersecting, intersectionRatio } = entries.at(-1);
@@ -51,7 +51,7 @@ function onView(element, run, options) {
 
 /**
  * Call `see` when the page has loaded and the element is in view, and `come` when a
- * reader who scrolls comes near. Who only looks in does not start Python.
+ * reader who scrolls comes near. Readers who don't scroll do not start Python.
  */
 function onApproach(element, see, come) {
   const seen = () => onView(element, see, {});
@@ -62,10 +62,9 @@ function onApproach(element, see, come) {
 }
 
 /**
- * Play the page's first figure once, from its first step, when it is looked at: not
- * where motion is reduced, nor after a reader has touched it, nor without Python's
- * answers at hand.
- * @param answers resolves to those that the page carries
+ * Play the page's first figure once, from its first step, when it is in view, but not
+ * if motion is reduced, if a reader has used it, or if its answers are missing.
+ * @param answers resolves to the answers that the page carries
  */
 function playOnce(block, { player, settings }, answers) {
   if (!player || block !== document.querySelector(".sm-live") || calm()) return;
@@ -83,12 +82,12 @@ function playOnce(block, { player, settings }, answers) {
   onView(block.querySelector(".sm-picture"), begin, { threshold: IN_VIEW });
 }
 
-/** Settings as the file of answers names them. */
+/** The key of settings in the file of answers. */
 const asked = (settings) => JSON.stringify(Object.values(settings));
 
-const early = (pack) => start(pack).catch(() => {}); // who moves a control is told
+const early = (pack) => start(pack).catch(() => {}); // moving a control shows errors
 
-/** What to say of settings in a link; only the figure's own names are repeated. */
+/** A message about settings in a link, which repeats only names of the figure. */
 function refusal(refused, controls) {
   const own = controls.map(({ name }) => name).filter((name) => refused.includes(name));
   const names = own.map((name) => `“${name}”`).join(" and ");
@@ -103,7 +102,7 @@ function refusal(refused, controls) {
 
 function mountFigure(block, place) {
   const name = block.dataset.figure;
-  // The answers that the page carries; without them Python gives all.
+  // The answers that the page carries. Without them, Python computes all.
   const carried = once(async () => {
     try {
       const response = await fetch(new URL(block.dataset.answers, import.meta.url));
@@ -140,7 +139,7 @@ function mountFigure(block, place) {
   addEventListener("hashchange", follow);
   const linked = follow();
   const settle = mountMachine(block, figure, linked);
-  const whole = "whole" in block.dataset; // then Python is asked for nothing
+  const whole = "whole" in block.dataset; // then Python is not needed
   const prepare = once(() => {
     carried();
     settle();
@@ -157,7 +156,7 @@ function mountFigure(block, place) {
   if (!linked) playOnce(block, figure, carried);
 }
 
-/** Start what matches, one by one: where one of them fails, the others still start. */
+/** Start what matches, one by one, so if one of them fails, the others still start. */
 function mountEach(selector, mountOne) {
   for (const block of document.querySelectorAll(selector))
     try {

@@ -1,11 +1,11 @@
 // Links that carry a figure's setting: chapters/01_rooflines.html#roofline?chip=H100&B=64
 
-/** What a figure is called in links: the second roofline of a page is "roofline-2". */
+/** The name of a figure in links. The second roofline of a page is "roofline-2". */
 export const address = (name, count) => (count > 1 ? `${name}-${count}` : name);
 
 export const linkOf = (place, settings) => `#${place}?${new URLSearchParams(settings)}`;
 
-/** The settings that a page's fragment asks of the figure at `place`, or null. */
+/** The settings for the figure at `place` in a page's fragment, or null. */
 export function wanted(fragment, place, controls) {
   const [named, query] = fragment.slice(1).split("?");
   if (named !== place || query === undefined) return null;

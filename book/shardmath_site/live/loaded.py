@@ -1,11 +1,11 @@
-"""Runs inside Pyodide, under Node: which modules the page's Python loads.
+"""Runs inside Pyodide, under Node, and finds the modules that the page's Python loads.
 
-Those that starting it loads, that importing all of shardmath and drawing its figures
-loads, and that its functions import later. Nothing is imported here that the page does
-not have.
+These are the modules loaded when it starts, when all of shardmath is imported and its
+figures are drawn, and when functions import later. This module imports nothing that the
+page does not have.
 
-A dataclass writes the code of its methods when it is defined, and compiling it takes
-most of an import's time. What was compiled here is kept for the page.
+A dataclass generates the code of its methods when it is defined, and compiling it takes
+most of an import's time. So the code compiled here is kept for the page.
 """
 
 import ast
@@ -14,25 +14,26 @@ import importlib
 import json
 import sys
 
-# Loaded by nothing of that: names of files, errors.
+# Needed for file names and errors, but not loaded by any of this.
 ALSO = ("encodings.ascii", "encodings.latin_1", "traceback")
-# What chapters import, and a reader may: it comes with the prompt alone.
+# Modules that chapters or readers may import, which are only in the prompt's pack.
 TRIED = ("copy", "decimal", "fractions", "pprint", "random", "statistics", "string")
 
 MADE = {}  # module → {text of methods: their code}
 
 
 def run(text: str, scope: dict, local: dict) -> None:
-    """`exec` of the module dataclasses, which remembers what it has compiled."""
+    """Replaces `exec` in the module dataclasses, and stores the compiled code."""
     code = compile(text, "<dataclass>", "exec", dont_inherit=True, optimize=2)
     MADE.setdefault(scope["__name__"], {})[text] = code
     exec(code, scope, local)
 
 
 def loaded(sources: str) -> tuple[list[str], list[str]]:
-    """Names of all modules, once everything under `sources` has run.
+    """Names of all loaded modules, after everything under `sources` has run.
 
-    First those that figures and questions need, then what the prompt has besides.
+    Returns:
+        Those that figures and questions need, and those that only the prompt needs.
     """
     dataclasses.exec = run
     sys.path.insert(0, sources)
@@ -48,7 +49,7 @@ def loaded(sources: str) -> tuple[list[str], list[str]]:
 
 
 def meet(sources: str, files: set[str], also: tuple[str, ...]) -> None:
-    """Import modules by their files, what they import anywhere, and others by name."""
+    """Import the modules in `files` and `also`, and all standard ones they import."""
     for name in also:
         importlib.import_module(name)
     for file in sorted(name for name in files if name.endswith(".py")):
@@ -60,7 +61,7 @@ def meet(sources: str, files: set[str], also: tuple[str, ...]) -> None:
 
 
 def imported(tree: ast.Module) -> set[str]:
-    """Standard modules that are imported anywhere in a module, in functions too."""
+    """Standard modules imported anywhere in a module, including in functions."""
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

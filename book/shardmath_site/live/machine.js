@@ -1,12 +1,12 @@
-// The reader's machine: a chip chosen once is used by every figure that has it.
+// The reader's machine: a chip that is chosen once is used by every figure that has it.
 
-// A chip's name. Absent where storage.js was not loaded: then nothing is remembered.
+// A chip's name. Absent if storage.js was not loaded; then nothing is remembered.
 const stored = globalThis.Shardmath?.storage?.setting("shardmath.machine.v1");
 const remembered = () => stored?.get() ?? null;
 
 /**
- * Remember the chip that is chosen in `block`, and say which is.
- * @param linked whether a link has set this figure, which then stays as it is
+ * Remember the chip that is chosen in `block`, and show which one it is.
+ * @param linked whether a link has set this figure, which then keeps its settings
  * @returns a function that sets the figure to the reader's machine
  */
 export function mountMachine(block, figure, linked) {

@@ -1,5 +1,5 @@
-// node offered.mjs PYODIDE PACKS CELLS: for each chapter in the JSON file CELLS, {name:
-// cells}, which can be tried in a page (offered.py), by the page's own Python.
+// node offered.mjs PYODIDE PACKS CELLS: find, in the page's Python, the cells that can be
+// tried (offered.py), for each chapter in the JSON file CELLS, {name: cells}.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";

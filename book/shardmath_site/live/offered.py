@@ -1,8 +1,8 @@
-"""Runs inside Pyodide, under Node: which cells of a chapter a page's Python can run.
+"""Runs inside Pyodide, under Node, and finds the cells that a page's Python can run.
 
-A cell is offered where it gives what the notebook stores, after no more than the cells
-that it needs. What it needs is found by names first. Where that is not enough, as with
-random numbers that are drawn one after the other, all that is offered before it is.
+A cell is offered if it gives the outputs stored in the notebook after only the cells
+that it needs have run. These are found by the names that it uses. If that is not
+enough, for example because of random numbers, it needs all cells offered before it.
 """
 
 import builtins
@@ -11,11 +11,11 @@ from shardmath.draw.live.prompt import Session
 from shardmath.draw.picture import MIME as PICTURE_MIME
 from shardmath.draw.picture import in_page
 
-SLOW = 8.0  # seconds; a page stops after ten
+SLOW = 8.0  # seconds; a page stops a cell after ten
 
 
 def busy() -> float:
-    """Seconds of CPU so far, which other work on the machine does not make longer."""
+    """CPU seconds so far, which do not depend on other work on the machine."""
     from js import process  # Node's; tests read this module without it
 
     used = process.cpuUsage()
@@ -23,7 +23,7 @@ def busy() -> float:
 
 
 def stored(outputs: list[dict]) -> dict[str, str]:
-    """What `Session.run` says where a notebook has these outputs."""
+    """The result of `Session.run` that corresponds to a notebook's outputs."""
     answer = {"printed": ""}
     for output in outputs:
         if output["output_type"] == "stream":
@@ -40,19 +40,19 @@ def stored(outputs: list[dict]) -> dict[str, str]:
 
 
 def offered(cells: list[dict]) -> dict[int, list[int]]:
-    """The cells that can be tried, each with those that it needs, by their index.
+    """Index of each cell that can be tried → indices of the cells that it needs.
 
     Args:
-        cells: those with code, in order: `index`, `source`, `outputs`, and the names
-            that it has from elsewhere, `uses`, and that it gives a value, `makes`. What
-            the first one imports stands ready for all.
+        cells: the cells with code, in order, each with its `index`, `source` and
+            `outputs`, the global names that it `uses`, and those that it binds,
+            `makes`. The imports of the first one are available to all.
     """
     first, *others = cells
     found: dict[int, list[int]] = {}
     by_index = {cell["index"]: cell for cell in cells}
 
     def seconds(cell: dict, needs: list[int]) -> float | None:
-        """How long the cell runs; None if it does not give what is stored."""
+        """How long the cell runs, or None if it does not give the stored outputs."""
         session = Session()
         session.prepare({"setup": first["source"]})
         if session.absent_in(cell["source"]):
@@ -79,7 +79,7 @@ def offered(cells: list[dict]) -> dict[int, list[int]]:
 
 
 def needed(cell: dict, earlier: list[dict]) -> list[int]:
-    """Those of the `earlier` cells that make a name that `cell` uses, or they do."""
+    """The `earlier` cells that bind names used by `cell`, directly or indirectly."""
     wanted, needs = set(cell["uses"]), []
     for other in reversed(earlier):
         if wanted & set(other["makes"]):

@@ -1,8 +1,7 @@
-"""Runs inside Pyodide, under Node: precompile what the page's Python needs.
+"""Runs inside Pyodide, under Node, and precompiles the modules for the page's Python.
 
-Bytecode, not the trimming, is what halves the start; Pyodide compiles it, because only
-the same Python can. What only a reader of the code needs, docstrings and the lines of
-tracebacks, stays out: a third of the bytes.
+Bytecode halves the start-up time, and only the same version of Python can compile it.
+Docstrings and line numbers, which are a third of the bytes, are left out.
 """
 
 import io
@@ -16,18 +15,19 @@ from pathlib import Path
 from types import CodeType
 from zipimport import zipimporter
 
-UNCHECKED = (1).to_bytes(4, "little") + bytes(8)  # a hash that nobody compares
+UNCHECKED = (1).to_bytes(4, "little") + bytes(8)  # flags for a hash that isn't checked
 
 
 def pack(
     sources: str, out: str, names: list[str], tried: list[str], made: dict[str, dict]
 ) -> None:
-    """Write `out`/python.pack, of the standard modules among `names`, and our own.
+    """Write `out`/python.pack, with the standard modules among `names`, and our packs.
 
-    The first is a zip for Pyodide. Each of the others holds the files that
-    `sources`/packs.json lists under its name, and in made/NAME what dataclasses in them
-    compile; that of the prompt has the standard modules `tried` too. First comes the
-    size of a header, then the header in JSON, {name: bytes}, then the files.
+    The first is a zip for Pyodide. Each of our packs holds the files that
+    `sources`/packs.json lists under its name, and in made/NAME the compiled methods of
+    their dataclasses, from `made`. The prompt's pack also has the standard modules
+    `tried`. A pack starts with the size of its header, followed by the header in JSON,
+    {name: bytes}, and the files.
     """
     stdlib = io.BytesIO()
     with zipfile.ZipFile(stdlib, "w") as archive:
@@ -54,7 +54,7 @@ def pack(
 
 
 def standard(names: list[str]) -> dict[str, bytes]:
-    """Those of the modules that are Python's own: path → bytecode."""
+    """Path → bytecode, for those of the modules that are in Python's library."""
     held = {}
     for name in sorted(names):
         loader = getattr(sys.modules[name].__spec__, "loader", None)
@@ -67,15 +67,15 @@ def standard(names: list[str]) -> dict[str, bytes]:
 
 @cache
 def compiled(source: str | bytes, filename: str) -> bytes:
-    """The content of a .pyc file that is the same whenever and wherever it is made.
+    """The content of a .pyc file, the same whenever and wherever it is compiled.
 
-    Most modules are in many packs.
+    It is cached because most modules are in many packs.
     """
     code = compile(source, filename, "exec", dont_inherit=True, optimize=2)
     return MAGIC_NUMBER + UNCHECKED + dumps(without_lines(code))
 
 
 def without_lines(code: CodeType) -> CodeType:
-    """`code` without the table of its lines, and so all functions in it."""
+    """`code` and all functions in it without their tables of line numbers."""
     inner = (without_lines(c) if isinstance(c, CodeType) else c for c in code.co_consts)
     return code.replace(co_linetable=b"", co_consts=tuple(inner))

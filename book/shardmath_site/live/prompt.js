@@ -1,13 +1,13 @@
-// A line to try things: a drawer with a Python prompt, at the bottom of the page. What is
-// typed runs in the page's Python, in a namespace that lasts as long as the page.
+// A drawer with a Python prompt at the bottom of the page. Inputs run in the page's
+// Python, in a namespace that lasts as long as the page.
 
 import { call, percent, running } from "./engine.js";
 
 const MODULE = "shardmath.draw.live.prompt";
 const PACK = "prompt";
-const LIMIT = 10_000; // ms for what is typed
+const LIMIT = 10_000; // ms for an input
 const EARLIER = 30_000; // ms for the cells that a cell needs
-// [text, …], the newest last. Absent where storage.js was not loaded.
+// [text, …], the newest last. Absent if storage.js was not loaded.
 const stored = globalThis.Shardmath?.storage?.setting("shardmath.inputs.v1");
 const KEPT = 100;
 const OPENER = ".sm-prompt-open";
@@ -22,9 +22,9 @@ function make(name, given = {}, ...children) {
   return element;
 }
 
-// ---- What was typed before ---------------------------------------------------------
+// ---- Earlier inputs ----------------------------------------------------------------
 
-/** Inputs of this browser; where storage is refused or damaged, of this page. */
+/** Inputs of this browser, or only of this page if storage is refused or damaged. */
 class Inputs {
   #texts = [];
   #at = 0;
@@ -35,7 +35,7 @@ class Inputs {
       const kept = JSON.parse(stored?.get() ?? "[]");
       this.#texts = kept.filter((text) => typeof text === "string");
     } catch {
-      // it begins anew
+      // start with an empty list
     }
     this.#at = this.#texts.length;
   }
@@ -47,7 +47,7 @@ class Inputs {
     stored?.set(JSON.stringify(this.#texts));
   }
 
-  /** The input `step` away from the one that is shown; null at the ends. */
+  /** The input `step` away from the one that is shown, or null at the ends. */
   go(step, shown) {
     const to = this.#at + step;
     if (to < 0 || to > this.#texts.length) return null;
@@ -57,16 +57,16 @@ class Inputs {
   }
 }
 
-// ---- Where one types ---------------------------------------------------------------
+// ---- The input field ---------------------------------------------------------------
 
-/** Text without comments, and with 0 for each string. */
+/** The text without comments, and with 0 for each string. */
 const bare = (text) =>
   text
     .replace(/("""|''')[^]*?\1/g, "0")
     .replace(/(["'])(?:\\.|(?!\1)[^\\\n])*\1/g, "0")
     .replace(/#.*/g, "");
 
-/** What Enter adds where Python would wait for more: a line, indented; else null. */
+/** The indented line that Enter adds if the input is incomplete, else null. */
 export function more(text) {
   const last = text.split("\n").at(-1);
   const code = bare(text).trimEnd();
@@ -78,7 +78,7 @@ export function more(text) {
   return inBlock || /^@/.test(last) ? `\n${indent}` : null;
 }
 
-/** The input as every browser has it: until the editor is there, or instead of it. */
+/** A plain input field, until the editor is loaded or instead of it. */
 function mountPlain(parent, { doc, label, onRun, onForce, complete, keys }) {
   const field = make("textarea", { value: doc, rows: 1, spellcheck: false, ariaLabel: label });
   field.autocapitalize = "off";
@@ -117,7 +117,7 @@ function mountPlain(parent, { doc, label, onRun, onForce, complete, keys }) {
   };
 }
 
-/** Whether the cursor stands in the first line of the input, and in the last. */
+/** Whether the cursor is in the first line of the input, and in the last. */
 function place(parent) {
   const field = parent.querySelector("textarea");
   if (field) {
@@ -132,7 +132,7 @@ function place(parent) {
 // ---- The drawer --------------------------------------------------------------------
 
 const status = make("span", { role: "status" });
-const share = make("span", { ariaHidden: "true" }); // not read out at each step
+const share = make("span", { ariaHidden: "true" }); // or each change is read aloud
 const log = make("div", { className: "sm-prompt-log bd-article", role: "log", tabIndex: 0 });
 log.ariaLabel = "What was run, and its results";
 const where = make("div", { className: "sm-prompt-input" });
@@ -177,7 +177,7 @@ log.append(
 const inputs = new Inputs();
 let input = null;
 let opener = null; // what had the focus before
-let waiting = 0; // that one after the other has its turn, as the log says too
+let waiting = 0; // how much is running or waiting; the log says so too
 let turn = Promise.resolve();
 let escaped = false; // Escape was pressed, and the next one closes
 
@@ -199,7 +199,7 @@ const keys = {
   ArrowUp: () => place(where).first && recall(-1),
   ArrowDown: () => place(where).last && recall(1),
   Escape() {
-    // In the editor the first Escape closes its list of names, or lets Tab leave it.
+    // In the editor, the first Escape closes its list of names, or lets Tab leave it.
     if (where.querySelector(".cm-tooltip")) return false;
     if (!escaped && where.querySelector(".cm-editor") && input.text().trim()) {
       escaped = true;
@@ -256,7 +256,7 @@ async function edit() {
     const editor = mountEditor(where, options());
     input.destroy();
     input = editor;
-    where.querySelector(".cm-content").tabIndex = 0; // it scrolls, and axe asks for it
+    where.querySelector(".cm-content").tabIndex = 0; // it scrolls, so axe requires it
     if (focused) input.focus();
   } catch {
     // the plain field stays
@@ -266,10 +266,10 @@ async function edit() {
 // ---- Running -----------------------------------------------------------------------
 
 let page = null; // of a chapter: {setup: number, cells: {number: {source, needs}}}
-const asked = new Set(); // its cells that the namespace must have, besides its imports
+const asked = new Set(); // cells that the namespace must have, besides the imports
 let used = false; // whether the reader's own lines have run in this Python
 
-/** Until `work` is done, say what is going on. */
+/** Until `work` is done, show what is going on. */
 async function told(what, work) {
   const timer = setInterval(() => {
     say(running() ? what : "Starting Python in this page (4 MB, only once) …");
@@ -284,19 +284,19 @@ async function told(what, work) {
   }
 }
 
-/** Have what is needed in the namespace before it is asked for; say what, meanwhile. */
+/** Load into the namespace what is needed, and show what is being loaded. */
 function ready(what) {
   return inTurn(() => told(what, prepare()).catch((error) => say(error.message)));
 }
 
-/** Bring what stands ready, and the cells that were asked for, into the namespace. */
+/** Run the imports, and the cells that were requested, in the namespace. */
 async function prepare() {
   const { setup, cells } = (await page) ?? { cells: {} };
   const numbers = [setup, ...asked].filter((n) => n in cells).sort((a, b) => a - b);
   const given = numbers.map((n) => [`cell ${n + 1}`, cells[n].source]);
   const kwargs = { cells: Object.fromEntries(given) };
   const { fresh } = await ask("prepare", kwargs, { limit: EARLIER }).catch((error) => {
-    if (error.stopped) asked.clear(); // or nothing would run any more
+    if (error.stopped) asked.clear(); // or nothing would run afterwards
     throw error.stopped ? new Error("The cells that it needs take too long here.") : error;
   });
   if (fresh && used) note("Python has begun anew: names from before are gone.");
@@ -308,7 +308,7 @@ function note(text) {
   log.scrollTop = log.scrollHeight;
 }
 
-/** The elements of HTML that Python wrote, less whatever could act. */
+/** The elements of HTML from Python, without anything that could run code. */
 function inert(html) {
   const { body } = new DOMParser().parseFromString(html, "text/html");
   for (const element of body.querySelectorAll(NEVER)) element.remove();
@@ -326,7 +326,7 @@ function failure({ error, trace }) {
   return make("details", {}, make("summary", {}, last), make("pre", { textContent: rest }));
 }
 
-/** What an input printed and gave, as elements. */
+/** The output and the result of an input, as elements. */
 function results({ printed, html, text, error, trace }) {
   const parts = [];
   if (printed) parts.push(make("pre", { textContent: printed.replace(/\n$/, "") }));
@@ -387,7 +387,7 @@ async function bring(file) {
   }
 }
 
-/** Build the drawer; resolves once it has its style, before which it is no drawer. */
+/** Build the drawer. Resolves when its style is loaded. */
 function begin(cells) {
   const style = make("link", { rel: "stylesheet", href: near("./prompt.css") });
   const styled = new Promise((done) => (style.onload = style.onerror = done));
@@ -404,7 +404,7 @@ function begin(cells) {
   drawer.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") escaped = false;
     else if (!event.defaultPrevented) close();
-    // A letter that is typed here is no shortcut of the page's, such as / for its search.
+    // Letters typed here must not be the page's shortcuts, such as / for its search.
     if (!event.ctrlKey) event.stopPropagation();
   });
   ready("Importing the package …").then(edit);
@@ -415,7 +415,7 @@ let begun = null;
 
 /**
  * Open the drawer.
- * @param cells the file beside this one that holds the page's cells, if it has some
+ * @param cells the file, next to this one, with the page's cells, if there are any
  */
 export async function open(cells) {
   const { activeElement: now, body } = document;
@@ -434,7 +434,7 @@ export function toggle(cells) {
   else open(cells);
 }
 
-/** Take a cell of the page there, and run what it needs of those before it. */
+/** Put a cell of the page into the prompt, and run the cells that it needs. */
 export async function take(cells, number) {
   await open(cells);
   const found = (await page)?.cells?.[number];

@@ -1,5 +1,5 @@
-// node start.mjs PYODIDE PACKS: start from each pack as a page does. What was left out
-// must stop the build, not the reader.
+// node start.mjs PYODIDE PACKS: start from each pack as a page does, so a missing module
+// stops the build instead of the reader.
 
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
@@ -19,7 +19,7 @@ async function start() {
   const { add } = prepare(python, true);
   for (const file of readdirSync(packs).filter((name) => name !== "python.pack")) {
     const figure = file.replace(".pack", "");
-    const folder = `/${file}`; // each pack with what every page has, and no other
+    const folder = `/${file}`; // each pack only with what every page has
     const names = [base, await read(file)].flatMap((c) => unpack(python.FS, folder, c));
     const modules = names
       .filter((name) => name.endsWith(".pyc"))
@@ -38,7 +38,7 @@ if ${said(figure)} in figures.NAMES:
     live.answer(${said(figure)}, {})
 sys.path.remove(${said(folder)})`);
     } catch (error) {
-      // Code without lines is too much for the module traceback, which says so first.
+      // The module traceback fails for code without line numbers, and says so first.
       const reason = error.message.split("Original exception was:\n").pop();
       throw new Error(`${file} lacks what it needs:\n${reason}`);
     }

@@ -1,7 +1,7 @@
 // Packs, as pack.py writes them: gzip of a header's size, the header in JSON,
-// {name: bytes}, and the files. One compression for all takes a tenth less.
+// {name: bytes}, and the files. Compressing them together makes them a tenth smaller.
 
-/** The bytes behind gzip. */
+/** The uncompressed bytes. */
 export async function unzipped(body) {
   const plain = body.pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(plain).arrayBuffer());
@@ -23,16 +23,16 @@ dataclasses.exec = run
 add`;
 
 /**
- * Let dataclasses take the code of their methods from what packs have under made/.
- * @param strict whether one that is not there is an error
- * @returns {add(path)}: makes such a file known
+ * Let dataclasses take the code of their methods from the packs' files under made/.
+ * @param strict whether missing code is an error
+ * @returns {add(path)}: adds such a file
  */
 export function prepare(python, strict = false) {
   const globals = python.toPy({ strict });
   return { add: python.runPython(PREPARE, { globals }) };
 }
 
-/** Write the files of a pack into a folder of Python's file system; gives their names. */
+/** Write a pack's files into a folder of Python's file system. Returns their names. */
 export function unpack(FS, folder, content) {
   const at = content.byteOffset;
   let start = 4 + new DataView(content.buffer, at).getUint32(0, true);

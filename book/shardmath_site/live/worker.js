@@ -1,12 +1,12 @@
 // The page's Python. Every message {id, module, function, kwargs} gets an answer:
-// {id, result}, or {id, error} with the last line of what Python said. Before that come
-// {percent} as files arrive, and {up: true} or {failed: reason}. With `pack` in it, the
-// modules of that pack are brought first: those of a figure, or of a chapter's questions
-// ("ch05"); where they do not come, {id, missing: reason}. One that the worker is named
-// after comes early. When a call begins to run, that is told, {id, runs: true}: whoever
-// asked stops the worker if it must. While nothing runs, the worker answers a question
-// at once, or says {arriving: name} as pieces of a pack come. It holds the lock
-// {lock: name} until it ends, however it ends.
+// {id, result}, or {id, error} with the last line of Python's error. Before that, it
+// sends {percent} as files arrive, and {up: true} or {failed: reason}. If a message has
+// `pack`, the modules of this pack are loaded first, those of a figure or of a chapter's
+// questions ("ch05"). If that fails, the answer is {id, missing: reason}. The pack in the
+// worker's name is loaded early. When a call begins to run, {id, runs: true} is sent, so
+// the page can stop the worker. While nothing runs, the worker answers at once, or sends
+// {arriving: name} as pieces of a pack come. It holds the lock {lock: name} until it ends
+// for any reason.
 
 import { LOCK, PYTHON, SIZES } from "./runtime.js";
 import { prepare, unpack, unzipped } from "./unpack.mjs";
@@ -14,7 +14,7 @@ import { prepare, unpack, unzipped } from "./unpack.mjs";
 const here = (path) => new URL(path, import.meta.url).href;
 const BOOK = "/book";
 const BEAT = 1_000; // ms
-const STALL = 8; // beats without a piece of a pack; engine.js waits longer for a sign
+const STALL = 8; // beats without a piece of a pack; engine.js waits longer
 
 const CALL = `
 import importlib, json, sys
@@ -29,11 +29,11 @@ sys.modules["js"] = sys.modules["pyodide_js"] = None  # a way to end or to imita
 call, lambda _: sys.path_importer_cache.clear()
 `;
 
-const early = new Map(); // address → its response, asked for before Pyodide asks
-const counted = []; // ends when all is here
+const early = new Map(); // address → its response, requested before Pyodide does
+const counted = []; // a promise for each file, until it has arrived
 
-// Pyodide waits for ever for a file that is missing, refused or sent with the wrong
-// type. Here the first two become errors, and the last no problem at all.
+// Pyodide waits forever for a file that is missing, refused or sent with the wrong type.
+// Here the first two become errors, and the last one works.
 const failure = new Promise((_, fail) => {
   const { fetch } = self;
   const ask = async (...request) => {
@@ -63,7 +63,7 @@ const failure = new Promise((_, fail) => {
   };
 });
 
-const share = {}; // file → how much of it is here
+const share = {}; // file → how much of it has arrived
 async function count(file, { body }) {
   const reader = body.getReader();
   for (let read = 0; ; ) {
@@ -81,8 +81,8 @@ async function count(file, { body }) {
 }
 
 /**
- * The bytes of a pack; an error where nothing of it comes for STALL beats. While Python
- * keeps the worker busy, no beat is counted: the pieces of that time are still unread.
+ * The bytes of a pack, or an error if none arrive for STALL beats. Beats don't count
+ * while Python keeps the worker busy, because it can't read the pieces then.
  */
 async function arrived(name) {
   const control = new AbortController();
@@ -123,7 +123,7 @@ async function start() {
   const first = [fetch(wasm), fetch(library)];
   early.set(wasm, first[0]);
   early.set(library, first[1].then(async ({ body }) => new Response(await unzipped(body))));
-  // Python can start without these: they do not take the line from what it needs.
+  // Python can start without these, so they must not delay what it needs.
   const asked = ["base", self.name].filter(Boolean);
   Promise.all(first)
     .then(() => Promise.all(counted))
@@ -134,7 +134,7 @@ async function start() {
     indexURL: here(PYTHON),
     stdLibURL: library,
     lockFileContents: LOCK,
-    stdin: () => null, // nobody is asked: input() is at its end
+    stdin: () => null, // nobody can type, so input() is at its end
   });
   const { add } = prepare(python);
   const placed = new Set();
@@ -150,7 +150,7 @@ async function start() {
   return { call, need: (pack) => need(pack).then(renew) };
 }
 
-// Browsers have locks where the page came by https, or from this machine.
+// Browsers have locks only if the page came by https, or from this machine.
 if (navigator.locks) {
   const lock = `shardmath ${crypto.randomUUID()}`;
   const held = () => {
@@ -178,8 +178,8 @@ onmessage = async ({ data: { id, module, function: name, kwargs, pack } }) => {
   } catch (error) {
     const last = String(error.message).trim().split("\n").pop();
     if (!isAsked) return postMessage({ id, missing: last });
-    // Python raises errors of its own. Another comes from what it runs on: too deep a
-    // stack, an exit. It answers nothing that makes sense after that.
+    // Any other error comes from WebAssembly, such as a stack overflow or an exit. After
+    // that, Python can't answer correctly.
     const broken = error.constructor.name !== "PythonError";
     postMessage({ id, error: last.replace(/^\w+: /, ""), broken });
   }

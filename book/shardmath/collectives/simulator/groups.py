@@ -1,10 +1,10 @@
-"""The chips of one group: where they stand, and the shortest ways between them.
+"""The chips of one group: their coordinates, and the shortest paths between them.
 
-They are numbered row-major over `wires`, the dimensions of the group, slowest-varying
-first. An array of n blocks is spread over them; a block is cut into one part for each
-dimension of the torus, so that all dimensions can work at once (part p begins with
-dimension p, goes on with the next, …), and, on rings of even size, into two halves,
-because the two ways to the chip opposite are equally long.
+Chips are numbered row-major over `wires`, the dimensions of the group, slowest-varying
+first. An array of n blocks is sharded over them. A block is cut into one part for each
+dimension of the torus, so that all dimensions can work at once: part p begins with
+dimension p and continues with the next. On rings of even size a part is also cut into
+two halves, because both ways to the opposite chip are equally long.
 """
 
 from collections.abc import Iterable
@@ -20,9 +20,9 @@ from ..link_load import Wires
 
 
 class Chunk(NamedTuple):
-    """A piece of the array: block `name`, its part and half.
+    """A piece of the array: a part and half of block `name`.
 
-    `name` is the chip it belongs to; in an AllToAll, source · n + destination.
+    `name` is the number of its chip; in an AllToAll, source · n + destination.
     """
 
     name: int
@@ -36,7 +36,7 @@ class Group:
 
     wires: Wires
     one_way: bool = False
-    pieces: int = 1  # of each block, where a schedule cuts them to pipe them
+    pieces: int = 1  # of each block, if a schedule pipelines them
 
     @cached_property
     def size(self) -> int:
@@ -49,7 +49,7 @@ class Group:
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """How far apart in number two neighbours are, dimension by dimension."""
+        """The difference between the numbers of neighbours, by dimension."""
         sizes = [w.size for w in self.wires]
         return tuple(prod(sizes[dim + 1 :]) for dim in range(len(sizes)))
 
@@ -71,7 +71,7 @@ class Group:
         return sum(at * step for at, step in zip(place, self.strides, strict=True))
 
     def moved(self, chip: int, dim: int, to: int) -> int:
-        """The chip whose coordinate along `dim` is `to`, else like `chip`."""
+        """The chip whose coordinate along `dim` is `to`; the others are `chip`'s."""
         return chip + (to - self.places[chip][dim]) * self.strides[dim]
 
     def alike(self, chip: int, free: Iterable[int]) -> tuple[int, ...]:
@@ -83,7 +83,7 @@ class Group:
         return tuple(sorted(found))
 
     def order(self, part: int) -> list[int]:
-        """The dimensions as `part` takes them: slow levels first, each turned by it."""
+        """The order of dimensions for `part`: slow levels first, each rotated by it."""
         found, first = [], 0
         for level in levels(self.wires):
             turn = part % len(level)
@@ -93,7 +93,7 @@ class Group:
         return found
 
     def way(self, dim: int, here: int, goal: int, half: int) -> tuple[int, int]:
-        """The next place on the shortest way along `dim`, and the hops left to go."""
+        """The next place on the shortest path along `dim`, and the hops to go."""
         w = self.wires[dim]
         if isinstance(w, Switch) or here == goal:
             return goal, int(here != goal)

@@ -1,7 +1,7 @@
 """What the chips of a group hold before a collective, and must hold after it.
 
-This is the definition that schedules are checked against: it knows no links. Each chip
-has one row of numbers: one number for AllGather and Permute, else one for each chip.
+Schedules are checked against this definition, in which there are no links. Each chip
+has a row of numbers: one number for AllGather and Permute, otherwise one for each chip.
 Blocks are named as in `groups`: by chip; in an AllToAll, source · n + destination.
 
 >>> end("reduce_scatter", [[1, 2], [10, 20]])
@@ -22,10 +22,10 @@ HeldParts = dict[int, float]  # number by block name
 
 
 def rows(op: str, n: int, given: Sequence[Sequence[float]] | None = None) -> Rows:
-    """`given`, checked, or else whole numbers of 60 bits, the same for the same n.
+    """`given`, checked, or else random whole numbers of 60 bits, seeded with n.
 
-    They are so large that two different sums of them are not equal by chance. Floats
-    become fractions, whose sums do not depend on the order.
+    They are so large that two different sums are not equal by chance. Floats become
+    fractions, whose sums do not depend on the order.
     """
     width = 1 if op in ("all_gather", "permute") else n
     if given is None:
@@ -40,8 +40,8 @@ def rows(op: str, n: int, given: Sequence[Sequence[float]] | None = None) -> Row
     if [len(row) for row in found] != [width] * n:
         lengths = [len(row) for row in found]
         raise ValueError(
-            f"data has rows of {lengths} numbers: {op} on {n} chips must have {n} rows "
-            f"of {width}"
+            f"data has rows of {lengths} numbers: must have {n} rows of {width} for "
+            f"{op} on {n} chips"
         )
     return [[_exact(value) for value in row] for row in found]
 
@@ -55,7 +55,7 @@ def _exact(value: object) -> int | Fraction:
 
 
 def start(op: str, rows: Rows, pairs: Pairs = ()) -> list[HeldParts]:
-    """What each chip holds before the collective; of a permute, what it will send."""
+    """What each chip holds before the collective; for a permute, what it will send."""
     n = len(rows)
     if op == "permute" and pairs:
         sources = {source for source, _ in pairs}
@@ -70,7 +70,7 @@ def start(op: str, rows: Rows, pairs: Pairs = ()) -> list[HeldParts]:
 
 
 def end(op: str, rows: Rows, pairs: Pairs = ()) -> list[HeldParts]:
-    """What each chip must hold after it."""
+    """What each chip must hold after the collective."""
     n = len(rows)
     chips = range(n)
     if op == "permute":

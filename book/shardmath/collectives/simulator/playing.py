@@ -1,4 +1,4 @@
-"""Playing a collective: its schedule on the links of one group, step by step."""
+"""Simulating a collective: its schedule on the links of one group, step by step."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from .groups import Chunk, Group
 from .schedules import Delivery
 from .trace import LinkKey, PlayedStep, State, Trace, moved
 
-LARGEST = 256  # chips; n² blocks take seconds to move
+LARGEST = 256  # chips, whose n² blocks take seconds to simulate
 
 
 def simulate(
@@ -28,36 +28,37 @@ def simulate(
     pairs: tuple[tuple[int, int], ...] = (),
     pieces: int | None = None,
 ) -> Trace:
-    """Plays `op` on one group of `mesh` over `axes`, and checks what it leaves behind.
+    """Plays `op` on one group of `mesh` over `axes`, and checks the result.
 
     Args:
-        op, nbytes, mesh, axes, one_way, pairs: as in `collectives`. Where an axis lies
-            on every k-th chip of a row, k groups share its links: bandwidth / k and
-            hops × k.
-        data: the numbers that each chip begins with: one row a chip, of one number for
-            AllGather and Permute, else of one number for each chip. Drawn if not given.
-        at_most: AllToAll only: blocks that use a link in one step, farthest first. With
-            1, a line reaches the bandwidth bound, at the price of more steps.
-        pieces: AllReduce on one line only: cut each of the n blocks into so many
-            pieces, and pipe them to one end and back. The more pieces, the closer the
-            bytes come to their bound V/W.
+        op, nbytes, mesh, axes, one_way, pairs: as in `collectives`. If an axis takes
+            every k-th chip of a row, k groups share its links, so each has 1/k of the
+            bandwidth and k times the hops.
+        data: the numbers that each chip begins with, one row per chip: one number for
+            AllGather and Permute, otherwise one for each chip. Random by default.
+        at_most: for AllToAll, the most blocks that use a link in one step, those with
+            the farthest to go first. With 1, a line reaches the bandwidth bound, but
+            takes more steps.
+        pieces: for AllReduce on a line, how many pieces each of the n blocks is cut
+            into, to be pipelined to one end and back. With more pieces, the bytes come
+            closer to their bound V/W.
 
     Returns:
-        A Trace. Where `trace.priced.exact`, its seconds are those that the closed form
-        expects.
+        A Trace. If `trace.priced.exact` is true, its seconds are the expected ones of
+        the closed form.
 
     Raises:
         ValueError: bad arguments, or a group of more than 256 chips.
-        ArithmeticError: the schedule left wrong numbers behind.
+        ArithmeticError: the chips end with wrong numbers.
     """
     collective = Collective(op, axes, nbytes, a_mesh(mesh).size(axes), pairs=pairs)
     n = collective.group
     if n > LARGEST:
-        raise ValueError(f"{n} chips in a group: the simulator takes up to {LARGEST}")
+        raise ValueError(f"{n} chips in a group: must be at most {LARGEST} to simulate")
     if at_most is not None:
         (at_most,) = positive_int(at_most=at_most)
     if at_most is not None and op != "all_to_all":
-        raise ValueError(f"at_most = {at_most}: is for all_to_all, not for {op}")
+        raise ValueError(f"at_most = {at_most}: must be for all_to_all, not for {op}")
     (one_way,) = flags(one_way=one_way)
     wires = tuple(piece.wires for piece in mesh.span(collective.axes, one_way))
     if pieces is not None:
@@ -65,7 +66,7 @@ def simulate(
         line = len(wires) == 1 and isinstance(wires[0], Ring) and not wires[0].wrap
         if op != "all_reduce" or not line:
             raise ValueError(
-                f"pieces = {pieces}: is for all_reduce on one line, not for {op} on "
+                f"pieces = {pieces}: must be for all_reduce on one line, not {op} on "
                 f"{' x '.join(map(str, wires)) or 'one chip'}"
             )
     group = Group(wires, one_way, pieces or 1)
@@ -97,7 +98,7 @@ def play(
     Raises:
         ValueError: a move along a link that does not exist, or of a block that the chip
             does not hold.
-        ArithmeticError: it ends with anything else than `wanted`.
+        ArithmeticError: the chips do not end with `wanted`.
     """
     state = [dict(held) for held in start]
     steps = []
@@ -113,7 +114,7 @@ def play(
         if held != right:
             raise ArithmeticError(
                 f"{priced.collective.title}: chip {chip} ends with {_values(held)}, "
-                f"must be {_values(right)}"
+                f"but must end with {_values(right)}"
             )
     return Trace(priced, group, start, tuple(steps), tuple(map(_values, state)))
 
@@ -132,7 +133,7 @@ def _loads(
 
 
 def _links(group: Group, move: Delivery) -> list[LinkKey]:
-    """The links that a move takes: in its dimension, and up and down a stack."""
+    """The links of a move: in its dimension, and up and down a stack of switches."""
     dim, sources, targets = move.dim, move.sources, move.targets
     w = group.wires[dim]
     row = {group.moved(chip, dim, 0) for chip in (*sources, *targets)}
@@ -158,6 +159,6 @@ def _cut(group: Group, held: payload.HeldParts) -> dict[Chunk, float]:
 
 
 def _values(held: dict[Chunk, float]) -> tuple[float, ...]:
-    """One number a block, in the order of their names."""
+    """One number per block, in the order of block names."""
     found = {block.name: held[block] for block in sorted(held)}.values()
     return tuple(n if isinstance(n, int) else float(n) for n in found)

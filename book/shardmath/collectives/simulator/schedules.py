@@ -1,7 +1,7 @@
 """Schedules: which block goes over which link in which step of a collective.
 
-Each is a list of steps, each step the moves that happen at the same time. They know no
-bytes and no seconds: `simulator` plays them.
+A schedule is a list of steps, and a step is the moves that happen at the same time.
+Schedules contain no bytes and no seconds; `playing` adds those.
 
 >>> from shardmath.hardware.networks import Ring
 >>> [len(step) for step in all_gather(Group((Ring(3, 50e9, 1e-6),)))]
@@ -21,8 +21,8 @@ from .groups import Chunk, Group
 class Delivery:
     """`blocks` go from the chip `sources` to the chip `targets` along dimension `dim`.
 
-    A switch that reduces takes from all `sources`, adds, and gives to all `targets`.
-    With `keep` the source has the blocks afterwards; else it has handed them on.
+    A switch that reduces takes them from all `sources`, adds, and sends the sum to all
+    `targets`. With `keep`, the source still has the blocks afterwards.
     """
 
     sources: tuple[int, ...]
@@ -48,7 +48,7 @@ def all_gather(group: Group) -> list[Round]:
 
 
 def reduce_scatter(group: Group) -> list[Round]:
-    """ReduceScatter: the AllGather run backwards, adding where that one copied."""
+    """ReduceScatter: the AllGather run backwards, with sums instead of copies."""
     return [
         tuple(replace(m, sources=m.targets, targets=m.sources, keep=False) for m in s)
         for s in reversed(all_gather(group))
@@ -56,7 +56,7 @@ def reduce_scatter(group: Group) -> list[Round]:
 
 
 def all_reduce(group: Group) -> list[Round]:
-    """AllReduce: ReduceScatter, then AllGather; at once in a switch that reduces."""
+    """AllReduce: ReduceScatter, then AllGather; one step in a switch that reduces."""
     there, back = reduce_scatter(group), all_gather(group)
     first = group.wires[0] if group.wires else None
     if not (isinstance(first, Switch) and first.reduces):
@@ -67,10 +67,10 @@ def all_reduce(group: Group) -> list[Round]:
 
 
 def piped_all_reduce(group: Group) -> list[Round]:
-    """AllReduce on a line: sums run to the last chip, finished pieces come back.
+    """AllReduce on a line: sums travel to the last chip, finished pieces come back.
 
     Piece p leaves chip c for the end in step p + c. It is complete at the end, chip
-    n − 1, after step p + n − 2, and sets out on the way back in the next, on the other
+    n − 1, after step p + n − 2, and starts back in the next step, in the other
     direction of the links. So K pieces take K + 2(n − 1) − 1 steps.
     """
     n = group.size
@@ -88,9 +88,10 @@ def piped_all_reduce(group: Group) -> list[Round]:
 
 
 def all_to_all(group: Group, at_most: int | None = None) -> list[Round]:
-    """AllToAll: chip s begins with blocks (s, d), and chip d ends with them.
+    """AllToAll: chip s begins with blocks (s, d), which chip d ends with.
 
-    `at_most` blocks use a link in one step, those with the farthest to go first.
+    At most `at_most` blocks use a link in one step, those with the most hops to go
+    first.
     """
     n = group.size
     at = {block: block.name // n for block in group.blocks(range(n * n))}
@@ -108,7 +109,7 @@ def all_to_all(group: Group, at_most: int | None = None) -> list[Round]:
 
 
 def permute(group: Group, pairs: tuple[tuple[int, int], ...] = ()) -> list[Round]:
-    """Permute: chip a hands its block to chip b for each pair, else c to c + 1."""
+    """Permute: chip a sends its block to b for each pair, by default c to c + 1."""
     n = group.size
     target = dict(pairs or ((c, (c + 1) % n) for c in range(n)))
     at = {block: block.name for block in group.blocks(target)}
@@ -141,8 +142,8 @@ def _spread(group: Group, part: int, dim: int, done: list[int]) -> list[Round]:
 def _outward(group: Group, dim: int, home: int, half: int) -> Iterable[tuple[int, ...]]:
     """(step, from, to): how the block of `home` reaches all others on a ring or line.
 
-    Every place has it from its neighbour on the shortest way home, in the step that
-    says how far away from there it is.
+    Every place receives it from its neighbour on the shortest path to `home`, in the
+    step whose number is one less than its distance from `home`.
     """
     size = group.wires[dim].size
     for goal in range(size):
@@ -173,9 +174,9 @@ def _forward(group: Group, dim: int, at: dict, goal: dict, at_most) -> list[Roun
 
 
 def _together(by_part: list[list[Round]]) -> list[Round]:
-    """Steps in which all parts move at once, each along its own dimension.
+    """Steps in which all parts move at once, each along another dimension.
 
-    A part with fewer steps than the longest spreads the blocks of each over several.
+    A part with fewer steps than the longest spreads the blocks of a step over several.
     """
     longest = max(map(len, by_part))
     stretched = (_stretched(steps, longest // (len(steps) or 1)) for steps in by_part)

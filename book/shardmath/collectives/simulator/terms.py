@@ -1,7 +1,7 @@
-"""Which blocks are where, and which chips' terms are in them: a trace without numbers.
+"""The blocks on each chip, and the chips whose terms they contain, without the data.
 
-A block is named as in `payload`; each half of it carries the set of the chips whose
-numbers are in it. A gathered block has the term of one chip, a finished sum of all.
+A block is named as in `payload`. Each half of it has the set of the chips whose numbers
+it contains: one chip for a gathered block, all chips for a finished sum.
 """
 
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ HeldTerms = dict[int, Halves]  # by block name
 
 @dataclass(frozen=True)
 class Parcel:
-    """What goes of one block over one link in one step."""
+    """The part of one block that crosses one link in one step."""
 
     source: int
     target: int
@@ -39,7 +39,7 @@ def held(trace: Trace, step: int) -> tuple[HeldTerms, ...]:
 
 
 def parcels(trace: Trace, step: int) -> tuple[Parcel, ...]:
-    """What moves in `step`, from 1."""
+    """What moves in `step`, counted from 1."""
     before = _marked(trace).state(step - 1)
     sent = {}
     for move in trace.steps[step - 1].moves:
@@ -59,7 +59,7 @@ def complete(trace: Trace, halves: Halves) -> bool:
 
 
 def finished(trace: Trace, step: int) -> int:
-    """Blocks that every chip has complete after `step`; of an AllToAll, its own."""
+    """Blocks that are complete on every chip after `step`; in an AllToAll, its own."""
     n, everywhere = trace.group.size, trace.priced.collective.op != "all_to_all"
     return min(
         sum(
@@ -72,7 +72,7 @@ def finished(trace: Trace, step: int) -> int:
 
 
 def fullest(trace: Trace, step: int) -> int:
-    """Terms in the sum that has most of them after `step`."""
+    """The most terms that any sum has after `step`."""
     return max(
         len(half)
         for blocks in held(trace, step)
@@ -92,9 +92,9 @@ def carried(trace: Trace, step: int) -> Fraction:
 
 
 def _marked(trace: Trace) -> Trace:
-    """The trace with sets in place of numbers: chip c's term is bit c of a number.
+    """The trace with sets instead of data: the term of chip c is bit c of a number.
 
-    No term is ever added twice, so that a sum of bits is their union.
+    No term is ever added twice, so a sum of bits is their union.
     """
     start = [
         dict.fromkeys(blocks, 1 << chip) for chip, blocks in enumerate(trace.start)
@@ -103,7 +103,7 @@ def _marked(trace: Trace) -> Trace:
 
 
 def _joined(trace: Trace, blocks: dict) -> HeldTerms:
-    """Blocks by name, with the chips in the bits of each half."""
+    """Blocks by name, each half with the chips that its bits stand for."""
     found = {}
     for block, bits in blocks.items():
         halves = found.setdefault(block.name, [frozenset()] * trace.group.halves)

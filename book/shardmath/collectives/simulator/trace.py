@@ -1,4 +1,4 @@
-"""What was played: the steps of a collective, what moved, and what was left behind."""
+"""The record of a simulation: the steps of a collective, what moved, and the result."""
 
 from dataclasses import dataclass
 
@@ -13,11 +13,11 @@ LinkKey = tuple[int, int, int]  # dimension, from, to; a switch is −1
 
 @dataclass(frozen=True)
 class PlayedStep:
-    """What moves at one time: bytes by link, and the seconds that takes.
+    """What moves at the same time: bytes by link, and the seconds that this takes.
 
-    A link is (dimension, from chip, to chip); for a switch one end is −1, and an uplink
-    bears the number of the first chip under it. `waits` holds the latency of the
-    crossings that use the link.
+    A link is (dimension, from chip, to chip). For a switch one end is −1, and an uplink
+    has the number of the first chip below it. `waits` has, for each link, the latency
+    of the moves that use it.
     """
 
     number: int
@@ -40,9 +40,9 @@ class PlayedStep:
 
 @dataclass(frozen=True)
 class Trace:
-    """A collective that was played: its steps, its result, and the time it took.
+    """A simulated collective: its steps, its result, and the time it took.
 
-    `result[chip]` holds the numbers that a chip ends with, `priced` the closed form.
+    `result[chip]` has the numbers that a chip ends with, `priced` the closed form.
     """
 
     priced: Priced
@@ -62,7 +62,7 @@ class Trace:
 
     @property
     def gap(self) -> float:
-        """Time of the schedule over that of the closed form: 1 where it is met."""
+        """Time of the schedule over that of the closed form: 1 if they are equal."""
         return self.seconds / self.priced.seconds if self.steps else 1.0
 
     def state(self, step: int) -> State:

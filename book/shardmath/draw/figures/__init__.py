@@ -1,8 +1,8 @@
-"""Figures with controls: settings in; a picture, its read-out and its numbers out.
+"""Figures with controls: functions from settings to a picture, a read-out and numbers.
 
-A figure is a pure function and needs the standard library alone. A notebook's kernel,
-the build of the site and the reader's browser run the same one. Each has a module of
-its name here, which is imported when it is asked for: a page pays for its own alone.
+A figure is a pure function that needs only the standard library. A notebook's kernel,
+the build of the site and the reader's browser all run the same function. Each figure is
+a module here, imported only when it is needed, so a page loads only its own figures.
 """
 
 from .controls import Choice, Drawing, Figure, Slider

@@ -28,11 +28,12 @@ CONTEXT = Slider("context", "In the cache of each", "tokens", 1024, 131_072, 409
 
 @dataclass(frozen=True)
 class WorkOfStep:
-    """What a workload asks of a chip.
+    """The work of one step of a workload.
 
     Args:
-        flops, nbytes: of one step, from and to the memory.
-        held: bytes that lie in memory.
+        flops: FLOPs of the step.
+        nbytes: bytes read from and written to the memory in the step.
+        held: bytes that the memory holds.
     """
 
     flops: float
@@ -47,13 +48,13 @@ class WorkOfStep:
 
 @dataclass(frozen=True)
 class RankedChip:
-    """A chip and what it takes for the workload.
+    """A chip, and its bound for the workload.
 
     Args:
         chip: the record.
-        roof: its dense peak over its memory.
-        work: of a step.
-        tokens: of the step.
+        roof: its roofline, with the dense peak.
+        work: the work of a step.
+        tokens: the tokens of a step.
     """
 
     chip: Chip
@@ -63,7 +64,7 @@ class RankedChip:
 
     @property
     def seconds(self) -> float:
-        """Lower bound of the chip's time for one token; n chips take 1/n at best."""
+        """Lower bound on the chip's time per token; for n chips, it is 1/n of this."""
         return self.work.flops / self.roof.at(self.work.intensity) / self.tokens
 
     @property
@@ -73,7 +74,7 @@ class RankedChip:
 
     @property
     def holding(self) -> int:
-        """Chips that it takes to hold what the workload needs."""
+        """The number of chips whose memory holds what the workload needs."""
         chip = self.chip
         memory = chip.onchip_bytes if chip.without_hbm else chip.memory_bytes
         return ceil(self.work.held / memory)
@@ -81,15 +82,15 @@ class RankedChip:
 
 @cache
 def work(workload: str, tokens: int, context: int, precision: str) -> WorkOfStep:
-    """What a step of Llama 3.1 70B asks of its chips, or one matmul of its layers.
+    """The work of a step of Llama 3.1 70B, or of one matmul in its layers.
 
     Args:
         workload: an option of the control.
-        tokens: at a time: sequences that decode, tokens of a prompt, or rows.
-        context: tokens in the cache of each sequence that decodes.
-        precision: "16 bits" or "fp8", of weights and matmuls; the cache has 16 bits.
-            Attention's math is priced at the peak of that precision too, so the bound
-            is at most that of a server whose attention runs in 16 bits.
+        tokens: tokens per step: sequences in decode, tokens of a prompt, or rows.
+        context: tokens in the cache of each sequence in decode.
+        precision: of weights and matmuls, "16 bits" or "fp8". The cache has 16 bits.
+            Attention's math is counted at the peak of `precision` too, so the bound
+            also holds for servers whose attention runs in 16 bits.
     """
     form = "bf16" if precision == WIDE_FORMAT else precision
     width = bytes_per_value(form)
@@ -112,7 +113,7 @@ def work(workload: str, tokens: int, context: int, precision: str) -> WorkOfStep
 
 
 def peak(chip: Chip, precision: str) -> float | None:
-    """Dense FLOPs/s in that precision; of 16 bits, bf16 or else fp16."""
+    """Dense FLOPs/s in that precision. For 16 bits, this is bf16, or else fp16."""
     form = Formats().compute(chip) if precision == WIDE_FORMAT else precision
     return chip.flops.get(form)
 
@@ -120,7 +121,7 @@ def peak(chip: Chip, precision: str) -> float | None:
 def ranked(
     workload: str, tokens: int, context: int, precision: str, among: str, versus: str
 ) -> tuple[tuple[RankedChip, ...], tuple[str, ...]]:
-    """Chips from the fastest, and the names of those without a published peak."""
+    """The chips, the fastest first, and the names of those without a published peak."""
     asked = work(workload, tokens, context, precision)
     found, lacking = [], []
     for chip in chips.ALL:
@@ -138,7 +139,7 @@ def ranked(
 def draw(
     workload: str, tokens: int, context: int, versus: str, precision: str, among: str
 ) -> Drawing:
-    """Every roof, the workload on each, and the chips from the fastest."""
+    """All rooflines, the workload on each, and a list of chips, the fastest first."""
     asked = (workload, tokens, context, precision)
     some, lacking = ranked(*asked, among, versus)
     density = work(*asked).intensity

@@ -1,4 +1,4 @@
-"""The live figure "block": the matmuls of one layer, and what a token costs in each."""
+"""The live figure "block": the matmuls of one layer, and their FLOPs per token."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -22,7 +22,7 @@ KINDS = {
 
 
 def draw(seq: int, model: str, attention: str) -> Drawing:
-    """The rows of a layer with their FLOPs of a token, and the share of attention."""
+    """The rows of a layer with their FLOPs per token, and the share of attention."""
     one = MODELS[model]
     try:
         parts = block_rows(one, seq, attention)

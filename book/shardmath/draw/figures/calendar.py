@@ -37,14 +37,14 @@ USEFUL, LOST = "hue3", "hue8"  # a colour-blind reader can tell these two apart
 
 @dataclass(frozen=True)
 class WholeRun:
-    """A run from its FLOPs to its bill.
+    """A training run, with its duration, energy and price.
 
     Args:
         flops: 6 · params · tokens.
         chip: the kind of chip.
-        chips: how many.
-        mfu: share of the peak that a step reaches.
-        goodput: share of the elapsed time that counts.
+        chips: the number of chips.
+        mfu: the share of the peak that a step reaches.
+        goodput: the share of the elapsed time that produces progress.
     """
 
     flops: float
@@ -55,7 +55,7 @@ class WholeRun:
 
     @property
     def days(self) -> float:
-        """From the first step to the last, with what is lost."""
+        """Days from the first step to the last, including lost time."""
         rate = self.chips * self.chip.flops["bf16"] * self.mfu * self.goodput
         return self.flops / rate / DAY
 
@@ -65,7 +65,7 @@ class WholeRun:
 
     @property
     def watt_hours(self) -> float | None:
-        """Of the chips at their rated power; None where no source states it."""
+        """Energy of the chips at their rated power, or None if that is unpublished."""
         if "power" not in self.chip.facts:
             return None
         return self.chip_hours * self.chip.power
@@ -74,7 +74,7 @@ class WholeRun:
 def draw(
     model: str, chip: str, count: int, tokens: int, mfu: int, goodput: int, price: int
 ) -> Drawing:
-    """Each day of the run as a square, and the days against the number of chips."""
+    """Each day of the run as a square, and days against the number of chips."""
     flops = 6 * MODELS[model].params * tokens * 1e11
     run = WholeRun(flops, CHIPS[chip], count, mfu / 100, goodput / 100)
     dollars = run.chip_hours * price / 10
@@ -124,7 +124,7 @@ def _days(days: float) -> str:
 
 
 def _power(amount: float) -> str:
-    """A number too large for prefixes.
+    """A number that is too large for prefixes, as text.
 
     >>> _power(3.8e25)
     '3.80 · 10²⁵'

@@ -1,4 +1,4 @@
-"""The live figure "cases": split three arrays, and see what the matmul must move."""
+"""The live figure "cases": shard three arrays, and see the matmul's collectives."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ EDGE, ROW, BAR = 12, 24, 14
 
 
 def machine() -> Mesh:
-    """X is a ring of four v5p, and other rings have other tokens."""
+    """A mesh where X is a ring of four v5p, and other rings have other tokens."""
     return Mesh(Torus(chips.TPU_V5P, (4, 4, 4)), {"Y": 16, "X": 4})
 
 
@@ -61,7 +61,7 @@ def draw(a: str, b: str, c: str, tokens: int) -> Drawing:
 
 
 def _times(seconds: dict[str, float], top: float) -> Iterator[str]:
-    """A bar for each resource, to one scale."""
+    """A bar for each resource, on one scale."""
     yield written(EDGE, top + 12, "time at full rate", bold=True)
     left = EDGE + text_width("network") + 10
     wide = WIDEST - EDGE - left - text_width("999 ms") - 8

@@ -1,4 +1,4 @@
-"""The live figure "collective": its time against its bytes, on wires of your choice."""
+"""The live figure "collective": time against bytes, on links of your choice."""
 
 import math
 
@@ -27,9 +27,9 @@ _OPS = {name: op for op, name in NAMES.items()}
 
 
 def draw(op: str, wires: str, chips: int, kilobytes: int) -> Drawing:
-    """`op` on arrays of 1 kB to 100 GB over `chips` chips, log-log, and on one of them.
+    """The time of `op` on arrays of 1 kB to 100 GB, log-log, with one size marked.
 
-    More chips than the wires can join are refused in the summary.
+    If the links can't join so many chips, the summary says so.
     """
     title = f"{op} over {chips} chips: {wires}"
     try:
@@ -61,10 +61,10 @@ def draw(op: str, wires: str, chips: int, kilobytes: int) -> Drawing:
 
 
 def network(wires: str, chips: int) -> Network:
-    """The wires of that name; a side of two chips, or a line, is not closed.
+    """The network of this name. A side of two chips, or a line, is not closed.
 
     Raises:
-        ValueError: more GPUs than an NVLink domain holds.
+        ValueError: there are more GPUs than in an NVLink domain.
     """
     if wires in (NVLINK, REDUCING):
         return NVLinkDomain(GB200, chips, reduces=wires == REDUCING)

@@ -1,18 +1,18 @@
-"""What a figure with controls is made of: its controls, its settings, its drawing."""
+"""The parts of a figure with controls: its controls, its settings and its drawing."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ...base.units import pluralize
 
-IN_ROW = 3  # controls that stand under a picture, unless a figure names its own
+IN_ROW = 3  # controls right below a picture, unless the figure names them in `row`
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One of `options`. `find` may turn another spelling into an option.
+    """A choice of one of `options`. `find` may turn another spelling into an option.
 
-    A choice that names the reader's `machine` is remembered by the pages.
+    If `machine` is True, the choice is the reader's machine, which pages remember.
     """
 
     name: str
@@ -23,7 +23,11 @@ class Choice:
     machine: bool = False
 
     def check(self, value: str) -> str:
-        """The option that `value` means, or a ValueError that lists them."""
+        """The option that `value` means.
+
+        Raises:
+            ValueError: there is none. The message lists the options.
+        """
         if value in self.options:
             return value
         found = self.find(value) if self.find else None
@@ -38,9 +42,9 @@ class Choice:
 class Slider:
     """Whole numbers from `low` to `high`, by doubling or, with `step`, by adding.
 
-    A doubling may be made in `parts`, equal ones, as far as they are whole. With
-    `play`, the stops are steps of a sequence: the host plays them one by one, up to the
-    `last` of the drawing. `printed` says a stop in words of its own.
+    A doubling may be divided into `parts` equal increments, if these are whole. With
+    `play`, the stops are steps of a sequence, which the host plays one by one up to the
+    `last` of the drawing. `printed` returns the text of a stop.
     """
 
     name: str
@@ -76,7 +80,7 @@ class Slider:
         return tuple(stop for stop in found if stop <= self.high)
 
     def text(self, stop: int) -> str:
-        """How a stop is printed.
+        """The text of a stop.
 
         >>> Slider("B", "B", "tokens", 1, 2048, 2).text(2048)
         '2,048 tokens'
@@ -84,7 +88,11 @@ class Slider:
         return self.printed(stop) if self.printed else pluralize(f"{stop:,}", self.unit)
 
     def check(self, value: int) -> int:
-        """`value` as one of the stops, or a ValueError that names the nearest."""
+        """`value`, if it is one of the stops.
+
+        Raises:
+            ValueError: it is not. The message lists the stops.
+        """
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if number and value in self.stops:
             return int(value)
@@ -96,19 +104,19 @@ class Slider:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What one setting gives.
+    """The result of one setting.
 
-    `summary` is the result in a sentence or two; `readout` a table, its first row the
-    heading, or empty; `data` the unrounded numbers, ready for JSON. `last` is the last
-    step of a sequence at these settings, to which the host holds a slider that plays.
+    `summary` is the result in a sentence or two. `readout` is a table whose first row
+    is the heading, or empty. `data` are the unrounded numbers, ready for JSON. `last`
+    is the last step of a sequence at these settings, where the host stops playing.
 
-    Elements of `svg` with the same `data-key` in two drawings are one thing that moved.
-    One with `data-drag`, the name of a slider, can be dragged along the places of its
-    stops, `data-drag-at`: each "x", or "x,y" where they lie in the plane.
+    Elements of `svg` with the same `data-key` in two drawings are one thing that moves.
+    An element with `data-drag`, the name of a slider, can be dragged along the places
+    of its stops in `data-drag-at`, each "x", or "x,y" in two dimensions.
 
-    `idle` says of controls that change nothing at these settings why they do not: the
-    host switches them off. `used` are settings that were drawn in place of those asked
-    for, where these do not go together: the host moves the controls there.
+    `idle` maps controls that have no effect at these settings to the reason, and the
+    host disables them. `used` are settings that were drawn instead of chosen ones that
+    can't be combined, and the host moves the controls there.
     """
 
     svg: str
@@ -124,10 +132,13 @@ class Drawing:
 class Figure:
     """A named figure: its controls, and the function that draws a setting of them.
 
-    `first` is the control that a reader moves first: the pages carry its answers, and
-    `carries` names others whose values they carry with each of these.
-    `presets` are settings worth a look, by name; controls that one leaves out stay.
-    `row` names the controls that stand right under the picture, see `in_row`.
+    `first` is the control that readers probably move first. Pages store its answers,
+    combined with all values of the controls in `carries`. `presets` are interesting
+    settings, by name; controls that a preset leaves out keep their values. `row` names
+    the controls right below the picture; see `in_row`.
+
+    Raises:
+        ValueError: `row` lacks a control that must be in it, or a preset is invalid.
     """
 
     name: str
@@ -146,8 +157,7 @@ class Figure:
         for name in self._leading:
             if self.row and name not in self.row:
                 raise ValueError(
-                    f"row = {self.row!r}: must have {name!r}, "
-                    "which a reader moves first"
+                    f"row = {self.row!r}: must have {name!r}, which readers move first"
                 )
         for name, preset in self.presets.items():
             try:
@@ -157,22 +167,22 @@ class Figure:
 
     @property
     def plays(self) -> Slider | None:
-        """The slider whose stops are steps of a sequence, if there is one."""
+        """The slider whose stops are steps of a sequence, or None."""
         found = (c for c in self.controls if isinstance(c, Slider) and c.play)
         return next(found, None)
 
     @property
     def _leading(self) -> tuple[str, ...]:
-        """The control that is moved first, and the one that plays."""
+        """The names of the control that is moved first and of the one that plays."""
         names = [self.first, *([self.plays.name] if self.plays else [])]
         return tuple(dict.fromkeys(names))
 
     @property
     def in_row(self) -> tuple[Choice | Slider, ...]:
-        """The controls right under the picture; a host keeps the others closed.
+        """The controls right below the picture. A host folds the others.
 
-        Those that `row` names. Without it, the control that is moved first, the one
-        that plays, and further ones in their order: three in all.
+        They are those named in `row`. Without it, they are the control that is moved
+        first, the one that plays, and others in order, up to three in all.
         """
         names = self.row
         if not names:
@@ -181,7 +191,11 @@ class Figure:
         return tuple(self.control(name) for name in names)
 
     def control(self, name: str) -> Choice | Slider:
-        """The control called `name`."""
+        """The control called `name`.
+
+        Raises:
+            ValueError: there is none. The message lists the controls.
+        """
         known = {control.name: control for control in self.controls}
         if name not in known:
             raise ValueError(
@@ -191,7 +205,7 @@ class Figure:
         return known[name]
 
     def settings(self, **params) -> dict[str, str | int]:
-        """Every control's value: `params`, checked, and the defaults for the rest."""
+        """Every control's value: `params`, checked, and defaults for the others."""
         for name in params:
             self.control(name)
         return {
@@ -200,7 +214,11 @@ class Figure:
         }
 
     def draw(self, **params) -> Drawing:
-        """The drawing of one setting; ValueError for what no control can say."""
+        """The drawing of one setting.
+
+        Raises:
+            ValueError: a control does not exist or can't have the value.
+        """
         drawing = self.paint(**self.settings(**params))
         for name in drawing.idle:
             self.control(name)

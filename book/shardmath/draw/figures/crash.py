@@ -1,4 +1,4 @@
-"""The live figure "crash": four processes, a crash, and the run that resumes."""
+"""The live figure "crash": four processes, a crash, and the resumed run."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ CRASH = Slider("crash", "In second", "", 1, 20, 13, step=1)
 EVERY = Slider("every", "Save every", "steps", 2, 10, 5, step=1)
 WRITE = Slider("write", "A save takes", "seconds", 1, 6, 1, step=1)
 HEARTBEAT = Slider("heartbeat", "Heartbeat timeout", "seconds", 2, 10, 6, step=1)
-KINDS = {  # what a box stands for, in colours that a colour-blind reader can tell apart
+KINDS = {  # kinds of boxes, in colours that colour-blind readers can distinguish
     "kept": "hue3",
     "lost": "hue8",
     "repeated": "hue2",
@@ -30,8 +30,8 @@ class Life:
     """A run from its start to a crash. Times are in seconds, and a step takes one.
 
     Args:
-        steps: begin of each step; the last one may not have ended.
-        saves: step, begin and end of each save; the last may not have ended.
+        steps: start of each step. The last one may not have ended.
+        saves: (step, start, end) of each save. The last one may not have ended.
         crash: when a process fails.
     """
 
@@ -41,31 +41,31 @@ class Life:
 
     @property
     def resumes(self) -> int:
-        """The steps that the last complete save holds; 0 without one."""
+        """The number of steps in the last complete save, or 0."""
         return max(
             (step for step, _, end in self.saves if end <= self.crash), default=0
         )
 
     @property
     def begun(self) -> int:
-        """The steps that had begun."""
+        """The number of steps that had begun."""
         return len(self.steps)
 
     @property
     def again(self) -> float:
-        """The steps that must be done again, with the begun part of the last one."""
+        """The number of steps to repeat, including the begun part of the last one."""
         last = min(1.0, self.crash - self.steps[-1])
         return self.begun - 1 + last - self.resumes
 
 
 def life(crash: float, every: int, write: float) -> Life:
-    """The run until `crash`: a save is written while the next steps are computed.
+    """The run until `crash`, in which saves are written while the next steps run.
 
     Args:
         crash: seconds from the start.
-        every: steps between the beginnings of two saves.
-        write: seconds from the begin of a save until it is complete. A save waits for
-            the one before, and the training with it.
+        every: steps between the starts of two saves.
+        write: seconds from the start of a save until it is complete. A save waits for
+            the previous one, and so does the training.
 
     >>> life(12.5, every=5, write=1).resumes, life(10.5, every=5, write=1).resumes
     (10, 5)
@@ -83,7 +83,7 @@ def life(crash: float, every: int, write: float) -> Life:
 
 
 def draw(how: str, crash: int, every: int, write: int, heartbeat: int) -> Drawing:
-    """Four lanes of steps, the saves below them, and what has to be done again."""
+    """Four lanes of steps, the saves below them, and the steps to repeat."""
     run = life(crash - 0.5, every, write)
     waits = heartbeat if how == SILENT else 0.0
     seen = run.crash + waits

@@ -1,4 +1,4 @@
-"""The live figure "experts": their loads, step by step, as biases even them out."""
+"""The live figure "experts": their loads, step by step, as biases balance them."""
 
 import random
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from ..theme import hue
 from .controls import Choice, Drawing, Figure, Slider
 
 TOKENS = 512  # of a step
-POOL = 8  # steps until the same tokens come again
+POOL = 8  # steps until the same tokens repeat
 SPEEDS = {"never moved": 0.0, "0.003": 0.003, "0.01": 0.01, "0.03": 0.03, "0.1": 0.1}
 FACTORS = {"dropless": 0.0, "1": 1.0, "1.25": 1.25, "1.5": 1.5, "2": 2.0}
 EDGE, FLOOR, TALL = 8, 262, 190  # of the picture: sides, foot of the bars, their height
@@ -22,10 +22,10 @@ Scores = tuple[tuple[float, ...], ...]
 
 @lru_cache(maxsize=8)
 def scores(experts: int, skew: int) -> tuple[Scores, ...]:
-    """The scores that each token of a step gives each expert, for `POOL` steps.
+    """The score of each expert for each token of a step, for `POOL` steps.
 
-    A logistic of a normal variable, whose mean falls from the first expert to the last,
-    `skew` in all: the first are the most popular.
+    A score is the logistic function of a normal variable, whose mean decreases by
+    `skew` from the first expert to the last. So the first ones are the most popular.
 
     >>> steps = scores(8, 2)
     >>> len(steps), len(steps[0]), len(steps[0][0])
@@ -43,7 +43,7 @@ def scores(experts: int, skew: int) -> tuple[Scores, ...]:
 
 
 def routed(step: Scores, biases: list[float], k: int) -> list[int]:
-    """How many tokens choose each expert: the k of highest score and bias together.
+    """How many tokens choose each expert. A token chooses the k highest score + bias.
 
     >>> routed(((0.9, 0.8, 0.1), (0.7, 0.2, 0.1)), [0.0, 0.0, 0.65], 1)
     [1, 0, 1]
@@ -57,7 +57,7 @@ def routed(step: Scores, biases: list[float], k: int) -> list[int]:
 
 
 def moved(biases: list[float], loads: list[int], speed: float) -> list[float]:
-    """The biases after a step: down where an expert had more than the mean, else up.
+    """The biases after a step, decreased for loads above the mean, increased below.
 
     >>> moved([0.0, 0.0, 0.0], [5, 1, 3], 0.01)
     [-0.01, 0.01, 0.0]
@@ -71,7 +71,7 @@ def moved(biases: list[float], loads: list[int], speed: float) -> list[float]:
 
 @lru_cache(maxsize=16)
 def history(experts: int, k: int, skew: int, speed: float) -> tuple[tuple, ...]:
-    """(loads, biases) of every step from 0 to the last, biases as they were for it."""
+    """(loads, biases) of every step from 0 to the last, with the biases it used."""
     return tuple(islice(_steps(scores(experts, skew), k, speed), STEP.high + 1))
 
 
@@ -130,7 +130,7 @@ def draw(
 
 
 def _drawn(title: str, played: tuple, step: int, mean: float, room: int | None):
-    """A bar for each expert, cut where its slots end; above, the busiest so far."""
+    """A bar for each expert, cut at its slots, and a curve of the largest load."""
     loads, _ = played[step]
     pitch = (WIDEST - 2 * EDGE) / len(loads)
 

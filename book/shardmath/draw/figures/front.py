@@ -25,9 +25,10 @@ BAR = 14
 
 
 def draw(count: int, chip: str) -> Drawing:
-    """The step on `count` of these chips, and its efficiency on every number of them.
+    """The step on `count` of these chips, and its efficiency for every count.
 
-    Math and network are bounds. The step is a prediction, with its band.
+    The times of math and network are lower bounds. The step is a prediction, with its
+    band.
     """
     every = [scaled(chip, n) for n in COUNTS]
     here = every[COUNTS.index(count)]
@@ -70,8 +71,8 @@ def _data(one: Scaled) -> dict[str, object]:
 
 
 def _said(here: Scaled, every: Sequence[Scaled]) -> str:
-    """What the step takes by prediction, what of the peak it uses, and what the last
-    doubling of the chips gained."""
+    """The predicted time of the step, its share of the peak, and the gain from the last
+    doubling of the chips."""
     if not here.fits:
         held = here.step.memory
         return (
@@ -132,7 +133,7 @@ def _grid() -> Iterator[str]:
 
 
 def _bar(top: float, name: str, seconds: float, colour: str) -> Iterator[str]:
-    """What takes so long, and a bar of that length, from 1 ms on."""
+    """A name, and a bar for its seconds, on a scale that starts at 1 ms."""
     said = show(seconds, "s") if seconds else "nothing to send"
     yield written(LEFT, top + 12, f"{name}: {said}", colour, key=f"{colour}'s")
     yield box(LEFT, top + 18, _x(seconds or TIME.low), top + 18 + BAR, colour,
@@ -140,7 +141,7 @@ def _bar(top: float, name: str, seconds: float, colour: str) -> Iterator[str]:
 
 
 def _whole(top: float, here: Scaled) -> Iterator[str]:
-    """The step as it is predicted, with its band, or that it does not fit."""
+    """The predicted step with its band, or a note that it does not fit."""
     if not here.fits:
         held = here.step.memory
         need, room = (show(n, "capacity") for n in (held.total, held.capacity))
@@ -192,7 +193,7 @@ def _efficiency(here: Scaled, every: Sequence[Scaled]) -> Iterator[str]:
 
 
 def _point(here: Scaled) -> Iterator[str]:
-    """Where the curve is now, and a handle to drag it by."""
+    """The current point of the curve, and a handle to drag it."""
     share = here.efficiency[0] if here.fits else 0.0
     x, y = _place(here.count, share)
     colour = "math" if here.fits else "hue8"

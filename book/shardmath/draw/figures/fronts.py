@@ -1,4 +1,4 @@
-"""The live figure "fronts": what a user gets against what a chip gets, measured."""
+"""The live figure "fronts": measured tokens/s per user against tokens/s per chip."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -16,19 +16,19 @@ ORDER = ("H100", "H200", "B200", "B300")
 
 
 def machines(some: Iterable[ServerPoint]) -> tuple[str, ...]:
-    """Chips and formats, older chips first."""
+    """The combinations of chips and formats, with older chips first."""
     found = dict.fromkeys((ORDER.index(p.chip), p.hardware) for p in some)
     return tuple(name for _, name in sorted(found, key=lambda one: one[0]))
 
 
 def best(some: Sequence[ServerPoint], pace: float) -> ServerPoint | None:
-    """The measured server with the most tokens per chip, of those that keep a pace."""
+    """The measured server with most tokens/s per chip that keeps a pace, or None."""
     kept = [one for one in some if one.user >= pace]
     return max(kept, key=lambda one: one.per_chip, default=None)
 
 
 def proposed(some: Sequence[ServerPoint], pace: float) -> ServerPoint | None:
-    """The server that looks best by its prediction."""
+    """The server with the best prediction."""
     kept = [one for one in some if one.predicted_user >= pace]
     return max(kept, key=lambda one: one.predicted_per_chip, default=None)
 

@@ -1,4 +1,4 @@
-"""The live figure "goodput": a year of training with failures, and what counts."""
+"""The live figure "goodput": a year of training with failures, and its useful time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ WRITE = Slider(
     "write", "A checkpoint stops the run for", "seconds", 1, 512, 32, parts=2
 )
 RESTART = Slider("restart", "A restart takes", "minutes", 1, 128, 8, parts=2)
-PARTS = {  # of the elapsed time, in colours that a colour-blind reader can tell apart
+PARTS = {  # of the elapsed time, in colours that colour-blind readers can distinguish
     "useful": "hue3",
     "saving": "hue2",
     "lost": "hue8",
@@ -34,12 +34,12 @@ MINUTES = Axis("minutes", INTERVAL.low, INTERVAL.high, stops=(1, 4, 16, 64, 256)
 
 @dataclass(frozen=True)
 class Year:
-    """A year that is played failure by failure: seconds of each part, and by day.
+    """A year that has been played failure by failure.
 
     Args:
-        parts: seconds of all that is in `PARTS`.
+        parts: key of `PARTS` → seconds.
         days: the useful share of each day.
-        failures: how many there were.
+        failures: the number of failures.
     """
 
     parts: dict[str, float]
@@ -48,7 +48,7 @@ class Year:
 
 
 def played(interval: float, write: float, mean: float, restart: float) -> Year:
-    """A year with failures at random times, the same draws for every setting.
+    """A year with failures at random times, with the same draws for every setting.
 
     Args:
         interval: seconds of work between two checkpoints.
@@ -74,7 +74,7 @@ def played(interval: float, write: float, mean: float, restart: float) -> Year:
 
 
 def _spread(days: list[float], start: float, seconds: float, share: float) -> None:
-    """Add a share of the seconds from `start` on to the days they lie in."""
+    """Add a share of the seconds from `start` on to the days in which they are."""
     end = start + seconds
     while start < end:
         day = int(start // DAY)
@@ -84,7 +84,7 @@ def _spread(days: list[float], start: float, seconds: float, share: float) -> No
 
 
 def draw(mtbf: int, interval: int, write: int, restart: int) -> Drawing:
-    """Days as squares, parts of the year as a bar, and goodput over the interval."""
+    """Days as squares, parts of the year as a bar, and goodput against the interval."""
     mean, seconds = mtbf * MINUTE, interval * MINUTE
     chips = CHIP / mean
     year = played(seconds, write, mean, restart * MINUTE)
@@ -129,7 +129,7 @@ def draw(mtbf: int, interval: int, write: int, restart: int) -> Drawing:
 
 
 def _time(seconds: float) -> str:
-    """Seconds in the unit that people use for times of this size."""
+    """Seconds as text, in the usual unit for times of this size."""
     if seconds < MINUTE:
         return show(seconds, "s")
     for unit, size in (("days", DAY), ("hours", HOUR)):
@@ -139,7 +139,7 @@ def _time(seconds: float) -> str:
 
 
 def _about(chips: float) -> str:
-    """A number of chips to three digits.
+    """A number of chips, rounded to three digits.
 
     >>> _about(16_530)
     '16,500'
@@ -168,7 +168,7 @@ def _year(title: str, year: Year, shares: dict[str, float]) -> Iterator[str]:
 
 
 def _curve(now: int, best: float, at) -> Iterator[str]:
-    """Goodput against the interval, the present one and the best."""
+    """Goodput against the interval, with the current one and the best one marked."""
     left, top, right, bottom = PLOT
 
     def place(minutes: float) -> tuple[float, float]:

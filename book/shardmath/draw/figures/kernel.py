@@ -1,4 +1,4 @@
-"""The live figure "kernel": blocks of a matmul stream through VMEM and are counted."""
+"""The live figure "kernel": counts blocks of a matmul that stream through VMEM."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ WIDE, HIGH = 416, 492
 
 
 def _found(name: str) -> str:
-    """The name of an option, for another spelling of it."""
+    """The name of the option with another spelling."""
     return find(name).name
 
 
@@ -45,11 +45,11 @@ class State:
     step: int
 
     def copied(self, array: BlockedArray) -> float:
-        """Bytes of an array that have crossed the HBM: read, or written when done."""
+        """Bytes of an array that have been read from HBM or written to it."""
         return len(self._copies(array)) * array.block_bytes
 
     def times(self, array: BlockedArray) -> dict[tuple[int, ...], int]:
-        """How often each block of an array has crossed."""
+        """Block of an array → how often it has been copied."""
         found: dict[tuple[int, ...], int] = {}
         for step in self._copies(array):
             block = array.index(*self.place(step))
@@ -70,7 +70,7 @@ class State:
 
 
 def draw(moment: int, rows: int, columns: int, depth: int, chip: str) -> Drawing:
-    """The matrices with the blocks that are in VMEM, and what has crossed the HBM."""
+    """The matrices with the blocks that are in VMEM, and the HBM traffic so far."""
     kernel = blocks.matmul(SIDE, SIDE, SIDE, (rows, columns), depth)
     every = ceil(kernel.steps / SHOWN)  # steps of a moment
     state = State(kernel, min(moment * every, kernel.steps))

@@ -1,4 +1,4 @@
-"""The live figure "lanes": what hides the network in a step, for three strategies."""
+"""The live figure "lanes": how three strategies hide the network in a step."""
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -17,7 +17,7 @@ from ..objects.lanes import StepLanes, lanes
 from ..objects.two_lanes import BLOCKS, Window, two_lanes
 from .controls import Choice, Drawing, Figure, Slider
 
-SEQ = 4096  # tokens of a sequence, at most; the causal half of them is attended to
+SEQ = 4096  # tokens of a sequence, at most; attention is causal
 SHOWN = 20  # moments from the first start to the last end
 MOST_TENSOR = 8  # chips that share a layer
 DATA, FSDP, TENSOR, ALL = "data parallelism", "FSDP", "tensor parallelism", "all three"
@@ -39,7 +39,7 @@ def draw(
     model: str,
     view: str,
 ) -> Drawing:
-    """The lanes of a step up to a moment, under one strategy or under all three."""
+    """The lanes of a step up to a moment, for one strategy or for all three."""
     names = (DATA, FSDP, TENSOR) if strategy == ALL else (strategy,)
     title = f"{model} on {count:,} {chip}, {tokens:,} tokens per chip"
     found = {name: made(name, model, chip, count, tokens, view) for name in names}
@@ -59,7 +59,7 @@ def draw(
 def made(
     name: str, model: str, chip: str, count: int, tokens: int, view: str
 ) -> StepLanes | str:
-    """The lanes of a strategy, or why there are none."""
+    """The lanes of a strategy, or the reason why there are none."""
     found = "no mesh"
     for sizes in _meshes(name, count):
         try:
@@ -72,7 +72,7 @@ def made(
 
 
 def _meshes(name: str, count: int) -> Iterator[tuple[int, int]]:
-    """Copies, and chips that share them: of tensor parallelism the most that go."""
+    """(copies, chips that share one), with the most tensor parallelism first."""
     if name != TENSOR:
         yield count, 1
         return
@@ -86,7 +86,7 @@ def _meshes(name: str, count: int) -> Iterator[tuple[int, int]]:
 def step_of(
     name: str, model: str, chip: str, count: int, tokens: int, sizes: tuple[int, int]
 ) -> Step:
-    """The step of the layers alone, on `sizes`: copies, and chips that share them."""
+    """The step of only the layers, on `sizes`: copies, and chips that share one."""
     found = chips.find(chip)
     copies, shared = sizes
     if name == TENSOR:
@@ -142,8 +142,8 @@ def _data(one: StepLanes) -> dict[str, object]:
 
 
 def _said(some: Mapping[str, StepLanes], tokens: int) -> str:
-    """What happens and how long it takes, by prediction; with one strategy in more
-    words."""
+    """A text on what happens and how long it takes by prediction, longer if there is
+    only one strategy."""
     layers = pluralize(f"{next(iter(some.values())).layers}", "layers")
     if len(some) == 1:
         ((name, one),) = some.items()

@@ -1,4 +1,4 @@
-"""The live figure "links": what a collective puts on each level of a network."""
+"""The live figure "links": the load of a collective on each level of a network."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -14,7 +14,7 @@ from ..shapes import box, circle, framed, line, written
 from ..theme import hue
 from .controls import Choice, Drawing, Figure, Slider
 
-MACHINES = {  # units of which a machine is made, as `network` reads them
+MACHINES = {  # name → the unit of which the machine has several, as for `network`
     "nodes of 8 H100": "h100:{}x8",
     "nodes of 8 H800": "h800:{}x8",
     "nodes of 8 B200": "b200:{}x8",
@@ -43,14 +43,14 @@ def mesh_of(machine: str, units: int) -> Mesh:
 
 @cache
 def busy(machine: str, units: int, op: str, nbytes: float) -> dict[str, float]:
-    """Seconds that the wires of each level are at work, outermost first."""
+    """Level → seconds in which its links are busy, outermost first."""
     wires = tuple(piece.wires for piece in mesh_of(machine, units).span("X"))
     found = loads(OPS[op], nbytes, wires)
     return {wires[places[0]].level: seconds for places, seconds in found}
 
 
 def draw(units: int, machine: str, op: str, size: int) -> Drawing:
-    """The levels of a machine, as thick as they are busy, and their seconds."""
+    """The levels of a machine, with lines as thick as they are busy, and seconds."""
     mesh, nbytes = mesh_of(machine, units), float(size * 2**20)
     levels = busy(machine, units, op, nbytes)
     priced = price_of(OPS[op], nbytes, mesh, "X")
@@ -80,7 +80,7 @@ def draw(units: int, machine: str, op: str, size: int) -> Drawing:
 
 
 def _assumed(op: str, kind: str, units: int, level: str) -> str:
-    """Of the schedules that a bound is about: another kind may be quicker."""
+    """A text on the schedules for which a bound holds. Others may be faster."""
     which = []
     if op == "AllReduce" and kind != "slices":
         which.append("the GPUs do the adding")  # and not the NVSwitches

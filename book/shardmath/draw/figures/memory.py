@@ -1,4 +1,4 @@
-"""The live figure "memory": what one chip holds in a training step, and if it fits."""
+"""The live figure "memory": what a chip holds in a training step, and if it fits."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -26,7 +26,7 @@ STAGES: dict[str, Callable[[str], Strategy]] = {
     "ZeRO-2": lambda axis: zero(2, axis),
     "ZeRO-3, FSDP": fsdp,
 }
-PARTS = {  # what a part is called in the picture, and its colour
+PARTS = {  # part → its name in the picture, and its colour
     "state": ("optimizer state", "hue1"),
     "weights": ("weights", "hue5"),
     "gradients": ("gradients", "hue2"),
@@ -40,7 +40,7 @@ EDGE, ROW, THICK, HIGH = 8, 25, 16, 30
 
 
 class Setting(NamedTuple):
-    """A model under one strategy: groups of Y chips, each with its own sequences."""
+    """A model with one strategy: groups of Y chips, each with its own sequences."""
 
     model: str
     stage: str
@@ -51,7 +51,7 @@ class Setting(NamedTuple):
 
 @cache  # a page asks for the same again
 def held(setting: Setting, groups: int) -> StepMemory:
-    """What a chip holds, the model over so many groups."""
+    """The memory of a chip if the model is sharded over some number of groups."""
     name, stage, remat, Y, seqs = setting
     split = STAGES[stage]("X")
     both = combine(split, tensor("Y")) if Y > 1 else split
@@ -63,9 +63,9 @@ def held(setting: Setting, groups: int) -> StepMemory:
 
 
 def fewest(setting: Setting, capacity: float) -> int | None:
-    """The fewest groups, a power of two, on which it fits; None for no number.
+    """The fewest groups, a power of two, on which the model fits, or None.
 
-    From two groups on, a chip holds a + b / groups: two points make the line.
+    For two groups or more, a chip holds a + b / groups, which two points determine.
     """
     if held(setting, 1).total <= capacity:
         return 1
@@ -81,7 +81,7 @@ def fewest(setting: Setting, capacity: float) -> int | None:
 def draw(
     model: str, chip: str, chips: int, stage: str, remat: str, Y: int, seqs: int
 ) -> Drawing:
-    """The parts of what one chip holds as bars, against its HBM."""
+    """The memory of one chip in parts, as bars to compare with its HBM."""
     setting = Setting(model, stage, remat, Y, seqs)
     capacity = CHIPS[chip].memory_bytes
     title = f"{model} on {chips:,} {chip}"
@@ -129,7 +129,7 @@ def _readout(memory: StepMemory, enough: int | None) -> tuple[tuple[str, ...], .
 
 
 def _picture(title: str, summary: str, memory: StepMemory) -> str:
-    """All parts end to end against the HBM, then each for itself, to one scale."""
+    """All parts end to end next to the HBM, then each separately, on one scale."""
     longest = max(memory.total, memory.capacity)
     scale = (WIDEST - 2 * EDGE) / longest
     return framed(

@@ -30,7 +30,7 @@ YOURS = "yours"
 
 
 def draw(tensor: int, context: int, pipeline: int) -> Drawing:
-    """A mesh beside the published and the fastest one: memory, and predicted time."""
+    """A mesh, with its memory and predicted time, next to the published and fastest."""
     sizes = tensor, context, pipeline
     data = CHIPS // prod(sizes)
     lanes = {YOURS: sizes} | _ghosts()
@@ -60,7 +60,7 @@ def draw(tensor: int, context: int, pipeline: int) -> Drawing:
 
 
 def _ghosts() -> dict[str, tuple[int, int, int]]:
-    """The meshes that stay in the picture, by name."""
+    """Name → the sizes of the meshes that are always in the picture."""
     if fastest() == META:
         return {f"Meta's, and the fastest: {_sizes(META)}": META}
     return {
@@ -70,7 +70,7 @@ def _ghosts() -> dict[str, tuple[int, int, int]]:
 
 
 def _sizes(sizes: tuple[int, int, int]) -> str:
-    """All four factors.
+    """All four factors of the number of chips as text.
 
     >>> _sizes((8, 1, 16))
     '8 × 1 × 16 × 128'
@@ -79,7 +79,7 @@ def _sizes(sizes: tuple[int, int, int]) -> str:
 
 
 def _result(one: Runner, sizes: tuple[int, int, int]) -> str:
-    """What is known of a mesh, in sentences."""
+    """The result for a mesh, in sentences."""
     if not one.runs:
         return f"This mesh {one.entry.why}."
     likely, meta = one.prediction, mesh_of(*META).prediction
@@ -101,7 +101,7 @@ def _result(one: Runner, sizes: tuple[int, int, int]) -> str:
 
 
 def _seconds(one: Runner) -> dict[str, float]:
-    """The predicted step by colour."""
+    """Colour → seconds of the predicted step."""
     parts = one.prediction.parts
     return {name: sum(parts[part] for part in some) for name, some in TIMES.items()}
 
@@ -151,7 +151,7 @@ def _drawn(
 
 
 def _factors(said: dict[str, int]) -> Iterator[str]:
-    """The chips as doublings end to end, one piece an axis: the whole stays as long."""
+    """The chips as doublings end to end, a piece per axis, so the sum is constant."""
     x, top, bottom = EDGE, 28, 56
     for axis, n in said.items():
         end = x + DOUBLING * log2(n)
@@ -170,7 +170,7 @@ def _factors(said: dict[str, int]) -> Iterator[str]:
 
 
 def _handles(said: dict[str, int]) -> Iterator[str]:
-    """The right end of each piece but the last, by which it is dragged."""
+    """Handles at the right end of each piece except the last."""
     x = EDGE
     for axis, stops in STOPS.items():
         places = " ".join(number(x + DOUBLING * log2(stop)) for stop in stops)

@@ -1,4 +1,4 @@
-"""The figures by name; each is imported when it is asked for."""
+"""The figures by name. Each is imported when it is needed."""
 
 from importlib import import_module
 
@@ -47,7 +47,7 @@ def find(name: str) -> Figure:
     """The figure called `name`.
 
     Raises:
-        ValueError: no figure has this name; lists those that there are.
+        ValueError: no figure has this name. The message lists all names.
 
     >>> find("roofline").draw(chip="v5e", B=16).data["chips"][0]["bound"]
     'memory-bound'

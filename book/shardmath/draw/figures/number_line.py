@@ -1,4 +1,4 @@
-"""The live figure "number_line": the values of a format under those of an array."""
+"""The live figure "number_line": the values of a format below those of an array."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -22,9 +22,9 @@ SCALE = Slider(
 )
 GAUSSIAN, OUTLIER = "Gaussian", "Gaussian with one outlier"
 ARRAY = Choice("array", "The array", (GAUSSIAN, OUTLIER), GAUSSIAN)
-COUNT = 1000  # values of the array: quantiles, the same in every drawing
-LARGER = 100  # times the standard deviation is the outlier
-LOW, HIGH = -14, 8  # binades that are drawn, of values over the standard deviation
+COUNT = 1000  # values of the array, which are quantiles, the same in every drawing
+LARGER = 100  # the outlier, in standard deviations
+LOW, HIGH = -14, 8  # binades that are drawn, in standard deviations
 LEFT, RIGHT, WIDE = 12, 404, 416
 TOP, BASE, LINE, TALL = 74, 178, 196, 26  # of the histogram, its base, and the ticks
 BOTTOM = 262
@@ -64,12 +64,12 @@ def named(exponent: int, mantissa: int) -> NumberFormat:
 def rounded(
     values: Sequence[float], form: NumberFormat, scale: float
 ) -> tuple[float, ...]:
-    """The values after scaling, rounding and scaling back; too large ones are clipped.
+    """The values after scaling, rounding and scaling back, clipped if too large.
 
     Args:
         values: of the array.
         form: the format.
-        scale: what a value is divided by before it is rounded.
+        scale: the divisor of a value before it is rounded.
     """
     return tuple(scale * form.round(x / scale, saturate=True) for x in values)
 
@@ -122,7 +122,7 @@ def draw(exponent: int, mantissa: int, scale: int, array: str) -> Drawing:
 
 
 def _percent(share: float) -> str:
-    """A share in percent, with digits enough for a format of many bits."""
+    """A share in percent, with enough digits for a format with many bits."""
     return f"{share:.2%}" if share >= 1e-4 else f"{100 * share:.1g}%"
 
 
@@ -155,7 +155,7 @@ def _histogram(values: Sequence[float], least: float, most: float) -> Iterator[s
 
 
 def _ticks(form: NumberFormat, by: float) -> Iterator[str]:
-    """The values of the format: a tick each, or a block where they are dense."""
+    """The values of the format, as ticks, or as a block if they are dense."""
     binade = (RIGHT - LEFT) / (HIGH - LOW)
     window = 2.0**LOW, 2.0**HIGH
     yield line((LEFT, LINE + TALL), (RIGHT, LINE + TALL), width=1, opacity=0.4)

@@ -1,4 +1,4 @@
-"""The live figure "pipeline": one schedule or two, played on one clock."""
+"""The live figure "pipeline": one or two schedules, played on one clock."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -29,8 +29,8 @@ SHOWN = 24  # steps from the first start to the last end, at most
 _STAGES = Slider("stages", "Stages", "", 2, 8, 4, step=1)
 _MICROBATCHES = Slider("microbatches", "Microbatches", "", 1, 32, 8, step=1)
 
-# Idle time over work where F, I and W take the same time. They hold where there are
-# enough microbatches; `closed_form` leaves them out elsewhere.
+# Idle time over work if F, I and W take the same time. These formulas need enough
+# microbatches; with fewer, `closed_form` leaves them out.
 _FILLED = "(p − 1)/M", lambda p, M, v: (p - 1) / M
 _CHUNKED = "(p − 1)/(vM)", lambda p, M, v: (p - 1) / (v * M)
 _THIRD = "(p − 1)/(3M)", lambda p, M, v: (p - 1) / (3 * M)
@@ -58,10 +58,10 @@ def draw(
     chunks: int,
     between: str,
 ) -> Drawing:
-    """One schedule or two after some steps; F, I and W take a unit of time each.
+    """One or two schedules after some steps. F, I and W each take a unit of time.
 
-    Sizes for which one of them does not exist give way to the nearest for which both
-    do, and the summary says so.
+    If a schedule does not exist for the chosen sizes, the nearest sizes for which both
+    exist are drawn, and the summary says so.
     """
     names = [name] if second in (NONE, name) else [name, second]
     p, M, note = nearest(names, stages, microbatches, chunks)
@@ -91,14 +91,14 @@ def draw(
 def nearest(
     names: list[str], stages: int, microbatches: int, chunks: int
 ) -> tuple[int, int, list[str]]:
-    """Stages and microbatches nearest to these that all the schedules admit.
+    """The nearest numbers of stages and microbatches that all the schedules allow.
 
     Args:
-        names: of `SCHEDULES`.
-        stages, microbatches, chunks: what the controls say.
+        names: names in `SCHEDULES`.
+        stages, microbatches, chunks: the values of the controls.
 
     Returns:
-        Both, and a sentence that says what gave way, if something did.
+        Both numbers, and a list with a sentence on what was changed, if anything.
 
     >>> nearest(["interleaved 1F1B"], 4, 7, 2)[:2]
     (4, 8)
@@ -129,7 +129,7 @@ def _refusals(names: list[str], p: int, M: int, chunks: int) -> list[str]:
 
 
 def closed_form(name: str, p: int, M: int, chunks: int, together: bool) -> str:
-    """Idle time over work in letters, where it is what the closed form gives."""
+    """The closed form of idle time over work in letters, or "" if it does not hold."""
     of = SCHEDULES[name]
     text, value = BUBBLES[of, together]
     said = idle(of, p, M, chunks if of in LOOPED else None, together=together)
@@ -189,7 +189,7 @@ def _sentence(name: str, found: dict) -> str:
 
 
 def _twice(names: list[str], found: list[dict]) -> list[str]:
-    """A sentence on each schedule whose stages hold the weights of two places."""
+    """A sentence on each schedule whose stages hold the weights of two stages."""
     return [
         f"{name} holds the weights twice."
         for name, one in zip(names, found, strict=True)
@@ -202,7 +202,7 @@ def _capitalised(sentence: str) -> str:
 
 
 def _idle(names: list[str]) -> dict[str, str]:
-    """Why the control of the chunks has no effect, where no schedule uses them."""
+    """Why the control for chunks has no effect, if no schedule uses chunks."""
     if any(SCHEDULES[name] in LOOPED for name in names):
         return {}
     return {"chunks": f"Chunks are not used by {' or '.join(names)}."}

@@ -21,7 +21,7 @@ from ..theme import hue, paint
 from .controls import Choice, Drawing, Figure, Slider
 
 OWN = "your own shape"
-VOCAB = 2**17  # of a shape of one's own
+VOCAB = 2**17  # of a custom shape
 MODELS = {one.name: one for one in ALL if one.trains}
 CHIPS = {
     chips.CHIPS[key].name: chips.CHIPS[key]
@@ -53,7 +53,7 @@ PLOT = (72, 30, WIDEST - 12, 164)  # left, top, right and bottom of the dots
 
 
 def _place(number: int) -> str:
-    """The place of a mesh in words.
+    """The rank of a mesh in words.
 
     >>> _place(1), _place(2), _place(23)
     ('the recommended', '2nd choice', '23rd choice')
@@ -65,7 +65,7 @@ def _place(number: int) -> str:
 
 
 def _tokens(power: int) -> str:
-    """Tokens of a batch as people say them, 2^20 a million."""
+    """Tokens of a batch as text, where 2^20 counts as a million."""
     return f"{power // 2**20}M" if power >= 2**20 else f"{power // 2**10}k"
 
 
@@ -73,7 +73,7 @@ def _tokens(power: int) -> str:
 def planned(
     model: Model, chip: str, count: int, tokens: int, seq: int, remat: str
 ) -> Found | str:
-    """What is found for a job, or why nothing is."""
+    """The result for a job, or the reason why there is none."""
     again = None if remat == AS_NEEDED else remat
     job = model, CHIPS[chip], count, tokens, seq, again
     try:
@@ -96,7 +96,7 @@ def draw(
     N: int,
     K: int,
 ) -> Drawing:
-    """Every mesh that fits as a dot, and what a step spends its time on in one."""
+    """Every mesh that fits as a dot, and how a step spends its time on one of them."""
     machine = usual(CHIPS[chip], count)
     title = f"{model} on {machine}"
     every: Found | str
@@ -149,7 +149,7 @@ def draw(
 
 
 def _too_large(title: str, found: Plan, idle: dict[str, str]) -> Drawing:
-    """What the mesh needs that comes nearest, beside the HBM, and what would fit."""
+    """The memory of the mesh that comes closest to fitting, and what would fit."""
     said = ". ".join((found.verdict.partition("\n")[0], *found.nearest)) + "."
     need, sizes, _ = found.search.least
     rows = [("", "")]
@@ -186,7 +186,7 @@ def _own(L: int, D: int, F: int, N: int, K: int) -> Model:
 
 
 def _command(machine: str, model: str, tokens: int, seq: int, remat: str) -> str:
-    """The same on a terminal; of a shape of one's own there is none."""
+    """The command for the same plan in a terminal, or "" for a custom shape."""
     if model == OWN:
         return ""
     name = model.lower().replace(" ", "-")
@@ -201,7 +201,7 @@ def _said(trial: Trial) -> str:
 
 
 def _named(found: Plan, trial: Trial) -> dict[str, Trial]:
-    """The recommended mesh, the fastest, and the one that is shown, each once."""
+    """Name → the recommended mesh, the fastest, and the one that is shown."""
     some = {"recommended": found.best}
     for name, one in (("fastest", found.fastest), ("chosen", trial)):
         if all(one.candidate is not other.candidate for other in some.values()):
@@ -318,7 +318,7 @@ def _spots(places: Iterable[tuple[float, float]], width: float, opacity: float) 
 
 
 def _nested(trial: Trial, top: float) -> Iterator[str]:
-    """The axes in one another, each on its wires: the outermost is the outer box."""
+    """The axes as nested boxes, each with its links, the outermost axis outside."""
     mesh = trial.step.mesh
     axes = list(trial.axes) or [next(iter(mesh.axes))]
     levels = [mesh.binding(axis).level for axis in axes]
@@ -336,8 +336,8 @@ def _nested(trial: Trial, top: float) -> Iterator[str]:
 
 
 def _times(found: Plan, trial: Trial, top: float) -> Iterator[str]:
-    """A bar for each mesh that has a name, the parts of its prediction end to end. A
-    line at its end is its band, and a tick its bound."""
+    """A bar for each named mesh, with the parts of its prediction end to end. The line
+    at its end is its band, and the tick its bound."""
     some = _named(found, trial)
     yield written(EDGE, top + 12, "likely time", bold=True)
     x = WIDEST - EDGE

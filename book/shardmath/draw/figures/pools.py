@@ -1,4 +1,4 @@
-"""The live figure "pools": servers that read prompts, and servers that decode."""
+"""The live figure "pools": servers for prefill, and servers for decode."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -32,11 +32,11 @@ COLOURS = {"prefill": "math", "decode": "HBM"}
 
 @dataclass(frozen=True)
 class PoolSplit:
-    """Servers split into pools, and what each kind completes at most.
+    """Servers split into two pools, with the largest rate of each kind.
 
     Args:
-        prefill, decode: how many there are.
-        prompts: requests per second that one server reads.
+        prefill, decode: the number of servers in each pool.
+        prompts: requests per second that one server prefills.
         answers: requests per second that one server decodes, with all slots taken.
     """
 
@@ -47,12 +47,12 @@ class PoolSplit:
 
     @property
     def most(self) -> float:
-        """min(p / t_p, d · slots / (output · step)): requests per second of all."""
+        """min(prefill · prompts, decode · answers), requests per second."""
         return min(self.prefill * self.prompts, self.decode * self.answers)
 
     @property
     def limit(self) -> str:
-        """The pool that is full first."""
+        """The pool that limits the rate."""
         short = self.prefill * self.prompts < self.decode * self.answers
         return "prefill" if short else "decode"
 
@@ -73,7 +73,8 @@ def splits(on: Deployment, servers: int, input: int, output: int) -> list[PoolSp
 def played(
     job: str, split: PoolSplit, rate: int, input: int, output: int, gigabits: int
 ) -> tuple[ServingResult, ServingResult, float]:
-    """The pools, one of as many servers that do both, and seconds to move a prompt."""
+    """The two pools, one pool of as many servers that do both, and the seconds to send
+    a prompt's cache."""
     on = deployment(job)
     lengths = [Lognormal(n, SPREAD, LONGEST * n) for n in (input, output)]
     engine = on.engine(input, output)
@@ -92,7 +93,7 @@ def played(
 def draw(
     rate: int, prefill: int, servers: int, job: str, input: int, output: int, link: int
 ) -> Drawing:
-    """The pools at work, their times next to those of servers that do both."""
+    """The pools at work, with their times next to those of servers that do both."""
     on = deployment(job)
     title = f"{servers} times {job}"
     chosen = min(prefill, servers - 1)
@@ -166,7 +167,7 @@ def _readout(
 
 
 def _share(steps: tuple[Stretch, ...], end: float, most: float = 0.0) -> float:
-    """The share of the time that a server steps, or of `most` sequences in decode."""
+    """The share of the time in which a server steps, or of `most` slots in decode."""
     until = [one for one in steps if one.end <= end]
     if most:
         return sum(one.decode * (one.end - one.start) for one in until) / (most * end)
@@ -174,7 +175,7 @@ def _share(steps: tuple[Stretch, ...], end: float, most: float = 0.0) -> float:
 
 
 def _servers(split: PoolSplit, apart: ServingResult, moving: float) -> Iterator[str]:
-    """A box for each server, filled as far as it is busy or its slots are taken."""
+    """A box for each server, filled by the share that it is busy or slots are taken."""
     top, bottom = BOXES
     end = apart.served[-1].request.arrival
     count = split.prefill + split.decode

@@ -1,4 +1,4 @@
-"""The live figure "predictions": all published runs, under numbers of one's own."""
+"""The live figure "predictions": all published runs, with your own efficiencies."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ LABELS = {
 
 
 def draw(source: str, **percent: int) -> Drawing:
-    """Predicted against measured time of all runs, and the errors by source."""
+    """Predicted against measured times of all runs, and errors by source."""
     numbers = {name: percent[name] / 100 for name in FITTED}
     at = replace(efficiencies(), **numbers)
     every = [(row, row.predicted(at)) for row in rows()]

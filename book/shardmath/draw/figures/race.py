@@ -13,7 +13,7 @@ from ..theme import paint
 from .controls import Choice, Drawing, Figure, Slider
 
 SHOWN = 24  # moments from the start to the last finish
-ROUNDS = 8  # in which the work of a step is drawn
+ROUNDS = 8  # into which the work of a step is divided
 NO_BET = "no bet yet"
 NAMES = {
     "data": "data parallelism",
@@ -22,7 +22,7 @@ NAMES = {
     "pipeline": "pipeline",
     "mixture": "a mixture",
 }
-TIMES = {  # parts of a prediction by colour, those of every round
+TIMES = {  # colour → parts of a prediction that occur in every round
     "math": ("math", "attention"),
     "HBM": ("memory", "launches"),
     "network": ("tensor", "context", "experts", "weights"),
@@ -60,11 +60,11 @@ def draw(bet: str, moment: int, model: str, machine: str) -> Drawing:
 
 @dataclass(frozen=True)
 class Race:
-    """Some lanes, and how far the clock has run.
+    """The lanes, and the time on the clock.
 
     Args:
         runners: all lanes.
-        share: of the slowest lane's predicted time.
+        share: the time, as a share of the slowest lane's predicted time.
     """
 
     runners: tuple[Runner, ...]
@@ -78,7 +78,7 @@ class Race:
 
     @property
     def seconds(self) -> float:
-        """Predicted seconds of the slowest lane; 0 where none starts."""
+        """Predicted seconds of the slowest lane, or 0 if none starts."""
         return max((one.prediction.seconds for one in self.running), default=0.0)
 
     @property
@@ -87,7 +87,7 @@ class Race:
 
     @property
     def finished(self) -> list[Runner]:
-        """The lanes that are there, the fastest first; none at the start."""
+        """The lanes that have finished, the fastest first. None at the start."""
         if not self.share:
             return []
         return [one for one in self.running if self.is_done(one)]
@@ -99,18 +99,18 @@ class Race:
 
     @property
     def ties(self) -> list[Runner]:
-        """The lanes whose distance to the first is less than predictions err."""
+        """The lanes that are closer to the first than the error of predictions."""
         first, *others = self.running
         most = first.prediction.seconds / first.prediction.band[0]
         return [one for one in others if one.prediction.seconds <= most]
 
 
 def segments(parts: Mapping[str, float], seconds: float) -> list[tuple[str, float]]:
-    """A step as seconds of one kind after another, by the keys of `HUES`.
+    """A step as a list of (key of `HUES`, seconds), in order.
 
     Args:
         parts: of a prediction.
-        seconds: of the step, to which the parts are stretched if its bound is longer.
+        seconds: of the step. The parts are stretched to it if its bound is longer.
 
     >>> from shardmath.training.prediction import PARTS
     >>> parts = dict.fromkeys(PARTS, 0.0) | {"math": 8.0, "bubble": 2.0}
@@ -138,7 +138,7 @@ def _setting(model: str, machine: str) -> str:
 
 
 def _said(race: Race, bet: str, moment: int) -> str:
-    """What is known at this moment, and no more."""
+    """A text that reveals only what is known at this moment."""
     out = [one for one in race.runners if not one.runs]
     if bet == NO_BET:
         lanes = "lane does" if len(out) == 1 else "lanes do"
@@ -256,7 +256,7 @@ def _drawn(title: str, race: Race, started: bool) -> Iterator[str]:
 
 
 def _lane(one: Runner, race: Race, top: float, wide: float) -> Iterator[str]:
-    """A name, a mesh, a track, and how far the lane has come."""
+    """A name, a mesh, a track, and the progress of the lane."""
     name = one.family
     called = NAMES[name].removeprefix("a ")
     yield written(EDGE, top + 14, called, bold=True, key=f"{name}'s")
@@ -289,7 +289,7 @@ def _lane(one: Runner, race: Race, top: float, wide: float) -> Iterator[str]:
 
 
 def _bar(one: Runner, race: Race, top: float, wide: float) -> Iterator[str]:
-    """What the lane has done, by kind; each kind is one shape, which grows."""
+    """The work of the lane so far, with one growing shape for each kind."""
     paths: dict[str, str] = {}
     begun = 0.0
     for kind, seconds in segments(one.prediction.parts, one.prediction.seconds):

@@ -1,4 +1,4 @@
-"""The live figure "report": any figure of a training run from one of them."""
+"""The live figure "report": derives all figures of a training run from one of them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,14 +23,14 @@ from ..svg import message
 from .controls import Choice, Drawing, Figure, Slider
 
 OWN = "your own run"
-GIVEN = {  # what a reader can give, and the slider that holds it
+GIVEN = {  # a figure that a reader can give → its slider
     "MFU": "mfu",
     "tokens/s per chip": "tokens_per_second",
     "time of a step": "step_seconds",
     "chip-hours": "chip_hours",
     "days": "days",
 }
-UNITS = {  # of the sliders: what one of them is
+UNITS = {  # slider → the value of one unit
     "mfu": 1e-3,
     "tokens_per_second": 1,
     "step_seconds": 0.5,
@@ -42,19 +42,19 @@ WIDE, HIGH, LEFT, RIGHT = 416, 476, 6, 410
 BOX = (150, 50)  # width and height
 ROWS = (36, 130, 224)  # tops of the boxes
 BAR, TOP, START, END = 18, 332, 138, 356
-NEAR = 0.5  # percentage points: what rounding to whole ones leaves open
+NEAR = 0.5  # percentage points, the error of rounding to whole ones
 SCALES = (0.4, 0.5, 0.6, 0.8, 1.0, 1.4, 2.0, 4.0)
 
 
 @dataclass(frozen=True)
 class Printed:
-    """A printed figure to start from.
+    """A published figure to start from.
 
     Args:
         report: the report that prints it.
-        figure: its name there.
-        shares: names of the utilizations that the report prints, or of FLOPs/s, whose
-            share of the peak is one.
+        figure: its name in the report.
+        shares: names of utilizations in the report, or of FLOPs/s, from which a
+            utilization follows.
     """
 
     report: Report
@@ -63,7 +63,7 @@ class Printed:
 
     @property
     def utilizations(self) -> tuple[float, ...]:
-        """What the report prints, as shares of the peak."""
+        """The utilizations in the report, as shares of the peak."""
         values = map(self.report.value, self.shares)
         return tuple(one / self.report.peak if one > 1 else one for one in values)
 
@@ -115,8 +115,8 @@ def draw(
     seq: int,
     **values: int,
 ) -> Drawing:
-    """Six figures of a run as boxes that are joined by what turns one into another,
-    and the utilization that each convention makes of the same rate."""
+    """Six figures of a run as boxes, joined by what converts one into another, and the
+    utilization that each convention gives for the same rate."""
     if report != OWN:
         one = PRINTED[report]
         found = one.report.solve(convention, one.figure, params=params)
@@ -178,7 +178,7 @@ def _drawing(
 
 
 def _value(found: RunFigures, figure: str) -> float | None:
-    """A figure of the run, or None where nothing tells it."""
+    """A figure of the run, or None if it can't be derived."""
     try:
         return getattr(found, figure)
     except Absent:
@@ -210,7 +210,7 @@ def _summary(
     shares: Mapping[str, float],
     printed: tuple[float, ...],
 ) -> str:
-    """What was given, what it means, and which convention a printed share follows."""
+    """A text on the given figure, its meaning, and a printed share's convention."""
     rate = f"{name} trains at {_text(found, 'tokens_per_second')} per {found.chip.name}"
     start = {
         "mfu": f"An MFU of {found.mfu:.1%} counting {NAMES[found.convention]}",
@@ -240,7 +240,7 @@ def _summary(
 
 
 def _compared(printed: float, shares: Mapping[str, float]) -> str:
-    """Which of the shares a printed one follows."""
+    """A text on which of the shares a printed one agrees with."""
     way = min(shares, key=lambda one: abs(shares[one] - printed))
     off = 100 * (shares[way] - printed)
     print_ = f"The report prints {100 * printed:.4g}%"
@@ -288,7 +288,7 @@ def _readout(
 
 
 def _chain(title: str, found: RunFigures, given: str) -> Iterator[str]:
-    """The six figures in two columns, the rate of tokens in the middle of the right."""
+    """The six figures in two columns."""
     wide, high = BOX
     right, middle = RIGHT - wide, LEFT + wide
     yield written(LEFT, 16, title, bold=True)
@@ -343,7 +343,7 @@ def _box(
 def _bars(
     found: RunFigures, shares: Mapping[str, float], printed: tuple[float, ...]
 ) -> Iterator[str]:
-    """The utilization by each convention, and where the report's own lies."""
+    """The utilization by each convention, with the report's own marked."""
     yield written(LEFT, TOP - 30, "the same rate, counted in four ways", bold=True)
     most = max(*shares.values(), *printed, 0.4)
     scale = next((one for one in SCALES if one >= most), most)

@@ -41,7 +41,7 @@ def draw(op: str, ways: str, chips: int, kilobytes: int, step: int) -> Drawing:
 
 
 def played(op: str, nbytes: float, chips: int, one_way: bool) -> Trace:
-    """The collective on a closed ring of so many v5p chips."""
+    """The collective, played on a closed ring of v5p chips."""
     wires = Ring(chips, TPU_V5P.link_bandwidth, LATENCY["ICI"].value)
     mesh = Mesh(Network((wires,)), {"X": chips})
     return simulate(op, nbytes, mesh, "X", one_way=one_way)

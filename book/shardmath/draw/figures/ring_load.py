@@ -1,4 +1,4 @@
-"""The live figure "ring_load": ring attention step by step, who works and who waits."""
+"""The live figure "ring_load": which chips work and wait in ring attention."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from ..shapes import box, framed, written
 from .controls import Choice, Drawing, Figure, Slider
 
 MODEL = LLAMA_3_70B
-MACHINES: dict[str, tuple[Chip, float]] = {  # and what a chip sends to the next
+MACHINES: dict[str, tuple[Chip, float]] = {  # chip, and its bytes/s to the next chip
     "TPU v5p, a link one way": (TPU_V5P, TPU_V5P.link_bandwidth),
     "TPU v6e (Trillium), a link one way": (TPU_V6E, TPU_V6E.link_bandwidth),
     "TPU 7x (Ironwood), a link one way": (TPU_7X, TPU_7X.link_bandwidth),
@@ -27,17 +27,17 @@ WIDE, HEIGHT = 124, 280
 
 
 def pair_seconds(chip: Chip) -> float:
-    """Seconds of one query on one key, forward in bf16: 4 N H FLOPs."""
+    """Seconds for one pair of query and key, forward in bf16: 4 · N · H FLOPs."""
     return 4 * MODEL.N * MODEL.H / chip.flops["bf16"]
 
 
 def hop_seconds(tokens: int, bandwidth: float) -> float:
-    """Seconds in which a chip sends its keys and values: 2 · 2 K H bytes a token."""
+    """Seconds for a chip to send its keys and values: 2 · 2 · K · H bytes per token."""
     return 2 * 2 * MODEL.K * MODEL.H * tokens / bandwidth
 
 
 def draw(step: int, order: str, chips: int, tokens: int, machine: str) -> Drawing:
-    """What every chip computes in a step, beside the hop that runs meanwhile."""
+    """The work of every chip in a step, next to the hop that runs at the same time."""
     ring = CausalRing(order, chips, tokens * chips)
     step = min(step, chips - 1)
     chip, bandwidth = MACHINES[machine]
@@ -91,7 +91,7 @@ def _readout(data: dict) -> tuple[tuple[str, ...], ...]:
 def _drawn(
     ring: CausalRing, step: int, math: list[float], hop: float, block: float
 ) -> Iterator[str]:
-    """The square, the bars of this step beside it, and the hop to the same scale."""
+    """The square, the bars of this step next to it, and the hop on the same scale."""
     full = max(block, hop)
     yield written(EDGE, 18, f"step {step + 1} of {ring.chips}", bold=True, key="step")
     yield from square(ring, EDGE, TOP, SIDE, step)

@@ -20,7 +20,7 @@ from ..shapes import circle, framed, keyed, line, number, written
 from .controls import Choice, Drawing, Figure, Slider
 
 TENSOR, DATA = "tensor parallel", "data parallel, experts dealt out"
-REQUESTS, POINTS = 80, 9  # played for the point; rates of the curve
+REQUESTS, POINTS = 80, 9  # requests played for the point; rates on the curve
 HIGH, LEFT, RIGHT = 396, 52, 406
 PLOT = (208, 336)
 METRICS = ("ttft", "tpot")
@@ -29,13 +29,14 @@ RATE = Slider("rate", "Requests per second", "requests/s", 1, 512, 4, parts=4)
 
 @dataclass(frozen=True)
 class ServedLoad:
-    """What a machine does with a model at one rate, and at others.
+    """A machine that serves a model at one rate, and at others.
 
     Args:
-        answer: the layout under the rate, for its bounds, slots and prices.
-        capacity: requests per second of the machine at most, in closed form.
-        curve: seconds per output token at other rates: rate, bound, prediction.
-        result: requests that were played; None above the capacity.
+        answer: the layout at the rate, with its bounds, slots and prices.
+        capacity: the most requests per second of the machine, in closed form.
+        curve: (rate, bound, prediction) at other rates, in requests per second and
+            seconds per output token.
+        result: the played requests, or None above the capacity.
     """
 
     answer: LayoutAnswer
@@ -57,7 +58,7 @@ class ServedLoad:
 def machine_of(
     model: str, chip: str, count: int, layout: Layout, formats: Formats
 ) -> Deployment:
-    """The copies of a server that fill so many chips."""
+    """The copies of a server that fill `count` chips."""
     on = network(usual(CHIPS[chip], count))
     return deployed(MODELS[model], on, layout, formats, None)
 
@@ -66,7 +67,7 @@ def machine_of(
 def curve_of(
     answer: LayoutAnswer,
 ) -> tuple[float, tuple[tuple[float, float, float], ...]]:
-    """The capacity in closed form, and times per token from little load up to it."""
+    """The capacity in closed form, and times per token for rates up to it."""
     copies, server = answer.deployment.copies, answer.server
     asked, engine = Requests(answer.input, answer.output), answer.engine
     scheduler = Scheduler(BUDGET, sequences=engine.slots)
@@ -85,7 +86,7 @@ def loaded(deployment: Deployment, rate: int, input: int, output: int) -> Served
     """The machine at a rate.
 
     Raises:
-        ValueError: a model or a request that does not fit.
+        ValueError: the model or a request does not fit.
     """
     answer = LayoutAnswer(deployment, rate, input, output, TARGET)
     steady = LayoutAnswer(deployment, 1.0, input, output, TARGET)
@@ -173,7 +174,7 @@ def _data(load: ServedLoad, price: int) -> dict[str, object]:
 
 
 def _command(load: ServedLoad) -> str:
-    """The same on a terminal, played with more requests."""
+    """The command for the same in a terminal, with more requests."""
     one, server = load.answer, load.answer.server
     machine = usual(server.chip, one.deployment.machine.chips)
     name = server.model.name.lower().replace(" ", "-")

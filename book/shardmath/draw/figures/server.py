@@ -1,4 +1,4 @@
-"""The live figure "server": the steps of a server under load, its queue and pages."""
+"""The live figure "server": steps of a server under load, its queue and its pages."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from .controls import Choice, Drawing, Figure, Slider
 
 CHUNKS, FIRST = "in chunks, beside decode", "first, while decode waits"
 REQUESTS, SPREAD, LONGEST = 120, 0.5, 4
-MOMENTS, SHOWN = 24, 36  # stops of the slider; steps that are shown at once, about
+MOMENTS, SHOWN = 24, 36  # stops of the slider; steps shown at once, approximately
 COLUMNS = 180
 LEFT, RIGHT, HIGH = 44, 410, 352
 PROMPTS, DECODE = (62, 106), (112, 156)  # top and bottom of the lanes of steps
@@ -28,13 +28,13 @@ MOMENT = Slider(
 
 @dataclass(frozen=True)
 class PlayedLoad:
-    """A server that was played, and the time that is shown of it.
+    """A played server, and the time that is shown.
 
     Args:
         result: of the simulation.
         engine: its settings.
-        end: seconds of the last arrival, where the picture ends.
-        span: seconds that are shown step by step.
+        end: when the last request arrives and the picture ends, in seconds.
+        span: the seconds that are shown step by step.
     """
 
     result: ServingResult
@@ -46,14 +46,14 @@ class PlayedLoad:
 def played(
     on: Deployment, rate: float, input: int, output: int, policy: str, memory: int
 ) -> PlayedLoad:
-    """A server from empty until the last of its requests has come.
+    """A server, played from its first request until the last one has arrived.
 
     Args:
         on: the server.
         rate: requests per second.
-        input, output: tokens of prompts and answers, in the mean.
+        input, output: mean tokens of prompts and answers.
         policy: `CHUNKS` or `FIRST`.
-        memory: per cent of the pages that it has.
+        memory: percent of its pages that can be used.
 
     Raises:
         ValueError: the longest request needs more pages.
@@ -74,7 +74,7 @@ def played(
 def draw(
     moment: int, rate: int, input: int, output: int, job: str, policy: str, memory: int
 ) -> Drawing:
-    """Some steps one by one, and sequences, queue and pages over the whole time."""
+    """Some single steps, and sequences, queue and pages over the whole time."""
     on = deployment(job)
     title = f"{on.server.model.name} on {on.machine.name}"
     try:

@@ -1,4 +1,4 @@
-"""The live figure "sharded_matmul": what a sharded matmul moves, and what binds it."""
+"""The live figure "sharded_matmul": its collectives, and what limits its speed."""
 
 from collections.abc import Callable
 
@@ -57,7 +57,7 @@ TOKENS = Slider("B", "B", "tokens", LOW, HIGH, 1024)
 def draw(line: str, machine: str, plan: str, B: int, D: int, F: int) -> Drawing:
     """The three times of `line` on `machine` against the tokens, marked at B."""
     mesh = MACHINES[machine]()
-    # Along an axis that the line leaves out, other groups have other tokens.
+    # Along axes that are not in the line, other groups have other tokens.
     op = contract(line, mesh, busy=True, B=B, D=D, F=F)
     chosen = op.plan if plan == PLANS[0] else op.best
     here = chosen.estimate(mesh, op.precision)
@@ -117,7 +117,7 @@ def _picture(line: str, summary: str, curves: dict, point: tuple) -> str:
         svg.Dot(*point, key="point"),
         svg.Handle(*point, TOKENS.name, TOKENS.stops),
     ]
-    # Names stand apart: at different places of lines that may run side by side.
+    # Names are at different places, because lines may be close to each other.
     for n, (name, points) in enumerate(curves.items()):
         at = points[(2 * n + 3) % len(points)]
         side = "nw" if name == "network" else "se"

@@ -16,7 +16,7 @@ MATMUL, FP8, ATTENTION, ALLREDUCE, SERVERS = (
     "AllReduces over 8 GPUs",
     "steps of whole servers",
 )
-OPERATIONS = {  # what the bins call them
+OPERATIONS = {  # option → the operation's name in the bins
     MATMUL: ("matmul", "bf16"),
     FP8: ("matmul", "fp8"),
     ATTENTION: ("decode attention", "bf16"),
@@ -37,8 +37,7 @@ def shown(operation: str, chip: str) -> tuple[OpBin, ...]:
     """The bins of an operation, on one GPU or on all.
 
     Args:
-        operation: an option of the control.
-        chip: the same.
+        operation, chip: options of the controls.
     """
     op, form = OPERATIONS[operation]
     return tuple(
@@ -49,12 +48,12 @@ def shown(operation: str, chip: str) -> tuple[OpBin, ...]:
 
 
 def law(bound: float, start: float, share: float) -> float:
-    """Time over bound by the law: (t0 + bound / e) / bound.
+    """Time over bound according to the law: (t0 + bound / e) / bound.
 
     Args:
-        bound: seconds.
-        start: t0, seconds that an operation takes beyond its work.
-        share: e, of the peak or bandwidth that a long operation reaches.
+        bound: the lower bound in seconds.
+        start: t0, the seconds that an operation takes in addition to its work.
+        share: e, the share of the peak or bandwidth that a long operation reaches.
 
     >>> f"{law(1e-6, 3e-6, 0.75):.2f} {law(1e-2, 3e-6, 0.75):.2f}"
     '4.33 1.33'

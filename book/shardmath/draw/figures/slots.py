@@ -1,4 +1,4 @@
-"""The live figure "slots": memory, the sequences that it holds, and who is admitted."""
+"""The live figure "slots": memory, the sequences that fit, and admitted clients."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -26,7 +26,7 @@ PARTS = {"weights": "hue5", "caches": "hue3", "reserve": "hue7"}
 
 @lru_cache(32)
 def served(model: str, chip: str, tensor: int, weights: str, cache: str) -> Server:
-    """A server that fills as many chips as its tensor parallelism has ways."""
+    """A server on `tensor` chips, with tensor parallelism over all of them."""
     on = network(usual(CHIPS[chip], tensor))
     return Server(MODELS[model], on, Layout(tensor), Formats(weights, cache=cache))
 
@@ -42,7 +42,7 @@ def draw(
     output: int,
     pages: str,
 ) -> Drawing:
-    """What a chip's memory holds, the slots that it makes, and the clients in them."""
+    """The contents of a chip's memory, the slots in it, and the clients in them."""
     machine = pluralize(f"{tensor:,}", f"{chip}s") if tensor > 1 else f"one {chip}"
     title = f"{model} on {machine}"
     try:
@@ -93,7 +93,7 @@ def draw(
 
 
 def _lacking(server: Server, length: float) -> str:
-    """What the server says of the bytes that it lacks."""
+    """A text on the bytes that the server lacks."""
     try:
         server.slots(length)
     except ValueError as error:
@@ -123,7 +123,7 @@ def _readout(data: dict) -> tuple[tuple[str, ...], ...]:
 
 
 def _bar(server: Server, length: float, admitted: int) -> Iterator[str]:
-    """The memory of one chip, its parts end to end; caches in use are darker."""
+    """The memory of one chip, with its parts end to end and caches in use darker."""
     memory = server.memory
     reserve = memory.reserve * memory.memory
     needed = max(memory.memory, memory.weights + reserve)
@@ -157,7 +157,7 @@ def _bar(server: Server, length: float, admitted: int) -> Iterator[str]:
 
 
 def _dots(slots: int, clients: int) -> Iterator[str]:
-    """A dot for each slot, filled where a client is admitted; then those who wait."""
+    """A dot for each slot, filled if a client has it, and dots for waiting clients."""
     waiting = max(0, clients - slots)
     each = max(1, ceil(max(slots, clients) / (ACROSS * DOWN)))
     one = "a dot is a slot" if each == 1 else f"a dot is {each:,} slots"

@@ -1,4 +1,4 @@
-"""The live figure "split": FSDP and tensor parallelism share out the chips."""
+"""The live figure "split": divides chips between FSDP and tensor parallelism."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -47,7 +47,7 @@ SPLIT = Slider("Y", "|Y|, chips of a tensor-parallel group", "", 1, 32, 8)
 
 @dataclass(frozen=True)
 class SplitTimes:
-    """Seconds of one step of training, by what takes them, and the network's bounds."""
+    """Seconds of one training step, by their cause, with two bounds for the network."""
 
     math: float
     weights: float
@@ -68,8 +68,8 @@ class SplitTimes:
 def _prepared(machine: str, model: str, y: int) -> tuple[Step, Prices]:
     """The step with one sequence in every group of |Y| chips, and its prices.
 
-    Where |Y| exceeds the KV heads each chip has a copy of one. What the copies' weights
-    add up, less than a thousandth of the bytes, is left out.
+    If |Y| exceeds the number of KV heads, each chip has a copy of one. The sums over
+    the gradients of copies, less than a thousandth of the bytes, are left out.
     """
     network, shape = MACHINES[machine](), MODELS[model]
     shape = replace(shape, kv_heads=max(shape.kv_heads, y))
@@ -81,9 +81,10 @@ def _prepared(machine: str, model: str, y: int) -> tuple[Step, Prices]:
 
 @cache
 def times(machine: str, model: str, y: int, tokens: int) -> SplitTimes:
-    """What a step takes, split over groups of `y` chips, at so many tokens a chip.
+    """The times of a step with groups of `y` chips, and `tokens` tokens per chip.
 
-    What moves weights stays; math, and what moves activations, grows with the tokens.
+    The traffic of weights does not depend on the tokens. Math and the traffic of
+    activations grow with them.
     """
     one, prices = _prepared(machine, model, y)
     scale = tokens * y / SEQ
@@ -103,7 +104,7 @@ def times(machine: str, model: str, y: int, tokens: int) -> SplitTimes:
 
 
 def draw(machine: str, model: str, tokens: int, Y: int) -> Drawing:
-    """Times against |Y|: what moves weights, what moves activations, and math."""
+    """Times against |Y|: traffic of weights, traffic of activations, and math."""
     found = {y: times(machine, model, y, tokens) for y in SPLIT.stops}
     here = found[Y]
     best = min(found, key=lambda y: (found[y].lower, found[y].in_turn))

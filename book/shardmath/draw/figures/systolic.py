@@ -1,4 +1,4 @@
-"""The live figure "systolic": a systolic array after any of its cycles."""
+"""The live figure "systolic": a systolic array after any number of cycles."""
 
 from ...hardware import systolic
 from ..shapes import framed, written
@@ -13,7 +13,7 @@ CHART, CHART_TOP, CHART_HEIGHT = 246, 92, 136  # the bars of busy cells
 
 
 def draw(size: int, B: int, step: int) -> Drawing:
-    """X[B, size] · W[size, size] after `step` cycles; later ones show the end."""
+    """X[B, size] · W[size, size] after `step` cycles, or at its end if that is less."""
     X = [[1] * size for _ in range(B)]
     W = [[1] * size for _ in range(size)]
     states = list(systolic.steps(X, W, size))
@@ -77,7 +77,7 @@ def _picture(title: str, desc: str, state: systolic.Cycle, busy: list[int]) -> s
 
 
 def _cell(x: float, y: float, side: float, cell: systolic.Cell, row: int) -> str:
-    """Pale with a weight in place; full, with the token's number, while it works."""
+    """A cell, pale if it has its weight, full with the token's number if it works."""
     held = (cell.standing, cell.waiting) != (None, None)
     working = cell.activation is not None
     colour = "math" if working else "HBM"
@@ -98,7 +98,7 @@ def _cell(x: float, y: float, side: float, cell: systolic.Cell, row: int) -> str
 
 
 def _bars(state: systolic.Cycle, busy: list[int]) -> list[str]:
-    """Busy cells by cycle; those to come are pale."""
+    """Bars of busy cells in each cycle. Future cycles are pale."""
     cells = len(state.cells) ** 2
     wide = (WIDTH - 12 - CHART) / len(busy)
     floor = CHART_TOP + CHART_HEIGHT

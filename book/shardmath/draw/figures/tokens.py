@@ -1,4 +1,4 @@
-"""The live figure "tokens": from how many tokens a chip on the network is hidden."""
+"""The live figure "tokens": how many tokens per chip it takes to hide the network."""
 
 from collections.abc import Callable
 
@@ -11,14 +11,14 @@ from ...transformer import LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B
 from .. import svg
 from .controls import Choice, Drawing, Figure, Slider
 
-SEQ = 4096  # tokens of a sequence; the causal half of them is attended to
+SEQ = 4096  # tokens of a sequence; attention is causal
 TOKENS = Slider("tokens", "Tokens a chip", "", 32, 65_536, 1024)
 MODELS = {one.name: one for one in (LLAMA_3_8B, LLAMA_3_70B, LLAMA_3_405B)}
 STRATEGIES: dict[str, Callable[..., Strategy]] = {"data": data, "FSDP": fsdp}
 
 
 def _sides(chips: int, dims: int) -> tuple[int, ...]:
-    """A power of two as so many sides, as even as can be, the longest last.
+    """A power of two as a product of `dims` sides, as equal as possible, longest last.
 
     >>> _sides(128, 3), _sides(8, 2)
     ((4, 4, 8), (2, 4))
@@ -53,7 +53,7 @@ def _nvl72(n: int) -> Network:
     return NVLinkDomain(chips.GB200, n)
 
 
-# What joins the chips, and how many there can be; powers of two.
+# The networks of the machines, and their numbers of chips, which are powers of two.
 MACHINES: dict[str, tuple[Callable[[int], Network], int, int]] = {
     "TPU v5p, one slice": (_v5p, 8, 4096),
     "TPU v6e (Trillium), one slice": (_v6e, 8, 256),
@@ -65,9 +65,9 @@ MACHINES: dict[str, tuple[Callable[[int], Network], int, int]] = {
 
 
 def draw(model: str, machine: str, strategy: str, chips: int, tokens: int) -> Drawing:
-    """Math and network of a step against tokens a chip, and where they cross.
+    """Math and network time of a step against tokens per chip, and their crossing.
 
-    A number of chips that the machine cannot have is refused in the summary.
+    If the machine can't have this number of chips, the summary says so.
     """
     wires, fewest, most = MACHINES[machine]
     title = f"{model}, {strategy} over {chips:,} chips: {machine}"

@@ -56,7 +56,7 @@ def draw(moment: int, program: str) -> Drawing:
 
 
 def _data(one: PlayedSchedule, now: float) -> dict[str, float]:
-    """What has happened until `now`, and what the whole schedule comes to."""
+    """Seconds until `now` and of the whole schedule, by kind."""
     math, network = (one.intervals(lane, now) for lane in ("math", "network"))
     hidden = length(both(math, network))
     return {
@@ -76,7 +76,7 @@ def _at(one: PlayedSchedule, now: float) -> list[PlayedSpan]:
 
 
 def _doing(one: PlayedSchedule, now: float) -> tuple[str, str]:
-    """What the math lane and the network do at a moment, in a few words each."""
+    """A few words on what the math lane and the network do at a moment."""
     spans = _at(one, now)
     math = [span for span in spans if span.lane == "math"]
     moving = [span.op for span in spans if span.lane == "network"]
@@ -154,7 +154,7 @@ def _picture(some: Mapping[str, PlayedSchedule], summary: str, now: float) -> st
 def _panel(
     name: str, one: PlayedSchedule, scale: float, top: float, high: float, now: float
 ) -> Iterator[str]:
-    """A heading, the two lanes, paper over the time to come, the playhead."""
+    """A heading, the two lanes, a veil over the future, and the playhead."""
     head = f"{name}: {show(one.exposed, 's')} of {show(one.seconds, 's')} exposed"
     yield written(EDGE, top + 14, head, key=f"{name}'s")
     upper, under = top + 22, top + 24 + high
@@ -177,7 +177,7 @@ def _panel(
 
 
 def _shown(one: PlayedSchedule, upper: float, under: float) -> Iterator[tuple]:
-    """What is drawn: its name, colour, opacity, place, and when it is."""
+    """(name, colour, opacity, place, times) of each kind of box."""
     busy = [span for span in one.spans if span.lane == "math" and not span.waits]
     for what, fill, wanted in (("matmul", 0.85, True), ("other math", 0.4, False)):
         spans = [(s.begin, s.end) for s in busy if s.op.matmul == wanted]

@@ -6,13 +6,13 @@ from ...hardware.waves import TiledMatmul, dispatch
 from ..objects.waves import timeline
 from .controls import Choice, Drawing, Figure, Slider
 
-D = 4096  # contracted; it scales every time alike
+D = 4096  # the contracted size, which scales all times by the same factor
 TILES = {f"{b} × {f}": (b, f) for b, f in ((64, 64), (128, 128), (128, 256))}
 STEP = 64
 
 
 def draw(chip: str, tile: str, B: int, F: int) -> Drawing:
-    """The timeline of a [B, D] · [D, F] matmul in bf16, one row an SM."""
+    """The time line of a [B, D] · [D, F] matmul in bf16, with a row for each SM."""
     op = TiledMatmul(B, D, F, chips.find(chip), TILES[tile])
     waves = op.waves
     drawn = dispatch([op.tile_seconds] * waves.tiles, waves.sms)

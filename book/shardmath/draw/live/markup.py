@@ -1,6 +1,7 @@
-"""The HTML of a live figure: picture, the row of its controls, its read-out, its table.
+"""The HTML of a live figure: its picture, controls, read-out and table.
 
-``live.js`` listens to it and needs the names of its classes; ``live.css`` places it.
+``live.js`` handles the controls and depends on the names of classes, and ``live.css``
+does the layout.
 """
 
 import json
@@ -14,20 +15,19 @@ from ..figures import Choice, Drawing, Figure, Slider, find
 
 @dataclass(frozen=True)
 class Place:
-    """Where a figure stands in the book; in a notebook it has none of this."""
+    """A figure's place on the site. In a notebook, all of it is empty."""
 
-    answers: str = ""  # the file beside the scripts that holds its `first_answers`
+    answers: str = ""  # the file, next to the scripts, with its `first_answers`
     anchor: str = ""  # its name in links
-    number: str = ""  # "Figure 5.2"
-    bare: bool = False  # no title, presets or tools, the read-out first: the front page
+    number: str = ""  # such as "Figure 5.2"
+    bare: bool = False  # on the front page: read-out first, no title, presets or tools
 
 
 def block(name: str, params: dict[str, str | int], place: Place = Place()) -> str:
-    """HTML of a figure: its picture, its controls, switched off, and its read-out.
+    """HTML of a figure: its picture, its disabled controls, and its read-out.
 
-    Right under the picture stands the row of its first controls; further ones and the
-    table are closed. Without a script, the controls stay invisible, and picture and
-    read-out are there.
+    The first controls are in a row right below the picture. Further controls and the
+    table are in closed folds. Without scripts, only the picture and read-out are shown.
     """
     figure = find(name)
     settings = figure.settings(**params)
@@ -52,7 +52,7 @@ def block(name: str, params: dict[str, str | int], place: Place = Place()) -> st
     anchor = f' id="{escape(place.anchor)}"' if place.anchor else ""
     carried = f' data-answers="{escape(place.answers)}"' if place.answers else ""
     if {figure.first, *figure.carries} == settings.keys():
-        carried += " data-whole"  # all of its answers are there
+        carried += " data-whole"  # the file has all of its answers
     return (
         f'<div class="sm-live"{anchor} data-figure="{escape(name)}" '
         f'data-settings="{" ".join(settings)}"{carried}>'
@@ -77,7 +77,7 @@ def _fieldset(legend: str, inner: str) -> str:
 
 
 def _folds(figure: Figure, settings: dict[str, str | int], drawing: Drawing) -> str:
-    """The further controls and the table, both closed; reset, and a link."""
+    """Closed folds with further controls and the table; reset, and a link."""
     others = [control for control in figure.controls if control not in figure.in_row]
     more = (
         f'<details class="sm-more"><summary {_SHORTCUTS}>More controls</summary>'
@@ -120,7 +120,7 @@ def _tools(figure: Figure, drawing: Drawing) -> str:
 
 
 def staged(svg: str) -> str:
-    """`svg` with its size for the style sheet, which says how large it may become.
+    """`svg` with its size as variables for the style sheet, which limits its size.
 
     >>> staged('<svg viewBox="0 0 416 260">')
     '<svg style="--sm-units:416;--sm-ratio:1.6" viewBox="0 0 416 260">'
@@ -162,7 +162,7 @@ def _rows(drawing: Drawing) -> str:
 
 
 def _held(html: str) -> str:
-    """`html` with every number on one line with its unit.
+    """`html` with every number in `<b>` together with its unit, on one line.
 
     >>> _held("39.7 GiB of 95 GiB, at 197 TFLOPs/s")
     '<b>39.7 GiB</b> of <b>95 GiB</b>, at <b>197 TFLOPs/s</b>'
@@ -171,7 +171,7 @@ def _held(html: str) -> str:
 
 
 def _typeset(text: str) -> str:
-    """`text` as HTML, the axes of sharded arrays set low.
+    """`text` as HTML, with the axes of sharded arrays set low.
 
     >>> _typeset("A[I_X, J] -> B")
     'A[I<sub>X</sub>, J] → B'
@@ -180,12 +180,12 @@ def _typeset(text: str) -> str:
 
 
 _VIEW_BOX = re.compile(r'viewBox="([^"]+)"')
-# A number in text, not in a tag or within a name such as "H100", and the word after it.
+# A number in text, except in tags and names such as "H100", and the word after it.
 _AMOUNT = re.compile(r"(?<![\w.,&#/-])\d[\d,.]*[ \u00a0](?:[^\W\d_]+(?:/\w+)?|%)")
 # This keeps JupyterLab from taking the keys away.
 _SHORTCUTS = 'data-lm-suppress-shortcuts="true"'
 _KEYS = f'type="button" {_SHORTCUTS}'
-_LONG = 19  # letters of an option that a third of the width cannot show
+_LONG = 19  # letters of an option for which a third of the width is too narrow
 _PLAYER = (
     ("back", "Step back", "M5 3v10M13 3 7 8l6 5z"),
     ("play", "Play", "M5 3l8 5-8 5z"),

@@ -1,7 +1,7 @@
-"""A line to try things: the reader's own Python, in a page.
+"""The Python prompt of a page, where readers can try things.
 
-One namespace for each visit of a page. Cells of its chapter come into it when they are
-asked for. What they import and a page has not, JAX first of all, is `Missing` there.
+Each visit to a page has one namespace. Cells of its chapter run in it on demand.
+Modules that they import but the page lacks, such as JAX, are replaced by `Missing`.
 """
 
 import ast
@@ -19,7 +19,7 @@ from ..picture import MIME as PICTURE_MIME
 from ..picture import in_page
 
 PACKAGE = "shardmath"
-# Parts of the package that a page lacks, and what they would need.
+# Parts of the package that a page lacks → the module that they need.
 WITHOUT = {
     "draw.plots": "matplotlib",
     "referee.programs": "jax",
@@ -30,7 +30,7 @@ WITHOUT = {
     "grading": "grading",
 }
 NOT_FOUND = re.compile(rf"cannot import name '(\w+)' from '{PACKAGE}\.?([\w.]*)'")
-# What stands ready on every page; imported when it is first named.
+# Names that are available on every page, imported at their first use.
 READY = """
 import jax
 import jax.numpy as jnp
@@ -52,19 +52,19 @@ from shardmath.sharding import array, contract, reshard
 from shardmath.base.tables import compare, ratio
 from shardmath.base.units import GiB, MiB, show
 """
-WIDTH = 79  # letters of a line, as in a notebook
-MOST = 20_000  # letters of an output that a page shows
-STEPS = 8  # of a trace, from both of its ends
+WIDTH = 79  # characters of a line, as in a notebook
+MOST = 20_000  # characters of an output that a page shows
+STEPS = 8  # lines of a traceback, taken from both of its ends
 NAME = re.compile(r"[^\W\d]\w*")
 WORD = re.compile(r"[^\W\d]\w*(\.\w*)*$")
 
 
 class NotHereError(Exception):
-    """Something that a page's Python does without."""
+    """Something is not available in a page's Python."""
 
 
 class Missing:
-    """Stands for a module that a page has not, and for what is made from it."""
+    """Replaces a module that a page lacks, and objects made from it."""
 
     def __init__(self, module: str):
         self._module = module
@@ -82,7 +82,7 @@ class Missing:
 
 
 def not_here(module: str) -> str:
-    """What to say of a module that cannot be imported.
+    """The message about a module that can't be imported.
 
     >>> not_here("jax.numpy")
     'jax does not run in the page: open the notebook.'
@@ -91,7 +91,7 @@ def not_here(module: str) -> str:
 
 
 class Session:
-    """A namespace, and what has run in it."""
+    """A namespace and the code that runs in it."""
 
     def __init__(self):
         self.main = ModuleType("__main__")
@@ -102,13 +102,13 @@ class Session:
         self.ready = {name: part for part in parts for name in _bound(part)}
 
     def prepare(self, cells: dict[str, str]) -> None:
-        """Run those cells that have not run, in order, and show nothing.
+        """Run the cells that have not run yet, in order, without showing anything.
 
-        What they import and a page has not is `Missing`, and so is what they make of it
-        at once, as in ``P = jax.P``.
+        Imports that a page lacks become `Missing`, and so do names derived from them in
+        one statement, such as ``P = jax.P``.
 
         Args:
-            cells: source by name.
+            cells: name → source.
         """
         for name, source in cells.items():
             if name not in self.cells:
@@ -128,22 +128,22 @@ class Session:
             self.names.update(dict.fromkeys(_bound(part), Missing(missing)))
 
     def _bring(self, source: str) -> None:
-        """Import what `source` names, if it stands ready."""
+        """Import the available names that `source` uses."""
         for name in {*NAME.findall(source)} & self.ready.keys() - self.names.keys():
             self._try(self.ready[name], "<ready>", READY)
 
     def absent_in(self, source: str) -> set[str]:
-        """Names in `source` that stand for what is absent."""
+        """Names in `source` that are `Missing`."""
         nodes = ast.walk(ast.parse(source))
         names = {node.id for node in nodes if isinstance(node, ast.Name)}
         return {name for name in names if isinstance(self.names.get(name), Missing)}
 
     def run(self, source: str) -> dict[str, str]:
-        """Run `source` and say what a notebook would show.
+        """Run `source` and return what a notebook would show.
 
         Returns:
-            `printed`; `html` or `text` of the last expression, if it has a value; or
-            `error`, with the reader's lines that led there in `trace`.
+            A dict of strings: "printed"; "html" or "text" of the last expression, if it
+            has a value; or "error", with the reader's lines that led to it in "trace".
         """
         self.inputs += 1
         name = f"<input {self.inputs}>"
@@ -160,7 +160,7 @@ class Session:
         return {"printed": _cut(printed.getvalue()), **answer}
 
     def _value(self, source: str, name: str) -> object:
-        """The value of the last expression, unless a semicolon follows it."""
+        """The value of the last expression, or None if a semicolon follows it."""
         tree = ast.parse(source, name)
         last = None
         if tree.body and isinstance(tree.body[-1], ast.Expr):
@@ -173,7 +173,7 @@ class Session:
 
     @contextmanager
     def _as_main(self) -> Iterator[None]:
-        """What is defined here belongs to `__main__`, as in a notebook."""
+        """Let definitions belong to the module `__main__`, as in a notebook."""
         before = sys.modules.get("__main__")
         sys.modules["__main__"] = self.main
         try:
@@ -183,7 +183,7 @@ class Session:
                 sys.modules["__main__"] = before
 
     def complete(self, before: str) -> dict[str, object] | None:
-        """The names that could stand for the word at the end of `before`.
+        """The names that complete the word at the end of `before`.
 
         Returns:
             Where the word, or its last part, begins, and the names; None if there is no
@@ -207,7 +207,7 @@ class Session:
 def shown(value: object) -> dict[str, str]:
     """A value as a notebook shows it: a table or a picture of the book, or text.
 
-    Only objects of the package write HTML into the page.
+    Only objects of the package may write HTML into the page.
     """
     kind = type(value)
     if kind.__module__.partition(".")[0] == PACKAGE:
@@ -224,7 +224,7 @@ def shown(value: object) -> dict[str, str]:
 
 
 def plain(value: object) -> str:
-    """A value as text; a list, a tuple or a dict that is long over several lines.
+    """A value as text. Long lists, tuples and dicts are split into several lines.
 
     >>> print(plain({"a": [1, 2]}))
     {'a': [1, 2]}
@@ -253,7 +253,7 @@ def plain(value: object) -> str:
 
 
 class _Printer:
-    """What `_repr_pretty_` writes to."""
+    """Collects what `_repr_pretty_` writes."""
 
     def __init__(self):
         self.texts: list[str] = []
@@ -263,13 +263,13 @@ class _Printer:
 
 
 def _compiled(tree: ast.AST, mode: str, name: str, source: str) -> CodeType:
-    """The code of `tree`, whose lines an error can show."""
+    """The code of `tree`, with its source lines available to error messages."""
     linecache.cache[name] = len(source), None, source.splitlines(keepends=True), name
     return compile(tree, name, mode)
 
 
 def _statements(source: str) -> Iterator[ast.stmt]:
-    """The statements of `source`, each name of an import in one of its own."""
+    """The statements of `source`, with imports split into one name each."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.ImportFrom):
             ones = [ast.ImportFrom(node.module, [a], node.level) for a in node.names]
@@ -281,7 +281,7 @@ def _statements(source: str) -> Iterator[ast.stmt]:
 
 
 def _bound(part: ast.stmt) -> set[str]:
-    """Names that a statement would have given a value."""
+    """Names that a statement would have bound."""
     names = set()
     for node in ast.walk(part):
         if isinstance(node, ast.alias):
@@ -294,7 +294,7 @@ def _bound(part: ast.stmt) -> set[str]:
 
 
 def _missing(error: BaseException) -> str | None:
-    """The module that `error` misses, if it is one that a page does without."""
+    """The module that caused `error`, if a page lacks it, else None."""
     if isinstance(error, NotHereError):
         return str(error).partition(" ")[0]
     found = NOT_FOUND.match(str(error))
@@ -307,7 +307,7 @@ def _missing(error: BaseException) -> str | None:
 
 
 def _lacking(module: str) -> str | None:
-    """What `module`, or a package around it, needs and a page lacks."""
+    """The module that a page lacks and that `module` or its package needs, or None."""
     return next(
         (
             needs
@@ -319,7 +319,7 @@ def _lacking(module: str) -> str | None:
 
 
 def _said(error: BaseException) -> str:
-    """An error in the words that end a traceback; what is not here in a sentence."""
+    """The last line of a traceback, or a sentence for something that a page lacks."""
     missing = _missing(error)
     if missing is not None:
         return not_here(missing)
@@ -353,17 +353,17 @@ _session = Session()
 
 
 def prepare(cells: dict[str, str]) -> dict[str, bool]:
-    """Run `cells` of the page that have not run; whether this Python was fresh."""
+    """Run `cells` of the page that have not run. Says whether this Python was fresh."""
     fresh = not _session.cells
     _session.prepare({"": "", **cells})
     return {"fresh": fresh}
 
 
 def run(source: str) -> dict[str, str]:
-    """What the page shows of `source`."""
+    """Run `source` in the page's session; see `Session.run`."""
     return _session.run(source)
 
 
 def complete(before: str) -> dict[str, object] | None:
-    """The names that could end `before`."""
+    """The names that complete `before`; see `Session.complete`."""
     return _session.complete(before)

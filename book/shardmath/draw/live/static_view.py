@@ -1,8 +1,8 @@
 """A figure with controls, in a notebook and on the page: ``live("roofline", B=16)``.
 
-The markup is made here, once for both hosts; ``live.js`` only listens to the controls
-and shows what Python answers. Three places run the Python: the notebook's kernel, the
-build of the site, and a worker in the reader's browser.
+Both hosts use the same markup, and ``live.js`` only handles the controls and shows
+Python's answers. Python runs in the notebook's kernel, in the build of the site, or in
+a worker in the reader's browser.
 """
 
 import json
@@ -19,18 +19,19 @@ MIME = "application/vnd.shardmath.live+json"
 
 
 def live(name: str, **params):
-    """The live figure `name`; `params` set controls, the others keep their defaults.
+    """The live figure `name`. `params` set controls; the others keep their defaults.
 
     Args:
         name: one of `figures.NAMES`.
-        params: values of its controls by name; a chip may be spelt as in `chips.find`.
+        params: values of its controls by name. A chip may be spelt as in `chips.find`.
 
     Returns:
-        A widget whose controls the kernel answers. Where `SHARDMATH_STATIC=1` is set,
-        or anywidget is not installed: the same picture and read-out without controls.
+        A widget whose controls are handled by the kernel. If `SHARDMATH_STATIC=1` is
+        set or anywidget is not installed, the same picture and read-out without
+        controls.
 
     Raises:
-        ValueError: no such figure or control, or a value that no control can take.
+        ValueError: the figure or control does not exist, or can't have this value.
 
     >>> print(live("roofline", chip="v5e", B=16).bundle()["text/plain"].split(".")[0])
     A matmul on the roofline
@@ -54,9 +55,9 @@ class StaticFigure:
     settings: dict[str, str | int]
 
     def bundle(self) -> dict[str, object]:
-        """What a notebook stores: text, picture with table, and the name and setting.
+        """The data that a notebook stores: text, picture with table, name and setting.
 
-        An untrusted notebook loses inline SVG but keeps an image, hence the data URI.
+        The picture is a data URI, because an untrusted notebook removes inline SVG.
         """
         figure = find(self.name)
         drawing = figure.draw(**self.settings)
@@ -71,10 +72,10 @@ class StaticFigure:
 
 
 def answer(name: str, params: dict[str, str | int]) -> dict[str, object]:
-    """What a host asks for when a control moved: picture, read-out and numbers.
+    """The answer to a host after a control has changed: picture, read-out and numbers.
 
-    The read-out is the `line` that is always seen, and the `table`. `summary` is the
-    line as plain text; `last`, `idle` and `used` are those of `Drawing`.
+    The read-out is the `line`, which is always visible, and the `table`. `summary` is
+    the line as plain text. `last`, `idle` and `used` are those of `Drawing`.
     """
     drawing = find(name).draw(**params)
     return {
@@ -90,11 +91,11 @@ def answer(name: str, params: dict[str, str | int]) -> dict[str, object]:
 
 
 def first_answers(name: str, params: dict[str, str | int]) -> dict[str, dict]:
-    """Answers that a page can carry: a reader's first move needs no Python.
+    """Answers that a page can store, so that a reader's first change needs no Python.
 
-    Those of every stop of the figure's first control, with every value of those that it
-    carries, of every step of a sequence, and of every preset, the other controls as in
-    `params`; by their settings, as JSON writes the list of them.
+    They are for every stop of the figure's first control, with every value of the
+    controls that it carries, for every step of a sequence, and for every preset. Other
+    controls are as in `params`. Each key is the list of settings as JSON.
     """
     figure = find(name)
     start = figure.settings(**params)
@@ -114,7 +115,7 @@ def first_answers(name: str, params: dict[str, str | int]) -> dict[str, dict]:
         if key in found:
             continue
         given = answer(name, settings)
-        del given["data"]  # numbers for scripts; no page shows them
+        del given["data"]  # only scripts need it
         found[key] = given
     return found
 
@@ -124,7 +125,7 @@ def _values(control: Choice | Slider) -> Sequence[str | int]:
 
 
 def _steps(figure: Figure, settings: dict[str, str | int]) -> Sequence[int]:
-    """The steps of the figure's sequence at these settings, if it has one."""
+    """The steps of the figure's sequence at these settings, if there is one."""
     if figure.plays is None:
         return ()
     last = figure.draw(**settings).last

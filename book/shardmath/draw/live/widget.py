@@ -1,4 +1,4 @@
-"""The live figure in Jupyter: a widget that the kernel answers. Needs anywidget."""
+"""The live figure in Jupyter, as a widget handled by the kernel. Needs anywidget."""
 
 from importlib.resources import files
 
@@ -11,7 +11,7 @@ _HERE = files(__package__)
 
 
 class LiveFigure(anywidget.AnyWidget):
-    """A `StaticFigure` with controls; `settings` follows them."""
+    """A `StaticFigure` with controls, whose values are in `settings`."""
 
     _esm = _HERE.joinpath("live.js").read_text("utf-8")
     _css = _HERE.joinpath("live.css").read_text("utf-8")
@@ -29,11 +29,11 @@ class LiveFigure(anywidget.AnyWidget):
             self.send({"id": message["id"], "error": str(error)})
             return
         self.settings = message["settings"]
-        self.html = block(self.name, self.settings)  # what another view starts from
+        self.html = block(self.name, self.settings)  # the start of another view
         self.send({"id": message["id"], "result": result})
 
     def bundle(self) -> dict[str, object]:
-        """The present setting, as it is stored in the notebook."""
+        """The current settings, as they are stored in the notebook."""
         return StaticFigure(self.name, self.settings).bundle()
 
     def _repr_mimebundle_(self, **kwargs):

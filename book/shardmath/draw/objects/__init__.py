@@ -1,1 +1,1 @@
-"""Pictures of the package's own objects, a module for each kind of object."""
+"""Pictures of the package's objects, with a module for each kind of object."""

@@ -1,4 +1,4 @@
-"""A layer as a picture: its weights by shape, and the FLOPs of a token in each."""
+"""A layer as a picture: the shapes of its weights, and the FLOPs per token in each."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ NUMBER = RIGHT - 8  # where numbers end
 
 @dataclass(frozen=True)
 class FigureRow:
-    """A matmul: what stands in its box, FLOPs of a token, whether it has weights."""
+    """A matmul: the text in its box, its FLOPs per token, whether it has weights."""
 
     text: str
     flops: float
@@ -33,21 +33,22 @@ class FigureRow:
 
     @property
     def name(self) -> str:
-        """Of the weight, or of the product without one."""
+        """The name of the weight, or of the product if it has none."""
         return self.text.partition("[")[0]
 
 
 def transformer_block(model: Model, seq: int, attention: str) -> Picture:
-    """One layer of a model and its head: weights with shapes, FLOPs of a token.
+    """One layer of a model and its head: weights with shapes, and FLOPs per token.
 
-    Bars compare the matmuls of the layer; the head, which comes once, has none.
+    Bars compare the matmuls of the layer. The head, which occurs once, has no bar.
 
     Args:
-        model: of those with leading dense layers, one with experts is drawn.
+        model: if its first layers are dense and others have experts, one of the latter
+            is drawn.
         seq, attention: as for `flops`: sequence length, and which keys are counted.
 
     Raises:
-        ValueError: as `flops`.
+        ValueError: as for `flops`.
 
     >>> from shardmath.transformer import model
     >>> print(transformer_block(model("llama 3 8b"), 8192, "causal").desc[-53:])
@@ -58,7 +59,7 @@ def transformer_block(model: Model, seq: int, attention: str) -> Picture:
     most = max(row.flops for rows in parts.values() for row in rows)
     title, beside = f"{model.name}: one of {model.layers} layers", "FLOPs a token"
     if 6 + text_width(title, bold=True) + 6 > NUMBER - text_width(beside):
-        beside = "FLOPs"  # of a long name; the sums below say that they are a token's
+        beside = "FLOPs"  # room for a long name; the sums below say "per token"
     drawn = [
         written(6, 20, title, bold=True),
         written(NUMBER, 20, beside, "math", "end"),
@@ -84,13 +85,13 @@ def transformer_block(model: Model, seq: int, attention: str) -> Picture:
 
 
 def block_rows(model: Model, seq: int, attention: str) -> dict[str, list[FigureRow]]:
-    """The rows of attention and of what stands behind it, by their title.
+    """Title → rows, for attention and for the part of the layer after it.
 
     Args:
         model, seq, attention: as for `transformer_block`.
 
     Raises:
-        ValueError: as `flops`.
+        ValueError: as for `flops`.
     """
     counted = flops(model, seq, attention)
     lines = [_row(model, one) for one in model.layer]
@@ -114,7 +115,7 @@ def _row(model: Model, one: Matmul) -> FigureRow:
 
 
 def _drawn(rows: Iterable[FigureRow], top: float, most: float = 0) -> Iterator[str]:
-    """Boxes from `top` down, and bars beside them where there is a longest one."""
+    """Boxes from `top` down, with bars next to them if `most` is above 0."""
     for n, row in enumerate(rows):
         y = top + ROW * n
         spot = INNER, y, INNER + WEIGHT, y + HIGH
@@ -150,7 +151,7 @@ def _stream(
 
 
 def _notes(model: Model) -> Iterator[str]:
-    """What the rows do not say."""
+    """Notes on what the rows do not show."""
     if model.experts and model.experts.dense_layers:
         first = model.experts.dense_layers
         name = "The first layer has" if first == 1 else f"The first {first} layers have"

@@ -1,4 +1,4 @@
-"""A sharded matmul as blocks: as it is asked for, and as each device multiplies it."""
+"""A sharded matmul in blocks: as it is written, and as each device multiplies it."""
 
 from collections.abc import Iterator
 
@@ -18,16 +18,16 @@ CLEAR = 13  # from the middle of what an arrow says to where its shaft stops
 
 
 def cases(*ops: Contraction) -> Picture:
-    """A panel for each matmul: the line above, what each device multiplies below.
+    """A panel for each matmul, with its line above, and each device's matmul below.
 
-    Boxes are blocks, their tokens devices. An arrow is what the plan must move: down
-    from an operand, up to the result.
+    Boxes are blocks, and the tokens in them are devices. Arrows show the collectives of
+    the plan: down from an operand, or up to the result.
 
     Raises:
-        ValueError: no matmul, or something else among them.
+        ValueError: there are no arguments, or one is not a `Contraction`.
     """
     if not ops:
-        raise ValueError("cases(): must be given a matmul or more")
+        raise ValueError("cases(): must be given at least one matmul")
     for op in ops:
         if not isinstance(op, Contraction):
             raise ValueError(
@@ -85,9 +85,9 @@ def as_blocks(op: Contraction) -> tuple[list[str], float]:
 def _way(
     x: float, top: float, bottom: float, moved: list[Change], upward: bool
 ) -> Iterator[str]:
-    """An arrow that says its collectives; a thin line where nothing moves.
+    """An arrow with the names of its collectives, or a thin line if there are none.
 
-    The shaft stops above the words and goes on below them.
+    The shaft is interrupted by the words.
     """
     if not moved:
         yield line((x, top), (x, bottom), width=1, dashed=True, opacity=0.6)

@@ -12,15 +12,15 @@ ROWS = 4  # tokens of a chip that are drawn
 def square(
     ring: CausalRing, left: float, top: float, side: float, step: int | None = None
 ) -> Iterator[str]:
-    """A row for each query, a column for each key; filled what a query sees.
+    """A row for each query and a column for each key, filled if the query sees the key.
 
-    Drawn is a short sequence in the same order, 4 tokens a chip. A row has the colour
-    of the chip that holds its query.
+    A short sequence in the same order is drawn, with 4 tokens per chip. A row has the
+    colour of the chip that holds its query.
 
     Args:
-        ring: its order and chips.
-        left, top, side: where the square stands, and its size.
-        step: fill strongly what is computed in this step, faintly all the rest.
+        ring: gives the order and the number of chips.
+        left, top, side: the place and the size of the square.
+        step: if given, only what is computed in this step is filled strongly.
     """
     small = CausalRing(ring.order, ring.chips, ROWS * ring.chips)
     unit = side / small.seq
@@ -44,13 +44,14 @@ def loads(
     high: float,
     words: tuple[str, ...] = (),
 ) -> Iterator[str]:
-    """A bar for the work of each chip, one below the other, all to one scale.
+    """A bar for the work of each chip, one below the other, on one scale.
 
     Args:
-        amounts: of each chip.
-        full: the amount that is as wide as the frame.
-        left, top, wide, high: where the first bar stands, its widest and its row.
-        words: beside each bar.
+        amounts: the work of each chip.
+        full: the amount of a bar with the full width.
+        left, top, wide, high: the place of the first bar, the full width, and the
+            height of a row.
+        words: the text next to each bar.
     """
     for chip, amount in enumerate(amounts):
         y = top + chip * high
@@ -70,7 +71,7 @@ def _row(
 
 
 def _runs(keys: tuple[range, ...], query: int) -> Iterator[tuple[int, int]]:
-    """Keys that the query sees, those side by side together."""
+    """The keys that the query sees, with adjacent keys merged."""
     for part in keys:
         if part.step == 1:
             if part.start <= query:

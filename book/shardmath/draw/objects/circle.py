@@ -1,9 +1,9 @@
-"""A ring as a circle of chips: what each holds, what moves, and a clock in the middle.
+"""A ring as a circle of chips, with the blocks they hold and send, and a clock.
 
 Every chip is a plate of slots, one for each block. A block is named by the letter of
-the shard that it comes from or belongs to; a piece of an AllToAll also by the chip that
-it is for. A slot's upper and lower half are the halves of its block; of a sum, each
-column of them is the term of one chip. What a chip needs no more of is solid.
+the shard that it comes from or belongs to, and a piece of an AllToAll also by the chip
+that it is for. The upper and lower half of a slot are the halves of its block. In a
+sum, each column of a slot is the term of one chip. A complete block is solid.
 """
 
 import math
@@ -46,15 +46,15 @@ LETTERS = "ABCDEFGH"
 
 
 def circle(trace: Trace, steps: Sequence[int], clock: bool = True) -> Picture:
-    """A ring after each of `steps`, side by side; 0 is the start.
+    """The states of a ring after each of `steps`, side by side. Step 0 is the start.
 
     Args:
-        trace: a collective that was played on one ring of 3 to 8 chips.
-        steps: which states to show.
-        clock: whether to show the time, that of the closed form beside it.
+        trace: a collective played on one ring of 3 to 8 chips.
+        steps: the states to show.
+        clock: whether to show the time, next to that of the closed form.
 
     Raises:
-        ValueError: a trace of other wires, or a step that it does not have.
+        ValueError: `trace` is not a Trace of such a ring, or a step does not exist.
 
     >>> from shardmath.hardware.mesh import Mesh
     >>> from shardmath.hardware.networks import Network, Ring
@@ -77,14 +77,14 @@ def circle(trace: Trace, steps: Sequence[int], clock: bool = True) -> Picture:
 
 
 def panel(trace: Trace, step: int, slider: str = "", clock: bool = True) -> str:
-    """The state after `step`: the SVG of one ring, with the moves that led to it.
+    """The SVG of one ring after `step`, with the sends of this step.
 
     Args:
         trace, step, clock: as in `circle`.
-        slider: the control of a live figure that the bar of the clock moves, if any.
+        slider: the control of a live figure that dragging the clock's bar sets, or "".
 
-    What came in this step has the key of an unseen mark in the picture before, where it
-    set off: a host that knows both pictures can let it travel.
+    A block received in this step has the same key as an invisible mark at its sender in
+    the previous picture, so a host with both pictures can animate it.
     """
     ring = _ring(trace)
     now = held(trace, step)
@@ -107,7 +107,7 @@ def titled(trace: Trace) -> str:
 
 
 def said(trace: Trace, step: int) -> str:
-    """In a sentence, what a step did and what it left behind."""
+    """A sentence on what a step does, and on the state after it."""
     n, op = trace.group.size, trace.priced.collective.op
     if not step:
         return {
@@ -155,7 +155,7 @@ def _left(trace: Trace, step: int) -> str:
 
 
 def _short(trace: Trace, step: int) -> str:
-    """What `_left` says, for the middle of the circle."""
+    """A short form of `_left` for the middle of the circle."""
     n, op = trace.group.size, trace.priced.collective.op
     done, most = finished(trace, step), fullest(trace, step)
     if op in SUMS and not done:
@@ -173,7 +173,7 @@ def _adds(trace: Trace, step: int) -> bool:
 
 @dataclass(frozen=True)
 class _Circle:
-    """Where the chips of a ring stand, and where their slots are."""
+    """The places of a ring's chips and of their slots."""
 
     trace: Trace
 
@@ -187,17 +187,17 @@ class _Circle:
 
     @property
     def slots(self) -> int:
-        """One a block; in an AllToAll, a second for the block that travels halved."""
+        """One slot per block; in an AllToAll, a second for a block that is split."""
         return self.chips + (self.exchanges and self.trace.group.halves == 2)
 
     @property
     def columns(self) -> int:
-        """The plates of 8 chips are narrow: else neighbours would touch."""
+        """Columns of slots. Plates of 8 chips are narrow, so neighbours don't touch."""
         return {3: 3, 9: 3}.get(self.slots, (self.slots + 1) // 2)
 
     @cached_property
     def plate(self) -> XY:
-        """Width and height."""
+        """Width and height of a plate."""
         rows = math.ceil(self.slots / self.columns)
         return (
             self.columns * (CELL + SEAM) - SEAM + 2 * PAD,
@@ -206,7 +206,7 @@ class _Circle:
 
     @cached_property
     def angles(self) -> tuple[float, ...]:
-        """Clockwise; chip 0 is at the top, or left of it where two share the top."""
+        """The chips' angles, clockwise. Chip 0 is at the top, or left of the top."""
         turn = -0.5 if self.chips % 4 == 0 else 0
         return tuple(
             math.tau * ((chip + turn) / self.chips - 0.25) for chip in range(self.chips)
@@ -214,9 +214,9 @@ class _Circle:
 
     @cached_property
     def radius(self) -> float:
-        """As large as the width allows, with room for arcs beside the plates.
+        """The largest radius that the width allows, with room for arcs and names.
 
-        Half a piece of an AllToAll has the longest name, which may stand at the side.
+        The longest name, of half a piece in an AllToAll, may be at the side.
         """
         wide = max(abs(math.cos(angle)) for angle in self.angles)
         most = (WIDEST - 2 - self.plate[0]) / 2 / wide
@@ -233,7 +233,7 @@ class _Circle:
         return self.centre[1] + self._reach(1) + 2
 
     def _reach(self, down: int) -> float:
-        """How far the picture goes up (−1) or down (1): to a plate, or a named arc."""
+        """How far plates and named arcs reach up (−1) or down (1)."""
         most = max(down * math.sin(angle) for angle in self.angles)
         plate = most * self.radius + self.plate[1] / 2
         return plate if most > 0.99 else max(plate, self.radius + LANE + GAP + 2 * TALL)
@@ -255,9 +255,9 @@ class _Circle:
         return x, y, x + CELL, y + CELL
 
     def ride(self, parcel: Parcel, seat: int, moved: bool) -> str:
-        """The transform to the sender's slot of that seat, or to the receiver's.
+        """The transform to slot `seat` of the sender, or of the receiver if `moved`.
 
-        Numbers between the two lead along the circle.
+        Interpolated transforms lead along the circle.
         """
         ahead = (parcel.target - parcel.source) % self.chips == 1
         turn = math.tau / self.chips * (1 if ahead else -1)
@@ -273,8 +273,8 @@ class _Circle:
     def seat(self, name: int, halves: Halves) -> int:
         """The slot of a block.
 
-        A piece of an AllToAll takes the one that says how far it goes: of each distance
-        a chip has one at any time, or two halves from either side.
+        A piece of an AllToAll uses the slot of its distance. At any time a chip has one
+        piece for each distance, or two halves, one from each side.
         """
         n = self.chips
         if not self.exchanges:
@@ -282,7 +282,7 @@ class _Circle:
         return n if not halves[0] else (name % n - name // n) % n
 
     def arc(self, source: int, target: int) -> tuple[float, float, float]:
-        """Radius, first and last angle of the link, free of both plates."""
+        """Radius, first and last angle of a link between the edges of two plates."""
         ahead = (target - source) % self.chips == 1
         radius = self.radius + (LANE if ahead else -LANE)
         half = math.pi / self.chips * (1 if ahead else -1)
@@ -291,7 +291,7 @@ class _Circle:
         return radius, leaves, self._edge(target, radius, first + 2 * half, -half)
 
     def _edge(self, chip: int, radius: float, at: float, half: float) -> float:
-        """The angle at which a link leaves the plate at `at`, to its middle."""
+        """The angle, relative to a plate's middle, at which a link leaves it."""
         inside, outside = at, at + half
         for _ in range(10):
             angle = (inside + outside) / 2
@@ -303,7 +303,7 @@ class _Circle:
 
 
 def _around(point: XY, wide: float, high: float) -> Box:
-    """The box around a point, so far to each side."""
+    """The box of a given width and height around a point."""
     x, y = point
     return x - wide, y - high, x + wide, y + high
 
@@ -321,7 +321,7 @@ def _ring(trace: Trace) -> _Circle:
 
 
 def _links(ring: _Circle, step: int, came: Sequence[Parcel]) -> Iterable[str]:
-    """Every link: pale where it is idle, an arrow as wide as its load where not."""
+    """Every link, pale if idle, or else an arrow whose width shows its load."""
     trace, n = ring.trace, ring.chips
     most = max(max(played.loads.values()) for played in trace.steps)
     loads = trace.steps[step - 1].loads if step else {}
@@ -342,7 +342,7 @@ def _links(ring: _Circle, step: int, came: Sequence[Parcel]) -> Iterable[str]:
 def _load(
     ring: _Circle, mine: list[Parcel], radius: float, first: float, last: float
 ) -> str:
-    """What an arrow carries, beside it: a block's name, or how many blocks."""
+    """A label next to an arrow: the name of its block, or how many blocks there are."""
     halves = sum(bool(half) for parcel in mine for half in parcel.halves)
     amount = Fraction(halves, ring.trace.group.halves)
     text = f"{float(amount):g}"
@@ -375,7 +375,7 @@ def _plate(ring: _Circle, chip: int) -> str:
 def _slots(
     ring: _Circle, chip: int, blocks: HeldTerms, fresh: list[Parcel], step: int
 ) -> Iterable[str]:
-    """Every slot of a chip: empty, partly filled, or solid; and what came in `step`."""
+    """The slots of a chip, empty, partly filled or solid, and the blocks of `step`."""
     full = {ring.seat(name, halves) for name, halves in blocks.items()}
     for seat in sorted(set(range(ring.slots)) - full):
         yield box(*ring.slot(chip, seat), fill=0, edge=0.25, dashed=True)
@@ -394,12 +394,12 @@ def _slots(
 
 
 def _fresh(slot: Box) -> str:
-    """The edge of what came in this step."""
+    """The edge of a block that was received in this step."""
     return box(*slot, fill=0, edge=1, round=3)
 
 
 def _without(halves: Halves, came: list[Parcel]) -> Halves:
-    """What was there before parcels came."""
+    """The halves that were there before the parcels came."""
     return tuple(
         terms - frozenset().union(*(parcel.halves[k] for parcel in came))
         for k, terms in enumerate(halves)
@@ -407,7 +407,7 @@ def _without(halves: Halves, came: list[Parcel]) -> Halves:
 
 
 def _block(ring: _Circle, slot: Box, name: int, halves: Halves) -> str:
-    """A block in its slot: solid if it is complete, else as far as it is there."""
+    """A block in its slot: solid if it is complete, else the parts that are there."""
     letter = _letter(ring, name)
     colour = hue(LETTERS.index(letter[0]))
     if complete(ring.trace, halves):
@@ -425,7 +425,7 @@ def _block(ring: _Circle, slot: Box, name: int, halves: Halves) -> str:
 
 
 def _runs(terms: Iterable[int], columns: int) -> list[tuple[int, int]]:
-    """Columns side by side as (first, last + 1)."""
+    """Runs of adjacent columns as (first, last + 1)."""
     if columns == 1:
         return [(0, 1)] if terms else []
     runs = []
@@ -445,19 +445,19 @@ def _letter(ring: _Circle, name: int) -> str:
 
 
 def _anchor(ring: _Circle, parcel: Parcel, halves: Halves, step: int) -> str:
-    """Where a parcel of the next step sets off, unseen."""
+    """An invisible mark where a parcel of the next step starts."""
     return _riding(ring, parcel, step, ring.seat(parcel.name, halves))
 
 
 def _riding(ring: _Circle, parcel: Parcel, step: int, seat: int, mark: str = "") -> str:
-    """A mark that came with a parcel; without one, the place where it will set off."""
+    """`mark` at a parcel's receiver; without a mark, the place at its sender."""
     key = f"{step}-{parcel.source}-{parcel.target}-{parcel.name}"
     way = ring.ride(parcel, seat, moved=bool(mark))
     return f'<g data-key="{key}" transform="{way}">{mark}</g>'
 
 
 def _named(ring: _Circle, step: int) -> Iterable[str]:
-    """What stands in the middle where no clock does."""
+    """The text in the middle if there is no clock."""
     trace, (x, y) = ring.trace, ring.centre
     yield written(x, y - 18, titled(trace), anchor="middle", bold=True)
     for down, text in (
@@ -468,7 +468,7 @@ def _named(ring: _Circle, step: int) -> Iterable[str]:
 
 
 def _clock(ring: _Circle, step: int, slider: str) -> Iterable[str]:
-    """Time so far, as a number and as a bar of steps, and that of the closed form."""
+    """The time so far, as a number and a bar of steps, and that of the closed form."""
     trace, (x, y) = ring.trace, ring.centre
     y += LOWER
     end = max(trace.seconds, trace.priced.seconds)

@@ -1,4 +1,4 @@
-"""A gather before a matmul, and inside it: two time lines to one scale."""
+"""A gather before a matmul and inside it, as two time lines on one scale."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ EDGE, LANE = 12, 26
 
 
 def collective_matmul(overlap: CollectiveMatmul) -> Picture:
-    """The gather in turn and the collective matmul, to one scale."""
+    """The gather before the matmul, and the collective matmul, on one scale."""
     both = {
         "gather, then multiply": overlap.in_turn,
         "collective matmul": overlap.inside,

@@ -1,6 +1,6 @@
-"""Tori as pictures: a slice with its open sides, a cube with its optical faces.
+"""Tori as pictures: a slice with its open sides, or a cube with its optical faces.
 
-Every line is a pair of links, one each way, of `Network.links`.
+Every line is a pair of links of `Network.links`, one in each direction.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from ..labels import XY, text_width
 from ..picture import WIDEST, Picture, picture
 from ..shapes import arc, circle, framed, line, written
 
-MOST = 16  # chips along a side that are all drawn; of a longer one its two ends
+MOST = 16  # chips along a side; of a longer side, only the two ends are drawn
 ENDS = 6  # chips at each end of a longer side
 EDGE, HEAD, SIDE = (
     12,
@@ -25,10 +25,10 @@ NEAR = 4  # chips along a side of a cube
 
 
 def grid(network: Network) -> Picture:
-    """A slice of two dimensions, rows of its last one; arcs close rings.
+    """A two-dimensional slice, whose rows are its last dimension. Arcs close rings.
 
     Raises:
-        ValueError: not two dimensions of rings or lines.
+        ValueError: `network` does not have two dimensions of rings or lines.
     """
     if not isinstance(network, Network):
         raise ValueError(f"network = {short_repr(network)}: must be a Network")
@@ -65,10 +65,10 @@ def grid(network: Network) -> Picture:
 
 
 def cube(network: Network) -> Picture:
-    """A cube of 4 × 4 × 4 chips: electrical links inside, optical ones at its faces.
+    """A cube of 4 × 4 × 4 chips, with electrical links inside and optical at its faces.
 
     Raises:
-        ValueError: not three rings of whole cubes.
+        ValueError: `network` does not have three rings of whole cubes.
     """
     dims = network.dims
     rings = all(isinstance(dim, Ring) and dim.wrap for dim in dims)
@@ -119,10 +119,10 @@ def cube(network: Network) -> Picture:
 
 
 def cube_links(network: Network):
-    """Of the first cube: (chip, chip) pairs inside, and by face the chips at links out.
+    """Of the first cube, pairs of linked chips, and face → chips with links out of it.
 
-    A face is (dimension, −1 or 1); what leaves it ends in another cube, or in this one
-    on the other side.
+    A face is (dimension, −1 or 1). A link out of it ends in another cube, or at the
+    opposite face of this one.
     """
     sizes = network.shape
     inside, leaving = [], {face: [] for face in _faces()}
@@ -140,7 +140,7 @@ def cube_links(network: Network):
 
 
 def _faces() -> list[tuple[int, int]]:
-    """Those behind first, so that those before are drawn over them."""
+    """The faces, with those at the back first so that they are drawn over."""
     return [(0, 1), (1, 1), (2, -1), (2, 1), (1, -1), (0, -1)]
 
 
@@ -156,7 +156,7 @@ def _shown(size: int) -> list[int]:
 
 
 def _side(dim: Ring, way: str) -> str:
-    """One side in words, with what its chips can send along it."""
+    """One side in words, with the rate at which its chips can send along it."""
     rate = show(dim.egress, "bytes/s") if dim.size > 1 else "nothing"
     if dim.wrap:
         return f"{dim.size} {way}: closed, a ring; a chip sends {rate}"
@@ -166,9 +166,9 @@ def _side(dim: Ring, way: str) -> str:
 
 
 def _link(a: XY, b: XY, pitch: float, key: str) -> str:
-    """Straight to a neighbour; an arc that closes a row above it, a column at its left.
+    """A straight line to a neighbour, or an arc above a row or left of a column.
 
-    An arc passes over the dot next to its end, and stays off the neighbouring row.
+    An arc passes over the dot next to its end, and avoids the adjacent row.
     """
     (ax, ay), (bx, by) = a, b
     chord = hypot(bx - ax, by - ay)
@@ -192,7 +192,7 @@ def _gaps(dims, xs, ys, pitch: float) -> Iterator[str]:
 
 
 def _open(dims, frame) -> Iterator[str]:
-    """A broken line and a word along the sides that no link closes."""
+    """A dashed line and a word along the sides that no link closes."""
     left, top, right, bottom = frame
     if not dims[0].wrap and dims[0].size > 1:
         for y in (top - 26, bottom + 15):

@@ -1,4 +1,4 @@
-"""An AllReduce on two levels in three stages: what the chips then hold."""
+"""A two-level AllReduce in three stages, with what the chips hold after each."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +14,7 @@ CHIPS = len(HUES)  # of a group that are all drawn, each with a block of its own
 
 
 def hierarchy(whole: Hierarchy) -> Picture:
-    """Three panels: what the chips of the first and the last group then hold."""
+    """A panel for each stage: what chips of the first and last group hold after it."""
     stages = whole.stages
     groups, chips = whole.mesh.size(whole.across), whole.mesh.size(whole.inside)
     said = [
@@ -87,7 +87,7 @@ def _middles(whole: Hierarchy) -> list[float]:
 
 
 def _group(whole: Hierarchy, group: int, top: float, stage: int) -> Iterator[str]:
-    """Chips as columns of blocks: pale is a sum of the group, dark that of all."""
+    """Chips as columns of blocks. Pale is a sum over the group, dark is over all."""
     lefts, wide = _lefts(whole)
     done = [priced.collective for priced in whole.stages[: stage + 1]]
     chips = whole.mesh.size((whole.across, whole.inside))
@@ -101,9 +101,9 @@ def _group(whole: Hierarchy, group: int, top: float, stage: int) -> Iterator[str
 
 
 def shades(done: Sequence[Collective], chips: int) -> tuple[float, float]:
-    """How dark other blocks are after the collectives `done`, and a chip's own.
+    """How dark a chip's other blocks, and its own, are after the collectives `done`.
 
-    Nothing is 0, a sum over all `chips` is darkest.
+    A block that is not there has 0. A sum over all `chips` is darkest.
 
     >>> shades([Collective("reduce_scatter", "gpu", 1e9, 8)], 32)
     (0, 0.35)

@@ -1,8 +1,8 @@
-"""The two lanes of a training step: math of a chip, and traffic of its network.
+"""The two lanes of a training step: math on a chip, and traffic of its network.
 
-A prediction is a sum; here its terms get a place on the clock. All seconds come from
-the derivation of the step and from the clock of its prediction. The layers follow one
-another forward, then back:
+A prediction is a sum, and here its terms get times. All seconds come from the
+derivation of the step and from the clock of its prediction. The layers run one after
+another, forward and then backward:
 
 * weights that are gathered (FSDP) arrive before their layer. The part that the
   prediction leaves exposed makes the math wait; the rest runs under the layer before.
@@ -38,13 +38,13 @@ OF_WEIGHTS = ("gather", "scatter", "gradients")
 
 @dataclass(frozen=True)
 class LaneSpan:
-    """What one or more layers do from `start` to `end`, in seconds.
+    """One kind of work of one or more layers, from `start` to `end`.
 
     Args:
-        what: "attention", "MLP", "memory" or "optimizer" on the chip; "gather" of
-            weights, "scatter" or "gradients", "activations" on the network.
+        what: "attention", "MLP", "memory" or "optimizer" on the chip; "gather" (of
+            weights), "scatter" or "gradients", or "activations" on the network.
         when: "forward", "backward" or "update".
-        layers: the first of them and the one after the last, counted from 0.
+        layers: the first layer, and the one after the last, counted from 0.
         start, end: seconds since the step began.
         exposed: whether the chip waits for it.
     """
@@ -62,7 +62,7 @@ class LaneSpan:
 
     @property
     def resource(self) -> str:
-        """The name of its colour: "math", "HBM" or "network"."""
+        """The resource, and name of its colour: "math", "HBM" or "network"."""
         if self.what in MATH:
             return "math"
         return "HBM" if self.what in ON_CHIP else "network"
@@ -73,11 +73,12 @@ class LayerPass:
     """Seconds of one pass through one layer.
 
     Args:
-        attention, mlp: matmuls, and the scores of attention.
+        attention, mlp: their matmuls, including the scores of attention.
         memory: passes over memory, and starting kernels.
-        activations: that the network is busy with them; of that `waits` is exposed.
-        gather, scatter: that the network is busy with weights and with gradients of
-            every microbatch; of both together `late` is exposed.
+        activations, waits: in which the network sends activations, and how many of
+            these seconds are exposed.
+        gather, scatter, late: in which the network gathers weights, and scatters each
+            microbatch's gradients, and how many of these seconds together are exposed.
     """
 
     attention: float
@@ -91,19 +92,19 @@ class LayerPass:
 
     @property
     def seconds(self) -> float:
-        """All seconds of the pass, with the exposed ones."""
+        """All seconds of the pass, including exposed ones."""
         return self.attention + self.mlp + self.memory + self.waits + self.late
 
 
 @dataclass(frozen=True)
 class StepLanes:
-    """The lanes of a step; `lanes` makes them.
+    """The lanes of a step, as from `lanes`.
 
     Args:
-        step: whose layers they are.
+        step: the step.
         spans: work of the chip, and traffic of the network.
         forward, backward: one pass through one layer.
-        reduced: seconds to reduce one layer's gradients, once a step; 0 if not done.
+        reduced: seconds to reduce one layer's gradients once per step, or 0.
         optimizer: seconds of the optimizer.
     """
 
@@ -125,12 +126,12 @@ class StepLanes:
 
     @cached_property
     def tail(self) -> float:
-        """Seconds from then until the last gradients are reduced."""
+        """Seconds from `passes_end` until the last gradients are reduced."""
         return max(0.0, self.seconds - self.optimizer - self.passes_end)
 
     @cached_property
     def seconds(self) -> float:
-        """Seconds of the step, as it is played."""
+        """Seconds of the step in these lanes."""
         return max(span.end for span in self.spans)
 
     @cached_property
@@ -140,7 +141,7 @@ class StepLanes:
 
     @property
     def busy(self) -> float:
-        """Seconds for which the network is busy, of activations and weights."""
+        """Seconds in which the network is busy with activations and weights."""
         return self.reduced * self.layers + self.layers * sum(
             one.activations + one.gather + one.scatter
             for one in (self.forward, self.backward)
@@ -148,11 +149,11 @@ class StepLanes:
 
     @property
     def tolerance(self) -> float:
-        """By how many seconds the lanes may expose more than the prediction."""
+        """How many more seconds the lanes may expose than the prediction."""
         return max(self.backward.seconds, self.reduced) if self.reduced else 0.0
 
     def starts(self, layer: int, when: str) -> float:
-        """When the pass of a layer begins; if it has to wait, the wait comes first."""
+        """When the pass of a layer begins, with its wait, if any, as its first part."""
         each = self.forward.seconds, self.backward.seconds
         if when == "forward":
             return layer * each[0]
@@ -163,13 +164,14 @@ def lanes(step: Step, blocks: int) -> StepLanes:
     """The lanes of the layers of `step`.
 
     Args:
-        step: of one microbatch and one stage, with ``vocabulary=False``: its layers
-            alone, all of one kind.
-        blocks: into how many spans of each kind the layers are gathered. Sums stay.
+        step: with one microbatch, one stage and ``vocabulary=False``, so it has only
+            layers, which must be of one kind.
+        blocks: how many spans of each kind the layers are merged into. Sums of seconds
+            don't change.
 
     Raises:
-        ValueError: another step, or one whose activations or weights move in other ways
-            than data parallelism, FSDP and tensor parallelism move them.
+        ValueError: `step` does not fulfil this, or has collectives other than those of
+            data parallelism, FSDP and tensor parallelism.
 
     >>> from shardmath.hardware import chips
     >>> from shardmath.hardware.mesh import Mesh
@@ -221,11 +223,11 @@ def lanes(step: Step, blocks: int) -> StepLanes:
 def _layer(step: object) -> Part:
     """The one kind of layer that a step has."""
     if not isinstance(step, Step):
-        raise ValueError(f"step = {short_repr(step)}: must be a Step, as step() makes")
+        raise ValueError(f"step = {short_repr(step)}: must be a Step, as from step()")
     if step.vocabulary or step.microbatches > 1:
         raise ValueError(
             f"vocabulary = {step.vocabulary}, microbatches = {step.microbatches}: must "
-            "be False and 1, a step of its layers alone"
+            "be False and 1, for a step with only its layers"
         )
     parts = [part for _, part in step.cost.shares[0].parts]
     if len(step.cost.shares) > 1 or len(parts) > 1:
@@ -239,7 +241,7 @@ def _layer(step: object) -> Part:
 
 
 def _attention_share(step: Step, part: Part, clock: Clock, work: Done) -> float:
-    """The share of the products of a layer that belong to attention."""
+    """The share of a layer's products that belong to attention."""
     of_attention = {
         line.weight.name
         for _, matmuls in step.model.stack
@@ -285,7 +287,7 @@ def _played(
     backward: LayerPass,
     reduced: float,
 ) -> Iterator[LaneSpan]:
-    """The spans of all layers, in blocks of some."""
+    """The spans of all layers, in blocks of several layers."""
     passes = [("forward", forward, cut) for cut in cuts]
     passes += [("backward", backward, cut) for cut in reversed(cuts)]
     now = scattered = 0.0
@@ -306,12 +308,12 @@ def _played(
 def _block(
     when: str, one: LayerPass, cut: tuple[int, int], start: float, scattered: float
 ) -> Iterator[LaneSpan]:
-    """One pass through some layers; what they wait for first.
+    """One pass through some layers, starting with their wait.
 
     Args:
-        when, one, cut: which pass, its seconds, through which layers.
+        when, one, cut: the pass, its seconds per layer, and the layers.
         start: when it begins.
-        scattered: seconds before that, in which the chip waited for gradients.
+        scattered: seconds before `start` in which the chip waited for gradients.
     """
     some = cut[1] - cut[0]
     moved = one.gather + one.scatter
@@ -356,7 +358,7 @@ def _block(
 def _reductions(
     ready: list[tuple[int, float]], seconds: float, passes_end: float
 ) -> Iterator[LaneSpan]:
-    """Gradients on their way, one layer after another; after the passes exposed."""
+    """Reductions of gradients, one layer after another, exposed after the passes."""
     free = 0.0
     for layer, since in ready:
         start = max(since, free)

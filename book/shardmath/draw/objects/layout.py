@@ -1,8 +1,8 @@
-"""A sharded array as a picture: blocks, and in each the devices that hold it.
+"""A sharded array as a picture: its blocks, and the devices that hold each of them.
 
-The array has the same outline however it is split. A box is a block, a token in it a
-device that holds the block: tokens side by side hold the same, and a + between two
-says that they hold terms of one sum.
+The array has the same outline for every layout. A box is a block, and a token in it is
+a device that holds the block. Tokens next to each other hold the same values, and a +
+between tokens means that they hold terms of one sum.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ TOKEN, LINE, PLUS = 21, 20, 13  # a device in a block: width and height; a + sig
 
 
 def describe(array) -> str:
-    """What the picture shows, in a sentence or three."""
+    """A description of the picture in up to three sentences."""
     mesh = " × ".join(f"{name} {size}" for name, size in array.mesh)
     text = f"{array.notation} in blocks of {list(array.local_shape)}."
     if mesh:
@@ -38,7 +38,7 @@ def describe(array) -> str:
 
 
 def drawn(array) -> Picture:
-    """The array as a picture of its own."""
+    """The picture of one array."""
     return picture(array.notation, describe(array), panel(array, WIDE))
 
 
@@ -52,10 +52,10 @@ def layouts(*arrays) -> Picture:
     'A[I_XY, J], A[I_YX, J]'
 
     Raises:
-        ValueError: no array, or something else among them.
+        ValueError: there are no arguments, or one is not a ShardedArray.
     """
     if not arrays:
-        raise ValueError("layouts(): must be given an array or more")
+        raise ValueError("layouts(): must be given at least one array")
     for given in arrays:
         if not isinstance(given, ShardedArray):
             raise ValueError(
@@ -71,7 +71,7 @@ def layouts(*arrays) -> Picture:
 
 
 def panel(array, wide: float) -> str:
-    """One array as `<svg>`: its name, its blocks, and where each begins and ends."""
+    """One array as `<svg>`: its name, its blocks, and the range of each block."""
     down, across = two_dims(array)
     rows, columns = shown_blocks(array, down), shown_blocks(array, across)
     said = [part(array, down, row) for row in rows]
@@ -94,7 +94,7 @@ def panel(array, wide: float) -> str:
 
 
 def rows(array) -> int:
-    """Rows of blocks that are drawn."""
+    """The number of rows of blocks."""
     return len(shown_blocks(array, two_dims(array)[0]))
 
 
@@ -118,7 +118,7 @@ def blocks(array, left: float, top: float, wide: float, high: float) -> Iterator
 
 
 def _tokens(array, held: list[list[int]], place) -> Iterator[str]:
-    """The devices of one block, in its middle; in words where they do not fit."""
+    """The devices of one block, in its middle, or a text if they do not fit."""
     left, top, right, bottom = place
     words = write(held)
     if words.isdigit():
@@ -146,7 +146,7 @@ def _tokens(array, held: list[list[int]], place) -> Iterator[str]:
 
 
 def _lines(held: list[list[int]], room: float) -> list[list[int | None]]:
-    """Devices line by line, None for a plus sign; nothing if they cannot fit."""
+    """Devices line by line, with None for a plus sign; empty if they can't fit."""
     if max(map(len, held)) > MANY or len(held) > MANY:
         return []
     if max(text_width(str(device)) for devices in held for device in devices) > TOKEN:
@@ -173,12 +173,12 @@ def _lines(held: list[list[int]], room: float) -> list[list[int | None]]:
 
 
 def _hue(array, device: int) -> str:
-    """A colour for each of few devices; among many, one for each run of them."""
+    """A colour for each device, or for each run of devices if there are many."""
     return hue(device * len(HUES) // max(array.devices, len(HUES)))
 
 
 def _heads(left: float, wide: float, said: list[str]) -> Iterator[str]:
-    """Ranges over the columns: all, or where they do not fit the first and the last."""
+    """Ranges above the columns: all, or the first and the last if they don't fit."""
     width = wide / len(said)
     if all(text_width(words) <= width + 2 for words in said):
         for n, words in enumerate(said):
@@ -191,12 +191,12 @@ def _heads(left: float, wide: float, said: list[str]) -> Iterator[str]:
 
 
 def _notes(array) -> list[str]:
-    """What a reader of the blocks must know besides."""
+    """Notes below the blocks."""
     return [f"a box is split along {dim} too" for dim in _hidden(array)]
 
 
 def _hidden(array) -> list[str]:
-    """Dimensions that are split and have no place on paper."""
+    """Dimensions that are split but can't be drawn."""
     return [
         dim
         for n, dim in enumerate(array.dims)

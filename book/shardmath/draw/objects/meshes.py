@@ -1,8 +1,8 @@
 """Every mesh of powers of two for Llama 3.1 405B on 16,384 H100s.
 
 For each size of the tensor, context and pipeline axes, the planner's search finds the
-settings that are fastest by prediction. That takes minutes, so ``meshes.toml`` holds
-what comes out, and a test holds the file to the search.
+settings with the least predicted time. This takes minutes, so the result is stored in
+``meshes.toml``, and a test compares the file with the search.
 """
 
 import tomllib
@@ -23,7 +23,7 @@ META = (8, 1, 16)  # tensor, context, pipeline: a test compares it with the reco
 
 @cache
 def table() -> dict[tuple[int, int, int], RaceEntry]:
-    """The file: an entry for each size of tensor, context and pipeline axes."""
+    """The file: sizes of the tensor, context and pipeline axes → entry."""
     text = files(__package__).joinpath("meshes.toml").read_text("utf-8")
     found = tomllib.loads(text)
     room = found.pop("room")

@@ -1,4 +1,4 @@
-"""A schedule drawn: what every stage does when, and how much it holds."""
+"""A pipeline schedule as a picture: what every stage does when, and what it holds."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
@@ -21,20 +21,21 @@ WORDS = {"F": "forward", "B": "backward", "I": "inputs I", "W": "weights W"}
 def timeline(
     schedule: PipelineSchedule, until: float | None = None, seconds: float | None = None
 ) -> Picture:
-    """Stages from top to bottom, time from left to right; a number is a microbatch.
+    """Stages from top to bottom, time from left to right. A number is a microbatch.
 
-    Darker ops are those of later chunks, or of the other direction. What runs together
-    stands one above the other.
+    Darker ops belong to later chunks, or to the other direction. Ops that run at the
+    same time are drawn one above the other.
 
     Args:
-        schedule: what is drawn.
-        until: draw the ops that have begun by then, and count what is held then; all
-            of them, and the most that each stage holds, if not given.
-        seconds: that the width shows, to compare schedules; all of this one by default.
+        schedule: the schedule to draw.
+        until: if given, only ops that have begun by then are drawn, and stages show
+            what they hold then instead of the most that they ever hold.
+        seconds: the time that the width shows, to compare schedules. By default the
+            length of this one.
 
     Raises:
-        ValueError: something else than a `PipelineSchedule`, an `until` that is not a
-            number, or `seconds` that are not a finite number above 0.
+        ValueError: `schedule` is not a `PipelineSchedule`, `until` is not a number, or
+            `seconds` is not finite and above 0.
 
     >>> from shardmath.training.pipeline_schedules.named import schedule
     >>> timeline(schedule("gpipe", 2, 2)).desc[:58]
@@ -84,7 +85,7 @@ def timeline(
 def halves(
     spans: tuple[Span, ...], until: float | None
 ) -> Iterator[tuple[Span, float, float]]:
-    """Each op that has begun, and what part of the row's height it takes."""
+    """Each op that has begun, and the part of the row's height that it takes."""
     for n, span in enumerate(spans):
         if until is not None and span.start >= until:
             return
@@ -97,14 +98,14 @@ def halves(
 
 
 def cell(left: float, top: float, right: float, bottom: float) -> str:
-    """A box as a piece of a path, so that many of them are one element."""
+    """A box as a part of a path, so many boxes are one element."""
     x, y = shapes.number(left), shapes.number(top)
     wide, high = shapes.number(right - left), shapes.number(bottom - top)
     return f"M{x} {y}h{wide}v{high}h-{wide}z"
 
 
 def painted(path: str, colour: str, fill: float) -> str:
-    """Boxes of `cell` in a colour, filled to some opacity."""
+    """Boxes from `cell` in a colour, filled with an opacity."""
     ink = paint(colour)
     return (
         f'<path d="{path}" fill="{ink}" fill-opacity="{fill:g}" '
@@ -115,7 +116,7 @@ def painted(path: str, colour: str, fill: float) -> str:
 def legend(
     words: Mapping[str, str], kinds: Collection[str], y: float, gap: float = 16
 ) -> Iterator[str]:
-    """What the colours mean, for the kinds of ops that there are."""
+    """The meaning of the colours, for the kinds of ops that occur."""
     x = LEFT
     for kind in [kind for kind in words if kind in kinds]:
         yield painted(cell(x, y - 11, x + 12, y + 1), INKS[kind], 0.2)
@@ -124,7 +125,7 @@ def legend(
 
 
 def orders_said(schedule: PipelineSchedule) -> Iterator[str]:
-    """Each stage in words; of many ops the first and the last."""
+    """The ops of each stage in words, or the first and last ones if there are many."""
     for stage, order in enumerate(schedule.orders):
         ops = [str(op) for op in order]
         if len(ops) > 12:

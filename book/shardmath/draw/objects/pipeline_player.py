@@ -1,7 +1,7 @@
-"""Schedules played on one clock: a playhead, idle time that fills, memory that counts.
+"""Pipeline schedules played on one clock, with a playhead, idle time and memory.
 
 The whole step is drawn at once, and a veil covers the part that is still to come. So
-two moments differ only in the veil, the playhead and the counters.
+the pictures of two moments differ only in the veil, the playhead and the counters.
 """
 
 from collections import defaultdict
@@ -30,9 +30,9 @@ class Lane:
     """One schedule of the player.
 
     Args:
-        name: as readers know it.
-        schedule: the one to play.
-        result: closed form of its idle time over its work, said at the end; may be "".
+        name: its usual name.
+        schedule: the schedule to play.
+        result: the closed form of its idle time over its work, shown at the end, or "".
     """
 
     name: str
@@ -41,12 +41,12 @@ class Lane:
 
 
 def clock(lanes: Sequence[Lane], together: bool = True) -> float:
-    """How long the common time axis is: until the last step has ended."""
+    """The length of the common time axis, until the last step has ended."""
     return max(end for lane in lanes for _, end in windows(lane.schedule, together))
 
 
 def player(lanes: Sequence[Lane], time: float, together: bool = True) -> Picture:
-    """Schedules below one another at a moment, to one scale of time.
+    """Schedules below each other at a moment, on one time scale.
 
     Stages go from top to bottom and time from left to right. A number is a microbatch,
     later chunks and the other direction are darker, and red is idle. The part after
@@ -56,10 +56,10 @@ def player(lanes: Sequence[Lane], time: float, together: bool = True) -> Picture
     Args:
         lanes: one or more.
         time: in the unit of the schedules, from 0.
-        together: whether stages wait for one another between two steps, see `windows`.
+        together: whether stages wait for each other between steps; see `windows`.
 
     Raises:
-        ValueError: no lanes, or a time that is not a number.
+        ValueError: there are no lanes, or `time` is not a number.
 
     >>> from shardmath.training.pipeline_schedules.named import schedule
     >>> one = Lane("GPipe", schedule("gpipe", 2, 2), "(p − 1)/M")
@@ -67,7 +67,7 @@ def player(lanes: Sequence[Lane], time: float, together: bool = True) -> Picture
     'GPipe after 3 of 9 units: idle 1 unit per stage, 16.7% of the work. S'
     """
     if not lanes:
-        raise ValueError("lanes = []: must be one schedule or more")
+        raise ValueError("lanes = []: must be at least one schedule")
     time, (together,) = number("time", time), flags(together=together)
     length = clock(lanes, together)
     rows = sum(lane.schedule.stages for lane in lanes)
@@ -104,7 +104,7 @@ class Moment:
     """A schedule at a moment of its step.
 
     Args:
-        stages: how far each has come.
+        stages: the progress of each stage.
         time: since the first stage began.
         end: when the last stage's step ends.
     """
@@ -115,14 +115,14 @@ class Moment:
 
     @property
     def waited(self) -> float:
-        """Time that a stage has waited until now, on average."""
+        """The average time that a stage has waited until now."""
         return sum(stage.waited for stage in self.stages) / len(self.stages)
 
 
 def idle_share(schedule: PipelineSchedule, now: Moment) -> float:
-    """Idle time of all stages until now, over the work of the whole step.
+    """Idle time of all stages until now, divided by the work of the whole step.
 
-    At the end this is the bubble.
+    At the end, this is the bubble.
     """
     return sum(stage.waited for stage in now.stages) / sum(schedule.busy)
 

@@ -1,8 +1,8 @@
-"""Plans that the planner's page need not search for.
+"""Stored plans, for which the planner's page needs no search.
 
-A search takes seconds in a browser. ``plans.json`` holds what it finds for three models
-on five kinds of chips, from 8 chips to 16,384, and a test holds the file to the search.
-Any other job is searched for when a reader asks for it.
+A search takes seconds in a browser. ``plans.json`` has its results for three models on
+five kinds of chips, from 8 chips to 16,384, and a test compares the file with the
+search. Other jobs are searched when a reader asks for them.
 """
 
 import json
@@ -26,18 +26,18 @@ CHIPS = tuple(
 )
 COUNTS = tuple(2**n for n in range(3, 15))
 TOKENS, SEQ = 2**24, 8192
-MOST = 24  # meshes that are kept whole; of the others, time and memory
-SLOWEST = 4.0  # times the fastest: dots of slower meshes would squeeze the others
+MOST = 24  # meshes that are stored whole; of the others, only time and memory
+SLOWEST = 4.0  # times the fastest; slower dots would leave little room for the others
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What a search finds, as far as the page shows it.
+    """The part of a search's result that the page shows.
 
     Args:
-        plan: its ranking has the best meshes, and the fastest if it is none of them.
+        plan: its ranking has the best meshes, and also the fastest one.
         fitting: how many meshes fit.
-        others: seconds and bytes of the others.
+        others: (seconds, bytes) of each other mesh.
     """
 
     plan: Plan
@@ -48,7 +48,7 @@ class Found:
 def searched(
     model: Model, chip: Chip, count: int, tokens: int, seq: int, remat: str | None
 ) -> Found:
-    """What a search finds now.
+    """The result of a new search.
 
     >>> small = searched(LLAMA_3_8B, chips.H100, 8, 2**20, 8192, None)
     >>> small.fitting, len(small.plan.ranking), len(small.others)
@@ -68,7 +68,7 @@ def searched(
 def stored(
     model: Model, chip: Chip, count: int, tokens: int, seq: int, remat: str | None
 ) -> Found | None:
-    """What the file has of a job, if it has it and a mesh fits."""
+    """The stored result of a job, or None if there is none or no mesh fits."""
     if (tokens, seq, remat) != (TOKENS, SEQ, None) or MODELS.get(model.name) != model:
         return None
     row = table().get(key(model, chip, count))
@@ -82,7 +82,7 @@ def stored(
 
 
 def row(found: Found) -> dict[str, object]:
-    """What the file has of a plan. Of the others it has only those that the picture
+    """The row of a plan in the file. It has only those other meshes that the picture
     shows, in hundredths of the fastest time and whole GiB."""
     best = [
         [one.shards, [one.sizes[axis] for axis in LAID], one.keys, list(one.folded),
@@ -106,7 +106,7 @@ def key(model: Model, chip: Chip, count: int) -> str:
 
 
 def text(rows: Mapping[str, dict[str, object]]) -> str:
-    """The file, a line for each job."""
+    """The text of the file, with a line for each job."""
     said = (f"{json.dumps(name)}: {_compact(row)}" for name, row in rows.items())
     return "{\n" + ",\n".join(said) + "\n}\n"
 
@@ -117,7 +117,7 @@ def _compact(row: dict[str, object]) -> str:
 
 @cache
 def table() -> dict[str, dict]:
-    """The file: a row for every job for which a mesh fits."""
+    """The file: key → row, for every job that fits on some mesh."""
     return json.loads(files(__package__).joinpath("plans.json").read_text("utf-8"))
 
 

@@ -1,8 +1,9 @@
-"""Who runs in a race of strategies: the best mesh of each kind, on one machine.
+"""The runners in a race of strategies: the best mesh of each kind, on one machine.
 
-A lane is the best mesh of its kind by prediction, and the mixture is what the planner
-recommends. Finding it takes a search and a derivation (`race_search`), so ``race.toml``
-holds the meshes with their bytes and seconds. A test holds the file to both.
+Each lane is the mesh of its kind with the least predicted time, and the mixture is the
+planner's recommendation. Finding them takes a search (`race_search`), so ``race.toml``
+stores the meshes with their bytes and seconds. A test compares the file with the
+search.
 """
 
 import tomllib
@@ -36,19 +37,18 @@ LARGE, UNEVEN = "does not fit", "cannot start"
 
 @dataclass(frozen=True)
 class RaceEntry:
-    """The mesh of one lane, as it is written down.
+    """The mesh of one lane, as it is stored.
 
     Args:
-        why: it does not run: it does not fit in memory, or the sequences of the step do
-            not divide over the chips; "" if it runs.
-        sizes: of the axes that are larger than 1; empty where no mesh is admitted.
+        why: why it does not run, either memory or sequences that can't be divided over
+            the chips; "" if it runs.
+        sizes: of the axes that are larger than 1; empty if no mesh is admissible.
         settings: microbatches, chunks and recomputation, in words.
         held: bytes that a chip needs.
-        room: bytes that it may use.
-        parts: predicted seconds of a step by the keys of `prediction.PARTS`, without
-            those that are 0.
-        bound: seconds that no step of this mesh can beat.
-        warnings: what makes it unlike the runs that predictions were fitted to.
+        room: bytes that a chip may use.
+        parts: key of `prediction.PARTS` → predicted seconds of a step, if not 0.
+        bound: lower bound on the seconds of a step.
+        warnings: how it differs from the runs that predictions were fitted to.
     """
 
     why: str
@@ -81,13 +81,13 @@ class Runner:
 
     @cached_property
     def prediction(self) -> Prediction:
-        """How long the step is likely to take.
+        """The predicted time of the step.
 
         Raises:
-            ValueError: it does not run.
+            ValueError: the mesh does not run.
         """
         if not self.runs:
-            raise ValueError(f"{self.family} {self.entry.why}, so it takes no time")
+            raise ValueError(f"{self.family} {self.entry.why}, so it has no prediction")
         parts = dict.fromkeys(PARTS, 0.0) | dict(self.entry.parts)
         range_ = band(bool(MODELS[self.model].experts))
         return Prediction(parts, self.entry.bound, range_, tuple(self.entry.warnings))
@@ -101,7 +101,7 @@ class Runner:
 
 @cache
 def table() -> dict[str, dict[str, dict[str, dict]]]:
-    """The file as it is: model, machine, family."""
+    """The content of the file: model → machine → family → entry."""
     text = files(__package__).joinpath("race.toml").read_text("utf-8")
     return tomllib.loads(text)
 

@@ -1,6 +1,6 @@
-"""Finds who runs in a race: the best mesh of each kind, by the planner's search.
+"""Finds the runners of a race, the best mesh of each kind, by the planner's search.
 
-This takes minutes, so `race.toml` holds what comes out. ``tools/race.py`` writes it.
+This takes minutes, so ``tools/race.py`` stores the result in `race.toml`.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ AXES = {  # that a lane may have
 
 @cache
 def job_of(model: str, machine: str) -> Job:
-    """What is trained, in the formats that are usual on the machine."""
+    """The training job, in the formats that are usual on the machine."""
     seqs, seq = BATCHES[model]
     formats = usual_formats(machine_of(machine).chip, "bf16")
     return Job(MODELS[model], seqs, seq, formats=formats)
@@ -41,7 +41,7 @@ def machine_of(machine: str) -> Network:
 
 
 def usable(machine: str) -> float:
-    """Bytes of memory that a plan uses: all but the planner's headroom."""
+    """Bytes of memory per chip that a plan may use, without the planner's headroom."""
     return (1 - HEADROOM) * machine_of(machine).chip.memory_bytes
 
 
@@ -57,7 +57,7 @@ def entry(family: str, model: str, machine: str) -> RaceEntry:
 
 
 def entry_of(fixed: Mapping[str, int], model: str, machine: str) -> RaceEntry:
-    """The best mesh with some `fixed` sizes of axes, by search."""
+    """The best mesh with these `fixed` sizes of axes, by search."""
     job, net, room = job_of(model, machine), machine_of(machine), usable(machine)
     search = Search(job, net, fixed, room)
     best, _ = search.best(1)
@@ -71,8 +71,8 @@ def entry_of(fixed: Mapping[str, int], model: str, machine: str) -> RaceEntry:
 
 
 def _least(search: Search) -> Candidate | None:
-    """The mesh that comes nearest to fitting, with all that can be computed again; None
-    where none is admitted."""
+    """The mesh that comes closest to fitting, with full recomputation, or None if no
+    mesh is admissible."""
     nbytes, sizes, many = search.least
     if not sizes:
         return None
@@ -89,11 +89,11 @@ def trial(one: Candidate, seqs: int, model: str, machine: str) -> Trial:
 
 
 def filled(one: Candidate | None, seqs: int, model: str, machine: str) -> RaceEntry:
-    """An entry of the table, its bytes and seconds derived.
+    """An entry of the table, with its bytes and seconds.
 
     Args:
-        one: the mesh; None where none is admitted.
-        seqs: of the step with which the mesh was found, which may be more than it has.
+        one: the mesh, or None if no mesh is admissible.
+        seqs: sequences with which the mesh was found, maybe more than the step has.
         model, machine: keys of `BATCHES` and `MACHINES`.
     """
     room, own = usable(machine), job_of(model, machine).seqs

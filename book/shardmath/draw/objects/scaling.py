@@ -1,7 +1,7 @@
 """One step of a published model and batch, on more and more chips.
 
-The batch stays, as it does where a recipe is given and more chips are bought for it.
-Llama 2 7B was trained with 4 million tokens per step ("Llama 2", arXiv:2307.09288,
+The batch does not change, as if more chips were bought for a given recipe. Llama 2 7B
+was trained with 4 million tokens per step ("Llama 2", arXiv:2307.09288,
 Table 1), 1,024 sequences of 4,096 tokens. Each chip takes whole sequences, one at a
 time, as long as there are enough of them (ZeRO-1). Then up to 8 chips share a sequence
 by tensor parallelism, and then 2 by context parallelism.
@@ -27,39 +27,36 @@ COUNTS = tuple(2**n for n in range(15))  # of chips
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """The step on so many chips.
+    """The step on some number of chips.
 
     Args:
-        step: as it is derived.
+        step: the derived step.
     """
 
     step: Step
 
     @property
     def count(self) -> int:
-        """Of chips."""
+        """The number of chips."""
         return self.step.chips
 
     @property
     def math(self) -> float:
-        """Seconds of matmuls at the peak, a bound."""
+        """Lower bound: seconds of matmuls at the peak."""
         return self.step.estimate.seconds["math"]
 
     @property
     def network(self) -> float:
-        """Seconds of the busiest links at their full rate, a bound; 0 for one chip."""
+        """Lower bound: seconds of the busiest links at full rate; 0 for one chip."""
         return self.step.estimate.seconds.get("network", 0.0)
 
     @property
     def fits(self) -> bool:
-        """Whether a chip's memory holds what is counted."""
+        """Whether the counted bytes fit in a chip's memory."""
         return self.step.memory.total <= self.step.memory.capacity
 
     def mfu(self, seconds: float) -> float:
-        """The share of the chips' peak that the model needs, in a step of `seconds`.
-
-        Attention is counted causally, as in the derivation.
-        """
+        """The MFU of a step that takes `seconds`, with causal attention."""
         job, chip = self.step.job, self.step.mesh.network.chip
         token = flops(job.model, job.seq, job.attention).training
         rate = self.step.tokens / self.count / seconds
@@ -74,7 +71,7 @@ class Scaled:
 
 
 def sizes(count: int) -> Mapping[str, int]:
-    """The mesh for so many chips.
+    """The mesh for a number of chips.
 
     >>> sizes(4), sizes(4096)
     ({'data': 4}, {'data': 1024, 'tensor': 4})

@@ -52,7 +52,7 @@ def deployment(job: str) -> Deployment:
 def averaged(
     stretches: Iterable[Stretch], field: str, end: float, columns: int
 ) -> list[float]:
-    """A field of stretches from 0 to `end`, as the mean over time in each column."""
+    """The mean of a field of stretches in each of the columns from 0 to `end`."""
     found, wide = [0.0] * columns, end / columns
     for one in stretches:
         value = getattr(one, field)
@@ -68,7 +68,7 @@ def averaged(
 def steps_between(
     stretches: Iterable[Stretch], start: float, end: float
 ) -> Iterator[tuple[float, float, Stretch]]:
-    """Single steps that overlap a span of time: from, to, and their stretch."""
+    """(start, end, stretch) of each step that overlaps a span of time."""
     for one in stretches:
         if one.end <= start or one.start >= end:
             continue
@@ -89,7 +89,7 @@ def area(
     colour: str,
     key: str,
 ) -> str:
-    """Values side by side as a filled area; `place` is left, top, right and bottom."""
+    """Values as a filled area. `place` is its left, top, right and bottom."""
     left, top, right, bottom = place
     wide = (right - left) / len(values)
     path = [f"M{number(left)} {number(bottom)}"]

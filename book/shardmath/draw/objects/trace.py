@@ -1,7 +1,7 @@
-"""Pictures of a trace: one step on the chips, all steps on the links, both ends.
+"""Pictures of a trace: one step on the chips, all steps on the links, or both ends.
 
-A block has its colour wherever it is, if there are few; a cell is as dark as much of
-its block is there (of a sum, as many of its terms).
+If there are few blocks, each has the same colour everywhere. The darkness of a cell
+shows how much of its block is there, or how many of the terms of a sum.
 """
 
 from collections import defaultdict
@@ -33,7 +33,7 @@ SUMS = ("reduce_scatter", "all_reduce")
 
 @dataclass(frozen=True)
 class Scene:
-    """Where the chips stand: their upper left corners, and the side of each."""
+    """The places of the chips: their upper left corners, and the side of each."""
 
     corners: tuple[XY, ...]
     side: float
@@ -45,11 +45,11 @@ class Scene:
 
 
 def trace_step(trace: Trace, step: int) -> Picture:
-    """What moves in `step`, as arrows, and what each chip holds after it, as cells.
+    """The sends in `step` as arrows, and what each chip holds after it as cells.
 
-    Every chip has a cell for each block; in an AllToAll, for the block that each chip
-    sends to it. Step 0 is the start. Groups too large to draw chip by chip are drawn
-    as a sheet, a row for each chip and a column for each block.
+    Every chip has a cell for each block, or in an AllToAll for the block that each chip
+    sends to it. Step 0 is the start. Groups that are too large to be drawn chip by chip
+    are a sheet with a row for each chip and a column for each block.
     """
     filled = _filled(trace, step)
     said = str(trace.steps[step - 1]) if step else "the start"
@@ -80,10 +80,10 @@ def trace_step(trace: Trace, step: int) -> Picture:
 
 
 def trace_ends(trace: Trace) -> Picture:
-    """What every chip holds before and after, as two sheets: what the collective does.
+    """Two sheets with what every chip holds before and after the collective.
 
-    A row is a chip and a number a block, of one colour; in an AllToAll a number is the
-    chip that a part is for, a colour the chip that it came from.
+    A row is a chip, and each block has a number and a colour. In an AllToAll, a part's
+    number is the chip that it is for, and its colour is the chip that it comes from.
     """
     title, op = trace.priced.collective.title, trace.priced.collective.op
     foot = {"all_to_all": "number: for whom", "permute": "number: from whom"}.get(op)
@@ -109,9 +109,9 @@ def trace_ends(trace: Trace) -> Picture:
 
 
 def trace_timeline(trace: Trace) -> Picture:
-    """When the links work, and how much of the result is there.
+    """A time line of when the links work, and how much of the result is complete.
 
-    Links that do the same have one lane: a box is a step, its light part latency.
+    Links that do the same share a lane. A box is a step, and its light part is latency.
     """
     finish = max(trace.seconds, trace.priced.seconds) or 1.0
     right = WIDEST - EDGE
@@ -173,7 +173,7 @@ def trace_timeline(trace: Trace) -> Picture:
 
 
 def _beside(spot: Box, x: float, wide: float) -> Box:
-    """A box, or the wider part of it beside x if a line there would cross its label."""
+    """A box, or its wider part next to x if a line at x would cross the label."""
     left, top, right, bottom = spot
     if abs(x - (left + right) / 2) > wide / 2:
         return spot
@@ -184,7 +184,7 @@ Spell = tuple[float, float] | None  # seconds of latency, and of bytes
 
 
 def _lanes(trace: Trace) -> list[tuple[tuple[Spell, ...], list[LinkKey]]]:
-    """Links by what they do step by step, first those that are many."""
+    """Links grouped by what they do in each step, the largest groups first."""
     links = sorted({link for step in trace.steps for link in step.loads})
     found = defaultdict(list)
     for link in links:
@@ -200,7 +200,7 @@ def _lanes(trace: Trace) -> list[tuple[tuple[Spell, ...], list[LinkKey]]]:
 
 
 def _said(trace: Trace, links: list[LinkKey]) -> str:
-    """What the links of one lane are, and what each carries."""
+    """A text on the links of one lane, and on the bytes that each carries."""
     levels = {trace.group.wires[dim].level for dim, *_ in links}
     loads = [s.loads[links[0]] for s in trace.steps if links[0] in s.loads]
     what = f"{len(links)} links" if len(links) > 1 else _name(trace, links[0])
@@ -217,7 +217,7 @@ def _name(trace: Trace, link: LinkKey) -> str:
 
 
 def _stairs(trace: Trace, starts: list[float], at, top: float) -> Iterator[str]:
-    """How many complete blocks a chip holds, on the average, after each step."""
+    """The average number of complete blocks on a chip after each step."""
     n = trace.group.size
     counts = [
         sum(share > 1 - 1e-9 for row in _filled(trace, k) for share in row) / n
@@ -239,7 +239,7 @@ def _stairs(trace: Trace, starts: list[float], at, top: float) -> Iterator[str]:
 
 
 def _filled(trace: Trace, step: int) -> list[list[float]]:
-    """For every chip, how much it holds of each block, from 0 to 1."""
+    """For every chip, the share of each block that it holds."""
     n, op = trace.group.size, trace.priced.collective.op
     ones = [dict.fromkeys(held, 1) for held in trace.start]
     whole = trace.group.parts * trace.group.halves * (n if op in SUMS else 1)
@@ -267,9 +267,9 @@ def _blocks(trace: Trace, step: int) -> list[list[Filled]]:
 
 
 def _parts(trace: Trace, step: int) -> list[list[Filled]]:
-    """An AllToAll's first or last state: (for whom, from whom, share).
+    """The first or last state of an AllToAll: (receiver, sender, share).
 
-    Before, column k is the part for chip k; after, the part from chip k.
+    Before it, column k is the part for chip k, and after it the part from chip k.
     """
     n = trace.group.size
     whole = trace.group.parts * trace.group.halves
@@ -285,7 +285,7 @@ def _parts(trace: Trace, step: int) -> list[list[Filled]]:
 
 
 def _held(filled: list[list[float]]) -> str:
-    """The cells in words; of many chips, the least and the most that one holds."""
+    """The cells in words, or the least and the most of a chip if there are many."""
     if len(filled) <= len(HUES):
         rows = (
             f"chip {chip}: " + " ".join(f"{100 * share:.0f} %" for share in cells)
@@ -307,9 +307,9 @@ def _colour(block: int, n: int) -> str:
 
 
 def _row(trace: Trace) -> Scene:
-    """A ring as two rows that close at their ends; few chips in a line, or one, as one.
+    """A ring as two rows joined at their ends, or one row for a line or few chips.
 
-    A switch stands between the two rows.
+    A switch is between the two rows.
     """
     n = trace.group.size
     wires = next((w for w in trace.group.wires if w.size > 1), None)
@@ -334,7 +334,10 @@ def _row(trace: Trace) -> Scene:
 
 
 def _grid(trace: Trace) -> Scene | None:
-    """Fastest dimension across, the next down, others beside; None if too wide."""
+    """The fastest dimension across, the next down, others as grids side by side.
+
+    None if this is too wide.
+    """
     sizes = [1, 1, *(w.size for w in trace.group.wires)]
     down, across = sizes[-2:]
     columns = across * (trace.group.size // (down * across))
@@ -409,9 +412,9 @@ def _straight(scene: Scene, link: LinkKey) -> tuple[XY, XY]:
 
 
 def _arrow(trace: Trace, scene: Scene, link: LinkKey, width: float, key: str) -> str:
-    """An arrow of a grid: to a neighbour, around a row (an arc), to a switch (a stub).
+    """An arrow of a grid: to a neighbour, around a row (arc), or to a switch (stub).
 
-    What leads to another grid beside this one leaves at a corner.
+    An arrow to another grid leaves at a corner.
     """
     dim, source, target = link
     style = {"colour": "network", "width": width, "key": key}

@@ -1,4 +1,4 @@
-"""GPU clusters as pictures: the levels of a tree, and NVLink domains to one scale."""
+"""GPU clusters as pictures: the levels of a tree, and NVLink domains on one scale."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
@@ -25,10 +25,11 @@ Path = tuple[int, ...]  # of a unit: its place at every level, outermost first
 def tree(network: Network) -> Picture:
     """A cluster level by level, with the one-way rate of each unit into its level.
 
-    A bar is a level of switches. Of many units the first and the last are drawn.
+    A bar is a level of switches. If there are many units, only the first and the last
+    are drawn.
 
     Raises:
-        ValueError: not switches on all levels.
+        ValueError: not all levels of `network` are switches.
     """
     if not all(isinstance(dim, Switch) for dim in network.dims):
         raise ValueError(f"{network}: must be a tree of switches")
@@ -47,7 +48,7 @@ def tree(network: Network) -> Picture:
                 parts.append(label(*spot, dim.level))
             elif len(path) == depth + 1:
                 ends = [(left + right) / 2]
-                if depth == len(outer) - 1:  # every GPU has a card of its own
+                if depth == len(outer) - 1:  # every GPU has its own network card
                     ends = [(a + b) / 2 for a, b in _squares(left, inner.size)]
                 width = 1.2 if len(ends) > 1 else 3
                 for x in ends:
@@ -80,10 +81,10 @@ def tree(network: Network) -> Picture:
 
 
 def domains(*networks: Network) -> Picture:
-    """NVLink domains to one scale: their GPUs, and a GPU's rate inside and out.
+    """NVLink domains on one scale: their GPUs, and a GPU's rates inside and outside.
 
     Raises:
-        ValueError: no domain, or one of more than a switch.
+        ValueError: there are no arguments, or one is not an NVLinkDomain.
     """
     for network in networks:
         if not isinstance(network, Network):
@@ -131,7 +132,7 @@ def _shown(sizes: Sequence[int]) -> list[list[int]]:
 
 
 def _spans(sizes: Sequence[int]) -> dict[Path, tuple[float, float]]:
-    """Left and right edge of every unit that is drawn, from the whole to the nodes."""
+    """Path → left and right edge of every drawn unit, from the whole to the nodes."""
     shown = _shown(sizes)
     lefts, x, last = {}, float(EDGE), None
     for path in product(*shown):
@@ -147,7 +148,7 @@ def _spans(sizes: Sequence[int]) -> dict[Path, tuple[float, float]]:
 
 
 def _dots(spans, depth: int, y: float) -> Iterator[str]:
-    """Between two neighbours on paper that are none."""
+    """Dots between two units that are adjacent only in the drawing."""
     units = [path for path in spans if len(path) == depth]
     for one, other in pairwise(units):
         if one[:-1] == other[:-1] and other[-1] - one[-1] > 1:

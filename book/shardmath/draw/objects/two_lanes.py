@@ -1,4 +1,4 @@
-"""Draws the lanes of steps on one clock: math above, network below, a playhead."""
+"""Draws the lanes of steps on one clock, with math above, network below, a playhead."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ class Window:
     """The parts of a step that are shown, one after another.
 
     Args:
-        panes: from when to when.
+        panes: (start, end) of each part, in seconds.
     """
 
     panes: tuple[tuple[float, float], ...]
@@ -37,7 +37,7 @@ class Window:
         return sum(end - start for start, end in self.panes)
 
     def at(self, elapsed: float) -> tuple[int, float]:
-        """Which pane is on after so many seconds, and the time in the step."""
+        """The pane after so many seconds of the window, and the time in the step."""
         last = len(self.panes) - 1
         for n, (start, end) in enumerate(self.panes):
             if elapsed <= end - start or n == last:
@@ -46,17 +46,17 @@ class Window:
         return n, min(start + elapsed, end)
 
     def before(self, pane: int) -> float:
-        """Seconds of the panes before one."""
+        """The total seconds of the panes before a pane."""
         return sum(end - start for start, end in self.panes[:pane])
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Where seconds are on the page.
+    """Converts seconds to places in the drawing.
 
     Args:
-        window: which of them are shown.
-        wide: units a second.
+        window: the seconds that are shown.
+        wide: units per second.
     """
 
     window: Window
@@ -69,7 +69,7 @@ class Scale:
         return self.left(pane) + self.wide * (seconds - self.window.panes[pane][0])
 
     def seen(self, span: LaneSpan) -> Iterator[tuple[int, float, float]]:
-        """The panes in which a span is, and its ends on the page."""
+        """The panes in which a span is, and its ends in the drawing."""
         for pane, (start, end) in enumerate(self.window.panes):
             low, high = max(start, span.start), min(end, span.end)
             if high > low:
@@ -83,14 +83,14 @@ def two_lanes(
     windows: Mapping[str, Window],
     now: float,
 ) -> str:
-    """The picture of one step or more, the longest as wide as there is room.
+    """The picture of one or more steps, where the longest takes the full width.
 
     Args:
-        title: written over it.
-        summary: what is read aloud first.
-        some: the steps by name.
-        windows: for each of them which seconds are shown.
-        now: seconds that have passed of these.
+        title: written above it.
+        summary: the start of the description for screen readers.
+        some: name → lanes of a step.
+        windows: name → the seconds that are shown.
+        now: how many of these seconds have passed.
     """
     breaks = max(len(one.panes) for one in windows.values()) - 1
     longest = max(one.seconds for one in windows.values())
@@ -131,7 +131,7 @@ def _described(one: StepLanes) -> str:
 def _panel(
     name: str, one: StepLanes, scale: Scale, top: float, now: float, single: bool
 ) -> tuple[list[str], float]:
-    """A heading, the two lanes, a veil over the time to come, the playhead."""
+    """A heading, the two lanes, a veil over the future, and the playhead."""
     head = f"{name}: {one.exposed / one.seconds:.1%} exposed"
     parts = [written(EDGE, top + 15, head, bold=not single, key=f"{name}'s")]
     top += HEAD
@@ -154,8 +154,8 @@ def _panel(
 def _split(
     one: StepLanes, rows: dict[str, tuple[float, float]]
 ) -> dict[str, tuple[float, float]]:
-    """Rows by the kind of span. Where weights and activations use the network at once,
-    each has half of the lane."""
+    """Rows by the kind of span. If weights and activations use the network at the same
+    time, each has half of the lane."""
     upper, lower = rows["network"]
     middle = (upper + lower) / 2
     both = one.reduced and one.forward.activations
@@ -171,7 +171,7 @@ def _split(
 def _cells(
     name: str, one: StepLanes, scale: Scale, rows: dict[str, tuple[float, float]]
 ) -> Iterator[str]:
-    """All spans; those of one kind and block are one shape."""
+    """All spans, with one shape for those of the same kind and block."""
     blocks = min(BLOCKS, one.layers)
     found: dict[tuple, list[list[float]]] = defaultdict(list)
     for span in one.spans:
@@ -204,7 +204,7 @@ def _cells(
 def _veil(
     name: str, scale: Scale, top: float, bottom: float, now: float
 ) -> Iterator[str]:
-    """Paper over the time to come, and the playhead at its edge."""
+    """A veil over the future, and the playhead at its edge."""
     window = scale.window
     pane, at = window.at(now)
     x = scale.x(pane, at)
@@ -244,7 +244,7 @@ def _passes(one: StepLanes, scale: Scale, top: float) -> Iterator[str]:
 
 
 def _caption(one: StepLanes, at: float, y: float) -> Iterator[str]:
-    """What happens at the playhead, in two lines."""
+    """Two lines of text on what happens at the playhead."""
     doing, more = _now(one, at)
     yield written(EDGE, y, f"at {show(at, 's')}: {doing}", key="time")
     yield written(EDGE, y + 20, more, "network", key="moving")
@@ -275,7 +275,7 @@ def _now(one: StepLanes, at: float) -> tuple[str, str]:
 
 
 def _moving(one: StepLanes, moving: list[LaneSpan], layer: int, next_: int) -> str:
-    """What the network does for, or under, a layer."""
+    """A text on what the network does for, or during, a layer."""
     if one.forward.gather:
         after, before = layer + next_ + 1, layer - next_ + 1
         words = [f"gathered: layer {layer + 1}"]

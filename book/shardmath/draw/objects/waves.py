@@ -1,4 +1,4 @@
-"""Tiles on the SMs of a GPU over time, and the share of their time that is used."""
+"""Tiles on the SMs of a GPU over time, and the share of the SMs' time that is used."""
 
 import math
 from itertools import groupby
@@ -8,11 +8,11 @@ from ...hardware.waves import TileRun, TileSchedule, Waves
 from .. import svg
 from ..picture import Picture, picture
 
-MOST_TEETH = 8  # of a sawtooth: more cannot be labelled
+MOST_TEETH = 8  # of a sawtooth, so that all can be labelled
 
 
 def tiles(schedule: TileSchedule) -> Picture:
-    """The time line of a schedule, see `timeline`."""
+    """The time line of a schedule as a picture; see `timeline`."""
     return picture(
         "Tiles on the SMs",
         f"{schedule.summary}. A box is a tile; blank is idle.",
@@ -21,12 +21,12 @@ def tiles(schedule: TileSchedule) -> Picture:
 
 
 def timeline(schedule: TileSchedule, title: str = "Tiles on the SMs") -> str:
-    """SMs over time: a box is a tile, or a block of SMs in step; blank is idle.
+    """SMs over time. A box is a tile, or a block of SMs in step, and gaps are idle.
 
-    The dashed line, ideal, is the time of work that could be divided at will.
+    The dashed line "ideal" is the time if the work could be divided arbitrarily.
 
     Raises:
-        ValueError: `schedule` is not what `dispatch` returns, or `title` no string.
+        ValueError: `schedule` does not come from `dispatch`, or `title` isn't a string.
     """
     if not isinstance(schedule, TileSchedule):
         wanted = "must be a Schedule, such as dispatch([1.0] * 133, 132)"
@@ -53,19 +53,20 @@ def timeline(schedule: TileSchedule, title: str = "Tiles on the SMs") -> str:
 
 
 def sawtooth(sms: int, waves: int = 6) -> Picture:
-    """The used share of the SM time from one tile to so many full waves.
+    """The used share of the SMs' time, from one tile to `waves` full waves.
 
-    Each tile over a full wave opens the next, which is a tooth, with its foot labelled.
+    The first tile after a full wave opens a new wave, which gives a tooth whose lowest
+    point is labelled.
 
     Raises:
-        ValueError: sizes that are no whole numbers from 1, or more than 8 waves.
+        ValueError: `sms` or `waves` is not a whole number from 1, or above 8 waves.
 
     >>> print(sawtooth(132, waves=2).desc[24:])
     1 tile uses 0.8%, 133 use 50%. Each multiple of 132 uses all of it.
     """
     sms, waves = positive_int(sms=sms, waves=waves)
     if waves > MOST_TEETH:
-        raise ValueError(f"waves = {waves}: must be at most {MOST_TEETH}, to be seen")
+        raise ValueError(f"waves = {waves}: must be at most {MOST_TEETH}, for labels")
     feet = [Waves(wave * sms + 1, sms) for wave in range(waves)]
     points: list[tuple[float, float]] = []
     for foot in feet:
@@ -88,7 +89,7 @@ def _when(run: TileRun) -> tuple[float, float]:
 
 
 def _blocks(sms: list[int], together: bool) -> list[tuple[int, int]]:
-    """Neighbouring SMs as one block from low to high, or each alone.
+    """Blocks of adjacent SMs as (low, high), or one block for each SM.
 
     >>> _blocks([0, 1, 2, 5], together=True)
     [(0, 3), (5, 6)]

@@ -1,4 +1,4 @@
-"""A year as squares, one for each day, a week in each column."""
+"""A year as squares, one for each day, with a week in each column."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -9,15 +9,15 @@ from ..theme import paint
 DAYS, WEEK = 364, 7
 LEFT, SIZE, GAP = 6, 7.7, 1.2  # of a square with the paper beside it
 HIGH = WEEK * SIZE
-EMPTY = 0.07  # how dark a day is that is not reached, or of which nothing counts
-LEVELS = 8  # of darkness; a path for each level is a tenth of a box for each day
+EMPTY = 0.07  # darkness of a day that is not reached or does not count
+LEVELS = 8  # of darkness; one path per level needs a tenth of the bytes of boxes
 
 
 def squares(days: Sequence[tuple[str, float]], top: float) -> Iterator[str]:
-    """The days from the first on; those of the year that are left are empty.
+    """The squares of `days` from January 1. The remaining days of the year are empty.
 
     Args:
-        days: the colour of each and how dark it is, from 0 to 1.
+        days: (colour, darkness from 0 to 1) of each day.
         top: where the squares begin.
     """
     levels: dict[tuple[str, float], list[str]] = defaultdict(list)
@@ -33,7 +33,7 @@ def squares(days: Sequence[tuple[str, float]], top: float) -> Iterator[str]:
 
 
 def start_of_month(month: int) -> float:
-    """Where the column begins that has the first day of a month, counted from 1.
+    """The left edge of the column with the first day of a month, counted from 1.
 
     >>> start_of_month(1) == LEFT, start_of_month(2) == LEFT + 4 * SIZE
     (True, True)

@@ -1,6 +1,6 @@
-"""One training step, from the whole of it down to a single hop of an AllGather.
+"""One training step, from the whole step down to a single hop of an AllGather.
 
-The step is that of Llama 3.1 405B on 16,384 H100, on the mesh that its makers report
+The step is that of Llama 3.1 405B on 16,384 H100s, on the mesh that Meta reports
 ("The Llama 3 Herd of Models", arXiv:2407.21783): tensor parallelism over 8, a pipeline
 of 16 stages, data parallelism over 128, and 16 million tokens. Its settings are those
 of chapter 14. All seconds come from the derivation of the step, from the clock of its
@@ -40,29 +40,29 @@ ATTENTION = ("causal", "full")  # which the report may have counted
 
 @dataclass(frozen=True, eq=False)
 class ZoomedStep:
-    """A step with a pipeline, and what is inside it.
+    """A step with a pipeline, and the times of its parts.
 
     Args:
-        step: as it is derived.
+        step: the derived step.
     """
 
     step: Step
 
     @property
     def prediction(self) -> Prediction:
-        """Of the step."""
+        """The prediction of the step."""
         return self.step.prediction
 
     @cached_property
     def clock(self) -> Clock:
-        """Of the chips."""
+        """The clock of the prediction, for these chips."""
         job = self.step.job
         chip = chip_of(self.step.mesh)
         return Clock(chip, job.precision, Software(), efficiencies())
 
     @cached_property
     def _kinds(self) -> list[tuple[StageSeconds, MovedWeights]]:
-        """How long each kind of stage takes, and its traffic once a step."""
+        """The seconds of each kind of stage, and its traffic once per step."""
         found = []
         for _, parts in workload(self.step.cost, self.step.rates).stages:
             columns = zip(
@@ -81,7 +81,7 @@ class ZoomedStep:
 
     @property
     def stages(self) -> tuple[StageSeconds, ...]:
-        """How long each stage takes for one microbatch."""
+        """The seconds of each stage for one microbatch."""
         return tuple(self._kinds[kind][0] for kind in self._kind)
 
     @cached_property
@@ -91,7 +91,7 @@ class ZoomedStep:
 
     @property
     def passes(self) -> tuple[float, float]:
-        """Predicted seconds of a microbatch on the busiest stage, forward and back."""
+        """Predicted seconds of a microbatch's two passes on the busiest stage."""
         return self.stages[self.stage].passes
 
     @cached_property
@@ -106,19 +106,19 @@ class ZoomedStep:
 
     @cached_property
     def _layer(self) -> tuple[int, Part]:
-        """How many layers the busiest stage has, and one of them."""
+        """The number of layers in the busiest stage, and one of them."""
         parts = self.step.cost.shares[self.stage].parts
         return max(parts, key=lambda one: one[0])
 
     @property
     def layers(self) -> int:
-        """Of the busiest stage."""
+        """The number of layers in the busiest stage."""
         return sum(n for n, part in self.step.cost.shares[self.stage].parts
                    if part.matrices)  # fmt: skip
 
     @cached_property
     def done(self) -> Done:
-        """What a chip does in the forward pass of one layer."""
+        """The work of a chip in the forward pass of one layer."""
         cost = self.step.cost
         links = busy_links(self.step.rates, cost.ways, cost.batch)
         operations = self._layer[1].operations
@@ -131,7 +131,7 @@ class ZoomedStep:
 
     @cached_property
     def products(self) -> dict[str, float]:
-        """Predicted seconds of the products of that pass, by their weight."""
+        """Weight → predicted seconds of its product in that pass."""
         plans = self._layer[1].works[0].plans["forward"]
         return {
             plan.b.name: self.clock.product(*each)
@@ -142,7 +142,7 @@ class ZoomedStep:
         """FLOPs, bound and predicted seconds of one product on a chip.
 
         Args:
-            weight: its name, a key of `products`.
+            weight: the weight's name, a key of `products`.
         """
         at = list(self.products).index(weight)
         amount, _, precision, _ = self.done.products[at]
@@ -150,7 +150,7 @@ class ZoomedStep:
         return amount, amount / peak, self.products[weight]
 
     def _moved(self, op: str, axis: str) -> Move:
-        """The first collective of that kind along an axis."""
+        """The first collective `op` along an axis."""
         for move in self.step.at(self.stage).moves:
             if (move.collective.op, move.collective.axes) == (op, (axis,)):
                 return move
@@ -158,7 +158,7 @@ class ZoomedStep:
 
     @cached_property
     def gather(self) -> Priced:
-        """All runs of the AllGather before attention, in a step."""
+        """All runs, in a step, of the AllGather before attention."""
         return price(self._moved("all_gather", "tensor").collective, self.step.mesh)
 
     @property
@@ -186,22 +186,22 @@ class ZoomedStep:
 
     @property
     def hops(self) -> int:
-        """Of the AllGather round a ring."""
+        """The number of hops of the AllGather around a ring."""
         return self.group - 1
 
     @property
     def hop_bytes(self) -> float:
-        """That a GPU sends in one hop."""
+        """Bytes that a GPU sends in one hop."""
         return self.gather.collective.nbytes / self.group
 
     @property
     def hop(self) -> float:
-        """Seconds of one hop at the full rate, a bound."""
+        """Lower bound: seconds of one hop at the full rate."""
         return self.gather_bound / self.hops
 
     @property
     def latency(self) -> float:
-        """Seconds until the first byte is there, as we expect them."""
+        """Expected seconds until the first byte arrives."""
         return self.gather.latency_seconds / self.gather.collective.times
 
     @cached_property
@@ -213,14 +213,14 @@ class ZoomedStep:
     @property
     def update(self) -> tuple[float, float]:
         """Predicted seconds in which the network reduces gradients, and in which it
-        returns weights, once a step."""
+        returns weights, once per step."""
         _, moved = self._kinds[self._kind[self.stage]]
         share = self.clock.at.network
         return moved.reduced / share, moved.returned / share
 
     @cached_property
     def measured(self) -> tuple[float, float]:
-        """Seconds of a step at the published rate, by both ways to count attention."""
+        """Seconds of a step at the published rate, for both ways to count attention."""
         job = self.step.job
         of_chip = self.step.tokens_per_chip
         return tuple(

@@ -1,7 +1,7 @@
 """Pictures of chips and of what runs on them, drawn from the book's own records.
 
-Each function answers with a `Picture`, which shows itself in a notebook and on the
-page. ``draw(thing)`` draws an object of the package, whatever its kind.
+Each function returns a `Picture`, which displays itself in a notebook and on the page.
+``draw(thing)`` draws any object of the package that has a picture.
 """
 
 from ..groups import groups

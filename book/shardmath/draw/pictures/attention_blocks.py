@@ -1,4 +1,4 @@
-"""Flash attention at one moment: which block of the scores is on the chip."""
+"""Flash attention at one moment, with the block of the scores that is on the chip."""
 
 from collections.abc import Iterator
 
@@ -11,14 +11,14 @@ LEFT, TOP, SIDE, THICK = 96, 96, 200, 22  # of the scores, and of the strips
 
 
 def attention_blocks(kernel: BlockedKernel, row: int, column: int) -> Picture:
-    """The scores of one head in blocks: done, at work, and not yet begun.
+    """The scores of one head in blocks: finished, in progress, and not yet begun.
 
     Args:
-        kernel: one of `blocks.attention`.
-        row, column: the block of queries and the block of keys at work.
+        kernel: from `blocks.attention`.
+        row, column: the numbers of the current blocks of queries and of keys.
 
     Raises:
-        ValueError: a block that there is not.
+        ValueError: there is no such block.
     """
     row, column = non_negative_int(row=row, column=column)
     _, down, across = kernel.grid

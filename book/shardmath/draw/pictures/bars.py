@@ -1,4 +1,4 @@
-"""A few values as bars from zero, each with its name and number."""
+"""Draws a few values as bars from zero, each with its name and number."""
 
 from collections.abc import Iterator, Mapping
 
@@ -15,16 +15,17 @@ HEAD, ROW, THICK = 26, 44, 16  # of the title, of a bar with its words, of a bar
 def bars(
     title: str, values: Mapping[str, float | None], unit: str, digits: int = 3
 ) -> Picture:
-    """A bar for each value, all from zero and to one scale.
+    """A bar for each value, all from zero and on one scale.
 
     Args:
-        title: what they are values of.
-        values: by name; None is what the reader does not know yet, an empty bar with a
-            question mark. Names of a resource (math, HBM, network) have its colour.
+        title: what the values belong to.
+        values: name → value. None, for a value that the reader does not know yet, gives
+            an empty bar with a question mark. Bars named after a resource (math, HBM,
+            network) have its colour.
         unit, digits: as for `units.show`.
 
     Raises:
-        ValueError: no value to draw, one that is not above 0, or too long a name.
+        ValueError: there is no number, one is not above 0, or a name is too long.
 
     >>> bars("A matmul", {"math": 1e-3, "HBM": 4e-3}, "s")
     <A matmul. math: 1 ms; HBM: 4 ms. The lengths of the bars are to scale.>
@@ -36,7 +37,7 @@ def bars(
     said = {name: _said(name, value, unit, digits) for name, value in values.items()}
     for line in (title, *said.values()):
         if text_width(line, bold=line == title) > WIDTH - 2 * LEFT:
-            raise ValueError(f"{line!r}: is wider than the picture")
+            raise ValueError(f"{line!r} is wider than the picture")
     desc = f"{'; '.join(said.values())}. The lengths of the bars are to scale."
     parts = [shapes.written(LEFT, 18, title, bold=True)]
     for n, (name, value) in enumerate(values.items()):

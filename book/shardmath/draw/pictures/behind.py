@@ -1,4 +1,4 @@
-"""The gradients' collectives behind the backward pass, as two lanes of a time line."""
+"""Collectives of gradients hidden behind the backward pass, as two lanes."""
 
 from collections.abc import Iterator, Mapping
 
@@ -13,13 +13,13 @@ FILL = {"forward": 0.35, "backward": 1.0}
 
 
 def behind(schedules: Mapping[str, PrefetchSchedule]) -> Picture:
-    """Math in one lane, the network in the other, and how far it comes out behind.
+    """Math in one lane, the network in the other, and the time that stays exposed.
 
     Args:
-        schedules: as `training.prefetched` makes them, by name.
+        schedules: name → a schedule from `training.prefetched`.
 
     Raises:
-        ValueError: no schedules.
+        ValueError: there are no schedules.
 
     >>> from shardmath.training import Layer, prefetched
     >>> behind({"even": prefetched(Layer(0, 0, 1, 2, 2), 4)}).desc[:45]

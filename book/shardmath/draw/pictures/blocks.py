@@ -1,4 +1,4 @@
-"""What the diagrams of chips share: boxes with words, arrows with rates."""
+"""Parts of the diagrams of chips: boxes with words, and arrows with rates."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,14 +9,14 @@ from .. import shapes
 WIDTH = 416
 ROW = 26  # height of a box with one line of words
 LINE = 18  # from one line of words to the next
-AXIS = 300  # where the arrows between two memories stand; their rates are to the left
+AXIS = 300  # the x of arrows between two memories, whose rates are to their left
 NOT_TO_SCALE = "Boxes and arrows are not to scale."
 
 
 def named(
     left: float, top: float, right: float, words: Iterable[str], colour: str = "ink"
 ) -> Iterator[str]:
-    """A box with a line of words or more in its middle."""
+    """A box with one or more lines of words in its middle."""
     lines = list(words)
     yield shapes.box(left, top, right, bottom(top, len(lines)), colour)
     for n, text in enumerate(lines):
@@ -25,12 +25,12 @@ def named(
 
 
 def bottom(top: float, lines: int = 1) -> float:
-    """Where a box of so many lines ends."""
+    """The bottom of a box with some lines."""
     return top + ROW + LINE * (lines - 1)
 
 
 def feed(top: float, end: float, text: str, colour: str = "ink", x=AXIS) -> list[str]:
-    """An arrow both ways from one memory to the next, its rate beside it."""
+    """A two-way arrow from one memory to the next, with its rate next to it."""
     return [
         shapes.line((x, top), (x, end), colour=colour, heads="both"),
         shapes.written(x - 10, top + 20, text, colour, "end"),
@@ -38,7 +38,7 @@ def feed(top: float, end: float, text: str, colour: str = "ink", x=AXIS) -> list
 
 
 def rate(chip: Chip, name: str, parts: int = 1) -> str:
-    """A bandwidth of `chip`, or of one of its equal parts."""
+    """A bandwidth of `chip`, or of one of `parts` equal parts of it."""
     if name not in chip.facts:
         return "no source states a rate"
     fact = chip.fact(name)
@@ -47,28 +47,30 @@ def rate(chip: Chip, name: str, parts: int = 1) -> str:
 
 
 def capacity(chip: Chip, name: str, what: str, parts: int = 1) -> str:
-    """`what`, and how much it holds where a source states it."""
+    """`what`, followed by its capacity if a source states it."""
     if name not in chip.facts:
         return what
     return f"{what}, {show(chip.fact(name).value / parts, 'capacity')}"
 
 
 def peak(chip: Chip, parts: int = 1) -> str:
-    """The dense peak in 16 bits, of `chip` or of one of its equal parts.
+    """The dense 16-bit peak of `chip`, or of one of `parts` equal parts of it.
 
     Raises:
-        Unpublished: a ValueError; no source states one.
+        Unpublished: no source states the peak. It is a ValueError.
     """
     precision = "fp16" if "flops.bf16" not in chip.facts else "bf16"  # V100: fp16
     return f"{show(chip.flops[precision] / parts, 'FLOPs/s')} in {precision}"
 
 
 def outside(chip: Chip, links: str, others: str, end: float) -> Iterator[str]:
-    """The host and the neighbours over a chip whose frame begins at `end`.
+    """The host and the neighbours above a chip whose frame begins at `end`.
 
     Args:
-        links: what the chip calls a link to a neighbour.
-        others: who is at the other end.
+        chip: the chip.
+        links: the name of its links to neighbours.
+        others: what is at their other end.
+        end: the top of the chip's frame.
     """
     yield from named(6, 6, 166, ["host"])
     yield from named(186, 6, WIDTH - 6, [others])
@@ -79,7 +81,7 @@ def outside(chip: Chip, links: str, others: str, end: float) -> Iterator[str]:
 
 
 def wires(chip: Chip, links: str) -> str:
-    """The words beside the arrows of `outside`, as a sentence."""
+    """The words next to the arrows of `outside`, as a sentence."""
     host, others = _wires(chip, links)
     return f"Outside: {', '.join(others)}; {', '.join(host)}."
 

@@ -1,4 +1,4 @@
-"""Who computes what of causal attention, in which step, and how uneven that is."""
+"""The chips' shares of causal attention in each step, and how uneven they are."""
 
 from ...training.causal_ring import CausalRing
 from ..objects.causal_ring import loads, square
@@ -11,16 +11,17 @@ SMALL = 112  # the square of one step
 
 
 def causal_load(*rings: CausalRing) -> Picture:
-    """A panel for each ring: queries by keys in the colour of the chip, and its work.
+    """A panel for each ring: the queries and keys of each chip, and its work.
 
-    A row is a query, a column a key, of a sequence of 4 tokens a chip; the numbers are
-    those of the whole sequence. A bar is the work of a chip, the broken line the mean.
+    A row is a query and a column a key, in a sequence with 4 tokens per chip, in the
+    colour of the query's chip. Below it, a bar is the work of a chip in the whole
+    sequence, and the dashed line is the mean.
 
     Args:
-        rings: on as many chips each, eight at most.
+        rings: all with the same number of chips, at most eight.
 
     Raises:
-        ValueError: no rings, on more than eight chips, or not all on as many.
+        ValueError: there are no rings, or their numbers of chips differ or exceed 8.
 
     >>> from shardmath.training.causal_ring import CausalRing
     >>> causal_load(CausalRing("contiguous", 4, 4096)).desc
@@ -29,7 +30,7 @@ def causal_load(*rings: CausalRing) -> Picture:
     counts = {ring.chips for ring in rings}
     if len(counts) != 1 or max(counts) > 8:
         raise ValueError(
-            f"rings on {sorted(counts)} chips: must be on one number of chips, 1 to 8"
+            f"rings on {sorted(counts)} chips: must all have the same number, 1 to 8"
         )
     most = max(max(ring.work) / ring.mean for ring in rings)
     panels, said = [], []
@@ -45,13 +46,13 @@ def causal_load(*rings: CausalRing) -> Picture:
 
 
 def causal_steps(ring: CausalRing) -> Picture:
-    """A panel for each step: what every chip computes in it, and how many work.
+    """A panel for each step: what every chip computes in it, and how many chips work.
 
     Args:
-        ring: on 2 to 8 chips.
+        ring: with 2 to 8 chips.
 
     Raises:
-        ValueError: on one chip, or on more than eight.
+        ValueError: the ring has one chip, or more than eight.
 
     >>> from shardmath.training.causal_ring import CausalRing
     >>> causal_steps(CausalRing("contiguous", 2, 64)).desc

@@ -1,4 +1,4 @@
-"""``draw(thing)``: the picture of an object of the package."""
+"""``draw(thing)`` returns the picture of an object of the package."""
 
 from functools import singledispatch
 
@@ -37,7 +37,7 @@ def draw(thing: object) -> Picture:
     ============================  =====================================================
 
     Raises:
-        ValueError: nothing in the package draws such an object.
+        ValueError: the package has no picture of such an object.
 
     >>> from shardmath.hardware.chips import TPU_V5E
     >>> draw(Torus(TPU_V5E, (4, 4))).title

@@ -1,4 +1,4 @@
-"""Tokens on their way to experts: what each chip has for each other, and after."""
+"""Tokens for experts on other chips, before and after the exchange."""
 
 from collections.abc import Iterator, Sequence
 from numbers import Integral
@@ -12,13 +12,14 @@ MOST = 8  # chips
 
 
 def exchange(sent: Sequence[Sequence[int]]) -> Picture:
-    """An AllToAll as a grid before and after it: rows of chips, transposed.
+    """An AllToAll as a grid with a row per chip, before it and, transposed, after it.
 
     Args:
-        sent: tokens that chip i has for the experts of chip j, row by row.
+        sent: row i, column j: the tokens that chip i has for the experts of chip j.
 
     Raises:
-        ValueError: no square of whole numbers from 0, or more than 8 chips.
+        ValueError: `sent` is not a square of whole numbers from 0, or has fewer than 2
+            or more than 8 rows.
 
     >>> exchange([[3, 1], [2, 4]]).title
     'Tokens before the dispatch and after it'
@@ -26,7 +27,7 @@ def exchange(sent: Sequence[Sequence[int]]) -> Picture:
     rows = [list(row) for row in sent]
     n = len(rows)
     if not 2 <= n <= MOST or any(len(row) != n for row in rows):
-        raise ValueError(f"sent = {sent!r}: must be 2 to {MOST} rows of as many")
+        raise ValueError(f"sent = {sent!r}: must be a square of 2 to {MOST} rows")
     for i, row in enumerate(rows):
         for j, count in enumerate(row):
             if isinstance(count, bool) or not isinstance(count, Integral) or count < 0:

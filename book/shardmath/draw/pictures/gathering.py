@@ -1,4 +1,4 @@
-"""Gather, use, forget: which layers a chip has whole, over the time of a step."""
+"""FSDP over the time of a step: which layers a chip has gathered and holds whole."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,16 +12,16 @@ EDGE, ROW, THICK = 8, 26, 18
 
 
 def gathering(schedules: Mapping[str, PrefetchSchedule]) -> Picture:
-    """A row for each layer: its gathers, what they are for, and its scatter.
+    """A row for each layer: its gathers, their uses, and its scatter.
 
-    Pale, a chip holds the layer whole: from the begin of a gather to the end of the use
-    that it is for. All schedules have one scale of time.
+    A pale box is the time in which a chip holds the layer whole, from the start of a
+    gather to the end of its use. All schedules are on one time scale.
 
     Args:
-        schedules: as `training.prefetched` makes them, by name.
+        schedules: name → a schedule from `training.prefetched`.
 
     Raises:
-        ValueError: no schedules.
+        ValueError: there are no schedules.
 
     >>> from shardmath.training import Layer, prefetched
     >>> one = prefetched(Layer(1, 1, 2, 4, 1), 4)

@@ -13,12 +13,12 @@ GAP = 6  # between two of them
 
 
 def gpu_parts(gpu: Chip) -> Picture:
-    """What one GPU is made of, with the rates between its parts.
+    """The parts of one GPU, with the rates between them.
 
-    Numbers of an SM are those of one, numbers of a subpartition of one in four.
+    Numbers of an SM are for one SM, and numbers of a subpartition for one of its four.
 
     Raises:
-        ValueError: `gpu` is no NVIDIA GPU, or no source states one of its parts.
+        ValueError: `gpu` is not an NVIDIA GPU, or no source states one of its parts.
 
     >>> from shardmath.hardware.chips import H100
     >>> print(gpu_parts(H100).desc[:51])

@@ -1,4 +1,4 @@
-"""Which part of weights, gradients and optimizer state each chip holds."""
+"""The part of weights, gradients and optimizer state that each chip holds."""
 
 from collections.abc import Iterator, Mapping
 
@@ -9,7 +9,7 @@ from ..labels import text_width
 from ..picture import WIDEST, Picture
 from ..shapes import box, framed, written
 
-PARTS = {  # bytes a parameter, in bf16 with Adam in fp32; name, colour
+PARTS = {  # bytes per parameter, in bf16 with Adam in fp32; name, colour
     "state": (12, "optimizer state", "hue1"),
     "gradients": (2, "gradients", "hue2"),
     "weights": (2, "weights", "hue5"),
@@ -20,17 +20,19 @@ CHIP, SPACE, BYTE = 30, 5, 7  # a column, between two, the height of a byte
 
 
 def holdings(strategies: Mapping[str, Strategy], mesh: Mapping[str, int]) -> Picture:
-    """A panel for each strategy: a matrix w[D, F] on every chip, and what it holds.
+    """A panel for each strategy: the parts of a matrix w[D, F] that every chip holds.
 
-    Boxes have the heights of 12 bytes of optimizer state, 2 of gradients and 2 of
-    weights to a parameter. What a chip holds is filled; the broken edge is all of it.
+    The heights of the boxes are 12 bytes of optimizer state, 2 of gradients and 2 of
+    weights per parameter. The part that a chip holds is filled, and the dashed edge
+    surrounds the whole.
 
     Args:
-        strategies: by the name of their panel.
-        mesh: sizes by axis name, a few chips.
+        strategies: name of the panel → strategy.
+        mesh: size by axis name, with few chips.
 
     Raises:
-        ValueError: no strategies, too many chips or too long a name for a panel.
+        ValueError: there are no strategies, or too many chips or too long a name for a
+            panel.
 
     >>> from shardmath.training import zero
     >>> holdings({"ZeRO-1": zero(1, "X")}, {"X": 4}).desc[:60]
@@ -46,8 +48,8 @@ def holdings(strategies: Mapping[str, Strategy], mesh: Mapping[str, int]) -> Pic
         wide = _width(next(iter(arrays.values())).devices)
         if wide > WIDEST or text_width(name, bold=True) > wide - 2 * EDGE:
             raise ValueError(
-                f"{name!r} on {dict(mesh)}: is {wide:g} units wide; at most {WIDEST}, "
-                "and its name must fit"
+                f"{name!r} on {dict(mesh)} is {wide:g} units wide: must be at most "
+                f"{WIDEST}, and its name must fit"
             )
         high = HEAD + sum(GAP + BYTE * PARTS[part][0] for part in PARTS) + EDGE
         panels.append(framed(name, words, _panel(name, arrays, wide), wide, high))
@@ -67,7 +69,7 @@ def _width(chips: int) -> float:
 
 
 def _bytes(arrays: Mapping[str, ShardedArray]) -> float:
-    """What a chip holds of one parameter, on average."""
+    """The bytes of one parameter that a chip holds, on average."""
     return sum(
         PARTS[part][0] * one.local_nbytes / one.nbytes for part, one in arrays.items()
     )

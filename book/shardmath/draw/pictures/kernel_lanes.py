@@ -1,4 +1,4 @@
-"""The first steps of a kernel on one clock: copies above, math below."""
+"""The first steps of a kernel on one clock, with copies above and math below."""
 
 from collections.abc import Iterator
 
@@ -13,15 +13,15 @@ COPIES, MATH, HIGH = 44, 84, 26  # tops of the lanes, and their height
 
 
 def kernel_lanes(kernel: BlockedKernel, chip: Chip, steps: int = 10) -> Picture:
-    """Copies and math of the first steps, each step as long as the longer of the two.
+    """Copies and math of the first steps. Each step takes as long as the longer one.
 
     Args:
-        kernel: blocks and grid.
-        chip: its rates; bf16.
+        kernel: gives the blocks and the grid.
+        chip: gives the rates, in bf16.
         steps: how many steps are drawn.
 
     Raises:
-        ValueError: steps that are no whole number from 1, or what is no chip.
+        ValueError: `steps` is not a whole number from 1, or `chip` is not a Chip.
     """
     (steps,) = positive_int(steps=steps)
     steps = min(steps, kernel.steps)

@@ -1,4 +1,4 @@
-"""Loads of experts as bars, with their mean and, where there are slots, their end."""
+"""Loads of experts as bars, with their mean and, if there are slots, their limit."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -14,15 +14,16 @@ FLOOR = TOP + TALL
 def loads(
     by_name: Mapping[str, Sequence[float]], slots: float | None = None
 ) -> Picture:
-    """The load of every expert, a panel for each state, all to one scale.
+    """The load of every expert, with a panel for each state, all on one scale.
 
     Args:
-        by_name: tokens of each expert, by the name of the state, such as "before".
-        slots: tokens that an expert can take; what stands above is dropped. No limit if
-            not given.
+        by_name: name of a state, such as "before" → tokens of each expert.
+        slots: tokens that an expert can process; any more are dropped. None is no
+            limit.
 
     Raises:
-        ValueError: no loads, a negative one, nothing but zeros, or no slots above 0.
+        ValueError: there are no loads, one is negative, all are zero, or `slots` is not
+            above 0.
 
     >>> loads({"before": [3, 1], "after": [2, 2]}, slots=2).desc
     'before: 2 experts, the busiest has 1.5 times the mean of 2, 25.0% above 2 slots. \
@@ -33,7 +34,7 @@ after: 2 experts, the busiest has 1 times the mean of 2, 0.0% above 2 slots.'
         raise ValueError(f"by_name = {dict(by_name)!r}: must hold loads of experts")
     for name, row in states.items():
         if min(row) < 0:
-            raise ValueError(f"{name} = {row}: must hold no load below 0")
+            raise ValueError(f"{name} = {row}: must have loads of at least 0")
         positive(**{f"the sum of {name!r}": sum(row)})
     if slots is not None:
         positive(slots=slots)

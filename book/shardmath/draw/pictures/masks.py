@@ -1,4 +1,4 @@
-"""Which keys each query sees: in full attention, in causal, and within a window."""
+"""The keys that each query sees in full attention, causally, and within a window."""
 
 from collections.abc import Iterator
 
@@ -13,14 +13,14 @@ TOP = 30
 
 
 def masks(seq: int, window: int) -> Picture:
-    """Three squares, a row for each query and a column for each key; filled: seen.
+    """Three squares with a row per query and a column per key, filled if it is seen.
 
     Args:
-        seq: tokens of the sequence, S.
-        window: the most keys that a query of the third square sees, below `seq`.
+        seq: tokens of the sequence.
+        window: the most keys that a query in the third square sees, below `seq`.
 
     Raises:
-        ValueError: no whole numbers from 1, or a window that hides nothing.
+        ValueError: a size is not a whole number from 1, or `window` is not below `seq`.
 
     >>> print(masks(12, 4).desc)
     12 queries, one below the other, and 12 keys. full: a query sees 12 keys in the \

@@ -1,4 +1,4 @@
-"""The memories of chips as squares whose areas are their capacities, to one scale."""
+"""The memories of chips as squares with areas in proportion to their capacities."""
 
 import math
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from ..picture import Picture
 
 WIDTH, SIDE = 286, 274  # of a panel, and of the largest HBM in the picture
 ROW = 24
-LEVELS = (  # what holds the bytes, what carries them, what it is called
+LEVELS = (  # fact with the capacity, fact with the bandwidth, name
     ("registers_bytes", "", "registers"),
     ("l1_bytes", "onchip_bandwidth", "L1 with {onchip}"),
     ("onchip_bytes", "onchip_bandwidth", "{onchip}"),
@@ -25,7 +25,7 @@ LEVELS = (  # what holds the bytes, what carries them, what it is called
 
 @dataclass(frozen=True)
 class Level:
-    """One memory of the whole chip, and its bandwidth where a source states it."""
+    """One memory of the whole chip, and its bandwidth if a source states it."""
 
     name: str
     nbytes: float
@@ -38,7 +38,7 @@ class Level:
 
 
 def levels(chip: Chip) -> list[Level]:
-    """The memories that a record holds, nearest to the arithmetic first.
+    """The memories in a chip's record, the closest to the arithmetic first.
 
     >>> from shardmath.hardware.chips import TPU_V5P
     >>> [level.words for level in levels(TPU_V5P)]
@@ -52,23 +52,23 @@ def levels(chip: Chip) -> list[Level]:
             facts[rate].value if rate in facts else None,
         )
         for size, rate, name in LEVELS
-        # The L1 holds the SMEM: one square for both.
+        # One square for both, because the SMEM is part of the L1.
         if size in facts and not (size == "onchip_bytes" and "l1_bytes" in facts)
     ]
 
 
 def memories(*chips: Chip) -> Picture:
-    """A panel for each chip: its memories, areas proportional to bytes in all panels.
+    """A panel for each chip, with areas in proportion to bytes in all panels.
 
     Raises:
-        ValueError: no chips, or what is no record of chips.
+        ValueError: there are no arguments, or one is not a Chip.
 
     >>> from shardmath.hardware.chips import H100, TPU_V5P
     >>> memories(H100, TPU_V5P).title
     'Memories of H100 and TPU v5p'
     """
     if not chips:
-        raise ValueError("memories(): must be given a chip or more")
+        raise ValueError("memories(): must be given at least one chip")
     for chip in chips:
         if not isinstance(chip, Chip):
             raise ValueError(f"chip = {chip!r}: must be a Chip, such as chips.H100")

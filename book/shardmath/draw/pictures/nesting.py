@@ -1,4 +1,4 @@
-"""Mesh axes as boxes in boxes, each with its wires and with what it moves in a step."""
+"""Mesh axes as nested boxes, each with its links and its traffic in a step."""
 
 from collections.abc import Iterator, Mapping
 
@@ -16,19 +16,19 @@ CHIP, MOST = 18, 8  # side of a chip, and how many are drawn
 
 
 def nesting(step: Step, words: Mapping[str, str]) -> Picture:
-    """The axes of a mesh, each a box that stands for one of its groups' parts.
+    """The axes of a mesh, where a box is one of the parts along an axis.
 
-    A box says how many there are of it, on which wires they talk, and how many bytes a
-    chip sends along the axis in one step, with the time that this takes at best. What
-    two axes move together is said on the outer one of them. Chips of the innermost axis
-    are drawn one by one, eight at most.
+    A box says how many parts there are, which links join them, and how many bytes a
+    chip sends along the axis in one step, with the time that this takes at full rate.
+    Traffic over two axes together is counted on the outer one. The chips of the
+    innermost axis are drawn one by one, but at most eight.
 
     Args:
         step: its mesh must be a `Mesh` of known chips.
-        words: what each axis of the mesh is for, such as ``{"Y": "tensor"}``.
+        words: axis → what it is for, such as ``{"Y": "tensor"}``.
 
     Raises:
-        ValueError: a mesh without chips, an axis without words, or words too long.
+        ValueError: the mesh has no chips, an axis has no words, or words are too long.
 
     >>> from shardmath.hardware.chips import H100
     >>> from shardmath.hardware.networks import Cluster, NVLinkDomain
@@ -55,7 +55,7 @@ def nesting(step: Step, words: Mapping[str, str]) -> Picture:
         room = WIDEST - 2 * (EDGE + INSET * depth) - 16
         for n, line in enumerate(lines[axis]):
             if text_width(line, bold=n == 0) > room:
-                raise ValueError(f"{line!r}: is wider than its box")
+                raise ValueError(f"{line!r} is wider than its box")
     said = " Inside it ".join(
         f"{axis}, {step.mesh.axes[axis]} parts, {words[axis]}: {lines[axis][1]}."
         for axis in axes

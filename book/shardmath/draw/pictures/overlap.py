@@ -1,4 +1,4 @@
-"""The two ends of an estimate as time lines: all at once, and one after the other."""
+"""The two bounds of an estimate as time lines: all at once, or one after the other."""
 
 from collections.abc import Iterator
 
@@ -14,10 +14,9 @@ IN_TURN = ("HBM", "on-chip", "math", "network")  # operands come, results leave
 
 
 def overlap(estimate: Estimate) -> Picture:
-    """max(T) ≤ T ≤ ΣT, drawn: the legs at once, then one after the other.
+    """max(T) ≤ T ≤ ΣT as a picture: the legs all at once, and one after the other.
 
-    Where one leg follows the other, each is as long as its slack makes it, such as the
-    latency of a network.
+    In the second case, each leg includes its slack, such as the latency of a network.
 
     >>> from shardmath.hardware import chips, roofline
     >>> op = roofline.matmul(24, 8192, 8192, chips.TPU_V5E)

@@ -1,6 +1,6 @@
-"""A weight tile that is smaller than the array it stands in: the rest multiplies zeros.
+"""A weight tile in a larger systolic array, where the rest multiplies zeros.
 
-The arrays are drawn to one scale, so that a larger one shows what it costs.
+The arrays are drawn on one scale, so a larger one shows its cost.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,15 +14,16 @@ SIDE = 268  # of the largest array, in units
 
 
 def padding(D: int, F: int | None = None, sizes: Sequence[int] = (128, 256)) -> Picture:
-    """Where weights [D, F] stand in arrays of several sizes, and what share works.
+    """Weights [D, F] in arrays of several sizes, with the share that does useful work.
 
     Args:
-        D: contracted size: rows of the array that hold weights.
-        F: output size: its columns; all of them if not given.
-        sizes: sides of the arrays, a panel each.
+        D: the contracted size, in rows of the array.
+        F: the output size, in columns of the array. By default, all columns.
+        sizes: the sides of the arrays, with a panel for each.
 
     Raises:
-        ValueError: sizes that are no whole numbers, or weights of more than one tile.
+        ValueError: a size is not a whole number from 1, or the weights don't fit into
+            an array.
 
     >>> padding(64).panels[0].count("<rect")
     2

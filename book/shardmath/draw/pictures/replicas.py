@@ -1,4 +1,4 @@
-"""Data parallelism: the same weights on every chip, other sequences, one sum."""
+"""Data parallelism: the same weights on every chip, different sequences, one sum."""
 
 from collections.abc import Iterator
 
@@ -15,10 +15,10 @@ SAME, SUM = "hue7", "hue1"
 
 
 def replicas(step: Step) -> Picture:
-    """The chips of a data-parallel step, from weights to the sum of their gradients.
+    """The chips of a data-parallel step, from weights to the sum of gradients.
 
     Raises:
-        ValueError: a strategy that splits weights, gradients or optimizer state.
+        ValueError: the strategy shards weights, gradients or optimizer state.
 
     >>> from shardmath.training import data, step
     >>> from shardmath.transformer import LLAMA_3_8B
@@ -28,7 +28,7 @@ def replicas(step: Step) -> Picture:
     """
     at = step.strategy
     if at.weights or at.gradients or at.state:
-        raise ValueError(f"{at.name}: must leave all weights on every chip, as data(…)")
+        raise ValueError(f"{at.name}: must keep all weights on every chip, as data(…)")
     chips = [*range(min(step.chips, SHOWN - 1)), step.chips - 1]
     chips = list(dict.fromkeys(chips))
     each = step.seqs // step.chips

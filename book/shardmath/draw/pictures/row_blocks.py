@@ -1,4 +1,4 @@
-"""Rows of a few experts in whole blocks: what is filled, and what is padding."""
+"""Rows of a few experts in whole blocks, with their padding."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,14 +10,14 @@ LEFT, RIGHT, TOP, ROW, HIGH = 82, WIDEST - 8, 30, 26, 18
 
 
 def row_blocks(counts: Sequence[int], rows: int) -> Picture:
-    """A line for each expert: its rows, filled up to whole blocks.
+    """A line for each expert with its rows, padded to whole blocks.
 
     Args:
-        counts: rows of each expert, 12 experts at most.
-        rows: of a block.
+        counts: rows of each expert, for at most 12 experts.
+        rows: rows of a block.
 
     Raises:
-        ValueError: no experts or too many, or a count that is no whole number.
+        ValueError: there are no experts or too many, or a count is not a whole number.
     """
     (rows,) = positive_int(rows=rows)
     if not 1 <= len(counts) <= 12:

@@ -14,10 +14,10 @@ DOTS, BAR = 6, 28  # chips along a side that stand for all, and height of the ne
 
 
 def slices(network: Slices) -> Picture:
-    """Some of the slices, a dot for some of their chips, and the network under them.
+    """Some of the slices, with dots for some of their chips, and the network below.
 
     Raises:
-        ValueError: another network than `networks.Slices`.
+        ValueError: `network` is not a `networks.Slices`.
 
     >>> from shardmath.hardware.chips import TPU_V4
     >>> from shardmath.hardware.networks import Torus

@@ -1,7 +1,7 @@
 """A matmul in tiles: what stays on the chip, and what streams past it.
 
-X[B, D] stands to the left of the result Z[B, F], Y[D, F] over it, all to one scale: the
-rows of X and the columns of Y that a tile of Z needs lie in line with it.
+X[B, D] is to the left of the result Z[B, F] and Y[D, F] is above it, on one scale. So
+the rows of X and the columns of Y that a tile of Z needs are aligned with the tile.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from ..picture import Picture, picture
 WIDTH = 416
 LEFT, TOP, GAP = 6, 26, 14  # of X and Y, and between the arrays
 ROOM = 344  # units for D and F side by side
-SEEN = 4  # units: a tile must be so large to be seen
+SEEN = 4  # units; a smaller tile can't be seen
 WORDS = 160  # units of D at least, for the words over X
 LINE = 20
 
@@ -29,8 +29,8 @@ def streaming(
         B, D, F, chip, tile, precision: as for `roofline.tiled_matmul`.
 
     Raises:
-        ValueError: as `tiled_matmul`; a tile larger than Z, or sizes so unlike that
-            a part would be too small to be seen to scale.
+        ValueError: as for `tiled_matmul`; the tile is larger than Z, or a part is too
+            small to be seen on the scale of the others.
 
     >>> from shardmath.hardware.chips import TPU_V5E
     >>> picture = streaming(8192, 8192, 8192, TPU_V5E, tile=(1024, 1024))
@@ -41,7 +41,7 @@ def streaming(
     op = tiled_matmul(B, D, F, chip, tile, precision=precision)
     b, f = positive_int(**{"tile[0]": tile[0], "tile[1]": tile[1]})
     if b > B or f > F:
-        raise ValueError(f"tile = {tile!r}: must lie in the result [{B}, {F}]")
+        raise ValueError(f"tile = {tile!r}: must fit into the result [{B}, {F}]")
     unit = ROOM / (D + F)
     if min(b, f) * unit < SEEN or D * unit < WORDS or min(B, F) * unit < 24:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Tensor parallelism in pictures: two matmuls in blocks, and a block of a layer."""
+"""Pictures of tensor parallelism: matmuls in blocks, and a block of a layer."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,14 +18,14 @@ PARTS = 4  # chips that are drawn
 
 
 def matmuls(*ops: Contraction) -> Picture:
-    """Matmuls one below the other, in blocks that say which devices hold them.
+    """Matmuls below each other, in blocks that name the devices that hold them.
 
-    What a matmul moves stands at an arrow: to an operand, or from the product to the
-    result. Sides are to one scale. On one device nothing can move, and nothing is said
-    of it.
+    The collectives of a matmul are at arrows, to an operand or from the product to the
+    result. All sides are on one scale. On one device there are no collectives, so they
+    are not mentioned.
 
     Raises:
-        ValueError: no matmul.
+        ValueError: there are no arguments.
 
     >>> from shardmath.sharding import contract
     >>> up = contract("z[B, D] · up[D, F_Y] -> u[B, F_Y]", {"Y": 4}, B=12, D=8, F=16)
@@ -33,7 +33,7 @@ def matmuls(*ops: Contraction) -> Picture:
     'z[B, D] · up[D, F_Y] → u[B, F_Y] on 4 devices; moved: nothing.'
     """
     if not ops:
-        raise ValueError("matmuls(): must be given a matmul or more")
+        raise ValueError("matmuls(): must be given at least one matmul")
     rows = [_arrays(op) for op in ops]
     room = WIDTH - 2 * EDGE - max(sum(gap for _, gap in row) for row in rows)
     scale = room / max(sum(_size(one)[1] for one, _ in row) for row in rows)
@@ -95,18 +95,18 @@ def _row(op: Contraction, row: list, middle: float, scale: float) -> Iterator[st
 
 
 def block(step: Step, *lines: str) -> Picture:
-    """One block of a layer: where its arrays lie, and what moves as it goes in and out.
+    """One block of a layer: how its arrays are sharded, and its collectives.
 
-    Bars are arrays, cut as `step` cuts them over four chips; a bar of one piece is
-    whole on every chip, and a dashed one is a term of a sum.
+    Bars are arrays, split over four chips like those of `step`. A bar in one piece is
+    whole on every chip, and a dashed bar is a term of a sum.
 
     Args:
-        step: its strategy and model say what is drawn.
-        lines: names of the weights of the block, in order; the last one brings its
-            result back into the stream.
+        step: gives the strategy and the model.
+        lines: names of the weights of the block, in order. The result of the last one
+            is added to the residual stream.
 
     Raises:
-        ValueError: a weight that a layer of the model has not.
+        ValueError: the model's layers have no such weight.
 
     >>> from shardmath.training import step, tensor
     >>> from shardmath.transformer import LLAMA_3_8B

@@ -1,7 +1,7 @@
 """A TPU as a picture: host and neighbours, HBM, and a TensorCore with its units.
 
-Which units a TensorCore has is Google's "Cloud TPU system architecture" and chapter 2
-of "How to Scale Your Model"; every number comes from the chip's record.
+The units of a TensorCore are from Google's "Cloud TPU system architecture" and chapter
+2 of "How to Scale Your Model". Every number comes from the chip's record.
 """
 
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ from . import blocks
 
 
 def tpu_parts(tpu: Chip) -> Picture:
-    """What one TPU is made of, with the rates between its parts.
+    """The parts of one TPU, with the rates between them.
 
-    Numbers inside of a TensorCore are those of one. Where no source states a rate, the
+    Numbers inside a TensorCore are for one TensorCore. If no source states a rate, the
     picture says so.
 
     Raises:
-        ValueError: `tpu` is no TPU, or no source states its matrix units or its peak.
+        ValueError: `tpu` isn't a TPU, or no source states its matrix units or its peak.
 
     >>> from shardmath.hardware.chips import TPU_V5E
     >>> print(tpu_parts(TPU_V5E).desc[:51])

@@ -1,4 +1,4 @@
-"""A contraction over two chips: half of D each, and the exchange of partial sums."""
+"""A contraction over two chips, with half of D each and an exchange of partial sums."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ def two_chips(
     bandwidth: float | None = None,
     precision: str = "bf16",
 ) -> Picture:
-    """X[B, D_X] · Y[D_X, F] over two chips, and what crosses the link between them.
+    """X[B, D_X] · Y[D_X, F] over two chips, and the traffic on the link between them.
 
     Args:
         B, D, F, chip, bandwidth, precision: as for `roofline.split_matmul`.

@@ -1,6 +1,6 @@
-"""One step from seconds to microseconds: twelve pictures of the same size.
+"""One step from seconds to microseconds, in twelve pictures of the same size.
 
-Each begins with a ruler, which says how long the thing is that it shows.
+Each starts with a ruler that shows how long its subject takes.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ def zoom(name: str, one: ZoomedStep) -> Picture:
         one: the step.
 
     Raises:
-        ValueError: another name.
+        ValueError: there is no such picture.
     """
     if name not in ZOOMS:
         known = ", ".join(ZOOMS)
@@ -54,7 +54,7 @@ def zoom(name: str, one: ZoomedStep) -> Picture:
 
 
 def _ruler(title: str, seconds: float) -> Parts:
-    """What is shown, and how long it takes, on a logarithmic scale."""
+    """The title, and the duration on a logarithmic scale."""
     yield written(LEFT, 16, title, bold=True)
     yield line((LEFT, 54), (RIGHT, 54), width=1, opacity=0.5)
     for n, tick in enumerate(RULER.ticks()):
@@ -77,12 +77,12 @@ def _across(share: float) -> float:
 def _lane(
     top: float, some: Sequence[tuple[float, float, str, float]], whole: float
 ) -> Parts:
-    """Boxes from a start to an end on a clock that shows `whole` seconds.
+    """Boxes on a clock that shows `whole` seconds.
 
     Args:
         top: of the lane.
-        some: start, end, colour and opacity of each box.
-        whole: seconds of the width.
+        some: (start, end, colour, opacity) of each box.
+        whole: the seconds that the width shows.
     """
     for start, end, colour, fill in some:
         yield box(_across(start / whole), top, _across(end / whole), top + BAR, colour,
@@ -90,7 +90,7 @@ def _lane(
 
 
 def _bounded(top: float, colour: str, bound: float, seconds: float) -> Parts:
-    """A predicted time, of which the bound is darker."""
+    """A predicted time, with its lower bound in a darker shade."""
     some = [(0, bound, colour, 0.7), (bound, seconds, colour, 0.2)]
     yield from _lane(top, some, seconds)
 
@@ -137,8 +137,8 @@ def _step_said(one: ZoomedStep) -> str:
 def _runs(
     spans: Sequence[Span], kind: str, apart: float
 ) -> Iterator[tuple[float, float]]:
-    """When a stage has passes of a kind, in turn with others or not; pauses are longer
-    than `apart`."""
+    """(start, end) of runs in which a stage has passes of a kind, also if others come
+    between them. Runs are separated by pauses longer than `apart`."""
     begun = ended = None
     for span in spans:
         if span.op.kind != kind:
@@ -153,8 +153,8 @@ def _runs(
 
 
 def _rows(one: ZoomedStep, stages: Sequence[int], pitch: float) -> Parts:
-    """Stages below each other: forward in the upper half of a row, backward in the
-    lower."""
+    """Stages below each other, with forward passes in the upper half of a row and
+    backward passes in the lower."""
     played = one.played
     apart = 1.5 * sum(one.passes) / played.chunks
     wide = (RIGHT - LEFT - 30) / played.seconds
@@ -277,7 +277,7 @@ def _microbatch_said(one: ZoomedStep) -> str:
 
 
 def _in_layer(one: ZoomedStep) -> list[tuple[str, str, float, float]]:
-    """What happens in the forward pass of a layer: name, lane, start and end."""
+    """(name, lane, start, end) for each part of a layer's forward pass."""
     at, took, found = 0.0, one.products, []
     rest = (one.layer.memory + one.layer.launches) / 2
     order = [
@@ -573,7 +573,7 @@ def _measured_said(one: ZoomedStep) -> str:
 
 @dataclass(frozen=True)
 class Zoom:
-    """One picture: its title, how long it takes, what it shows, and that in words."""
+    """One picture: its title, its duration, its drawing, and its description."""
 
     title: str
     seconds: Callable[[ZoomedStep], float]

@@ -1,4 +1,4 @@
-"""Kinds of questions: what is asked, what is right, what goes wrong, how to judge."""
+"""Kinds of questions: each holds the task, the right answer, slips and a judge."""
 
 from . import slips
 from .chapter import Chapter

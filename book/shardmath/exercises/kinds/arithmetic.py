@@ -1,4 +1,4 @@
-"""Arithmetic as people type it, computed with its units: no `eval`, and bounded.
+"""Arithmetic as people type it, computed with units, without `eval`, and bounded.
 
     sum      = product (("+" | "-") product)*
     product  = signed (("*" | "/" | "//") signed | "/" unit)*
@@ -9,10 +9,11 @@
     function = "ceil" | "floor" | "int" | "log2" | "max" | "min" | "round" | "sqrt"
     unit     = word+ (("/" | "per") word+)*
 
-8 H100, 8xH100, 8 GPUs and 8 H100 GPUs are the same. Bits are turned into bytes. A comma
-between two arguments has a space behind it: 1,024 is one number, and 1, 024 are two.
+8 H100, 8xH100, 8 GPUs and 8 H100 GPUs are the same. Bits are converted to bytes. A
+comma between two arguments is followed by a space: 1,024 is one number, but 1, 024 are
+two.
 
-Whole numbers stay whole, all else is a float, as in Python.
+As in Python, whole numbers stay whole, and all other numbers are floats.
 """
 
 import math
@@ -24,13 +25,13 @@ from dataclasses import dataclass, field, replace
 from .unit_words import CHIP, MODEL, Powers, is_count, meaning, same, written
 
 _LONGEST = 300  # characters
-_DEEPEST = 40  # parentheses and powers within each other
+_DEEPEST = 40  # nested parentheses and powers
 _HIGHEST = 9  # power of a unit
 _SIGNS = str.maketrans({**dict.fromkeys("×·∙⋅✕", "*"), **dict.fromkeys("÷∕⁄", "/"),
                         **dict.fromkeys("−–", "-"), "μ": "µ"})  # fmt: skip
 _RAISED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
 _SUPERSCRIPT = re.compile("[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
-_FLOPS = re.compile(r"FLOPS\b(?! ?(?:/|per ) ?s)")  # capitals are a rate
+_FLOPS = re.compile(r"FLOPS\b(?! ?(?:/|per ) ?s)")  # in capitals, a rate
 _OF_MATH = re.compile(r"\bmath\.(?=[a-z]+[0-9]? ?\()")
 _TIMES_CHIP = re.compile(rf"(?<=[0-9)]) ?[*xX] ?(?={CHIP})")
 _TOKEN = re.compile(
@@ -39,7 +40,7 @@ _TOKEN = re.compile(
     r"|(?P<sign>\*\*|//|[-+*/^(),]|[xX](?= ?[0-9.(]))"
     rf"|(?P<word>{MODEL}|log2(?= ?\()|[A-Za-zµ]+|%))"
 )
-_COMMA = "has a comma that does not part thousands (2.5 has a point)"
+_COMMA = "has a comma that does not separate thousands (write 2.5 with a point)"
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,10 @@ class Amount:
 
     Args:
         value: the number, in base units.
-        unit: the powers of the units in it.
-        bare: whether any number in it has no unit.
-        united: whether any has one.
-        bits: whether any was given in bits.
+        unit: base unit → its power.
+        bare: whether any number that went into it has no unit.
+        united: whether any number that went into it has a unit.
+        bits: whether any number that went into it was given in bits.
     """
 
     value: int | float
@@ -61,10 +62,11 @@ class Amount:
     bits: bool = False
 
     def fits(self, unit: Powers) -> bool:
-        """Whether this can be in `unit`.
+        """Whether the amount can be read as one in `unit`.
 
-        A count need not be said: 80 GB / 16 GB are 5 chips. And a bare number may be of
-        what a unit below counts, as in 2e12 / 459 TFLOPs/s; but no number is seconds.
+        The unit of a count may be omitted: 80 GB / 16 GB can be 5 chips. A number
+        without a unit may be in a unit that cancels one in the denominator, as in
+        2e12 / 459 TFLOPs/s, but not in seconds.
         """
         for name in {*self.unit, *unit}:
             has, wanted = self.unit.get(name, 0), unit.get(name, 0)
@@ -84,7 +86,7 @@ class Amount:
 
     def __floordiv__(self, other: "Amount") -> "Amount":
         if self.unit or other.unit:
-            raise ValueError("has a unit beside //")
+            raise ValueError("has a unit next to //")
         value = _finite(operator.floordiv, self.value, other.value)
         return self._and(other, value, {})
 
@@ -93,7 +95,7 @@ class Amount:
             raise ValueError(f"has an exponent in {written(other.unit)}")
         unit = {name: n * other.value for name, n in self.unit.items()}
         if any(n != int(n) or abs(n) > _HIGHEST for n in unit.values()):
-            raise ValueError(f"has a power of {written(self.unit)} that means nothing")
+            raise ValueError(f"has a power of {written(self.unit)} that has no meaning")
         unit = {name: int(n) for name, n in unit.items() if n}
         return replace(self, value=_power(self.value, other.value), unit=unit)
 
@@ -104,7 +106,7 @@ class Amount:
         return self.alike(other, operator.add, "adds")
 
     def alike(self, other: "Amount", compute: Callable, verb: str) -> "Amount":
-        """What `compute` makes of two amounts that are in the same unit."""
+        """Apply `compute` to two amounts in the same unit."""
         for one, two in ((self, other), (other, self)):
             if one.fits(two.unit):
                 value = _finite(compute, self.value, other.value)
@@ -123,11 +125,11 @@ _FUNCTIONS = (*_ROUNDING, *_CHOOSING, "sqrt", "log2")
 
 
 def _applied(name: str, given: list[Amount]) -> Amount:
-    """A function of `_FUNCTIONS` and its arguments, which have units as well."""
+    """Apply a function of `_FUNCTIONS` to its arguments, which may have units."""
     if name in _CHOOSING:
         if len(given) < 2:
             raise ValueError(
-                f"has one number in {name}(): put a space behind the comma between two"
+                f"has one number in {name}(): put a space after the comma between two"
             )
         found = given[0]
         for other in given[1:]:
@@ -148,15 +150,16 @@ def _applied(name: str, given: list[Amount]) -> Amount:
 
 
 def amount(text: str, own: Powers, billions: bool = False) -> Amount:
-    """What a line of arithmetic comes to, in base units.
+    """The value of a line of arithmetic, in base units.
 
     Args:
-        text: numbers, units and operators; white space is one space.
-        own: the units that the question asks for, which words may name.
-        billions: whether a B behind a number is a billion and not a byte.
+        text: numbers, units and operators, with single spaces as its only white space.
+        own: the units that the question asks for, which the text may use.
+        billions: whether a B after a number means a billion instead of bytes.
 
     Raises:
-        ValueError: a phrase that says what is wrong, to go behind the text.
+        ValueError: the text can't be computed. The message is a phrase to be put after
+            the quoted text.
 
     >>> amount("2*512*4096*16384", {}).value
     68719476736
@@ -171,10 +174,11 @@ def amount(text: str, own: Powers, billions: bool = False) -> Amount:
 
 
 def tokens(text: str) -> list[tuple[str, str]]:
-    """The numbers, words and signs of a text: (kind, text).
+    """The numbers, words and signs of a text, each as (kind, text).
 
     Raises:
-        ValueError: a phrase that names the first character that is none of these.
+        ValueError: the text is too long, or a character belongs to none of these. The
+            message is a phrase to be put after the quoted text.
 
     >>> tokens("2 ÷ 3 GB")
     [('number', '2'), ('sign', '/'), ('number', '3'), ('word', 'GB')]
@@ -196,7 +200,7 @@ def tokens(text: str) -> list[tuple[str, str]]:
 
 
 class _ArithmeticReader:
-    """Reads the grammar above; each method reads what it is named after."""
+    """Reads the grammar above, with one method for each of its rules."""
 
     def __init__(
         self, found: list[tuple[str, str]], own: Powers, billions: bool
@@ -256,7 +260,7 @@ class _ArithmeticReader:
         return self.signed(self._raised)
 
     def unit(self, before: Amount) -> Amount:
-        """The amount with the words behind it."""
+        """The amount multiplied by the unit that follows it."""
         value, unit, below, bits = before.value, before.unit, False, before.bits
         while True:
             said = self._next()[1]
@@ -279,7 +283,7 @@ class _ArithmeticReader:
     def _raised(self) -> Amount:
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise ValueError(f"goes more than {_DEEPEST} levels deep")
+            raise ValueError(f"is nested more than {_DEEPEST} levels deep")
         is_function = self._is_function()
         kind, text = self._next()
         if kind == "number":
@@ -292,7 +296,7 @@ class _ArithmeticReader:
             if more:
                 raise ValueError(_COMMA)
         elif kind == "end":
-            raise ValueError("stops before its end")
+            raise ValueError("is incomplete")
         else:
             raise ValueError(f"has {text!r} where a number was expected")
         if self._taken("**"):
@@ -301,12 +305,12 @@ class _ArithmeticReader:
         return base
 
     def arguments(self) -> list[Amount]:
-        """What stands between parentheses, of which the first is read already."""
+        """The arguments up to the closing parenthesis, after the opening one."""
         found = [self.sum()]
         while self._taken(","):
             found.append(self.sum())
         if self._next()[1] != ")":
-            raise ValueError("has a ( that no ) closes")
+            raise ValueError("has a ( that is not closed")
         return found
 
     def _next(self) -> tuple[str, str]:
@@ -326,7 +330,7 @@ class _ArithmeticReader:
         return self.tokens[at][0] == "word" and not self._is_function(ahead)
 
     def _is_function(self, ahead: int = 0) -> bool:
-        """Whether a function stands there: "min(" is one, and "min" alone is a unit."""
+        """Whether the token is a function: "min(" is one, and "min" alone is a unit."""
         last = len(self.tokens) - 1
         at = min(self.at + ahead, last)
         name, after = self.tokens[at][1], self.tokens[min(at + 1, last)][1]
@@ -347,21 +351,21 @@ def _power(base: int | float, exponent: int | float) -> int | float:
         raise ValueError("divides by zero")
     if base < 0 and exponent != int(exponent):
         raise ValueError("takes a root of a negative number")
-    _finite(math.pow, base, exponent)  # before a whole number of any size is made
+    _finite(math.pow, base, exponent)  # first, because whole numbers have no size limit
     return _finite(operator.pow, base, exponent)
 
 
 def _finite(compute: Callable, *values: int | float) -> int | float:
-    """What `compute` makes of the values, where a float can hold it."""
+    """The result of `compute`, if it fits in a float."""
     try:
         found = compute(*values)
-        if math.isfinite(found):  # of an int, where it is one that a float can hold
+        if math.isfinite(found):  # raises OverflowError for an int beyond all floats
             return found
     except ZeroDivisionError:
         raise ValueError("divides by zero") from None
     except OverflowError:
         pass
-    raise ValueError("is beyond all floats")
+    raise ValueError("is too large for a float")
 
 
 def _times(one: Powers, other: Powers, sign: int) -> Powers:

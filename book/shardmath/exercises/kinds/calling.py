@@ -1,4 +1,4 @@
-"""Runs a function that the reader wrote, and reports what came out of it."""
+"""Runs a function that the reader wrote, and reports its result or its error."""
 
 import decimal
 import dis
@@ -8,7 +8,7 @@ import numbers
 import types
 
 _DOES_NOTHING = {"RESUME", "NOP", "LOAD_CONST", "RETURN_CONST", "RETURN_VALUE"}
-_MOST_BITS = 10_000  # of a whole number; Python prints none of 4,300 digits
+_MOST_BITS = 10_000  # of a whole number; Python prints at most 4,300 digits
 
 
 def is_blank(function: object) -> bool:
@@ -30,9 +30,9 @@ def is_blank(function: object) -> bool:
 
 
 def outcome(function, arguments: list) -> dict:
-    """What a call gives: `{"value": …}`, or `{"error": …}` with the line it comes from.
+    """The outcome of a call: `{"value": …}`, or `{"error": …}` with the line at fault.
 
-    A value that was computed in float32, as JAX does, comes with `"single": True`.
+    If the value was computed in float32, as JAX does, it has `"single": True` too.
 
     >>> outcome(lambda a, b: a / b, [1, 4]), outcome(max, [])["error"]
     ({'value': 0.25}, 'TypeError: max expected at least 1 argument, got 0')
@@ -43,16 +43,17 @@ def outcome(function, arguments: list) -> dict:
         return {"value": plain(value), **single}
     except KeyboardInterrupt:  # the reader stops the cell
         raise
-    except BaseException as error:  # the reader's own: anything may come
+    except BaseException as error:  # the reader's code may raise anything
         return {"error": describe(error, function)}
 
 
 def describe(error: BaseException, function: object) -> str:
-    """An error in one line: its type, its words, the reader's line it comes from.
+    """An error in one line: its type, its message, and the line of the reader's code.
 
     Args:
-        error: what was raised.
-        function: the reader's, or the code of all that the reader wrote.
+        error: the exception.
+        function: the reader's function, or the code object of all that the reader
+            wrote; None leaves out the line.
 
     >>> describe(ValueError("no\\nsuch thing"), None)
     'ValueError: no such thing'
@@ -61,11 +62,11 @@ def describe(error: BaseException, function: object) -> str:
     said = type(error).__name__ + (f": {words}" if words else "")
     if code := _code(function):
         said += _last_line(error, code.co_filename)
-    return said.encode("utf-8", "backslashreplace").decode()  # it may be half a letter
+    return said.encode("utf-8", "backslashreplace").decode()  # may hold a surrogate
 
 
 def _last_line(error: BaseException, file: str) -> str:
-    """The last line of a file that an error passed. Others, in a page, have none."""
+    """The last line of `file` in an error's traceback, or ""."""
     number, step = 0, error.__traceback__
     while step:
         if step.tb_frame.f_code.co_filename == file:
@@ -80,7 +81,7 @@ def _words(error: BaseException) -> str:
         return str(error)
     except KeyboardInterrupt:
         raise
-    except BaseException:  # words that raise, too, are the reader's own
+    except BaseException:  # the reader's exception may raise in its __str__
         return ""
 
 
@@ -95,22 +96,22 @@ def _code(function: object) -> types.CodeType | None:
 
 
 def is_single(value: object) -> bool:
-    """Whether any number of a result has the precision of float32, as JAX's have."""
+    """Whether any part of a result is an array or scalar of dtype float32."""
     if isinstance(value, list | tuple):
         return any(map(is_single, value))
     return str(getattr(value, "dtype", "")) == "float32"
 
 
 def plain(value: object) -> object:
-    """`value` as JSON knows it: arrays and tuples become lists, fractions floats.
+    """`value` in JSON types: arrays and tuples become lists, fractions become floats.
 
     >>> from fractions import Fraction
     >>> plain((Fraction(3, 2), Fraction(4))), plain(decimal.Decimal("0.5"))
     ([1.5, 4], 0.5)
 
     Raises:
-        TypeError: names the type that has no such form.
-        ValueError: a whole number too large to be printed.
+        TypeError: the value has a type without such a form. The message names it.
+        ValueError: a whole number is too large to be printed.
     """
     if hasattr(value, "tolist"):  # NumPy and JAX arrays and scalars
         value = value.tolist()
@@ -125,4 +126,4 @@ def plain(value: object) -> object:
     if isinstance(value, numbers.Rational | decimal.Decimal):
         return float(value)
     kind = type(value).__name__
-    raise TypeError(f"the result is a {kind}: give numbers, strings or lists of them")
+    raise TypeError(f"the result is a {kind}; return numbers, strings or lists of them")

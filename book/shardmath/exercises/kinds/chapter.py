@@ -1,16 +1,16 @@
-"""What the exercises of a chapter say before their first question."""
+"""The head of a chapter's exercise notebook, before its first question."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chapter:
-    """The head of a chapter's exercise notebook; the questions are counted for it.
+    """The head of a chapter's exercise notebook. The questions are counted elsewhere.
 
     Args:
-        title: the chapter's.
+        title: the chapter's title.
         topics: what the questions are about, for the page's description.
-        intro: Markdown that goes on after "Thirteen questions on chapter 01, ".
+        intro: Markdown that continues "Thirteen questions on chapter 01, ".
         setup: the first code cell, with all imports of the notebook.
     """
 

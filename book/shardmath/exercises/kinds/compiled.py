@@ -1,4 +1,4 @@
-"""Questions for a JAX function on one chip, graded on what it compiles to."""
+"""Questions whose answer is a JAX function for one chip, graded as XLA compiles it."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -12,17 +12,17 @@ from .slips import Slip
 
 @dataclass(frozen=True, kw_only=True)
 class Compiled(Question):
-    """A JAX function, graded on its result and on what XLA makes of it on a CPU.
+    """A JAX function, graded on its result and on its FLOPs when XLA compiles it.
 
-    The evidence is the exported program (StableHLO), not what somebody says about it:
-    the judge compiles it and runs it on arrays of its own.
+    The evidence is the exported program (StableHLO). The judge compiles it for a CPU
+    and runs it on new arrays.
 
     Args:
-        shapes: the shapes of the float32 arguments of one drawn case.
-        spec: the naive truth, on NumPy arrays.
-        at_most: called with the shapes; the most that is accepted: {"flops": …}, where
-            bodies of loops count as often as they run.
-        rtol: how far off a value may be, relative to the largest of the result.
+        shapes: draws the shapes of the float32 arguments of one case.
+        spec: a naive function of NumPy arrays that gives the right result.
+        at_most: called with the shapes, returns the accepted maximum, {"flops": …}. A
+            loop's body counts as often as it runs.
+        rtol: how far off a value may be, relative to the largest value of the result.
         values: wrong results that readers are known to compute, as functions of the
             arguments of `spec`.
     """

@@ -1,4 +1,4 @@
-"""Questions whose answer is a function, graded against a naive one."""
+"""Questions whose answer is a function, graded against a naive function."""
 
 import copy
 import inspect
@@ -14,9 +14,9 @@ from .calling import outcome
 from .question import Finding, Question, code_or, unusable
 from .wrong_results import diagnose
 
-_SINGLE = 1e-5  # how far off a few steps in float32 may be
+_SINGLE = 1e-5  # relative error that a few float32 operations may cause
 _SHOWN = 8  # values of a list that a message shows
-_LARGE = 10**6  # from here a whole number is shown short, if it is round
+_LARGE = 10**6  # round whole numbers of at least this size are shown with a prefix
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,19 +24,19 @@ class Function(Question):
     """A function that must agree with a naive one on drawn arguments.
 
     Args:
-        spec: the naive truth, with the arguments of the reader's function.
-        cases: one drawn case, a tuple of arguments, from a `random.Random`.
-        examples: cases that are tried first, every time.
-        units: argument → unit, where it has one; as in `units.show`.
-        gives: (name, unit) of each value that comes back; empty where the task says
-            it all. They are listed under the task, and a verdict uses them.
+        spec: the naive function, with the same arguments as the reader's.
+        cases: draws one case, a tuple of arguments, from a `random.Random`.
+        examples: cases that always come first.
+        units: argument → unit, for arguments that have one; as in `units.show`.
+        gives: (name, unit) of each returned value; empty if the task says everything.
+            They are listed under the task and used in verdicts.
         slips: wrong functions that readers are known to write.
-        rtol: relative tolerance of every float in the result; what was computed in
-            float32, as JAX does, has more room, unless it must be exact.
+        rtol: relative tolerance of every float in the result. It is at least 1e-5 if
+            results were computed in float32, as JAX does, unless `rtol` is 0.
         draws: how many cases are drawn.
 
-    Arguments and results are JSON values: numbers, strings, lists of those; a tuple
-    counts as a list, an array as the list of its rows.
+    Arguments and results are JSON values: numbers, strings, or lists of those. Tuples
+    and arrays are treated as lists.
     """
 
     spec: Callable
@@ -60,7 +60,7 @@ class Function(Question):
 
     @property
     def asked(self) -> str:
-        """The task, what goes in and comes back, and what two cases give."""
+        """The task, the units of arguments and results, and two cases with results."""
         rows = []
         if self.units:
             said = [f"`{name}` in {unit}" for name, unit in self.units.items()]
@@ -93,7 +93,7 @@ class Function(Question):
             return finding
         outputs = evidence.get("outputs")
         if not _are_outputs(outputs):
-            return Finding("invalid", "the results are not what a function gives")
+            return Finding("invalid", "the evidence is not a list of function results")
         rtol = self.rtol
         if rtol and any(output.get("single") for output in outputs):
             rtol = max(rtol, _SINGLE)
@@ -120,9 +120,10 @@ class Function(Question):
         return Finding("wrong", said)
 
     def _diagnosis(self, outputs: list, cases: list, rtol: float) -> tuple[str, str]:
-        """A slip's name and words: a known one, then what all results have in common.
+        """The name and explanation of a known slip, or of a pattern in all results.
 
-        Where nothing is found, in how many cases the function is right.
+        If there is neither, the explanation says in how many cases the function is
+        right.
         """
         pairs = [
             (case, output["value"])
@@ -147,7 +148,7 @@ class Function(Question):
     def _by_value(
         self, known: list, wanted: list, got: list, rtol: float
     ) -> tuple | None:
-        """Known slips that explain the values of a pair one by one."""
+        """Known slips that together explain a list's values, one slip per position."""
         size = len(self.gives)
         if size < 2 or not all(_has(row, size) for row in (*wanted, *got)):
             return None
@@ -188,7 +189,7 @@ class Function(Question):
         return _said(value, "", digits)
 
     def _apart(self, wanted: object, got: object) -> tuple[str, str]:
-        """Both in words, with as many digits as it takes to tell them apart."""
+        """Both values as text, with enough digits to tell them apart."""
         for digits in (4, 6, 17):
             pair = self._result(wanted, digits), self._result(got, digits)
             if pair[0] != pair[1]:
@@ -200,8 +201,8 @@ _ERRORS = (
     (
         "OverflowError",
         "NaN or infinity",
-        "A number becomes too large for a float on the way. What can you take out "
-        "before?",
+        "An intermediate result is too large for a float. What can you factor out "
+        "first?",
     ),
     (
         "ZeroDivisionError",
@@ -212,12 +213,12 @@ _ERRORS = (
 
 
 def _has(row: object, size: int) -> bool:
-    """Whether a result is a list of so many values."""
+    """Whether a result is a list of `size` values."""
     return isinstance(row, list | tuple) and len(row) == size
 
 
 def _are_outputs(outputs: object) -> bool:
-    """Whether each is `{"value": …}` or `{"error": …}`, as `outcome` gives them."""
+    """Whether it is a list of `{"value": …}` or `{"error": …}`, as from `outcome`."""
     return isinstance(outputs, list) and all(
         isinstance(one, dict) and ("value" in one or isinstance(one.get("error"), str))
         for one in outputs
@@ -225,7 +226,7 @@ def _are_outputs(outputs: object) -> bool:
 
 
 def same(wanted: object, got: object, rtol: float) -> bool:
-    """Equal, floats within `rtol`, tuples as lists, NaN equal to itself.
+    """Whether results are equal: numbers within `rtol`, tuples as lists, NaN as NaN.
 
     >>> same((1, 0.5), [1, 0.5000001], 1e-6), same([1], 1, 1e-6)
     (True, False)
@@ -243,9 +244,9 @@ def same(wanted: object, got: object, rtol: float) -> bool:
 
 
 def _said(value: object, unit: str, digits: int) -> str:
-    """A value in few words: a whole number whole, a float with so many digits.
+    """A value as short text: whole numbers in full, floats rounded to `digits`.
 
-    Large round ones are short, where that loses nothing.
+    Large round numbers are shortened if that loses nothing.
 
     >>> _said([0.123456, 12, "I"], "", 4), _said(4.36e-5, "s", 4), _said(65, "", 4)
     ("[0.1235, 12, 'I']", '43.6 µs', '65')

@@ -1,18 +1,18 @@
-"""Values that a task gives, taken from records so that they cannot drift."""
+"""Values that a task gives, taken from records so that they stay up to date."""
 
 from ...base.facts import term
 from ...hardware.chips import Chip
 
 
 def stated(chip: Chip, *names: str) -> dict[str, tuple[float, str]]:
-    """What a chip's record states: words → (value, unit), for a question's `given`.
+    """Facts of a chip's record as words → (value, unit), for a question's `given`.
 
     Args:
         chip: a record.
-        names: facts of it, as `chip.fact` wants them.
+        names: names of its facts, as for `chip.fact`.
 
     Raises:
-        ValueError: no source states one of them.
+        ValueError: no source states one of the facts.
 
     >>> from shardmath.hardware import chips
     >>> stated(chips.TPU_V5E, "hbm_bandwidth")
@@ -28,6 +28,6 @@ def stated(chip: Chip, *names: str) -> dict[str, tuple[float, str]]:
 
 
 def _inside(words: str) -> str:
-    """Words as they stand inside a sentence: "Clock" becomes "clock", not "HBM"."""
+    """Words as inside a sentence: "Clock" becomes "clock", but "HBM" stays."""
     first = words.split()[0]
     return words[0].lower() + words[1:] if first[1:].islower() else words

@@ -1,7 +1,7 @@
-"""Answers that are JAX functions: exported where they are written, judged elsewhere.
+"""Answers that are JAX functions, exported in one process and judged in another.
 
-The evidence is the exported program (StableHLO), not what somebody says about it: the
-judge compiles it, runs it on arrays of its own, and reads what XLA made of it.
+The evidence is the exported program (StableHLO). The judge compiles it, runs it on new
+arrays, and reads the compiled program.
 """
 
 import base64
@@ -22,41 +22,44 @@ _PRODUCT = re.compile(
     r": \(tensor<([\dx]*)[a-z]\w*>, .*-> tensor<([\dx]*)[a-z]\w*>"
 )
 _ELEMENTWISE = re.compile(r"stablehlo\.multiply .*: tensor<([\dx]*)[a-z]\w*>")
-MOST_BYTES = 2**30  # that an answer may take to run on one device
+MOST_BYTES = 2**30  # of temporary memory that an answer may use on one device
 
 
 def evidence_of(function: Callable, answer: Callable, arguments: Sequence) -> dict:
-    """What a reader's function exports to, or the error it raises.
+    """The evidence on a reader's function: its exported program, or its error.
 
     Args:
-        function: what is exported: `answer`, or what wraps it.
-        answer: the reader's own, whose line an error names.
-        arguments: `jax.ShapeDtypeStruct`s, with shardings where there is a mesh.
+        function: the function to export, `answer` or a wrapper of it.
+        answer: the reader's function. An error's message quotes the line in it.
+        arguments: `jax.ShapeDtypeStruct`s, with shardings if there is a mesh.
+
+    Returns:
+        A dict with the key "program", "error" or "invalid".
     """
     import jax  # not at the top: a page judges numbers without it
     from jax import export
 
     try:
         program = export.export(jax.jit(function), platforms=["cpu"])(*arguments)
-    except Exception as error:  # the reader's own: anything may come
+    except Exception as error:  # the reader's code may raise anything
         return {"error": describe(error, answer)}
     try:
         stored = _stored(export.deserialize(program.serialize()))
         return {"program": base64.b64encode(stored).decode()}
     except ImportError:
-        said = "JAX writes a program with the package flatbuffers: install it to check"
+        said = "JAX exports programs with the package flatbuffers; install it to check"
         return {"invalid": said}
-    except Exception as error:  # a program that cannot be written
+    except Exception as error:  # the program cannot be serialized
         return {"error": describe(error, answer)}
 
 
 @dataclass(frozen=True, eq=False)
 class Exported:
-    """A program as it came, and the seed of the arrays that it is tried on.
+    """A program as it was submitted, and the seed of the arrays on which it is tested.
 
-    The seed is a SHA-256 digest of the program and of a secret that the judge alone
-    knows, so a program cannot hold its results as constants: another constant gives
-    another seed, and none can be found by trying.
+    The seed is a SHA-256 digest of the program and of a secret that only the judge has.
+    So a program cannot contain its results as constants, because changing a constant
+    changes the seed and therefore the results.
     """
 
     program: object
@@ -64,12 +67,12 @@ class Exported:
 
 
 def _stored(program) -> bytes:
-    """The one form in which a program that was read is written."""
+    """The bytes of a program, always the same after it has been read once."""
     return bytes(program.serialize())
 
 
 def _seed(stored: bytes, secret: str) -> int:
-    """What the arrays are drawn from.
+    """The seed from which the arrays are drawn.
 
     >>> _seed(b"program", "one secret") == _seed(b"program", "another")
     False
@@ -81,10 +84,15 @@ def _seed(stored: bytes, secret: str) -> int:
 def opened(
     evidence: dict, form: str, shapes: list[tuple[int, ...]]
 ) -> Exported | Finding:
-    """The exported program of the evidence, or the Finding where there is none.
+    """The exported program of the evidence, or a Finding if it can't be used.
 
-    The evidence of a graded folder also has the "secret" of the judge. Bytes that no
-    program needs, such as some behind its end, are refused.
+    When a folder is graded, the evidence also holds the judge's "secret". A program
+    with superfluous bytes, for example after its end, is refused.
+
+    Args:
+        evidence: as from `evidence_of`.
+        form: what the question asks for, as the message if there is no answer yet.
+        shapes: the shapes of the arguments that the program must have.
     """
     if finding := unusable(evidence, form):
         return finding
@@ -96,8 +104,8 @@ def opened(
         stored = base64.b64decode(evidence["program"], validate=True)
         program = export.deserialize(bytearray(stored))
         holds_more = _stored(program) != stored
-    except Exception:  # foreign bytes: anything may come
-        return Finding("invalid", "this is no exported JAX program")
+    except Exception:  # untrusted bytes may cause any error
+        return Finding("invalid", "this is not an exported JAX program")
     if holds_more:
         return Finding("invalid", "the exported program holds bytes that it never uses")
     if [a.shape for a in program.in_avals] != shapes or len(program.out_avals) != 1:
@@ -116,16 +124,17 @@ def run(
     out=None,
     options: Mapping[str, str] | None = None,
 ) -> object:
-    """The compiled program where its result is right, else the Finding.
+    """The compiled program if its result is right, else a Finding.
 
     Args:
         exported: what `opened` returned.
-        arguments: shapes, with shardings where there is a mesh.
-        question: its `spec` is the truth on NumPy arrays, its `rtol` how far off a
-            value may be, relative to the largest, its `values` are known wrong results.
+        arguments: `jax.ShapeDtypeStruct`s, with shardings if there is a mesh.
+        question: its `spec` gives the right result for NumPy arrays, its `rtol` says
+            how far off a value may be, relative to the largest value, and its `values`
+            are known wrong results.
         at: the case in words.
-        mesh: the JAX mesh, where there is one.
-        in_specs: how the arguments are sharded over it.
+        mesh: the JAX mesh, or None.
+        in_specs: how the arguments are sharded over the mesh.
         out, options: as in `programs.compiled`.
     """
     import jax
@@ -155,7 +164,7 @@ def run(
         ]
         shards = list(program(*placed).addressable_shards)
     except jax.errors.JaxRuntimeError as error:
-        return Finding("wrong", f"for {at} XLA refuses it: {str(error)[:300]}")
+        return Finding("wrong", f"for {at} XLA cannot run it: {str(error)[:300]}")
     if any(np.iscomplexobj(shard.data) for shard in shards):
         return Finding("wrong", f"for {at} the values are complex numbers.")
     if mesh is not None:
@@ -174,7 +183,7 @@ def run(
 
 
 def _wrong(found: ProgramResult, values: Sequence[Slip], at: str) -> Finding:
-    """The finding on wrong values, with what they are where that can be seen."""
+    """The finding on wrong values, with a diagnosis if there is one."""
     where = devices(found.wrong, len(found.got))
     said = f"for {at} the values{f' on {where}' if where else ''} are not right."
     diagnosis = diagnose(found, values)
@@ -184,10 +193,10 @@ def _wrong(found: ProgramResult, values: Sequence[Slip], at: str) -> Finding:
 
 
 def largest_product(exported: Exported) -> float:
-    """The FLOPs of the largest single product of a program as it was written.
+    """The FLOPs of the largest single product in an exported program.
 
-    Read from the StableHLO, in which loops are loops and no product has been merged
-    with another one. A product value by value counts one FLOP for each value.
+    They are read from the StableHLO, in which loops are not unrolled and products are
+    not merged. An elementwise product counts one FLOP per value.
     """
     text = exported.program.mlir_module()
     found = [float(math.prod(_dims(one))) for one in _ELEMENTWISE.findall(text)]
@@ -203,14 +212,14 @@ def _dims(text: str) -> list[int]:
 
 
 def uncounted(does: str, what: str) -> Finding:
-    """The finding on a right result whose loop turns as often as its values say.
+    """The finding on a right result with a loop whose trip count depends on values.
 
     Args:
-        does: what the loop does in a turn, such as "sends".
-        what: what cannot be counted therefore, such as "bytes".
+        does: what the loop does in each iteration, such as "sends".
+        what: the quantity that can't be counted for this reason, such as "bytes".
     """
     return Finding(
         "wrong",
-        f"the result is right, but the values decide how often a loop of it {does}, "
-        f"so its {what} cannot be counted: give the loop a number.",
+        f"the result is right, but the values decide how often a loop {does}, so its "
+        f"{what} cannot be counted. Give the loop a fixed number of iterations.",
     )

@@ -12,13 +12,13 @@ from .question import TODO, Finding, Question, prose, unusable
 from .slips import Slip, generic
 from .unit_words import is_count, powers
 
-_CLOSE = 0.02  # wrong, and so near that most of the way was right
+_CLOSE = 0.02  # relative error of a wrong answer whose method is probably right
 _THREE_DIGITS = 5e-3  # the most that a value changes when it is rounded to three digits
-_FEW_DIGITS = 1e-2  # of a slip whose value was typed in two or three digits
-_OF_A_SLIP = 1e-3  # how far off a slip an answer may be that should be exact
+_FEW_DIGITS = 1e-2  # tolerance for a slip's value typed with two or three digits
+_OF_A_SLIP = 1e-3  # tolerance for a slip's value if the answer must be exact
 _OF_A_DAY = (24, 24 * 60, 86_400)  # hours, minutes, seconds
 _ROUNDED, _INEXACT = "rounded too early", "close, not exact"
-NEAR_MISSES = (_ROUNDED, _INEXACT)  # slips in the digits, which no hint helps
+NEAR_MISSES = (_ROUNDED, _INEXACT)  # slips in the digits, for which a hint is no help
 _NO_LATENCY = re.compile(
     r"(?:without|leave\s+out)(?:\s+the)?\s+latency|latency\s+is\s+left", re.IGNORECASE
 )
@@ -31,9 +31,9 @@ class Number(Question):
 
     Args:
         expected: computes the right value from the package.
-        unit: base unit; "" for a ratio.
+        unit: the base unit, or "" for a ratio.
         rtol: how far off an answer may be, relative to the right value.
-        also: computes another right value, where the task can be read in two ways.
+        also: computes another right value, if the task can be read in two ways.
         slips: the known ways to go wrong. Those of `slips.generic` need not be listed.
     """
 
@@ -61,7 +61,7 @@ class Number(Question):
         return f"Answer {how}, {near}."
 
     def draw(self, seed: str) -> None:
-        """Nothing: a number is tried on nothing."""
+        """Return None, because a number is not tested on cases."""
 
     def collect(self, answer: object, case: None = None) -> dict:
         if answer is None or answer is ... or (isinstance(answer, str) and not answer):
@@ -82,11 +82,11 @@ class Number(Question):
         if self._near(value, right) or (self.also and value == self.also()):
             return Finding("correct", given)
         if read.turned and any(self._near(n * value, right) for n in _OF_A_DAY):
-            already = f"so the answer is turned into {self.unit} already"
-            return Finding("invalid", f"{given}. A unit was typed, {already}.")
+            already = f"so your answer is already converted to {self.unit}"
+            return Finding("invalid", f"{given}. You typed a unit, {already}.")
         if read.bits and any(self._near(n * value, right) for n in (8, 1 / 8)):
-            already = "so they are turned into bytes already: leave out the 8"
-            return Finding("invalid", f"{given}. Bits were typed, {already}.")
+            already = "which are already converted to bytes, so leave out the 8"
+            return Finding("invalid", f"{given}. You typed bits, {already}.")
         eights = bool(_EIGHT.search(prose(self.task)))
         for slip in (*self.slips, *generic(value, right, self.unit, eights)):
             if self._is(slip, value, right):
@@ -94,20 +94,20 @@ class Number(Question):
         return self._unnamed(given, value, right)
 
     def _unnamed(self, given: str, value: float, right: float) -> Finding:
-        """The finding on a wrong value that no slip gives."""
+        """The finding on a wrong value that matches no slip."""
         if self._is_a_part(value, right):
             count = f"Only whole {self.unit} count, so round it up or down."
             return Finding("wrong", f"{given}. {count}", "not a whole number")
         close = max(_CLOSE, 2 * self.rtol)
         if not math.isclose(value, right, rel_tol=close):
-            for slip in self.slips:  # its value may have been typed in few digits
+            for slip in self.slips:  # its value may have been typed with few digits
                 wrong = slip.wrong(right)
                 near = math.isclose(value, wrong, rel_tol=_FEW_DIGITS)
                 if near and _is_rounded(value, wrong):
                     return _slipped(given, slip)
             return Finding("wrong", f"{given}. That is {_far_off(value, right)}.")
         digits_lost = _is_rounded(value, right)
-        for slip in self.slips:  # they may be lost on another way
+        for slip in self.slips:  # the digits may have been lost in a slip's value
             if not digits_lost and _is_rounded(value, slip.wrong(right)):
                 return _slipped(given, slip)
         near = f"{given}. That is within {close:.0%} of the right value"
@@ -116,15 +116,13 @@ class Number(Question):
             return Finding("wrong", said, _INEXACT)
         if self._leaves_out_latency and value > right and not digits_lost:
             said = (
-                f"{near}, and above it. Latency is to be left out: have you counted it?"
+                f"{near}, and above it. Latency must be left out. Have you counted it?"
             )
             return Finding("wrong", said, "latency too")
         if digits_lost or math.isclose(value, right, rel_tol=_THREE_DIGITS):
             said = f"{near}. Have you rounded something too early?"
             return Finding("wrong", said, _ROUNDED)
-        said = (
-            "Is a small part left out or counted twice, or a value cut to two digits?"
-        )
+        said = "Is a small part missing or counted twice, or a value cut to two digits?"
         return Finding("wrong", f"{near}, but not near enough. {said}")
 
     @property
@@ -132,13 +130,13 @@ class Number(Question):
         return self.unit == "s" and bool(_NO_LATENCY.search(prose(self.task)))
 
     def _is(self, slip: Slip, value: float, right: float) -> bool:
-        """Whether the value is what the slip gives."""
+        """Whether the value is the one that the slip gives."""
         wrong = slip.wrong(right)
         rtol = self.rtol or (0 if float(wrong).is_integer() else _OF_A_SLIP)
         return math.isclose(value, wrong, rel_tol=rtol)
 
     def _is_a_part(self, value: float, right: float) -> bool:
-        """Whether things are counted, and the value is right but for a part of one."""
+        """Whether a count is right except for a fraction below 1."""
         counted = self.unit and all(is_count(name) for name in powers(self.unit))
         parted = float(right).is_integer() and not value.is_integer()
         return bool(counted and parted and abs(value - right) < 1)

@@ -1,4 +1,4 @@
-"""Reads the quantity that somebody computed or typed: a number, arithmetic, a unit."""
+"""Reads a quantity that a reader computed or typed, as a number or as arithmetic."""
 
 import math
 import re
@@ -9,10 +9,10 @@ from ...base.units import pluralize, show, takes_prefix
 from .arithmetic import Amount, amount
 from .unit_words import Powers, in_billions, powers, seconds, written
 
-_QUOTED, _ECHOED = 40, 120  # characters of an answer: where it is refused, or read
+_QUOTED, _ECHOED = 40, 120  # characters shown of an answer that is invalid, or valid
 _NUMBER = re.compile(r"[-+−]?[\d_,]*\.?\d*([eE][-+−]?\d+)?")
 _SHARE = re.compile(_NUMBER.pattern + " ?(%|percent)")
-_TIMES = re.compile(r"(?<=[\d.)]) ?(?:[xX×]|times)$")  # behind a ratio
+_TIMES = re.compile(r"(?<=[\d.)]) ?(?:[xX×]|times)$")  # after a ratio
 _PRICE = (
     r"(?P<{0}>[\d.,_]+(?:e[+-]?\d+)?)"
     r"(?: ?(?P<{0}_in>[kmbt]|[mbt]n|thousand|(?:m|b|tr)illion)(?![a-z]))?"
@@ -32,8 +32,9 @@ class Quantity:
     Args:
         value: the number.
         text: what was typed, or "".
-        turned: whether days are wanted, and the text has units but no days in it.
-        bits: whether the text has bits in it, which were turned into bytes.
+        turned: whether the question asks for hours or days, and the text has a unit,
+            but not this one, so its value has been converted.
+        bits: whether the text has bits in it, which have been converted to bytes.
     """
 
     value: float
@@ -42,9 +43,9 @@ class Quantity:
     bits: bool = False
 
     def said(self, unit: str, digits: int | None = 4) -> str:
-        """The number with its prefix, behind the text where that says it otherwise.
+        """The number with its prefix, after the text if that writes it differently.
 
-        Without `digits` it has all of them, and no prefix.
+        Without `digits` all digits are shown, without a prefix.
 
         >>> Quantity(8e9, "8*1e9").said("bytes"), Quantity(8e9, "8 GB").said("bytes")
         ('8*1e9 = 8 GB', '8 GB')
@@ -65,18 +66,17 @@ def quantity(answer: object, unit: str) -> Quantity:
     """`answer` as a number in `unit`.
 
     Args:
-        answer: a real number, an array or scalar of no dimension (NumPy, JAX), or a
-            string: "4.59e14", "459 TFLOPs/s", "1,024", "3 × 10^8", "16 GiB", "40%",
-            "70 microseconds", "8 billion", "28 h" of a day, "1.6x", "$16", "$4/h", a
-            GPU for a chip, whatever `units.show` prints, and arithmetic: "2*512*4096",
+        answer: a real number, a zero-dimensional array (NumPy, JAX), or a string:
+            "4.59e14", "459 TFLOPs/s", "1,024", "3 × 10^8", "16 GiB", "40%",
+            "70 microseconds", "8 billion", "28 h", "1.6x", "$16", "$4/h", "8 GPUs" for
+            chips, whatever `units.show` prints, and arithmetic: "2*512*4096",
             "4 GB / 819 GB/s", "1.5 ms + 20 µs", "1e12 / 459T". A number without a
             unit is in base units.
         unit: base unit of the result, as in `units.show`; "" for a plain number.
 
     Raises:
-        ValueError: says what was given and what would be valid. Booleans, complex
-            numbers, NaN and infinities are refused, and units that come out as another
-            than `unit`.
+        ValueError: the answer is not a real number, is NaN or infinite, can't be read,
+            or has another unit than `unit`.
 
     >>> quantity("459 TFLOPs/s", "FLOPs/s").value, quantity("16 GiB", "bytes").value
     (459000000000000.0, 17179869184.0)
@@ -123,7 +123,7 @@ def _typed(typed: str, unit: str) -> Quantity:
     if not re.search(r"\d", text):
         raise ValueError("is not a number")
     above, _, below = unit.partition("/")
-    days, hour = seconds(above), seconds(below)  # where s and $/s will do
+    days, hour = seconds(above), seconds(below)  # None unless hours or days are asked
     wanted = powers(unit)
     if unit in ("", "times"):
         text = _TIMES.sub("", text)
@@ -141,7 +141,7 @@ def _typed(typed: str, unit: str) -> Quantity:
         there = f"in {written(found.unit)}" if found.unit else "as a plain number"
         raise ValueError(f"comes out {there}, {not_wanted}")
     if unit and _SHARE.fullmatch(text):
-        raise ValueError(f"is a share, {not_wanted}")
+        raise ValueError(f"is a percentage, {not_wanted}")
     if not found.united:
         return Quantity(float(found.value), typed)
     named = any(seconds(word) == days for word in re.findall("[A-Za-z]+", text))
@@ -150,7 +150,7 @@ def _typed(typed: str, unit: str) -> Quantity:
 
 
 def _amount(text: str, wanted: Powers) -> Amount:
-    """What the text comes to, with a B as a billion where no byte can be meant."""
+    """The value of the text. A B means a billion if bytes make no sense."""
     try:
         found = amount(text, wanted)
         if not in_billions(wanted) or found.fits(wanted):
@@ -162,7 +162,7 @@ def _amount(text: str, wanted: Powers) -> Amount:
 
 
 def _dollars(found: re.Match) -> str:
-    """A price with the dollars behind it, in the words of arithmetic.
+    """A price with the word "dollars" after it, so that `amount` can read it.
 
     >>> _DOLLARS.sub(_dollars, "$1.5m"), _DOLLARS.sub(_dollars, "16K$")
     (' 1.5 million dollars ', ' 16 thousand dollars ')

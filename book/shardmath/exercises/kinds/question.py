@@ -1,14 +1,14 @@
-"""Question records: what is asked, what is right, what goes wrong, and how to judge.
+"""Question records: the task, the right answer, known slips, and how to judge.
 
-Every kind of question has the same three steps, so that a notebook, a folder of
-submissions and a page share one grader:
+Every kind of question has the same three steps, so a notebook, a folder of submissions
+and a page share one grader:
 
-* ``draw(seed)``: the case, what the answer is tried on;
-* ``collect(answer, case)``: the evidence. The only step that touches the reader's
+* ``draw(seed)`` returns the case on which the answer is tested;
+* ``collect(answer, case)`` returns the evidence. Only this step touches the reader's
   objects or runs the reader's code;
-* ``judge(evidence, case)``: the finding. Believes nothing but what it computes.
+* ``judge(evidence, case)`` returns the finding. It does not trust the evidence.
 
-Case and evidence are JSON values: the second step may run in another process.
+Case and evidence are JSON values, because the second step may run in another process.
 """
 
 import ast
@@ -29,7 +29,7 @@ _CODE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 @dataclass(frozen=True)
 class Finding:
-    """What the judge found: "correct", "wrong", "todo" or "invalid", and why."""
+    """The verdict, "correct", "wrong", "todo" or "invalid", and its reason."""
 
     verdict: str
     message: str
@@ -38,23 +38,24 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Question(ABC):
-    """What every kind of question has. A record holds all of a question.
+    """The fields that every kind of question has. A record holds a whole question.
 
     Args:
-        id: chapter and number, "01.3". It never changes: readers' progress keeps it.
+        id: chapter and number, such as "01.3". It must never change, because readers'
+            progress is stored under it.
         title: a few words.
         task: Markdown: **Given** …, an empty line, **Wanted** …
-        given: name → (value or what computes it, unit): values that the task needs
-            and that stand in a record. They are listed under **Given**.
-        stub: the answer cell before it is answered; the name that it binds last is
-            what the check takes.
-        slips: the known ways to go wrong, each with words of its own.
-        hint: Markdown, shown after the second wrong answer.
-        solution: Markdown with one Python block, which binds the name of the stub.
-        points: what a right answer is worth.
+        given: name → (value or a function that computes it, unit), for values that the
+            task needs and that come from records. They are listed under **Given**.
+        stub: the answer cell before it is answered. The check receives the name that
+            the stub binds last.
+        slips: the known ways to go wrong, each with a different name and explanation.
+        hint: Markdown, shown from the second wrong answer on.
+        solution: Markdown with one Python block, which ends by binding that same name.
+        points: for a right answer.
 
     Raises:
-        ValueError: names the question and says which field cannot be.
+        ValueError: a field is invalid. The message names the question and the fault.
     """
 
     id: str
@@ -76,11 +77,11 @@ class Question(ABC):
     @property
     @abstractmethod
     def form(self) -> str:
-        """One sentence: what an answer looks like, and how near it must be."""
+        """What an answer looks like, and how accurate it must be."""
 
     @abstractmethod
     def draw(self, seed: str):
-        """The case that an answer is tried on."""
+        """The case on which an answer is tested."""
 
     @abstractmethod
     def collect(self, answer: object, case) -> dict:
@@ -92,12 +93,12 @@ class Question(ABC):
 
     @property
     def known_slips(self) -> tuple[Slip, ...]:
-        """All slips that the record names, of whatever kind."""
+        """All slips that the record names, of any kind."""
         return self.slips
 
     @property
     def answer(self) -> str:
-        """The name that the stub binds last: what the check takes."""
+        """The name that the stub binds last, which the check receives."""
         return _bound(self.stub)
 
     @property
@@ -107,7 +108,7 @@ class Question(ABC):
 
     @property
     def asked(self) -> str:
-        """The task, with the values given listed before what is wanted."""
+        """The task, with the given values listed before **Wanted**."""
         told = prose(self.task)
         wanted = _TASK.match(told).end()
         rows = [f"- {name}: {_shown(*value)}" for name, value in self.given.items()]
@@ -115,7 +116,7 @@ class Question(ABC):
         return "\n\n".join([told[:wanted].strip(), *listed, told[wanted:]])
 
     def faults(self):
-        """What cannot be in this record, sentence by sentence."""
+        """The faults of this record, each as a phrase for an error message."""
         if not re.fullmatch(r"\d\d\.[1-9]\d*", self.id):
             yield "an id is two digits, a point and a number, such as 01.3"
         if not (self.title and prose(self.hint)):
@@ -142,7 +143,7 @@ class Question(ABC):
 
 
 def prose(text: str) -> str:
-    """A record's Markdown without the indentation that its source has.
+    """A record's Markdown without the indentation of the source code.
 
     >>> prose('''
     ...     One line.
@@ -153,7 +154,7 @@ def prose(text: str) -> str:
 
 
 def _bound(code: str) -> str:
-    """The last name that top-level code binds; "" where it is no Python or has none."""
+    """The last name that top-level code binds, or "" if there is none."""
     try:
         body = ast.parse(code).body
     except SyntaxError:
@@ -172,7 +173,7 @@ def _shown(value, unit: str) -> str:
 
 
 def unusable(evidence: dict, wanted: str) -> Finding | None:
-    """The finding where there is nothing to judge: no answer, or none of its kind."""
+    """The finding if there is nothing to judge, else None."""
     if evidence.get("todo"):
         return Finding("todo", wanted)
     if "invalid" in evidence:
@@ -181,7 +182,7 @@ def unusable(evidence: dict, wanted: str) -> Finding | None:
 
 
 def code_or(answer: object, wanted: str) -> dict | None:
-    """The evidence where `answer` is no code to try; None where it is."""
+    """The evidence if `answer` is not a function that can be called, else None."""
     if answer is None or answer is ... or is_blank(answer):
         return TODO
     if not callable(answer):

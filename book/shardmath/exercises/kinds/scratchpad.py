@@ -1,7 +1,7 @@
-"""A machine with a large memory, a small scratchpad, and a count of what moves.
+"""A machine with a large memory and a small scratchpad, which counts the bytes moved.
 
-Programs see the shapes of blocks and never the values: which bytes move is decided by
-the program alone. Its trace can be replayed on other values, which is how it is judged.
+Programs see the shapes of blocks but never their values, so the values can't influence
+which bytes move. To judge a program, its trace is replayed on other values.
 """
 
 from dataclasses import dataclass
@@ -34,11 +34,11 @@ class ScratchBlock:
 
 
 class Scratchpad:
-    """`capacity` bytes of scratchpad beside a memory that holds `arrays`.
+    """A scratchpad of `capacity` bytes next to a memory that holds `arrays`.
 
     Args:
-        capacity: bytes that fit in the scratchpad at once; a value takes 4.
-        arrays: name → rows of equal length, what memory holds at the start.
+        capacity: bytes that fit in the scratchpad at once. Each value takes 4 bytes.
+        arrays: name → rows of equal length, the contents of memory at the start.
 
     Attributes:
         moved: bytes loaded and stored so far.
@@ -82,7 +82,7 @@ class Scratchpad:
         return block
 
     def zeros(self, rows: int, cols: int) -> ScratchBlock:
-        """Room for a block of zeros. Nothing moves."""
+        """Create a block of zeros in the scratchpad, without moving bytes."""
         for count in (rows, cols):
             if type(count) is not int or count < 1:
                 raise ValueError(f"zeros({rows!r}, {cols!r}): give two sizes above 0")
@@ -96,7 +96,7 @@ class Scratchpad:
         if (a.rows, a.cols, b.cols) != (c.rows, b.rows, c.cols):
             shapes = ", ".join(f"[{x.rows}, {x.cols}]" for x in (c, a, b))
             raise ValueError(
-                f"multiply_add of shapes {shapes}: [i, k] wants [i, j]·[j, k]"
+                f"multiply_add of shapes {shapes}: must be [i, k], [i, j] and [j, k]"
             )
         left, right, into = self._values(a), self._values(b), self._values(c)
         sums = []
@@ -117,7 +117,7 @@ class Scratchpad:
         self._each("multiply", a, b, lambda x, y: x * y)
 
     def store(self, block: ScratchBlock, name: str, row: int, col: int) -> None:
-        """Copy a block into an array, its first value to [row, col]. It stays held."""
+        """Copy a block into an array, starting at [row, col]. The block isn't freed."""
         values, array = self._values(block), self._array(name)
         self._inside(name, row, row + block.rows, col, col + block.cols)
         for into, line in zip(array[row : row + block.rows], values, strict=True):
@@ -126,18 +126,18 @@ class Scratchpad:
         self.trace.append(["store", block.number, name, row, col])
 
     def free(self, block: ScratchBlock) -> None:
-        """Give the block's room back. Nothing moves: store what you want to keep."""
+        """Free a block's space. No bytes move, so first store what you want to keep."""
         self._values(block)
         del self._held[block]
         self.used -= block.nbytes
         self.trace.append(["free", block.number])
 
     def replay(self, trace: list[list]) -> None:
-        """Run the operations of another machine's trace here, on this one's values.
+        """Run the operations of another machine's trace on this machine's values.
 
         Raises:
-            ValueError: an operation that does not exist or does not fit.
-            MemoryError: a block that does not fit in the scratchpad.
+            ValueError: an operation does not exist, or its arguments are invalid.
+            MemoryError: a block does not fit in the scratchpad.
         """
         blocks: list[ScratchBlock] = []
         for operation, *arguments in trace:
@@ -180,7 +180,7 @@ class Scratchpad:
 
     def _values(self, block: ScratchBlock) -> Matrix:
         if block not in self._held:
-            raise ValueError(f"{block!r} is not in the scratchpad: it was freed")
+            raise ValueError(f"{block!r} is no longer in the scratchpad: it was freed")
         return self._held[block]
 
     def _each(self, operation: str, a: ScratchBlock, b: ScratchBlock, function) -> None:

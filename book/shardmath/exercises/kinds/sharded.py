@@ -1,7 +1,7 @@
-"""Questions for code on a mesh: graded on its result and on what it sends.
+"""Questions whose answer is code for a mesh, graded on its result and its collectives.
 
-The devices are virtual: threads of this CPU. They compute what real ones would, and
-XLA compiles for them the collectives that were asked for.
+The devices are virtual, as threads of this CPU. They compute what real devices would,
+and XLA compiles the program's collectives for them.
 """
 
 import math
@@ -18,11 +18,11 @@ from .program_result import Spec
 from .question import Finding, Question, code_or
 from .slips import Slip
 
-# `jax.checkpoint` puts a barrier between what it computes and what it computes again.
-# On CPUs an early pass of XLA removes the barrier, and a later one merges the two, so
-# that a program would seem to keep what it forgets. Without the pass it stays.
+# `jax.checkpoint` puts a barrier between a computation and its recomputation. On CPUs
+# an early pass of XLA removes the barrier, and a later pass merges the two, so the
+# program would keep what it should recompute. Disabling the early pass prevents this.
 _KEEP_BARRIERS = {"xla_disable_hlo_passes": "cse_barrier_expander"}
-DEVICES = 8  # what a kernel is asked to have; the sandbox has as many
+DEVICES = 8  # that a notebook's kernel must have, and that the sandbox has
 _WANTED = {
     "manual": "a JAX function of the local parts",
     "explicit": "a JAX function of arrays whose types carry their shardings",
@@ -36,34 +36,38 @@ class Sharded(Question):
     """JAX code over mesh axes, graded on its result and on its compiled collectives.
 
     The evidence is the exported program (StableHLO) for all devices. The judge shards
-    arrays of its own, compiles the program for virtual CPU devices, compares what
-    every device holds with the naive truth, and reads the collectives from the HLO.
+    new arrays, compiles the program for virtual CPU devices, compares each device's
+    result with that of `spec`, and reads the collectives from the HLO.
 
     Args:
         mesh: size by axis name; at most `DEVICES` devices.
-        shapes: the shapes of the whole float32 arguments of one drawn case.
-        in_specs: how each argument is sharded, one entry a dimension: `("X", None)`.
-        out_spec: how the result must be sharded; `()` is the whole of it everywhere.
-        spec: the naive truth, from whole NumPy arrays to the whole result.
-        collectives: called with the shapes; what the program may send.
-        view: what the reader writes. "manual": the function that each device runs on
-            its parts, the body of `jax.shard_map` (with its check of varying types
-            where they pass: gradients of sums depend on it). "explicit", "automatic":
-            a function of the whole arrays, on axes of that type, with the mesh set.
-        at_most: whether fewer bytes, or as many in other pieces, are right too. Else
-            arrays, axes and counts must be exactly those of `collectives`.
-        by_axes: with `at_most`, whether only the bytes over each set of axes count, in
-            whatever operations they are sent.
-        holds: called with the shapes; bytes that the compiled program may need on a
-            device beside arguments and result. Not given, as many as it likes.
-        neighbours: whether every permute has to go to a neighbour on the ring.
-        largest_product: called with the shapes; FLOPs that one product may have on a
-            device, where the work has to be done piece by piece.
-        slips: collectives that a known clumsy program sends at these shapes.
-        values: wrong results that readers are known to compute: functions of the
-            arguments of `spec`, which give the whole result, or a list of what each
+        shapes: draws the shapes of the whole float32 arguments of one case.
+        in_specs: how each argument is sharded, one entry per dimension: `("X", None)`.
+        out_spec: how the result must be sharded. With `()`, every device has all of it.
+        spec: a naive function from whole NumPy arrays to the whole right result.
+        collectives: called with the shapes, returns what the program may send.
+        view: what the reader writes. "manual" is the function that each device runs on
+            its parts, the body of `jax.shard_map`. If it passes JAX's check of varying
+            types, this check stays on, because gradients of sums depend on it.
+            "explicit" and "automatic" are functions of the whole arrays, on axes of
+            that type, with the mesh set.
+        at_most: whether sending fewer bytes, or as many in other pieces, is right too.
+            Otherwise arrays, axes and counts must be exactly those of `collectives`.
+        by_axes: with `at_most`, whether only the bytes over each set of axes count, no
+            matter in which operations they are sent.
+        holds: called with the shapes, returns the bytes that the compiled program may
+            need on a device in addition to arguments and result. None sets no limit.
+        neighbours: whether every permute must send to a neighbour on the ring.
+        largest_product: called with the shapes, returns the FLOPs that one product on a
+            device may have. None sets no limit.
+        slips: called with the shapes, the collectives that a known wrong program sends.
+        values: wrong results that readers are known to compute, as functions of the
+            arguments of `spec`. They return the whole result, or a list of what each
             device holds.
-        rtol: how far off a value may be, relative to the largest of the result.
+        rtol: how far off a value may be, relative to the largest value of the result.
+
+    Raises:
+        ValueError: `view` is unknown, the mesh has too many devices, or as `Question`.
     """
 
     mesh: Mapping[str, int]
@@ -88,7 +92,8 @@ class Sharded(Question):
                 f"view {self.view!r}: must be one of {', '.join(map(repr, _WANTED))}"
             )
         if math.prod(self.mesh.values()) > DEVICES:
-            raise ValueError(f"mesh {dict(self.mesh)}: must have at most {DEVICES}")
+            said = f"must have at most {DEVICES} devices"
+            raise ValueError(f"mesh {dict(self.mesh)}: {said}")
 
     @property
     def form(self) -> str:
@@ -157,8 +162,8 @@ class Sharded(Question):
             if flops > most:
                 said = (
                     f"{finding.message}, but for {at} one matmul on a device has "
-                    f"{flops:,.0f} FLOPs. Do the work piece by piece, in matmuls of at "
-                    f"most {most:,.0f} FLOPs."
+                    f"{flops:,.0f} FLOPs. Split the work into matmuls of at most "
+                    f"{most:,.0f} FLOPs."
                 )
                 return Finding("wrong", said, "no loop")
         if self.holds:
@@ -166,14 +171,14 @@ class Sharded(Question):
         return finding
 
     def _held(self, finding: Finding, program, shapes, at: str) -> Finding:
-        """The finding on a right program: does it hold no more than it may?"""
+        """The finding on a right program, depending on the memory that it needs."""
         needed, allowed = program.memory["temporaries"], self.holds(*shapes)
         if needed <= allowed:
-            said = f"and holds {show(needed, 'bytes')} at once beside them"
+            said = f"and needs {show(needed, 'bytes')} besides arguments and result"
             return Finding("correct", f"{finding.message}, {said}")
         slip = self._sent_by_slip(program.collectives, shapes)
         said = (
-            f"{finding.message}, but for {at} it holds {show(needed, 'bytes')} beside "
+            f"{finding.message}, but for {at} it needs {show(needed, 'bytes')} besides "
             f"arguments and result; wanted at most {show(allowed, 'bytes')}."
         )
         if slip:
@@ -181,7 +186,7 @@ class Sharded(Question):
         return Finding("wrong", said, "too much held at once")
 
     def _priced(self, sent, allowed, shapes, at: str) -> Finding:
-        """The finding on a right result: is what it sends what it may send?"""
+        """The finding on a right result, depending on what the program sends."""
         if compare(allowed, sent).exact or (
             self.at_most and _within(sent, allowed, self.by_axes)
         ):
@@ -197,17 +202,17 @@ class Sharded(Question):
         return Finding("wrong", said)
 
     def _sent_by_slip(self, sent: list[Collective], shapes) -> Slip | None:
-        """The known clumsy program that sends exactly this."""
+        """The known wrong program that sends exactly this, or None."""
         for slip in self.slips:
             if compare(slip.wrong(*shapes), sent).exact:
                 return slip
         return None
 
     def _body(self, answer: Callable, mesh, arguments: list) -> Callable:
-        """`answer` on every device, as `jax.shard_map` runs it unless told otherwise.
+        """`answer` in `jax.shard_map`, with JAX's check of varying types if it passes.
 
-        A result that JAX cannot see to be replicated, as that of permutes, does not
-        pass its check and is run without.
+        JAX's check fails if JAX cannot infer that a result is replicated, for example
+        after permutes. Such an answer runs without the check.
         """
         import jax
 
@@ -217,18 +222,18 @@ class Sharded(Question):
         checked = by_hand(answer, *specs)
         try:
             jax.eval_shape(checked, *arguments)
-        except Exception:  # of any kind: it comes again below, and is reported
+        except Exception:  # an error of the answer itself is raised again on export
             return by_hand(answer, *specs, check=False)
         return checked
 
     def _misplaced(self, result) -> str:
-        """Where types carry shardings: what is wrong with that of the result."""
+        """What is wrong with the sharding in the result's type, or ""."""
         if self.view != "explicit":
             return ""
         spec, wanted = result.sharding.spec, self.out_spec
         if spec.unreduced:
             over = ", ".join(sorted(spec.unreduced))
-            return f"the result is a sum that is still open over {over}: finish it."
+            return f"the result is not yet reduced over {over}. Finish its sum."
         got = tuple(spec)
         wanted += (None,) * (len(got) - len(wanted))
         if got == wanted:
@@ -256,7 +261,7 @@ class Sharded(Question):
             raise RuntimeError(
                 f"{wanted} devices are needed, and this kernel has {len(devices)}: "
                 f'restart it and run jax.config.update("jax_num_cpu_devices", '
-                f"{DEVICES}) before anything else of JAX"
+                f"{DEVICES}) before any other use of JAX"
             )
         kind = jax.sharding.AxisType
         types = kind.Auto if self.view == "automatic" else kind.Explicit
@@ -269,14 +274,14 @@ class Sharded(Question):
 
 
 def _far(program) -> str:
-    """What is wrong with permutes that do not go to a neighbour; "" if all do."""
+    """What is wrong with permutes that do not send to a neighbour, or ""."""
     shifts = [one.shift for one in program.launches if one.collective.op == "permute"]
     far = sorted({abs(shift) for shift in shifts if shift and abs(shift) > 1})
     if far:
         places = ", ".join(map(str, far))
         return (
             f"some permutes send {places} places along the axis. Around a ring, "
-            "everything moves from neighbour to neighbour."
+            "each device sends only to its neighbour."
         )
     if None in shifts:
         return (
@@ -287,14 +292,14 @@ def _far(program) -> str:
 
 
 def _within(sent: list[Collective], allowed: list[Collective], by_axes: bool) -> bool:
-    """Whether nothing over the same axes sends more bytes than it may."""
+    """Whether no operation, or no set of axes, sends more bytes than allowed."""
     found = compare(allowed, sent)
     rows = found.by_axes().rows if by_axes else found.rows
     return all(row.compiled_sent <= row.predicted_sent * (1 + 1e-9) for row in rows)
 
 
 def _said(sent: list[Collective]) -> str:
-    """Collectives in words, equal ones counted together."""
+    """Collectives in words, with equal ones grouped."""
     times: dict[str, int] = {}
     for one in sent:
         title = Collective(one.op, one.axes, one.nbytes, one.group).title

@@ -1,8 +1,8 @@
-"""Slips: known ways to go wrong, and those that come back all through the book.
+"""Slips: known ways to go wrong, and common ones that recur throughout the book.
 
-Each of the ready ones takes the factor that the slip puts on the answer at hand: to
-count a multiply-add as one operation halves a FLOP count and doubles a time per FLOP.
-The words fit both directions.
+Each common slip takes the factor by which it changes the answer: counting a
+multiply-add as one operation halves a FLOP count and doubles a time per FLOP. The
+explanation fits both directions.
 """
 
 import math
@@ -17,10 +17,10 @@ class Slip:
     """A known way to go wrong.
 
     Args:
-        name: two or three words, "sparse peak".
-        wrong: what this slip answers. In a number question it is called with the
-            right value, in the others with the arguments of the case.
-        says: one or two sentences that explain it without giving the answer away.
+        name: two or three words, such as "sparse peak".
+        wrong: returns the answer of somebody who makes this slip. It is called with the
+            right value in number questions, and with the case's arguments in others.
+        says: one or two sentences that explain the slip without revealing the answer.
     """
 
     name: str
@@ -36,7 +36,7 @@ def scaled(name: str, factor: float, says: str) -> Slip:
 def parts(array, n: int, dimension: int = 0) -> list:
     """The equal parts of a NumPy array that `n` devices hold along one dimension.
 
-    For slips in the values of a program, which start from what each device has.
+    Slips in the values of a program start from these parts.
     """
     import numpy as np  # not at the top: a page judges numbers without it
 
@@ -44,7 +44,7 @@ def parts(array, n: int, dimension: int = 0) -> list:
 
 
 def multiply_add(factor: float = 1 / 2) -> Slip:
-    """One operation for a multiply-add, or two for each of its halves."""
+    """Counting a multiply-add as one operation, or each of its halves as two."""
     return scaled(
         "multiply-add",
         factor,
@@ -56,7 +56,8 @@ def bits_for_bytes(factor: float = 8) -> Slip:
     return scaled(
         "bits for bytes",
         factor,
-        "Networks are sold in bits and memories in bytes, and a byte has 8 bits.",
+        "Network rates are quoted in bits and memory sizes in bytes, and a byte has "
+        "8 bits.",
     )
 
 
@@ -80,7 +81,7 @@ def sparse_peak(factor: float = 2) -> Slip:
     return scaled(
         "sparse peak",
         factor,
-        "Data sheets like to print the rate for matrices that are half zeros. "
+        "Data sheets often print the rate for matrices that are half zeros. "
         "Ordinary matrices run at the dense rate.",
     )
 
@@ -136,8 +137,8 @@ def other_link(link: Fact, power: int) -> Slip:
     """The rate that "How to Scale Your Model" prints for the same link.
 
     Args:
-        link: the one-way bandwidth in a chip's record, which says what the book has.
-        power: 1 where the answer grows with the bandwidth, −1 where it falls.
+        link: the one-way bandwidth in a chip's record, with that book's value.
+        power: 1 if the answer is proportional to the bandwidth, −1 if it is inverse.
     """
     return scaled(
         "the link of another text",
@@ -147,19 +148,19 @@ def other_link(link: Fact, power: int) -> Slip:
 
 
 def half_of_other_link(link: Fact, power: int) -> Slip:
-    """Half of that rate, as if it were of both directions."""
+    """Half of the rate in `other_link`, as if that counted both directions."""
     return scaled(
         "half the link of another text",
         (link.said("book") / link.value / 2) ** power,
         "Another text prints a lower rate for this link than the task does, and that "
-        "rate is for one direction already.",
+        "rate is already for one direction.",
     )
 
 
 _PREFIX = "The digits are right, but the prefix is not. Answers are in base units."
 _POWERS = (-5, -4, -3, -2, -1, 1, 2, 3, 4, 5)
 _EIGHT, _BINARY_POWER = "a factor of 8", "a power of 1024"
-_BITS = "Networks are sold in bits, and a byte has 8 of them."
+_BITS = "Network rates are quoted in bits, and a byte has 8 of them."
 _EIGHTS = "Something comes in eights here. Did you leave it out, or count it twice?"
 GENERIC = (
     *(scaled("a power of 1000", 1000.0**k, _PREFIX) for k in _POWERS),
@@ -186,18 +187,18 @@ _THREE_DIGITS = 5e-3  # 16/15, a slip of another kind, is 0.7% from GiB for GB
 def generic(
     value: float, right: float, unit: str, eights: bool = False
 ) -> tuple[Slip, ...]:
-    """The slips that any number can have and that could explain this one.
+    """The slips that can occur in any number and could explain this value.
 
-    Of powers and factors only the nearest: 1000 and 1024 are 2.4% apart. Bits are taken
-    for bytes only where an answer counts bytes, and a binary prefix for a decimal one
-    only as it would be written: MiB for MB where the answer is in megabytes.
+    Of powers and factors, only the nearest is included, because 1000 and 1024 are 2.4%
+    apart. Bits for bytes is included only if the answer counts bytes, and a binary
+    prefix only as it would be written: MiB for MB if the answer is in megabytes.
 
     Args:
-        value: what was answered.
+        value: the answer.
         right: the right value.
         unit: its unit.
-        eights: whether eight of something are in the task, which explain a factor of 8
-            as well as bits do.
+        eights: whether the task mentions eight of something, which explains a factor of
+            8 as well as bits do.
 
     >>> [slip.name for slip in generic(148e6, 155189248, "bytes")][1:-1]
     ['a binary prefix']
@@ -227,7 +228,7 @@ def generic(
 
 
 def _binary(right: float) -> list[Slip]:
-    """A binary prefix for a decimal one, and the other way, in a number of this size.
+    """The slips of mixing up binary and decimal prefixes, in a number of this size.
 
     >>> [round(slip.wrong(1e9)) for slip in _binary(1e9)]
     [1073741824, 931322575]
@@ -239,7 +240,7 @@ def _binary(right: float) -> list[Slip]:
 
 
 def _twos(unit: str) -> str:
-    """What comes in twos in an answer of that unit; "" where it is a count of things.
+    """Examples of what comes in twos in an answer of that unit, or "" if none do.
 
     >>> _twos("FLOPs"), _twos("chips")
     ('the multiply and the add', '')

@@ -1,4 +1,4 @@
-"""Questions for programs on the counting machine, graded on the bytes they move."""
+"""Questions answered by a program for `Scratchpad`, graded on the bytes it moves."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -14,19 +14,21 @@ _MOST_OPERATIONS = 200_000
 
 @dataclass(frozen=True, kw_only=True)
 class Traffic(Question):
-    """A program for the counting machine, graded on what it writes and what it moves.
+    """A program for `Scratchpad`, graded on its result and on the bytes it moves.
 
-    The reader writes ``def program(machine, *sizes)``. Only its trace is judged: it is
-    replayed on values that the program has never seen.
+    The reader writes ``def program(machine, *sizes)``. Only its trace is judged, by
+    replaying it on values that the program has never seen.
 
     Args:
-        cases: sizes of one drawn case.
-        capacity: bytes of scratchpad at these sizes.
-        arrays: name → (rows, columns) at these sizes; filled with drawn whole numbers.
-        result: called with the arrays at the start, by name; name → what it must hold
-            at the end.
-        at_most: most bytes that may move at these sizes.
-        slips: bytes that a known clumsy program moves at these sizes.
+        cases: draws the sizes of one case from a `random.Random`.
+        capacity: called with the sizes, returns the bytes of scratchpad.
+        arrays: called with the sizes, returns name → (rows, columns). The arrays are
+            filled with drawn whole numbers.
+        result: called with the initial arrays by name, returns name → the array at the
+            end.
+        at_most: called with the sizes, returns the bytes that may move.
+        draws: how many cases are drawn.
+        slips: called with the sizes, the bytes that a known inefficient program moves.
     """
 
     cases: Callable[[random.Random], tuple]
@@ -107,22 +109,22 @@ def _sizes(sizes: list) -> str:
 def _difference(
     wanted: Mapping[str, Matrix], arrays: Mapping[str, Matrix], start: Mapping
 ) -> tuple[str, str] | None:
-    """The first wrong value, and what all wrong ones are; None where all are right."""
+    """A message on the first wrong value, and a slip's name; None if all are right."""
     for name, right in wanted.items():
         got = arrays[name]
         for i, row in enumerate(right):
             for j, value in enumerate(row):
                 if got[i][j] != value:
-                    said = f"{name}[{i}, {j}] must be {value:g}, and is {got[i][j]:g}."
+                    said = f"{name}[{i}, {j}] must be {value:g}, but is {got[i][j]:g}."
                     slip, says = _seen(name, right, got, start[name])
                     return f"{said} {says}".strip(), slip
     return None
 
 
 def _seen(name: str, right: Matrix, got: Matrix, start: Matrix) -> tuple[str, str]:
-    """What a wrong array is instead of the right one: a slip's name, and words."""
+    """How a wrong array differs from the right one: a slip's name and explanation."""
     if got == start:
-        return "nothing stored", f"All of {name} is still what it was at the start."
+        return "nothing stored", f"{name} still has all its values from the start."
     if got == [list(column) for column in zip(*right, strict=True)]:
         return "transposed", f"Rows and columns of {name} are swapped."
     pairs = [

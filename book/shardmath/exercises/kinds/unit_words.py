@@ -1,4 +1,4 @@
-"""The words that stand behind a number: units, prefixes, and both in one."""
+"""The words after a number: units, prefixes, and units with prefixes."""
 
 import re
 from collections.abc import Mapping
@@ -36,7 +36,8 @@ _CLOCK = {  # in seconds
 _PER_SECOND = re.compile("(.*[Bb])ps")  # GBps
 _MEASURES = {"FLOP", "OP", "byte", "s", "W", "dollar"}  # the rest are counts
 _MODELS = "[ahv]100|h[28]00|b[23]00|v4|v5[ep]|v6e|tpu7x"  # with digits in the name
-# Words for one thing. A device, a die or a node may be another number of chips.
+# Words for the same thing. Devices, dies and nodes are left out, because they may be
+# more or less than one chip.
 _CHIPS = f"chip|gpu|tpu|accelerator|trillium|ironwood|{_MODELS}"
 _ALIKE = [re.compile(f"(?i:{words})") for words in (_CHIPS, "dollar|usd")]
 MODEL, CHIP = (rf"(?i:(?:{words})s?\b)" for words in (_MODELS, _CHIPS))
@@ -49,10 +50,10 @@ class UnitWord:
     """What a word does to the number before it.
 
     Args:
-        times: what multiplies the number.
-        by: what divides it.
-        unit: the unit that it is in then.
-        bits: whether the word counts bits, which `by` turns into bytes.
+        times: the factor that multiplies the number.
+        by: the factor that divides it.
+        unit: the unit of the result.
+        bits: whether the word means bits, which `by` converts to bytes.
     """
 
     times: int = 1
@@ -78,7 +79,7 @@ def powers(unit: str) -> Powers:
 
 
 def written(unit: Powers) -> str:
-    """Powers as one writes them.
+    """Powers as text.
 
     >>> written({"FLOP": 1, "byte": -1}), written({"s": 2}), written({"s": -1})
     ('FLOPs/byte', 's^2', '1/s')
@@ -93,7 +94,7 @@ def written(unit: Powers) -> str:
 
 
 def seconds(unit: str) -> int | None:
-    """Seconds in the unit of a question that asks for hours or days; None otherwise.
+    """The seconds in a unit such as hours or days, or None for any other unit.
 
     >>> seconds("days"), seconds("Hours"), seconds("s"), seconds("tokens")
     (86400, 3600, None, None)
@@ -103,7 +104,7 @@ def seconds(unit: str) -> int | None:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two words name one thing: 8 H100 GPUs are 8.
+    """Whether two words name the same thing, so "8 H100 GPUs" are 8.
 
     >>> same("H100", "GPUs"), same("GPUs", "nodes")
     (True, False)
@@ -114,12 +115,12 @@ def same(one: str, other: str) -> bool:
 
 
 def is_count(name: str) -> bool:
-    """Whether a unit counts things, as tokens and chips do: seconds measure."""
+    """Whether a unit counts things, as tokens do, instead of measuring like seconds."""
     return name not in _MEASURES
 
 
 def in_billions(own: Powers) -> bool:
-    """Whether a B behind a number may be a billion where such a unit is wanted.
+    """Whether a B after a number may mean a billion, if the question has this unit.
 
     >>> in_billions({"param": 1}), in_billions({"byte": 1}), in_billions({"chip": 1})
     (True, False, False)
@@ -128,15 +129,16 @@ def in_billions(own: Powers) -> bool:
 
 
 def meaning(word: str, own: Powers, billions: bool = False) -> UnitWord:
-    """What a word says.
+    """The meaning of a word after a number.
 
     Args:
-        word: behind a number.
+        word: the word.
         own: the units of the question.
-        billions: whether a B is a billion, as in "an 8B model", and not a byte.
+        billions: whether a B means a billion, as in "an 8B model", instead of a byte.
 
     Raises:
-        ValueError: a phrase that says what is wrong with the word.
+        ValueError: the word is not a unit here. The message is a phrase to be put after
+            the quoted text.
 
     >>> meaning("TB", {}).times, meaning("µs", {}).by, meaning("GPU", {"chip": 1}).unit
     (1000000000000, 1000000, {'chip': 1})
@@ -166,7 +168,7 @@ def meaning(word: str, own: Powers, billions: bool = False) -> UnitWord:
             base = 2 if prefix in _BINARY else 10
             return _bits(base ** powers_of[prefix])
         if prefix in _BELOW_ONE and not rest:
-            raise ValueError(f"has {word!r} alone in it, which has many meanings")
+            raise ValueError(f"has {word!r} in it, which has several meanings")
         if unit is None and rest:
             continue
         if prefix in _DECIMAL:
@@ -177,7 +179,7 @@ def meaning(word: str, own: Powers, billions: bool = False) -> UnitWord:
             return UnitWord(by=10 ** _BELOW_ONE[prefix], unit=unit)
     if _BITS.fullmatch(word):
         return _bits(1)
-    raise ValueError(f"has {word!r} in it, which is no unit here{_nearly(word, own)}")
+    raise ValueError(f"has {word!r} in it, which isn't a unit here{_nearly(word, own)}")
 
 
 def _bits(times: int) -> UnitWord:
@@ -185,7 +187,7 @@ def _bits(times: int) -> UnitWord:
 
 
 def _nearly(word: str, own: Powers) -> str:
-    """What capitals would make of a word that is no unit: " (GB is)" of "gb"."""
+    """A note if the word would be a unit in capitals: " (GB is)" for "gb"."""
     for other in (word[0].upper() + word[1:], word.upper()):
         with suppress(ValueError):
             if other != word and not meaning(other, own).bits:

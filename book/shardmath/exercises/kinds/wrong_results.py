@@ -1,8 +1,8 @@
-"""Wrong results of a function: what they have in common over all cases.
+"""Diagnoses the wrong results of a function by what they have in common in all cases.
 
-A function is tried on many cases. Where no slip that the question names explains its
-results, they may still have something in common: each is twice the right value, or it
-is rounded, or the two values of a pair are swapped.
+A function is tested on many cases. If none of the question's slips explains its
+results, they may still have something in common. For example, each may be twice the
+right value, or rounded, or the two values of a pair may be swapped.
 """
 
 import math
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from .wrong_values import Diagnosis, times
 
-_NEAR = 1e-6  # how near a ratio must be to the same in all cases
+_NEAR = 1e-6  # relative tolerance when values or ratios are compared
 _ROUNDED: tuple[tuple[str, Callable], ...] = (
     ("down", math.floor),
     ("up", math.ceil),
@@ -21,12 +21,12 @@ _ROUNDED: tuple[tuple[str, Callable], ...] = (
 def diagnose(
     wanted: Sequence, got: Sequence, names: Sequence[str] = ()
 ) -> Diagnosis | None:
-    """What wrong results have in common; None where nothing is found.
+    """What wrong results have in common, or None if nothing is found.
 
     Args:
-        wanted: the right result of each case: a number, or a list of as many each time.
-        got: what came instead.
-        names: what the values of a result are called, where there are several.
+        wanted: the right result of each case, a number or a list of fixed length.
+        got: the reader's results.
+        names: the names of a result's values, if there are several.
 
     >>> diagnose([3, 5.0, 9], [6, 10, 18]).says
     'In every case it is 2 times the right value.'
@@ -60,7 +60,7 @@ def diagnose(
 
 
 def _column(wanted: Sequence[float], got: Sequence[float]) -> tuple[str, str] | None:
-    """What one number of the result is in all cases: a slip's name, and words."""
+    """How one number of the result is wrong in all cases: a slip's name and words."""
     for way, whole in _ROUNDED:
         if _equal([whole(value) for value in wanted], got):
             return "rounded", f"the right value rounded {way}"
@@ -89,7 +89,7 @@ def _column(wanted: Sequence[float], got: Sequence[float]) -> tuple[str, str] | 
 
 
 def _nothing(wanted: Sequence, got: Sequence) -> Diagnosis | None:
-    """None, which is no result, in all cases or in some."""
+    """The diagnosis if the result is None in all cases or in some."""
     if all(value is None for value in got):
         return Diagnosis("no return", "It is None in every case. Is a return missing?")
     others = [(a, b) for a, b in zip(wanted, got, strict=True) if b is not None]
@@ -102,18 +102,18 @@ def _nothing(wanted: Sequence, got: Sequence) -> Diagnosis | None:
 
 
 def _undefined(wanted: Sequence, got: Sequence) -> Diagnosis | None:
-    """NaN or infinity where the right results have none."""
+    """The diagnosis if results are NaN or infinite but no right result is."""
     if any(_is_undefined(value) for value in _flat(wanted)):
         return None
     return Diagnosis(
         "NaN or infinity",
-        "It is NaN or infinite in some cases. Does something overflow on the way, or "
-        "do you divide by zero?",
+        "It is NaN or infinite in some cases. Does something overflow, or do you "
+        "divide by zero?",
     )
 
 
 def _finite(wanted: Sequence, got: Sequence) -> Diagnosis | None:
-    """Numbers everywhere, where some right results are infinite."""
+    """The diagnosis if all results are finite but some right results are not."""
     others = [
         (a, b)
         for a, b in zip(wanted, got, strict=True)
@@ -129,7 +129,7 @@ def _finite(wanted: Sequence, got: Sequence) -> Diagnosis | None:
 
 
 def _columns(wanted: Sequence, got: Sequence) -> list[tuple[list, list]] | None:
-    """Right and given values of each place in the result; None where they differ."""
+    """(right values, given values) at each place of a result; None if sizes differ."""
     rows = [(_row(a), _row(b)) for a, b in zip(wanted, got, strict=True)]
     sizes = {len(row) for pair in rows for row in pair}
     if len(sizes) != 1 or not all(_is_number(v) for p in rows for r in p for v in r):
@@ -143,7 +143,7 @@ def _row(value: object) -> list:
 
 
 def _flat(values: Sequence) -> list:
-    """All that is no list in a list of lists."""
+    """The values in nested lists, as one list."""
     found = []
     for value in values:
         found += _flat(value) if isinstance(value, list | tuple) else [value]

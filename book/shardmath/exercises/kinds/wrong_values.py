@@ -1,8 +1,8 @@
-"""Wrong values of a program: what they are instead of the right ones.
+"""Diagnoses the wrong values of a program.
 
-The judge has the whole arguments, the right result, and what every device holds. That
-is enough to recognise what most wrong programs did: a sum that is missing or made
-twice, a mean of means, a shard that belongs to another device, rows in another order. A
+The judge has the whole arguments, the right result, and what every device holds. This
+is enough to recognise most mistakes, such as a sum that is missing or computed twice, a
+mean of means, a shard that belongs to another device, or rows in the wrong order. A
 question can add known wrong results in its field ``values``.
 """
 
@@ -14,23 +14,23 @@ from ...base.units import pluralize
 from .program_result import ProgramResult, devices, own_results, subsets, totals
 from .slips import Slip
 
-_CLOSE = 0.02  # wrong, and so near that the way was right
+_CLOSE = 0.02  # relative error of wrong values whose method is probably right
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What wrong values are: the name of the slip, and a sentence or two about it."""
+    """What is wrong with values: the name of the slip, and one or two sentences."""
 
     name: str
     says: str
 
 
 def diagnose(run: ProgramResult, values: Iterable[Slip] = ()) -> Diagnosis | None:
-    """What the wrong values of a run are; None where nothing known explains them.
+    """What is wrong with a run's values, or None if no known mistake explains them.
 
     Args:
-        run: at least one device of it is wrong.
-        values: the question's alternative truths, functions of the whole arguments.
+        run: a result that is wrong on at least one device.
+        values: the question's known wrong results, as functions of the whole arguments.
     """
     import numpy as np  # not at the top: a page judges numbers without it
 
@@ -47,7 +47,7 @@ def diagnose(run: ProgramResult, values: Iterable[Slip] = ()) -> Diagnosis | Non
 def diagnose_shape(
     got: Sequence[int], wanted: Sequence[int], mesh: Mapping[str, int]
 ) -> Diagnosis | None:
-    """What a wrong shape of the whole result says about its parts.
+    """What is wrong with the shape of the whole result, or None if that is not clear.
 
     >>> diagnose_shape([4, 64], [8, 32], {"X": 2}).name
     'cut along another dimension'
@@ -64,7 +64,7 @@ def diagnose_shape(
     if len(apart) == 2 and math.prod(got) == math.prod(wanted):
         return Diagnosis(
             "cut along another dimension",
-            f"Dimensions {apart[0]} and {apart[1]} differ: did you split the result "
+            f"Dimensions {apart[0]} and {apart[1]} differ. Did you split the result "
             "along the right one?",
         )
     if len(apart) != 1:
@@ -75,20 +75,20 @@ def diagnose_shape(
         if got[k] * n == wanted[k]:
             return Diagnosis(
                 "a part of the result",
-                f"Dimension {k} is 1/{n} of {there}: do you return a part where more "
+                f"Dimension {k} is 1/{n} of {there}. Do you return a part where more "
                 "is wanted?",
             )
         if got[k] == n * wanted[k]:
             return Diagnosis(
                 "more than its part",
-                f"Dimension {k} is {n} times {there}: do you return the whole where a "
+                f"Dimension {k} is {n} times {there}. Do you return the whole where a "
                 "part is wanted?",
             )
     return None
 
 
 def _overflow(run: ProgramResult) -> Diagnosis | None:
-    """NaN or infinity where the truth is finite."""
+    """NaN or infinity although the right values are finite."""
     import numpy as np
 
     if not np.isfinite(run.wanted).all() or all(np.isfinite(g).all() for g in run.got):
@@ -121,15 +121,15 @@ def _scaled(run: ProgramResult) -> Diagnosis | None:
 
 
 def _named_ratio(ratio: float, mesh: Mapping[str, int]) -> Diagnosis:
-    """A constant ratio to the truth, explained by the size of a mesh axis."""
+    """A constant ratio to the right values, explained by the size of a mesh axis."""
     said = f"Every value is {times(ratio)} the right one."
     kinds = (
         (
             "n times too large",
             lambda n: n,
-            "did you sum over them where a mean is wanted, or sum twice? JAX itself "
-            "sums the gradient of an array that all devices share, unless "
-            "`jax.lax.pcast` makes the array varying first.",
+            "did you sum over them where a mean is wanted, or sum twice? JAX "
+            "automatically sums the gradient of an array that all devices share, "
+            "unless `jax.lax.pcast` makes the array varying first.",
         ),
         (
             "n times too small",
@@ -171,7 +171,7 @@ def times(ratio: float) -> str:
 
 
 def _shifted(run: ProgramResult) -> Diagnosis | None:
-    """The same number above or below the right values everywhere."""
+    """The same number added to the right values everywhere."""
     got, wanted = _flat(run.got), _flat(run.parts)
     if got.shape != wanted.shape or wanted.size < 2:
         return None
@@ -192,7 +192,7 @@ def _shifted(run: ProgramResult) -> Diagnosis | None:
 
 
 def _local(run: ProgramResult) -> Diagnosis | None:
-    """What each device computes from its own part, or a sum or a mean of that."""
+    """Results that each device computes from its own part, or their sum or mean."""
     for axes in reversed(subsets(run.mesh)):  # the fewest axes that explain it
         own = own_results(run, axes)
         if own is None:
@@ -202,8 +202,8 @@ def _local(run: ProgramResult) -> Diagnosis | None:
         if parts and run.holds(parts):
             return Diagnosis(
                 "only its own part",
-                f"Each device has what its own part along {over} gives. A collective "
-                f"over {over} is missing.",
+                f"Each device has a result of only its own part along {over}. A "
+                f"collective over {over} is missing.",
             )
         if any(one.shape != run.wanted.shape for one in own):
             continue
@@ -248,7 +248,7 @@ def _exchanged(run: ProgramResult) -> Diagnosis | None:
         return Diagnosis(
             "the same part everywhere",
             f"Every device has the part that belongs to device {holders[0]}. "
-            "`jax.lax.axis_index` tells a device which part it should have.",
+            "Use `jax.lax.axis_index` to find which part a device should have.",
         )
     away = {(holder - k) % len(parts) for k, holder in enumerate(holders)}
     if len(away) == 1:
@@ -259,7 +259,7 @@ def _exchanged(run: ProgramResult) -> Diagnosis | None:
         return Diagnosis(
             "shifted along the mesh",
             f"Each device has the part that belongs to the device {places} {side} it. "
-            "Do you send in the wrong direction, or once too often?",
+            "Do you send in the wrong direction, or one time too many?",
         )
     said = [f"device {k} has that of {h}" for k, h in enumerate(holders) if k != h]
     return Diagnosis(
@@ -280,7 +280,7 @@ def _reordered(run: ProgramResult) -> Diagnosis | None:
 
 
 def _order_of(run: ProgramResult, pairs: list) -> Diagnosis | None:
-    """The order in which each first array of a pair has the values of the second."""
+    """How the first array of each pair reorders the values of the second."""
     import numpy as np
 
     if all(g.ndim == 2 and g.shape == g.T.shape and run.same(g, p.T) for g, p in pairs):
@@ -326,14 +326,14 @@ def _partly(run: ProgramResult) -> Diagnosis | None:
     if right:
         name = "right on one device" if len(right) == 1 else "right on some devices"
         verb = "is" if len(right) == 1 else "are"
-        said = f"Only {devices(right, n)} {verb} right: what is different there?"
+        said = f"Only {devices(right, n)} {verb} right. What is different there?"
         return Diagnosis(name, said)
     got, parts = _flat(run.got), _flat(run.parts)
     off = abs(got - parts).max() / abs(run.wanted).max()
     if off < _CLOSE:
         return Diagnosis(
             "close, not exact",
-            f"Every value is close, within {off:.1%} of the largest. Did you compute "
+            f"Every value is off by at most {off:.1%} of the largest. Did you compute "
             "something in a precision below float32?",
         )
     share = float(np.isclose(got, parts, rtol=0, atol=run.near).mean())

@@ -1,7 +1,7 @@
 """Networks of real machines: TPU slices and pods, NVLink domains, fat trees, DCN.
 
 Each is a `Network`, a grid of rings and switches (`wiring`), built from a record of
-`chips`; a rate that no source states raises the error of the chip.
+`chips`. If no source states a rate, the chip raises its error.
 
 >>> from shardmath.hardware.chips import H100, TPU_V5E
 >>> print(Torus(TPU_V5E, (8, 16)))

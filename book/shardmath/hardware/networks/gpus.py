@@ -14,13 +14,14 @@ class NVLinkDomain(Network):
 
     Args:
         chip: an NVIDIA GPU of `chips`.
-        gpus: how many; as many as the chip's domain holds if not given.
-        bandwidth: one-way bytes/s of one GPU; `chip.scale_up_bandwidth` if not given.
-        latency: seconds from GPU to GPU; if not given 3.33 µs, see `LATENCY`.
-        reduces: whether the switches add up what passes (NVLink SHARP, since Hopper).
+        gpus: their number; by default, as many as the chip's domain holds.
+        bandwidth: one-way bytes/s of one GPU; by default `chip.scale_up_bandwidth`.
+        latency: seconds from GPU to GPU; by default 3.33 µs, see `LATENCY`.
+        reduces: whether the switches add in the network (NVLink SHARP, since Hopper).
 
     Raises:
-        ValueError: the domain cannot hold as many, or its switches cannot reduce.
+        ValueError: what is no NVIDIA GPU, more GPUs than the domain holds, or switches
+            that cannot reduce.
 
     Source:
         `chips`, and the records of NVSwitches (`nvswitch`).
@@ -48,8 +49,8 @@ class NVLinkDomain(Network):
         if reduces and not nvswitch(chip).adds:
             name = nvswitch(chip).name
             raise ValueError(
-                f"{chip.name}: its {name} does not add; reduces=True takes one that "
-                "does, Hopper's or a later one"
+                f"{chip.name}: its {name} does not add; reduces=True needs a switch "
+                "that does, of Hopper or later"
             )
         rate = chip.scale_up_bandwidth if bandwidth is None else bandwidth
         switch = Switch(gpus, rate, latency, reduces, "NVLink")
@@ -57,14 +58,14 @@ class NVLinkDomain(Network):
 
     @property
     def nvswitch(self) -> NVSwitch:
-        """The generation of NVSwitch that joins its GPUs."""
+        """The generation of NVSwitch that joins the GPUs."""
         return nvswitch(self.chip)
 
     @property
     def ports(self) -> int:
-        """Ports of all its NVSwitches: switches · ports of one.
+        """Ports of all NVSwitches: switches · ports of one.
 
-        The switches are those of the whole domain, however few GPUs are asked for.
+        The switches are those of the whole domain, even if it has fewer GPUs.
 
         Raises:
             ValueError: no source states how many switches join these GPUs.
@@ -77,9 +78,9 @@ class NVLinkDomain(Network):
 
     @property
     def ports_taken(self) -> int:
-        """Ports that its GPUs take: GPUs · links of one.
+        """Ports that the GPUs use: GPUs · links of one.
 
-        Others are free, or lead to more switches.
+        The other ports are free, or lead to more switches.
 
         Raises:
             ValueError: no source states how many links the GPU has.
@@ -93,18 +94,19 @@ class DirectDomain(Network):
     Args:
         chip: a GPU of `chips` whose links are published: an MI300X, with a link to each
             other one; an H200 NVL, whose bridge joins up to four cards; an L40S, whose
-            cards meet over PCIe.
-        gpus: how many; as many as the chip's domain holds if not given.
-        latency: seconds from GPU to GPU; if not given as NVLink's, see `LATENCY`.
+            cards are joined by PCIe.
+        gpus: their number; by default, as many as the chip's domain holds.
+        latency: seconds from GPU to GPU; by default that of NVLink, see `LATENCY`.
 
     Assumes:
-        One switch with the rate of all links together. Among all GPUs of the node every
-        link works, and that is exact. A group of n of them has n − 1 links each, so its
-        bound is too low by (domain − 1) / (n − 1). PCIe is taken as a link of each card
-        into a host that limits nothing.
+        One switch with the rate of all links together. This is exact if all GPUs of the
+        node take part, because every link works. In a group of n, a GPU has only n − 1
+        links, so the bound is too low by (domain − 1) / (n − 1). PCIe counts as a link
+        of each card to a host that is no limit.
 
     Raises:
-        ValueError: no domain, no rate of its links, or not so many GPUs.
+        ValueError: no source states the domain or the rate of the links, or more GPUs
+            than the domain holds.
 
     >>> from shardmath.hardware.chips import find
     >>> DirectDomain(find("MI300X")).bisection
@@ -126,31 +128,30 @@ class DirectDomain(Network):
 
 
 class Cluster(Network):
-    """Nodes on a rail-optimised fat tree, each GPU with a network card of its own.
+    """Nodes on a rail-optimised fat tree; each GPU has its own network card.
 
         egress of a node = GPUs · rate of one card
 
-    The card of a GPU is its only link out of the node: what goes through the spine goes
-    through the leaf first. Equal GPUs of the nodes share a rail, so that node egress is
-    reached only by collectives that split their bytes over all GPUs of the node.
+    The card of a GPU is its only link out of the node: traffic through the spine passes
+    the leaf first. GPUs with the same place in their nodes share a rail, so only
+    collectives that split their bytes over all GPUs of a node reach the node egress.
 
     Args:
-        node: the NVLink domain that makes one node.
-        nodes: how many on one switch level; or a tuple (…, spine, leaf), such as
-            (4, 32) for 4 scalable units of 32 nodes.
-        egress: one-way bytes/s of one node; GPUs · `chip.scale_out_bandwidth` if not
-            given.
-        taper: level by level as in `nodes`, how many times thinner it is than a full
-            fat tree: (7, 1) for a spine oversubscribed 7 to 1. Below 1 it is thicker,
-            which a leaf cannot be. All 1 if not given.
-        latency: seconds of one crossing, level by level, switches below it included;
-            of `LATENCY` if not given.
-        reduces: the levels whose switches add up what passes and hand the sum to all,
-            such as ("spine", "leaf") for InfiniBand with SHARP; none if not given.
+        node: the NVLink domain, or node without switches, that makes one node.
+        nodes: their number on one level of switches; or a tuple (…, spine, leaf), such
+            as (4, 32) for 4 scalable units of 32 nodes.
+        egress: one-way bytes/s of a node; by default GPUs · `chip.scale_out_bandwidth`.
+        taper: for each level of `nodes`, the factor by which it is thinner than in a
+            full fat tree: (7, 1) for a spine oversubscribed 7 to 1. A spine may have a
+            factor below 1, a leaf may not. By default all are 1.
+        latency: seconds of one crossing for each level, including the switches below;
+            by default from `LATENCY`.
+        reduces: the levels whose switches add and send the sum to all, such as
+            ("spine", "leaf") for InfiniBand with SHARP; by default none.
 
     Raises:
-        ValueError: no NVLink domain, levels that do not match, a leaf above the
-            rate of its cards, or no latency is known for a third one.
+        ValueError: what is no node, levels that do not match, a leaf above the rate of
+            its cards, or three levels without a latency.
 
     Source:
         Levels of a DGX H100 SuperPOD (32 nodes to a unit, 4 units): How to Scale Your
@@ -171,7 +172,8 @@ class Cluster(Network):
         reduces: tuple[str, ...] = (),
     ):
         if not isinstance(node, NVLinkDomain | DirectDomain):
-            raise ValueError(f"node = {node!r}: must be an NVLinkDomain")
+            wanted = "must be an NVLinkDomain or a DirectDomain"
+            raise ValueError(f"node = {node!r}: {wanted}")
         sizes = tuple(nodes) if isinstance(nodes, tuple | list) else (nodes,)
         if not 1 <= len(sizes) <= 3:
             raise ValueError(f"nodes = {nodes!r}: must be 1 to 3 levels of switches")
@@ -195,8 +197,8 @@ class Cluster(Network):
             rate = positive(egress=egress)[0] / node.chips
         if positive(taper=thinner[-1])[0] < 1:
             raise ValueError(
-                f"taper = {short_repr(taper)}: must be 1 or more for the leaf: a card "
-                "carries no more than its rate"
+                f"taper = {short_repr(taper)}: must be 1 or more for the leaf, because "
+                "a card carries no more than its rate"
             )
         levels = tuple(
             Switch(

@@ -10,21 +10,21 @@ from .torus import Torus
 from .wiring import Network
 
 NAME = re.compile(r"(?P<kind>[\w-]+)(:(?P<shape>\d+(x\d+)*)(\*(?P<slices>\d+))?)?")
-LIBTPU = {"tpu7x": "tpu_7x"}  # what libtpu calls otherwise than `chips`
+LIBTPU = {"tpu7x": "tpu_7x"}  # a chip that libtpu and `chips` call differently
 
 
 def network(name: "str | Network") -> Network:
     """The network that `name` means.
 
     Args:
-        name: ``"v5p:8x8x8"``, a TPU as `chips.find` knows it and the sides of its
-            slice; ``"v5e:16x16*4"``, four such slices on the data-centre network;
-            ``"gb200:72"``, GPUs of one NVLink domain; ``"h100:64x8"``, nodes × GPUs of
-            a node, on one level of a fat tree that is not thinned out; ``"h100:512"``,
-            the same in nodes that are full. A network comes back as it is.
+        name: ``"v5p:8x8x8"``, a TPU (any name that `chips.find` accepts) and the sides
+            of its slice; ``"v5e:16x16*4"``, four such slices on the data-centre
+            network; ``"gb200:72"``, GPUs of one NVLink domain; ``"h100:64x8"``, nodes ×
+            GPUs per node, on one level of a full fat tree; ``"h100:512"``, the same
+            with full nodes. A `Network` is returned unchanged.
 
     Raises:
-        ValueError: what is written otherwise; a chip, slice or node that there is not.
+        ValueError: another form of name, or a chip, slice or node that does not exist.
 
     Assumes:
         No latency between slices, since no source states one.
@@ -70,8 +70,8 @@ def _built(chip: Chip, shape: tuple[int, ...], slices: int) -> Network:
         nodes, each = each // most, most
     if each > most:
         raise ValueError(
-            f"a node joins at most {most} {chip.name}; nodes are written in front, as "
-            f"in {max(1, each // most)}x{most}"
+            f"a node joins at most {most} {chip.name}; write the number of nodes in "
+            f"front, as in {max(1, each // most)}x{most}"
         )
     node = (NVLinkDomain if "nvlink" in chip.facts else DirectDomain)(chip, each)
     return Cluster(node, nodes) if nodes > 1 else node

@@ -17,12 +17,12 @@ from .switches import NVSwitch
 def nvswitch(of: str | Chip) -> NVSwitch:
     """The NVSwitch of that name, or the one that joins GPUs of that kind.
 
-    Case, spaces and dashes of a name do not matter. A chip finds the switch that
-    speaks its generation of NVLink.
+    Case, spaces and dashes of a name do not matter. For a chip, it is the switch of the
+    chip's generation of NVLink.
 
     Raises:
-        ValueError: no NVSwitch is called so, or several begin so; lists those near.
-            Or the chip has no NVLink, or one whose switch has no record.
+        ValueError: no NVSwitch has that name, or several begin with it; lists similar
+            ones. Or the chip has no NVLink, or its NVSwitch has no record.
 
     >>> from shardmath.hardware.chips import A100_80GB, B200
     >>> nvswitch(B200).ports, nvswitch(A100_80GB).adds
@@ -43,7 +43,7 @@ NVSwitch 2, NVSwitch 1
 
 
 def must_have_nvlink(chip: Chip) -> None:
-    """Raise unless `chip` is of the maker whose GPUs alone have NVLink."""
+    """Raise unless `chip` is by NVIDIA, whose GPUs alone have NVLink."""
     if chip.vendor != "NVIDIA":
         raise Absent(f"{chip.name}: must be an NVIDIA GPU to have NVLink")
 

@@ -6,14 +6,16 @@ from .wiring import Network, Switch
 
 
 class Slices(Network):
-    """`count` TPU slices, chip by chip joined by the data-centre network (DCN).
+    """`count` TPU slices, joined chip by chip by the data-centre network (DCN).
 
     Args:
         torus: one slice.
-        count: how many.
-        latency: seconds from chip to chip; to be given, since no source states it.
-        bandwidth: one-way bytes/s, share of one chip; `chip.scale_out_bandwidth` if
-            not given.
+        count: number of slices.
+        latency: seconds from chip to chip, which no source states.
+        bandwidth: one-way bytes/s per chip; by default `chip.scale_out_bandwidth`.
+
+    Raises:
+        ValueError: no Torus, or a count that is no whole number from 1.
 
     >>> from shardmath.hardware.chips import TPU_V5P
     >>> Slices(Torus(TPU_V5P, (4, 4, 4)), 2, latency=10e-6).egress("DCN")

@@ -17,16 +17,16 @@ TERMS = {
 
 @dataclass(frozen=True, repr=False, eq=False)
 class NVSwitch(HasFacts):
-    """One generation of NVSwitch, a single chip of it.
+    """One chip of one generation of NVSwitch.
 
         port_bandwidth = bandwidth / ports
 
     Args:
-        id: its key in ``networks.toml``.
-        name: what it is called.
-        nvlink: generation of the NVLinks that it speaks, `chips.H100.nvlink`.
-        facts: its values by name, each with its source; `TERMS` says what they mean.
-        aliases: what else it is called.
+        id: the key in ``networks.toml``.
+        name: the name of the switch.
+        nvlink: the generation of its NVLinks, as in `chips.H100.nvlink`.
+        facts: values by name, each with its source; `TERMS` says what they mean.
+        aliases: other names.
 
     >>> from shardmath.hardware.networks import nvswitch
     >>> nvswitch("NVSwitch 3")
@@ -42,12 +42,12 @@ class NVSwitch(HasFacts):
 
     @property
     def ports(self) -> int:
-        """How many NVLinks end at it."""
+        """The number of NVLinks that end at the switch."""
         return self.fact("ports").value
 
     @property
     def bandwidth(self) -> float:
-        """One-way bytes/s of all ports together; vendors print both ways, twice that.
+        """One-way bytes/s of all ports together; vendors print twice that, both ways.
 
         >>> from shardmath.hardware.networks import nvswitch
         >>> 2 * nvswitch("NVSwitch 4").bandwidth
@@ -62,7 +62,7 @@ class NVSwitch(HasFacts):
 
     @property
     def adds(self) -> bool:
-        """Whether it adds up what passes and hands the sum to all."""
+        """Whether it adds the data of several GPUs and sends the sum to all of them."""
         return self.fact("adds").value
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""TPU slices: 2D and 3D tori, and which of their sides close to rings."""
+"""TPU slices: 2D and 3D tori, and which of their sides wrap around to rings."""
 
 import contextlib
 import math
@@ -15,23 +15,25 @@ class Torus(Network):
     Args:
         chip: a TPU of `chips`.
         shape: chips along each side, such as (8, 16) or (4, 4, 8).
-        bandwidth: one-way bytes/s of one link; `chip.link_bandwidth` if not given.
-        latency: seconds of one hop; if not given 1 µs, see `LATENCY`.
-        wrap: side by side, whether it closes to a ring; the rule below if not given.
+        bandwidth: one-way bytes/s of one link; by default `chip.link_bandwidth`.
+        latency: seconds of one hop; by default 1 µs, see `LATENCY`.
+        wrap: for each side, whether it closes to a ring; by default the rule below.
 
     Which sides wrap:
         v4, v5p, 7x: slices of whole 4x4x4 cubes wrap on all sides, through optical
-        switches at the faces of the cubes; smaller ones are 3D meshes. For 7x nobody
-        states it: its page says that it resembles v5p.
+        switches at the faces of the cubes; smaller slices are 3D meshes. For 7x this is
+        an assumption: its page says that it resembles v5p.
         v5e, v6e: a side wraps if it is 16 long, the side of the pod.
-        v2, v3: the whole pod wraps; for a part of it nobody says, so give `wrap`.
+        v2, v3: the whole pod wraps. No source says it of a part, so pass `wrap`.
 
     Assumes:
         Plain tori. Twisted ones, which v4 and v5p offer for the shapes n·n·2n and
-        n·2n·2n, are not modelled: as many links a chip, a wider bisection.
+        n·2n·2n, are not modelled; they have as many links per chip and a wider
+        bisection.
 
     Raises:
-        ValueError: no TPU with a published torus, or a shape that its pod cannot hold.
+        ValueError: no TPU with a published torus, a shape that its pod cannot hold, or
+            no rule for `wrap`.
 
     Sources:
         ``networks.toml``, value by value.
@@ -75,12 +77,12 @@ class Torus(Network):
 
     @property
     def optical_links(self) -> int:
-        """Directed links that leave a cube, all through optical switches: 96 a cube."""
+        """Directed links that leave a cube, through optical switches: 96 per cube."""
         return 96 * self.cubes
 
 
 def _sides(shape: object) -> tuple[int, ...]:
-    """`shape` as Python's ints; raises unless it holds whole numbers from 0."""
+    """`shape` as Python's ints; raises unless it has whole numbers only."""
     with contextlib.suppress(ValueError, TypeError):
         sides = tuple(number("side", side) for side in shape)
         if all(isinstance(side, int) for side in sides):
@@ -91,7 +93,7 @@ def _sides(shape: object) -> tuple[int, ...]:
 def _wraps(
     chip: Chip, shape: tuple[int, ...], given: tuple[bool, ...] | None
 ) -> tuple[bool, ...]:
-    """Which sides of a slice close to rings; raises for a shape that cannot be."""
+    """Which sides of a slice close to rings; raises for a shape that is impossible."""
     if chip.id not in GRIDS:
         raise ValueError(f"{chip.name}: must be a TPU whose torus is published")
     grid = {name: fact.value for name, fact in GRIDS[chip.id].items()}
@@ -100,7 +102,9 @@ def _wraps(
     if len(shape) != grid["sides"] or any(n < 1 for n in shape):
         raise ValueError(f"{what}: must have {grid['sides']} sides of 1 or more")
     if math.prod(shape) > most:
-        raise ValueError(f"{what}: {math.prod(shape):,} chips, the pod has {most:,}")
+        raise ValueError(
+            f"{what}: {math.prod(shape):,} chips must be at most the pod's {most:,}"
+        )
     if closes == 16 and max(shape) > 16:
         raise ValueError(f"{what}: no side of the pod is longer than 16")
     cubes = all(n % 4 == 0 for n in shape)
@@ -114,7 +118,7 @@ def _wraps(
             )
         return flags
     if closes is None and shape != grid.get("pod"):
-        raise ValueError(f"{what}: no source says which sides wrap: give wrap")
+        raise ValueError(f"{what}: no source says which sides wrap; pass wrap")
     if closes == 16:
         return tuple(n == 16 for n in shape)
     return (cubes,) * len(shape)

@@ -1,18 +1,19 @@
-"""A machine of so many chips, as one would order it."""
+"""The usual machine with a given number of chips."""
 
 from ...base.units import positive_int
 from ..chips import Chip
 from .records import GRIDS
 
-SLICE = 4096  # chips of the largest cube that the pods of v4, v5p and 7x hold
+SLICE = 4096  # chips of the largest cube that fits into the pods of v4, v5p and 7x
 RACK = 64  # GPUs of an NVL72 that a mesh of powers of two can use
 
 
 def usual(chip: Chip, chips: int) -> str:
     """The name of a machine of `chips` chips, a power of two; see `networks.network`.
 
-    A TPU slice as round as can be, several of them where a pod holds no more; GPUs in
-    nodes as large as the domain of NVLink, of a rack of 72 as many as 64.
+    TPUs are in one slice that is as close to a cube or square as possible, or in
+    several if a pod has too few chips. GPUs are in nodes as large as an NVLink domain,
+    but a rack of 72 counts as 64.
 
     >>> from shardmath.hardware.chips import GB200, H100, TPU_V5E, TPU_V5P
     >>> usual(TPU_V5P, 512), usual(TPU_V5P, 8192), usual(TPU_V5E, 128)
@@ -21,7 +22,7 @@ def usual(chip: Chip, chips: int) -> str:
     ('h100:64x8', 'gb200:2x64', 'gb200:16')
 
     Raises:
-        ValueError: no power of two; says which are next to it.
+        ValueError: no power of two; says which ones are next to it.
     """
     (chips,) = positive_int(chips=chips)
     below = 2 ** (chips.bit_length() - 1)

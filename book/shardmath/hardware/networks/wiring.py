@@ -1,6 +1,6 @@
 """How chips are wired: rings, lines and switches, and grids made of them.
 
-Every bandwidth is one-way, in bytes/s; a latency is that of one hop, in seconds.
+Every bandwidth is one-way, in bytes/s; every latency is that of one hop, in seconds.
 `networks` builds the grids of real machines.
 """
 
@@ -23,12 +23,12 @@ class Ring:
         size: chips in the row.
         bandwidth: of one link, one-way, bytes/s.
         latency: of one hop, seconds.
-        wrap: whether a link joins the last chip with the first; without, it is a line.
-        level: what the links are called where they set the pace.
+        wrap: whether a link joins the last chip with the first; otherwise it is a line.
+        level: the name of the links when they are the bottleneck.
 
     Raises:
-        ValueError: a size, rate or time that cannot be, or a wrapped ring of less than
-            3 chips, whose two directions would be the same link.
+        ValueError: an invalid size, rate or time, or a wrapped ring of fewer than 3
+            chips, whose two directions would be the same link.
 
     >>> Ring(8, 50e9, 1e-6).egress, Ring(8, 50e9, 1e-6, wrap=False).egress
     (100000000000.0, 50000000000.0)
@@ -44,13 +44,13 @@ class Ring:
         _check(self)
         if self.wrap and self.size < 3:
             raise ValueError(
-                f"a ring of {self.size} cannot wrap: must have 3 chips or more, or "
-                "wrap=False"
+                f"size = {self.size}: a ring must have at least 3 chips to wrap; pass "
+                "wrap=False for a line"
             )
 
     @property
     def egress(self) -> float:
-        """Bytes/s that every chip can push at once: two links, or the one of an end."""
+        """Bytes/s that every chip can send at once: two links, or one on a line."""
         return self.bandwidth * (2 if self.wrap else 1) if self.size > 1 else math.inf
 
     @property
@@ -75,11 +75,11 @@ class Switch:
         size: chips on the switch.
         bandwidth: of one chip into the switch, and out of it, one-way, bytes/s.
         latency: from chip to chip, seconds.
-        reduces: whether the switch adds up what passes (NVLink SHARP and its like).
-        level: what the switch is called where it sets the pace.
-        uplinks: whether it stands on the switches of the next dimension and not on
-            chips, as a spine does on leaves: what crosses it has come through those.
-            `bandwidth` is then the share of one chip in the link from switch to switch.
+        reduces: whether the switch adds the data of several chips (as NVLink SHARP).
+        level: the name of the switch when it is the bottleneck.
+        uplinks: whether it joins the switches of the next dimension instead of chips,
+            as a spine joins leaves, so its traffic also crosses those. `bandwidth` is
+            then the share of one chip in the link from switch to switch.
 
     >>> Switch(8, 450e9, 3e-6).cut
     1800000000000.0
@@ -97,7 +97,7 @@ class Switch:
 
     @property
     def egress(self) -> float:
-        """Bytes/s that every chip can push at once."""
+        """Bytes/s that every chip can send at once."""
         return self.bandwidth if self.size > 1 else math.inf
 
     @property
@@ -115,7 +115,7 @@ class Switch:
 
 
 class Link(NamedTuple):
-    """A directed link; a vertex from `Network.chips` up is a switch."""
+    """A directed link; vertices below `Network.chips` are chips, others switches."""
 
     source: int
     destination: int
@@ -128,18 +128,18 @@ class Network:
     """A grid of chips wired dimension by dimension, slowest-varying first.
 
     Chips are numbered in row-major order. A chip is joined only with those that differ
-    from it in one coordinate, so that a switch of an outer dimension joins equal places
-    of the inner ones: a *rail*. A switch with `uplinks` joins the switches of the next
-    dimension; a stack of those is one way from chip to chip, over one link of the chip.
+    from it in one coordinate, so a switch of an outer dimension joins chips at the same
+    place of the inner dimensions: a *rail*. A switch with `uplinks` joins the switches
+    of the next dimension; a stack of them is one path, over one link of each chip.
 
     Args:
         dims: a `Ring` or a `Switch` for each dimension.
-        name: what to call it.
-        chip: the record of its chips, where they are of one kind.
+        name: the name of the network.
+        chip: the record of its chips, if they are of one kind.
 
     Raises:
-        ValueError: no dimensions, something else among them, uplinks that stand on no
-            switch, or a crossing of more switches that takes less time.
+        ValueError: no dimensions, something other than rings and switches, uplinks to
+            no switch, or a path over more switches that takes less time.
 
     >>> print(Network((Ring(4, 50e9, 1e-6), Ring(4, 50e9, 1e-6, wrap=False))))
     network: 16 chips, ring of 4 x line of 4, bisection 200 GB/s, diameter 5 hops
@@ -178,14 +178,14 @@ class Network:
 
     @property
     def diameter(self) -> int:
-        """Hops between the two chips that are farthest apart; a stack counts once."""
+        """Hops between the two chips that are farthest apart; a stack is one hop."""
         return sum(
             dim.diameter if len(self.stack(n)) == 1 else int(n == self._top(n))
             for n, dim in enumerate(self.dims)
         )
 
     def stack(self, dim: int) -> range:
-        """The dimensions, outermost first, that are one stack of switches with `dim`.
+        """The dimensions, outermost first, of the stack of switches that `dim` is in.
 
         >>> leaf, spine = Switch(4, 50e9, 3e-6), Switch(2, 50e9, 4e-6, uplinks=True)
         >>> Network((spine, leaf)).stack(1), Network((leaf, leaf)).stack(1)
@@ -205,17 +205,17 @@ class Network:
         return range(first, last + 1)
 
     def _top(self, dim: int) -> int:
-        """The outermost dimension of its stack that joins anything; −1 if none does."""
+        """The outermost dimension of its stack with more than one unit; −1 if none."""
         return next((n for n in self.stack(dim) if self.dims[n].size > 1), -1)
 
     @property
     def bisection(self) -> float:
-        """One-way bytes/s between two equal halves, at the thinnest plane cut.
+        """One-way bytes/s between two equal halves, over the slowest plane.
 
             min over dimensions d of even size   chips / size_d · cut_d
 
-        Exact where the sides are even, as those of TPU slices and clusters are; around
-        odd sides a slanted cut can be thinner.
+        This is exact if all sides are even, as in TPU slices and clusters; with odd
+        sides a slanted cut can have a lower rate.
 
         Raises:
             ValueError: no side is even, so no plane halves the network.
@@ -225,7 +225,7 @@ class Network:
             if dim.size % 2 == 0:
                 within = self.stack(n)
                 path = [self.dims[k].bandwidth for k in within if k >= n]
-                thin = min(path) / dim.bandwidth  # the chips' own links may be thinner
+                thin = min(path) / dim.bandwidth  # the chips' own links may be slower
                 cuts.append(dim.cut / dim.size * thin)
         if not cuts:
             raise ValueError(f"shape {self.shape}: one side must be even to be halved")
@@ -233,7 +233,7 @@ class Network:
 
     @property
     def bisection_bidirectional(self) -> float:
-        """Bytes/s that cross between the halves both ways together, as vendors count.
+        """Bytes/s between the halves, both ways together, as vendors count.
 
         >>> Network((Switch(8, 450e9, 3e-6),)).bisection_bidirectional
         3600000000000.0
@@ -243,7 +243,7 @@ class Network:
     def egress(self, level: str) -> float:
         """One-way bytes/s of one unit of chips into the dimension called `level`.
 
-        The unit is what lies inside that dimension: a node for the leaf level, a slice
+        The unit is all chips inside that dimension: a node for the leaf level, a slice
         for DCN, one chip for NVLink.
 
         Raises:
@@ -253,9 +253,9 @@ class Network:
         return self.dims[at].bandwidth * math.prod(self.shape[at + 1 :])
 
     def total(self, level: str) -> float:
-        """One-way bytes/s of all chips into `level`: what its switches take in at once.
+        """One-way bytes/s of all chips into `level`: what its switches can receive.
 
-        Twice that counts both ways, as the figure on an NVSwitch tray does.
+        NVIDIA's numbers for NVSwitch trays count both ways, which is twice as much.
 
         >>> Network((Switch(8, 450e9, 3e-6, level="NVLink"),)).total("NVLink")
         3600000000000.0
@@ -266,19 +266,19 @@ class Network:
         at = [i for i, dim in enumerate(self.dims) if dim.level == level]
         if len(at) != 1:
             known = ", ".join(dict.fromkeys(dim.level for dim in self.dims))
-            why = f"must be the name of one of {known}"
+            why = f"must be one of {known}"
             if at:
                 dims = " and ".join(str(self.dims[i]) for i in at)
-                why = f"must be the name of one dimension; {dims} have it"
+                why = f"must be the name of one dimension; {dims} share it"
             raise ValueError(f"level {short_repr(level)}: {why}")
         return at[0]
 
     def links(self) -> tuple[Link, ...]:
         """Every directed link of the network.
 
-        A switch is a vertex of its own, numbered from `chips` up, dimension by
-        dimension. Half of its latency lies on the way in and half on the way out; an
-        uplink, one for each switch below, adds what its crossing takes longer.
+        Each switch is a vertex, numbered from `chips` up, dimension by dimension. Half
+        of its latency is on the way in and half on the way out. There is an uplink for
+        each switch below, which adds the extra latency of its crossing.
 
         >>> Network((Ring(2, 50e9, 1e-6, wrap=False),)).links()[1].destination
         0
@@ -345,7 +345,7 @@ def _both(
 
 
 def _check(wires: Ring | Switch) -> None:
-    """Turns the numbers into Python's own; raises for those that cannot be."""
+    """Turns the numbers into Python's own; raises for those that are invalid."""
     (size,), (rate,) = (
         positive_int(size=wires.size),
         positive(bandwidth=wires.bandwidth),
@@ -360,7 +360,7 @@ def _check(wires: Ring | Switch) -> None:
 
 
 def not_negative(name: str, value: object) -> int | float:
-    """`value` as Python's number; raises a ValueError unless it is finite, from 0."""
+    """`value` as Python's number; raises a ValueError unless it is finite and ≥ 0."""
     with contextlib.suppress(ValueError, OverflowError):
         found = number(name, value)
         if found >= 0 and math.isfinite(found):

@@ -1,14 +1,14 @@
-"""Real compilers for machines that are not here.
+"""Compiles programs for machines that are not present, with their real compilers.
 
     found = compilers.compile_for("v5p:8x8x8", fn, *shapes, mesh={"X": 8, "Y": 64})
     found.against(predicted)                # the ledger
     found.memory, found.out_of_memory       # of one device
 
-XLA:TPU and XLA:GPU compile without an accelerator. What they say is kept, a small file
-for each program and target, so that it can be read where neither is installed: on any
-system, for exactly this program. `make referee` compiles everything again.
+XLA:TPU and XLA:GPU compile without an accelerator. Their results are kept in a small
+file for each program and target. So they can be read on any system, without these
+compilers, but only for exactly this program. `make referee` compiles everything again.
 
-What is read here is bytes and order. It is no time: nothing runs.
+The results are bytes and the order of operations, but no times, because nothing runs.
 """
 
 from .compiled import CompiledMemory, CompilerResult, OutOfMemory, Overlapped

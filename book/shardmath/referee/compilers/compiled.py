@@ -1,4 +1,4 @@
-"""What a compiler said of a program for a machine that is not here."""
+"""The result of compiling a program for a machine that is not present."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ class CompiledMemory:
     """Bytes that one device holds, as the compiler plans them.
 
     Args:
-        arguments: what the program is given: weights, optimizer state, data.
-        results: what it returns. Where an argument is given up for it (donated), both
-            are one; `shared` says how many bytes.
-        shared: counted in `arguments` and in `results`.
-        temporaries: all buffers besides, of which some share a place in time.
-        peak: the most that is held at once. This is the number to compare with what a
-            device has. XLA:TPU's is right where it refuses what does not fit; XLA:GPU's
-            is looser; XLA:CPU's leaves out temporaries, so here it is None.
+        arguments: weights, optimizer state, data and other arguments of the program.
+        results: what the program returns. Donated arguments share their memory with
+            results.
+        shared: bytes counted both in `arguments` and in `results`.
+        temporaries: all other buffers. Some use the same memory at different times.
+        peak: the most that is held at once, to be compared with a device's memory.
+            XLA:TPU's peak agrees with its refusal of programs that do not fit, and
+            XLA:GPU's is looser. XLA:CPU's leaves out temporaries, so it becomes None.
     """
 
     arguments: int
@@ -32,7 +32,7 @@ class CompiledMemory:
     peak: int | None
 
     def __str__(self) -> str:
-        peak = "peak not known" if self.peak is None else f"peak {_held(self.peak)}"
+        peak = "peak unknown" if self.peak is None else f"peak {_held(self.peak)}"
         return f"memory of a device: arguments {_held(self.arguments)}, {peak}"
 
     def _repr_pretty_(self, printer, cycle):
@@ -41,14 +41,14 @@ class CompiledMemory:
 
 @dataclass(frozen=True)
 class OutOfMemory:
-    """The TPU compiler's refusal: bytes that one device needs, and that it has.
+    """The TPU compiler's refusal: the bytes that one device needs, and that it has.
 
     Args:
         needed, available: bytes, to 1/100 of the unit that the compiler prints. It
-            reports the first sum that does not fit, so that less may not be enough for
-            the rest.
-        memory: which memory is too small: "HBM", or "VMEM" for the blocks and the
-            scratch of one kernel.
+            reports the first sum that does not fit, so the whole program may need more
+            than `needed`.
+        memory: the memory that is too small: "HBM", or "VMEM" for the blocks and the
+            scratch memory of one kernel.
     """
 
     needed: int
@@ -71,9 +71,9 @@ class Overlapped:
     """Asynchronous collectives of one kind in the schedule.
 
     Args:
-        op: a key of `collectives.NAMES`, or HLO's name of another.
-        pairs: how many have a start and an end; those of a loop count once.
-        hidden: of these, how many have a matmul between start and end.
+        op: a key of `collectives.NAMES`, or HLO's name if it is not among them.
+        pairs: how many have a start and an end. A collective in a loop counts once.
+        hidden: how many of these have a matmul between start and end.
     """
 
     op: str
@@ -87,25 +87,26 @@ class Overlapped:
 
 @dataclass(frozen=True, repr=False)
 class CompilerResult:
-    """A program compiled for a target: what it moves and holds; nothing of it runs.
+    """A program compiled for a target: what it sends and holds. It is not run.
 
     Args:
-        name: what the program is called.
-        target: what it is compiled for.
+        name: of the program.
+        target: the machine that it is compiled for.
         mesh: size by axis name, in device order.
-        launches: its collectives, with the compiler's detail; see `hlo.read`.
-        flops: of one device in one run, loops counted; see `hlo.flops`. None where the
-            program has an operation that is not counted, such as a custom kernel.
-        memory: of one device; None where it is out of memory.
-        out_of_memory: the TPU compiler's refusal; None where there is none.
-        overlaps: what the schedule puts between start and end of collectives; None
-            where the compiler was not asked for one, see `compile_for`.
-        seconds: CPU time that the compiler took, there and then.
-        compiler: versions, by the name of the package.
-        options: what the compiler was told.
-        kept: whether this is a stored result of this very program.
-        ops: what a device runs, in order; see `hlo.schedule`. None where the compiler
-            was not asked for it.
+        launches: its collectives, with the compiler's details; see `hlo.read`.
+        flops: of one device in one run, including all iterations of loops; see
+            `hlo.flops`. None if the program has an operation that can't be counted,
+            such as a custom kernel.
+        memory: of one device, or None if it is out of memory.
+        out_of_memory: the TPU compiler's refusal, or None.
+        overlaps: asynchronous collectives in the schedule, and how many have a matmul
+            between start and end. None if there is no schedule; see `compile_for`.
+        seconds: CPU time that the compiler took when this result was made.
+        compiler: package name → version.
+        options: the compiler's options.
+        kept: whether this is a stored result.
+        ops: the operations that a device runs, in order; see `hlo.schedule`. None if
+            `compile_for` was called without `ops`.
     """
 
     name: str
@@ -124,10 +125,10 @@ class CompilerResult:
 
     @property
     def collectives(self) -> list[Collective]:
-        """Its collectives; loops count as often as they run.
+        """Its collectives. Those in a loop count in every iteration.
 
         Raises:
-            ValueError: there is no program, as it is out of memory.
+            ValueError: the program is out of memory, so its collectives are unknown.
         """
         if self.out_of_memory:
             raise ValueError(
@@ -141,19 +142,20 @@ class CompilerResult:
         return sum(one.total_sent for one in self.collectives)
 
     def against(self, predicted: Iterable[Collective]) -> ledger.Ledger:
-        """The ledger: predicted collectives against the compiled ones."""
-        _ = self.collectives  # raises where there are none to compare
+        """The ledger that compares predicted collectives with the compiled ones."""
+        _ = self.collectives  # raises if the program is out of memory
         return ledger.compare(predicted, self.launches)
 
     @property
     def fits(self) -> bool:
-        """Whether a device can hold it.
+        """Whether the program fits into a device's memory.
 
-        On a TPU by the compiler's verdict, which knows what the system keeps. XLA:GPU
-        refuses nothing: there the planned peak is compared with all of the HBM.
+        On a TPU this is the compiler's verdict, which accounts for memory that the
+        system reserves. XLA:GPU refuses nothing, so on a GPU the planned peak is
+        compared with the whole HBM.
 
         Raises:
-            ValueError: the devices here, whose peak is not known.
+            ValueError: the target is the devices here, whose peak is unknown.
         """
         if self.out_of_memory or self.target.platform == "tpu":
             return self.out_of_memory is None
@@ -184,7 +186,7 @@ class CompilerResult:
 
 
 def _moved(collectives: list[Collective]) -> list[str]:
-    """A line per operation and axes: how often, and the bytes that a device sends."""
+    """A line per operation and axes: how often it runs, and what a device sends."""
     if not collectives:
         return ["nothing is sent"]
     sums: dict[tuple[str, tuple[str, ...]], tuple[int, float]] = {}

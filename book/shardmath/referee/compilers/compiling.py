@@ -1,4 +1,4 @@
-"""Compile for a machine that is not here, or look up what its compiler said."""
+"""Compiles for a machine that is not present, or looks up the kept result."""
 
 import re
 import time
@@ -34,10 +34,10 @@ _BYTES = {"K": KiB, "M": MiB, "G": GiB}
 
 
 class NotCompiledError(RuntimeError):
-    """Nothing is kept of a program, and the compiler for it is not here."""
+    """No result of a program is kept, and its compiler is not installed here."""
 
     def _render_traceback_(self) -> list[str]:
-        return [f"{type(self).__name__}: {self}"]  # all that a notebook shows of it
+        return [f"{type(self).__name__}: {self}"]  # a notebook shows only this line
 
 
 def compile_for(
@@ -53,44 +53,45 @@ def compile_for(
     trips: Mapping[str, int] | None = None,
     stated: Mapping[str, Collective | Iterable[Collective]] | None = None,
 ) -> CompilerResult:
-    """What the compiler of a machine makes of `fn`, without the machine.
+    """Compile `fn` for a machine that need not be present.
 
-    A result that is kept for this very program is read; else the program is compiled,
-    where its compiler is installed. The program is known by the hash of its StableHLO,
-    target, mesh, options and the versions of the compiler, none of which depends on the
-    machine that this runs on. ``"here:8"`` is always compiled.
+    If a result of exactly this program is kept, it is read. Otherwise the program is
+    compiled, if its compiler is installed. The program is identified by a hash of its
+    StableHLO, the target with its compiler versions, and the arguments below, none of
+    which depends on the machine where this runs. ``"here:8"`` is always compiled.
 
     Args:
         machine: a target, or its name, such as ``"v5p:8x8x8"``; see `target`.
-        fn: a JAX function, jitted or not. It must hold no mesh of devices that are
-            here: `jax.P` alone, or an `AbstractMesh`.
-        args: pytrees of shapes with their placement: `jax.ShapeDtypeStruct` or arrays
-            with a sharding on any mesh, of which the spec alone counts, or arrays of
-            `sharding`. Nothing is allocated.
-        mesh: size by axis name, for axes that the compiler shards over; or a mesh of
-            JAX, whose axis types are kept. Without it, that of the arguments; a single
-            device, such as ``"v5e:1"``, needs none.
-        out: where the result must lie; without it, wherever the compiler leaves it.
+        fn: a JAX function, jitted or not. It must not contain a mesh of local devices;
+            use `jax.P` alone, or an `AbstractMesh`.
+        args: pytrees of shapes with their placement: arrays of `sharding`, or arrays or
+            `jax.ShapeDtypeStruct` with a sharding on any mesh, of which only the spec
+            counts. Nothing is allocated.
+        mesh: size by axis name, for axes that the compiler shards over, or a mesh of
+            JAX, whose axis types are kept. By default the mesh of the arguments. A
+            single device, such as ``"v5e:1"``, needs none.
+        out: the placement of the result. By default the compiler chooses it.
         options: of the compiler, by name.
-        schedule: compile for a TPU at the compiler's default level, several times as
-            slow, so that the schedule is that of a real run, and list its `overlaps`.
-            Without it at level O1, for counts and memory. A GPU has one level.
-        ops: list each operation of the schedule too, in order. On a TPU this goes with
-            ``schedule=True``; another level is one of the `options`.
-        name: what the program is called; without it, the name of `fn`.
+        schedule: for a TPU, whether to compile at the compiler's default level, so the
+            schedule is that of a real run and its `overlaps` are listed. This takes
+            several times as long as level O1, which is enough for counts and memory. A
+            GPU has only one level.
+        ops: whether to list each operation of the schedule too, in order. On a TPU this
+            requires ``schedule=True``; `options` can then set another level.
+        name: of the program. By default the name of `fn`.
         trips, stated: see `hlo.read`.
 
     Returns:
-        A Compiled. Its collectives and memory are those of one device. Of a program
-        that the TPU compiler refuses, as it does not fit, `out_of_memory` says by how
-        much.
+        A CompilerResult. Its collectives and memory are those of one device. If the TPU
+        compiler refuses the program because it does not fit, `out_of_memory` gives the
+        bytes that it needs.
 
     Raises:
-        ValueError: a target that there is not, a mesh of another size, a kept result
-            that cannot be read, `ops` that is neither True nor False, or `ops` for a
-            TPU without its `schedule`.
-        NotCompiledError: nothing is kept of this program, and its compiler is not here.
-            In a notebook that is one line.
+        ValueError: the target does not exist, the mesh has another size, the kept
+            result can't be read, `ops` is neither True nor False, or `ops` is set for a
+            TPU without `schedule`.
+        NotCompiledError: no result of this program is kept, and its compiler is not
+            installed. A notebook shows this error in one line.
 
     >>> from shardmath.sharding import array
     >>> x = array("f32[I_X, J]", {"X": 8}, I=1024, J=1024)
@@ -101,7 +102,7 @@ def compile_for(
     machine = target(machine)
     (ops,) = flags(ops=ops)
     if ops and machine.platform == "tpu" and not schedule:
-        raise ValueError("ops = True: must go with schedule=True on a TPU")
+        raise ValueError("ops = True: needs schedule=True on a TPU")
     told = dict(options or {})
     if machine.platform == "tpu" and not schedule:
         told = {"optimization_level": "O1"} | told
@@ -126,7 +127,7 @@ def compile_for(
 
 
 def _sought(program: Lowered, lacks: str) -> str:
-    """That a program is neither kept nor can be compiled, and what to do."""
+    """The message if a program's result is not kept and it can't be compiled here."""
     others = golden_results.others(program)
     changed = (
         f"the program changed ({others} kept under its name), or " if others else ""
@@ -134,16 +135,16 @@ def _sought(program: Lowered, lacks: str) -> str:
     return (
         f"{program.name} for {program.target.name}: no result of this program is kept "
         f"(key {program.key[:12]}): {changed}it was never compiled; {lacks}. `make "
-        "referee WRITE=1` installs the compilers (Linux x86-64, 1.1 GB), compiles and "
-        "keeps it."
+        "referee WRITE=1` installs the compilers (Linux x86-64, 1.1 GB), compiles the "
+        "program and keeps its result."
     )
 
 
 def _compiled(program: Lowered, trips, stated, ops: bool) -> CompilerResult:
-    """Compile, and read what came of it."""
+    """Compile the program, and read the result."""
     machine, sizes = program.target, dict(program.mesh.shape)
     order = devices.devices(machine, tuple(sizes.values()))
-    with jax.default_device(order[0]):  # whose compiler is asked
+    with jax.default_device(order[0]):  # selects the compiler
         stablehlo = program.stablehlo()
     options, level = dict(program.options), "optimization_level"
     if level in options:
@@ -169,8 +170,8 @@ def _compiled(program: Lowered, trips, stated, ops: bool) -> CompilerResult:
         if "device_assignment" not in str(error):
             raise
         raise ValueError(
-            f"{program.name} holds a mesh of devices that are here: use jax.P alone, "
-            "or jax.sharding.AbstractMesh"
+            f"{program.name} holds a mesh of local devices: use jax.P alone, or "
+            "jax.sharding.AbstractMesh"
         ) from error
     except jax.errors.JaxRuntimeError as error:
         if (refused := _refused(str(error))) is None:
@@ -194,7 +195,7 @@ def _compiled(program: Lowered, trips, stated, ops: bool) -> CompilerResult:
 
 
 def _flops(text: str, trips) -> float | None:
-    """FLOPs of one device; None where the text has an operation that is not counted."""
+    """FLOPs of one device, or None if the text has an operation that is not counted."""
     try:
         return hlo.flops(text, trips)
     except ValueError:
@@ -213,7 +214,7 @@ def _memory(made: jax.stages.Compiled, machine: Target) -> CompiledMemory:
 
 
 def _refused(message: str) -> OutOfMemory | None:
-    """The verdict in the text of an error, or None where it is another error."""
+    """The refusal in the text of an error, or None if it is another error."""
     hbm, vmem = _REFUSED.search(message), _VMEM_REFUSED.search(message)
     if not (found := hbm or vmem):
         return None

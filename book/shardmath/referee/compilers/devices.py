@@ -1,4 +1,4 @@
-"""The devices of a target, which are not here: what their compiler asks for."""
+"""The devices of a target, as its compiler needs them. They need not be present."""
 
 import importlib.util
 import math
@@ -12,7 +12,7 @@ from jax.experimental import mesh_utils, topologies
 
 from .targets import Target, gpus
 
-ENVIRONMENT = {  # without it the TPU compiler looks for a TPU, and for other processes
+ENVIRONMENT = {  # otherwise the TPU compiler looks for a TPU and for other processes
     "TPU_SKIP_MDS_QUERY": "1",
     "TPU_ACCELERATOR_TYPE": "v5e-8",
     "TPU_WORKER_HOSTNAMES": "localhost",
@@ -23,13 +23,13 @@ PACKAGES = {"tpu": "libtpu", "cuda": "jax_plugins.xla_cuda13"}
 
 
 def missing(target: Target) -> str:
-    """What this machine lacks to compile for `target`, or ""."""
+    """Why this machine can't compile for `target`, or ""."""
     package = PACKAGES.get(target.platform)
     if package is None:
         return ""
     try:
         found = importlib.util.find_spec(package)
-    except ModuleNotFoundError:  # the package that it would be in
+    except ModuleNotFoundError:  # the parent package is missing
         found = None
     if found is None:
         return f"the compiler for {target.name} is not installed here"
@@ -39,7 +39,7 @@ def missing(target: Target) -> str:
 
 
 def installed(target: Target) -> dict[str, str]:
-    """Versions of the compiler of `target` that are installed here."""
+    """Package name → installed version, for the compiler of `target`."""
     found = {}
     for package in target.compiler:
         try:
@@ -52,9 +52,13 @@ def installed(target: Target) -> dict[str, str]:
 def devices(target: Target, sizes: tuple[int, ...]) -> tuple[jax.Device, ...]:
     """The devices of `target` in the order of a mesh of `sizes`, row-major.
 
-    On a TPU slice that is the order in which `jax.make_mesh` would place the axes on
-    the torus, splitting a side of it between two axes where it must; slices vary
-    slowest. GPUs and the devices here stand as they are numbered.
+    On a TPU slice, axes are placed on the torus as by `jax.make_mesh`, splitting a side
+    of the torus between two axes if necessary. Slices vary slowest. GPUs and the
+    devices here are in the order of their numbers.
+
+    Raises:
+        ValueError: there are too few devices here, or the first mesh axes do not match
+            the number of slices.
     """
     if target.platform == "tpu":
         return tuple(_tpus(target, sizes).flat)
@@ -69,7 +73,7 @@ def devices(target: Target, sizes: tuple[int, ...]) -> tuple[jax.Device, ...]:
     if len(here) < target.devices:
         raise ValueError(
             f"target {target.name!r}: there are {len(here)} devices here; for more, "
-            f"first of all: jax.config.update('jax_num_cpu_devices', {target.devices})"
+            f"start with jax.config.update('jax_num_cpu_devices', {target.devices})"
         )
     return tuple(here[: target.devices])
 
@@ -81,9 +85,9 @@ def _tpus(target: Target, sizes: tuple[int, ...]) -> np.ndarray:
     if target.slices > 1:
         options["num_slices"] = target.slices
     if target.name.startswith("v4:"):
-        options["chip_config_name"] = "megacore"  # both cores work as one device
+        options["chip_config_name"] = "megacore"  # both cores are one device
     slice_name = target.name.partition("*")[0]
-    if target.shape == (1,):  # of the smallest slice that has whole trays
+    if target.shape == (1,):  # take it from the smallest slice of whole trays
         cube = slice_name.startswith(("v4", "v5p", "tpu7x"))
         slice_name = slice_name.removesuffix("1") + ("2x2x1" if cube else "2x2")
     found = topologies.get_topology_desc(slice_name, "tpu", **options).devices
@@ -98,7 +102,7 @@ def _tpus(target: Target, sizes: tuple[int, ...]) -> np.ndarray:
 
 
 def _across(target: Target, sizes: tuple[int, ...]) -> Iterator[int]:
-    """How many slices each axis spans: the outermost axes are across slices."""
+    """How many slices each axis spans. The outermost axes span slices."""
     left = target.slices
     for size in sizes:
         part = math.gcd(size, left)
@@ -112,7 +116,7 @@ def _across(target: Target, sizes: tuple[int, ...]) -> Iterator[int]:
 
 
 def description(gpu: str) -> str:
-    """What XLA must know of a GPU, as its text proto says it; see ``gpus.toml``."""
+    """The description of a GPU for XLA, as a text proto; see ``gpus.toml``."""
     said = gpus()[gpu]
     major, minor = said["compute_capability"]
     fields = {name: value for name, value in said.items() if name not in _APART}

@@ -1,4 +1,4 @@
-"""Results that are kept: one small JSON file for each, to be read in a diff."""
+"""Kept results, one small JSON file each, formatted for readable diffs."""
 
 import itertools
 import json
@@ -16,27 +16,30 @@ from .compiled import CompiledMemory, CompilerResult, OutOfMemory, Overlapped
 from .lowering import Lowered
 
 FOLDER = files(__package__).joinpath("golden")
-REFEREE = "SHARDMATH_REFEREE"  # a folder: compile everything, and keep it there
+REFEREE = "SHARDMATH_REFEREE"  # if set: compile everything, and keep it in this folder
 _DETAIL = ("asynchronous", "conditional", "shift", "senders", "returns")
 
 
 def referee() -> Path | None:
-    """The folder of the referee, where one is at work."""
+    """The folder of `make referee`, or None if that is not running."""
     folder = os.environ.get(REFEREE)
     return Path(folder) if folder else None
 
 
 def file_name(lowered: Lowered) -> str:
-    """Where the result of a program is kept: target, name and the key's beginning."""
+    """The file name of a program's result: target, name and the start of its key."""
     target = lowered.target.name.replace(":", "-").replace("*", "-slices-")
     return f"{target}.{lowered.name}.{lowered.key[:12]}.json"
 
 
 def find(lowered: Lowered, folder: Path | None = None) -> CompilerResult | None:
-    """The result of a program that is kept in `folder`, or with the book; or None.
+    """The result of a program that is kept in `folder`, or None.
+
+    Args:
+        folder: by default, the folder of the book's results.
 
     Raises:
-        ValueError: a file that is not what `write` writes; says which and why.
+        ValueError: the file is damaged. The message gives its name and the error.
     """
     name = file_name(lowered)
     file = (folder or FOLDER).joinpath(name)
@@ -45,13 +48,13 @@ def find(lowered: Lowered, folder: Path | None = None) -> CompilerResult | None:
     try:
         row = json.loads(file.read_text("utf-8"))
         if row["key"] != lowered.key:
-            raise ValueError(f"it is of the key {short_repr(row['key'])}")
+            raise ValueError(f"it has the key {short_repr(row['key'])}")
         return _read(row, lowered)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         what = f"{type(error).__name__} {error}"
         raise ValueError(
-            f"the kept result {name} cannot be read ({what}): `make referee WRITE=1` "
-            "writes it anew"
+            f"the kept result {name} cannot be read ({what}); `make referee WRITE=1` "
+            "writes it again"
         ) from error
 
 
@@ -63,16 +66,16 @@ def others(lowered: Lowered) -> int:
 
 
 def write(found: CompilerResult, lowered: Lowered, folder: Path) -> None:
-    """Keep a result: keys in order, a line for each launch."""
+    """Keep a result, with sorted keys and a line for each launch."""
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / file_name(lowered)
-    draft = file.with_suffix(f".{os.getpid()}")  # another process may read or write
+    draft = file.with_suffix(f".{os.getpid()}")  # another process may use the file
     draft.write_text(text(_row(found) | {"key": lowered.key}), "utf-8")
     draft.replace(file)
 
 
 def text(row: dict[str, object]) -> str:
-    """`row` as JSON with a line for each entry, and for each item of a list."""
+    """`row` as JSON, with a line for each entry, and for each dict in a list."""
     lines = []
     for name, value in sorted(row.items()):
         if isinstance(value, list) and value and isinstance(value[0], dict):
@@ -84,7 +87,7 @@ def text(row: dict[str, object]) -> str:
 
 
 def plain(found: CompilerResult) -> CompilerResult:
-    """`found` with as much as a kept result has, so that both say the same."""
+    """`found` with only the details that are kept, so it equals the kept result."""
     launches = tuple(_collectives(list(_launches(found))))
     return replace(found, launches=launches, seconds=_rounded(found.seconds))
 
@@ -111,7 +114,7 @@ def _row(found: CompilerResult) -> dict[str, object]:
 
 
 def _ops_row(ops: tuple[ScheduledOp, ...]) -> dict[str, object]:
-    """Each operation once, what is usual left out, and the order in which they run."""
+    """Each operation once, without default values, and the order in which they run."""
     usual = {one.name: one.default for one in fields(ScheduledOp)}
     said = [
         {name: value for name, value in asdict(op).items() if value != usual[name]}
@@ -122,7 +125,7 @@ def _ops_row(ops: tuple[ScheduledOp, ...]) -> dict[str, object]:
 
 
 def _launches(found: CompilerResult) -> Iterator[dict[str, object]]:
-    """A row for each launch; equal ones are one, with their number."""
+    """A row for each launch. Equal launches share a row with their count."""
     rows: dict[str, dict[str, object]] = {}
     for _, launch in itertools.groupby(found.launches, lambda one: one.instruction):
         arrays = list(launch)
@@ -162,7 +165,7 @@ def _read(row: dict, lowered: Lowered) -> CompilerResult:
 
 
 def ops_in(row: dict) -> tuple[ScheduledOp, ...] | None:
-    """The operations of a kept row, in order; None where none are kept."""
+    """The operations of a kept result, in order, or None if they are not kept."""
     if "ops" not in row:
         return None
     ops = [ScheduledOp(**one) for one in row["ops"]]
@@ -170,7 +173,7 @@ def ops_in(row: dict) -> tuple[ScheduledOp, ...] | None:
 
 
 def _collectives(rows: list[dict]) -> Iterator[CompiledCollective]:
-    """The records of every launch; a launch is numbered where HLO names it."""
+    """The records of every launch, with numbers instead of HLO's names."""
     number = itertools.count(1)
     for row in rows:
         for _ in range(row["count"]):

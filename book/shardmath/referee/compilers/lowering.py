@@ -1,7 +1,7 @@
-"""From a JAX function to the StableHLO text that names a compiled result.
+"""Lowers a JAX function to StableHLO text, whose hash identifies a compiled result.
 
-The text is made on an abstract mesh, so it is the same on any machine, whatever devices
-and compilers it has.
+The function is lowered on an abstract mesh, so the text does not depend on the devices
+and compilers of this machine.
 """
 
 import contextlib
@@ -28,13 +28,13 @@ class Lowered:
     """A traced function on an abstract mesh, for one target.
 
     Args:
-        name: what it is called in messages and among the kept results.
-        target: what it is compiled for.
+        name: its name in messages and in the files of kept results.
+        target: the machine that it is compiled for.
         mesh: axes without devices.
-        traced: what JAX traced.
-        options: all that the compiler is told.
-        schedule: whether overlaps in the schedule are asked for.
-        reading: what the reader of the HLO is told, `trips` and `stated`, as text.
+        traced: the function as JAX traced it.
+        options: all options of the compiler.
+        schedule: whether overlaps in the schedule are wanted.
+        reading: how the HLO is read: `trips` and `stated` as text, and "ops".
     """
 
     name: str
@@ -46,7 +46,7 @@ class Lowered:
     reading: tuple[str, ...] = ()
 
     def stablehlo(self) -> jax.stages.Lowered:
-        """Lowered for the platform of the target."""
+        """The function lowered for the platform of the target."""
         platform = self.target.platform
         platform = jax.default_backend() if platform == HERE else platform
         with _without_places(), jax.sharding.use_abstract_mesh(self.mesh):
@@ -54,7 +54,7 @@ class Lowered:
 
     @cached_property
     def key(self) -> str:
-        """The hash of all that the result depends on."""
+        """The hash of everything that the result depends on."""
         parts = {
             "compiler": dict(self.target.compiler),
             "mesh": list(self.mesh.shape.items()),
@@ -85,7 +85,7 @@ def lowered(
     if out is not None:
         ends = NamedSharding(axes, programs.spec(out, axes.shape))
         fn = jax.jit(fn, out_shardings=ends)
-    elif not hasattr(fn, "trace"):  # what is jitted keeps what it says, donation too
+    elif not hasattr(fn, "trace"):  # a jitted fn keeps its options, such as donation
         fn = jax.jit(fn)
     leaf = {"is_leaf": lambda one: isinstance(one, ShardedArray)}
     shapes = jax.tree.map(lambda one: _shape(one, axes), args, **leaf)
@@ -96,10 +96,10 @@ def lowered(
 
 @contextlib.contextmanager
 def _without_places() -> Iterator[None]:
-    """Lower without the files and lines that a program was written in.
+    """Lower without the file names and line numbers of the source code.
 
-    A Pallas kernel is part of the text as bytes, and these hold its places too. With
-    them, the same kernel in another file would be another program.
+    A Pallas kernel is part of the text as bytes, which include them. With them, moving
+    a kernel to another line or file would change the key.
     """
     limit = "jax_traceback_in_locations_limit"
     before = getattr(jax.config, limit)
@@ -111,7 +111,7 @@ def _without_places() -> Iterator[None]:
 
 
 def _mesh_of(args: tuple) -> MeshLike:
-    """The one mesh that the arguments lie on."""
+    """The one mesh of all arguments."""
     found = []
     for one in jax.tree.leaves(args):
         on = getattr(getattr(one, "sharding", None), "mesh", None)
@@ -119,15 +119,13 @@ def _mesh_of(args: tuple) -> MeshLike:
         if mesh and mesh not in found:
             found.append(mesh)
     if len(found) != 1:
-        said = (
-            "no argument lies on one" if not found else "the arguments lie on several"
-        )
-        raise ValueError(f"mesh is not given, and {said}: give mesh={{'X': 8}}")
+        said = "no argument has a mesh" if not found else "the arguments have several"
+        raise ValueError(f"mesh is not given, and {said}: pass, say, mesh={{'X': 8}}")
     return found[0]
 
 
 def _axes(target: Target, mesh: MeshLike) -> AbstractMesh:
-    """`mesh` without devices; plain sizes are for the compiler to shard over."""
+    """`mesh` without devices. Plain sizes become axes that the compiler shards over."""
     if isinstance(mesh, jax.sharding.Mesh | AbstractMesh):
         axes = _bare(mesh)
     elif isinstance(mesh, Mapping) and mesh:
@@ -135,18 +133,16 @@ def _axes(target: Target, mesh: MeshLike) -> AbstractMesh:
         axes = AbstractMesh(tuple(sizes), tuple(mesh), (AxisType.Auto,) * len(sizes))
     else:
         raise ValueError(
-            f"mesh = {short_repr(mesh)}: must be sizes by axis, {{'X': 8}}"
+            f"mesh = {short_repr(mesh)}: must be sizes by axis, such as {{'X': 8}}"
         )
     if axes.size != target.devices:
         sizes = " × ".join(f"{axis} {size}" for axis, size in axes.shape.items())
-        raise ValueError(
-            f"mesh {sizes} has {axes.size:,} devices, not those of {target}"
-        )
+        raise ValueError(f"mesh {sizes} has {axes.size:,} devices, unlike {target}")
     return axes
 
 
 def _bare(mesh: jax.sharding.Mesh | AbstractMesh) -> AbstractMesh:
-    """`mesh` without its devices, and without a word on their kind."""
+    """`mesh` without its devices and their kind."""
     return AbstractMesh(mesh.axis_sizes, mesh.axis_names, mesh.axis_types)
 
 

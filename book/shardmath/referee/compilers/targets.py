@@ -1,4 +1,4 @@
-"""The machines that programs are compiled for, by name; nothing here needs JAX."""
+"""The machines that programs are compiled for, by name. This module needs no JAX."""
 
 import contextlib
 import difflib
@@ -14,14 +14,14 @@ from ...hardware.chips import CHIPS, Chip, find
 from ...hardware.networks import NVLinkDomain, Torus
 from ...hardware.networks.parse_name import NAME
 
-TPUS = {  # libtpu's name of a kind: its record in `chips`
+TPUS = {  # libtpu's name of a TPU → the id of its record in `chips`
     "v4": "tpu_v4",
     "v5e": "tpu_v5e",
     "v5p": "tpu_v5p",
     "v6e": "tpu_v6e",
     "tpu7x": "tpu_7x",
 }
-COMPILERS = {  # what kept results are made with; requirements-referee.txt pins them
+COMPILERS = {  # the compilers of kept results, pinned in requirements-referee.txt
     "tpu": {"jax": "0.10.2", "libtpu": "0.0.42.1"},
     "cuda": {"jax": "0.10.2", "jax-cuda13-pjrt": "0.10.2"},
     "here": {},
@@ -34,13 +34,13 @@ class Target:
     """A machine to compile for; `target` makes one from its name.
 
     Args:
-        name: as `target` reads it, in its one full form.
-        platform: whose compiler: "tpu" (libtpu), "cuda" (the CUDA plugin) or "here".
-        chip: its record; None for the devices here.
-        shape: sides of a slice of TPUs, (nodes, GPUs of a node), or (devices,); (1,)
-            is a single device, of TPU7x half a chip.
-        slices: of TPUs, joined by the data-centre network.
-        options: what the compiler is told for this target, beside the caller's.
+        name: its full name, as `target` reads it.
+        platform: "tpu" (compiled by libtpu), "cuda" (the CUDA plugin) or "here".
+        chip: its record, or None for the devices here.
+        shape: the sides of a TPU slice, (nodes, GPUs per node), or (devices,). (1,) is
+            a single device, which is half a chip for TPU7x.
+        slices: the number of TPU slices, joined by the data-centre network.
+        options: compiler options for this target, in addition to the caller's.
     """
 
     name: str
@@ -52,24 +52,24 @@ class Target:
 
     @property
     def chips(self) -> int:
-        """Chips of all slices or nodes."""
+        """The number of chips in all slices or nodes."""
         return math.prod(self.shape) * self.slices
 
     @property
     def devices(self) -> int:
-        """JAX devices: a chip of TPU7x is two."""
+        """The number of JAX devices. A TPU7x chip has two."""
         if self.shape == (1,):
             return 1
         return self.chips * (self.chip.devices_per_chip if self.chip else 1)
 
     @property
     def memory(self) -> float | None:
-        """Bytes of HBM that one device has; None for the devices here."""
+        """Bytes of HBM per device, or None for the devices here."""
         return self.chip and self.chip.hbm_bytes / self.chip.devices_per_chip
 
     @property
     def compiler(self) -> Mapping[str, str]:
-        """Versions that kept results are made with, by the name of the package."""
+        """Package name → version, for the compiler of kept results."""
         return COMPILERS[self.platform]
 
     def __str__(self) -> str:
@@ -87,25 +87,25 @@ class Target:
 
 
 def target(name: "str | Target") -> Target:
-    """The machine that `name` means.
+    """The machine with this name.
 
     Args:
-        name: ``"v5p:8x8x8"``, a TPU as `chips.find` knows it and the sides of its
-            slice; ``"v5e:4x4*2"``, two such slices on the data-centre network;
+        name: ``"v5p:8x8x8"``, a TPU as in `chips.find` and the sides of its slice;
+            ``"v5e:4x4*2"``, two such slices on the data-centre network;
             ``"v5e:1"``, one device of a TPU, for a kernel;
-            ``"h100:8"``, GPUs of one node; ``"h100:8x8"``, nodes × GPUs of a node;
-            ``"here:8"``, the first 8 devices of the JAX that runs.
+            ``"h100:8"``, GPUs of one node; ``"h100:8x8"``, nodes × GPUs per node;
+            ``"here:8"``, the first 8 devices of JAX in this process.
 
     Returns:
         A Target.
 
     Raises:
-        ValueError: a kind that is not known, with the nearest; a slice or a node that
-            there is not, with what there is.
+        ValueError: the kind is unknown, or the slice or node does not exist. The
+            message says what does.
 
     Assumes:
-        A slice has whole trays of 2 × 2 chips, as libtpu wants it. Shapes are those of
-        `networks.Torus`, beyond what can be rented.
+        A slice has whole trays of 2 × 2 chips, because libtpu requires them. All shapes
+        of `networks.Torus` are accepted, including ones that can't be rented.
 
     >>> print(target("v5p:8x8x8"))
     v5p:8x8x8 (512 TPU v5p)
@@ -148,7 +148,7 @@ def target(name: "str | Target") -> Target:
 
 @cache
 def gpus() -> dict[str, dict]:
-    """What XLA is told of each GPU, by its record in `chips`: see ``gpus.toml``."""
+    """Id of a GPU in `chips` → its description for XLA; see ``gpus.toml``."""
     text = files(__package__).joinpath("gpus.toml").read_text("utf-8")
     rows = tomllib.loads(text)
     common = rows.pop("common")
@@ -160,7 +160,7 @@ _SAID |= {"tpu7x": "tpu7x:2x2x2", HERE: "here:8"} | {gpu: f"{gpu}:8" for gpu in 
 
 
 def _kind(said: str) -> str:
-    """`said` as targets are called: ironwood is tpu7x; others come back as they are."""
+    """The name of a kind in targets, such as tpu7x for ironwood; else `said` itself."""
     if said in (*TPUS, *gpus(), HERE):
         return said
     by_record = {record: kind for kind, record in TPUS.items()} | {g: g for g in gpus()}
@@ -191,7 +191,8 @@ def _gpu(name: str, kind: str, shape: tuple[int, ...]) -> Target:
         NVLinkDomain(chip, each)
     except ValueError as error:
         raise ValueError(
-            f"target {name!r}: {error}; nodes are written in front, '{kind}:8x8'"
+            f"target {name!r}: {error}; write the number of nodes first, as in "
+            f"'{kind}:8x8'"
         ) from None
     full = f"{kind}:{nodes}x{each}" if nodes > 1 else f"{kind}:{each}"
     return Target(full, "cuda", chip, (nodes, each))

@@ -1,11 +1,11 @@
-"""Read from compiled HLO text what a program sends, how often, and what it computes.
+"""Reads from compiled HLO text what a program sends, how often, and its FLOPs.
 
     text = jax.jit(f).lower(…).compile().as_text()
     hlo.collectives_in(text, {"X": 4, "Y": 2})
 
-What is read is what the compiler decided, after all its passes: it may have merged,
-split, widened, narrowed or replaced what was written. A gather done as permutes in a
-loop is reported as permutes.
+The text shows the program after all passes of the compiler, which may have merged,
+split, widened, narrowed or replaced collectives. For example, a gather that became
+permutes in a loop is reported as permutes.
 """
 
 from .flops import flops

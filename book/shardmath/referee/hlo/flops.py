@@ -1,4 +1,4 @@
-"""How many floating-point operations a compiled program executes, loops counted."""
+"""Counts the floating-point operations that a compiled program executes."""
 
 import re
 from collections.abc import Mapping
@@ -62,21 +62,22 @@ _HARMLESS = {  # custom calls that compute nothing
 def flops(text: str, trips: Mapping[str, int] | None = None) -> float:
     """FLOPs that one device executes in one run of a compiled program.
 
-    A matmul counts 2 · values · contracted sizes, arithmetic on numbers with a point
-    one for each value (exp and sqrt too), a sum over n values n − 1. Bodies of loops
-    count as often as they run, where XLA's own `cost_analysis` counts them once. Of a
-    conditional the dearest branch counts. Comparisons, conversions, whole numbers
-    outside of matmuls and the additions of collectives count nothing.
+    A matmul counts as 2 · values of the result · contracted sizes, other floating-point
+    arithmetic as one operation per value (exp and sqrt too), and a sum over n values as
+    n − 1. A loop's body counts in every iteration, unlike in XLA's `cost_analysis`,
+    which counts it once. Of a conditional, the branch with most FLOPs counts.
+    Comparisons, conversions, integers outside matmuls and the additions of collectives
+    are not counted.
 
     Args:
         text: what ``compiled.as_text()`` returns.
-        trips: turns of a loop by the name of its `while` instruction, for loops whose
+        trips: name of a `while` instruction → its number of iterations, for loops whose
             end depends on data.
 
     Raises:
-        ValueError: text that is not optimised HLO; a loop with arithmetic whose turns
-            are neither known nor in `trips`; an operation that is not counted, such as
-            a custom kernel.
+        ValueError: the text is not optimised HLO; a loop with arithmetic has a number
+            of iterations that is neither known nor in `trips`; `trips` names an unknown
+            instruction; or an operation can't be counted, such as a custom kernel.
 
     >>> text = '''HloModule jit_f
     ... ENTRY %main (a: f32[8,16], b: f32[16,4]) -> f32[8,4] {
@@ -95,7 +96,7 @@ def flops(text: str, trips: Mapping[str, int] | None = None) -> float:
 def flops_of(
     module: Module, where: Computation, line: Instruction, trips: Mapping[str, int]
 ) -> float:
-    """FLOPs of one run of one instruction, with all that it calls."""
+    """FLOPs of one run of one instruction, including everything that it calls."""
     return float(_of(module, where, line, unknown, trips))
 
 
@@ -117,7 +118,7 @@ def _of(
     arguments: Arguments,
     trips: Mapping[str, int],
 ) -> float:
-    """FLOPs of one instruction, with all that it calls."""
+    """FLOPs of one instruction, including everything that it calls."""
 
     def inside(name: str, known: Arguments = unknown) -> float:
         return _run(module, module.computations[name], known, trips)
@@ -169,10 +170,10 @@ def _contracted(where: Computation, line: Instruction) -> int:
 
 
 def _terms(where: Computation, line: Instruction) -> int:
-    """Products that a `convolution` adds up, those with padding and holes left out.
+    """Products that a `convolution` adds up, except those with padding or holes.
 
-    XLA:TPU writes a matmul with batch dimensions as one: the window then slides over
-    holes (`lhs_dilate`) or padding, so that all places of it but one multiply nothing.
+    XLA:TPU writes a matmul with batch dimensions as a convolution. Its window slides
+    over holes (`lhs_dilate`) or padding, so only one of its places meets a value.
     """
     data, kernel = (operand.shapes[0][1] for operand in where.operands(line))
     out = line.shapes[0][1]
@@ -190,8 +191,8 @@ def _terms(where: Computation, line: Instruction) -> int:
 def _touched(data: int, out: int, window: Mapping[str, str]) -> int:
     """Along one dimension, how often a place of the window meets a value of `data`.
 
-    Output p and place k of the window meet at p·stride + k·rhs_dilate − padding, of
-    which every lhs_dilate-th has a value.
+    Output p and place k of the window meet at position p·stride + k·rhs_dilate −
+    padding. There is a value at every lhs_dilate-th position.
     """
     size, stride, holes, apart = (
         int(window.get(name, 1))

@@ -1,7 +1,7 @@
-"""Who talks to whom in a collective: HLO's replica groups, as axes of a mesh.
+"""Which devices communicate in a collective: HLO's replica groups as mesh axes.
 
 HLO numbers devices as the mesh does, row-major: in {"X": 4, "Y": 2} device 5 is at
-X = 2, Y = 1. A group is named by the axes along which its members differ.
+X = 2, Y = 1. A group is named after the axes along which its members differ.
 """
 
 import math
@@ -23,16 +23,17 @@ FORMS = re.compile(
 
 @lru_cache(maxsize=1024)
 def groups(text: str, devices: int) -> Groups:
-    """The groups that `text`, the value of `replica_groups=`, stands for.
+    """The groups of devices given by `text`, the value of `replica_groups=`.
 
     Args:
-        text: braces ``{{0,1},{2,3}}``, none ``{}`` (all devices), counted
-            ``[2,2]<=[4]`` or ``[2,2]<=[2,2]T(1,0)``, or by axes of the compiler's own
+        text: lists ``{{0,1},{2,3}}``, an empty list ``{}`` (all devices), a reshaped
+            count ``[2,2]<=[4]`` or ``[2,2]<=[2,2]T(1,0)``, or axes of the compiler's
             mesh ``mesh['a'=2,'b'=2] {'b'}``.
-        devices: how many devices the program runs on.
+        devices: the number of devices that the program runs on.
 
     Raises:
-        ValueError: another form, or groups that do not hold each device once.
+        ValueError: the text has another form, or its groups do not have equal sizes or
+            do not hold each device once.
 
     >>> groups("[2,4]<=[4,2]T(1,0)", 8)
     ((0, 2, 4, 6), (1, 3, 5, 7))
@@ -55,18 +56,18 @@ def groups(text: str, devices: int) -> Groups:
         count, size = shape
         found = tuple(tuple(order[i * size : (i + 1) * size]) for i in range(count))
     else:
-        raise ValueError(f"{_shown(text)}: not a form that is known")
+        raise ValueError(f"{_shown(text)}: its form is unknown")
     if sorted(chain.from_iterable(found)) != list(range(devices)):
         raise ValueError(f"{_shown(text)}: must hold each of {devices} devices once")
     if len({len(group) for group in found}) != 1:
-        raise ValueError(f"{_shown(text)}: groups of unequal size")
+        raise ValueError(f"{_shown(text)}: must have groups of equal size")
     return found
 
 
 def axes_of(found: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
     """Axes of `mesh`, in its order, along which members of a group differ.
 
-    Groups smaller than the product of these axes are parts of them.
+    A group may be smaller than the product of these axes.
 
     >>> axes_of(((0, 2, 4, 6), (1, 3, 5, 7)), {"X": 4, "Y": 2})
     ('X',)
@@ -75,14 +76,14 @@ def axes_of(found: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def pairs(text: str, devices: int) -> tuple[tuple[int, int], ...]:
-    """The value of `source_target_pairs=`, sends of a device to itself left out.
+    """The value of `source_target_pairs=`, without sends of a device to itself.
 
     Args:
         text: such as ``{{0,1},{1,0}}``, with or without spaces.
-        devices: how many devices the program runs on.
+        devices: the number of devices that the program runs on.
 
     Raises:
-        ValueError: another form, a device that there is not, or one that sends or
+        ValueError: the text has another form, or a device does not exist or sends or
             receives twice.
 
     >>> pairs("{{0,1}, {1, 0}, {2,2}}", devices=4)
@@ -93,7 +94,7 @@ def pairs(text: str, devices: int) -> tuple[tuple[int, int], ...]:
         return ()
     both = [_numbers(pair) for pair in _inner(text, r"\d+ *, *\d+")]
     if not both:
-        raise ValueError(f"{what}: not a form that is known")
+        raise ValueError(f"{what}: its form is unknown")
     for ends in zip(*both, strict=True):
         if max(ends) >= devices or len(set(ends)) < len(ends):
             raise ValueError(
@@ -106,10 +107,10 @@ def pairs(text: str, devices: int) -> tuple[tuple[int, int], ...]:
 def shift_of(
     moves: tuple[tuple[int, int], ...], mesh: Mapping[str, int]
 ) -> tuple[tuple[str, ...], int | None]:
-    """Axes that a permute crosses, and the ring shift along them where there is one.
+    """Axes along which a permute sends, and by how many places it shifts, if uniform.
 
-    Several axes count as one ring, row-major. A shift is between −n/2 and n/2; `None`
-    where devices move by different amounts.
+    Several axes count as one ring of n devices, row-major. A shift is above −n/2 and at
+    most n/2. It is None if devices send over different distances.
 
     >>> shift_of(pairs("{{0,2},{2,4},{4,6},{6,0}}", 8), {"X": 4, "Y": 2})
     (('X',), 1)
@@ -127,7 +128,7 @@ def shift_of(
 
 
 def _place(axes: tuple[str, ...], mesh: Mapping[str, int], *devices: int) -> list[int]:
-    """Row-major place of each device on `axes` alone."""
+    """Row-major place of each device along only `axes`."""
     places = [0] * len(devices)
     for axis, stride in _strides(mesh).items():
         if axis in axes:
@@ -150,7 +151,7 @@ def _strides(mesh: Mapping[str, int]) -> dict[str, int]:
 
 
 def _inner(text: str, one: str) -> list[str]:
-    """What stands in the inner braces of ``{{…},{…}}``; nothing for another form."""
+    """The contents of the inner braces of ``{{…},{…}}``; none for another form."""
     if not re.fullmatch(rf"\{{ *\{{ *{one} *\}}(?: *, *\{{ *{one} *\}})* *\}}", text):
         return []
     return re.findall(rf"\{{ *({one}) *\}}", text)
@@ -165,7 +166,7 @@ def _shown(text: str) -> str:
 
 
 def _iota(text: str, devices: int) -> list[int]:
-    """``[4,2]T(1,0)``: 0, 1, 2 … as a grid, transposed, read row by row."""
+    """``[4,2]T(1,0)``: 0, 1, 2 … as a grid, transposed, and read row by row."""
     match = re.fullmatch(r"\[([\d,]+)\](?:T\(([\d,]+)\))?", text)
     shape = _numbers(match[1]) if match else ()
     order = _numbers(match[2]) if match and match[2] else tuple(range(len(shape)))
@@ -194,7 +195,7 @@ def _by_axes(text: str, devices: int) -> Groups:
         whole = sizes.get(axis, 0)
         outer, size = int(outer or 1), int(size or whole)
         if not outer or not size or whole % (outer * size):
-            raise ValueError(f"{_shown(text)}: no axis {axis!r} that can be cut so")
+            raise ValueError(f"{_shown(text)}: no axis {axis!r} that divides so")
         digits.append((strides[axis] * (whole // (outer * size)), size))
     found = defaultdict(list)
     for place, device in enumerate(order):

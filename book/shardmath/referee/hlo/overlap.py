@@ -1,4 +1,4 @@
-"""What stands between the start and the end of an asynchronous collective."""
+"""Finds matmuls between the start and the end of asynchronous collectives."""
 
 from dataclasses import dataclass
 
@@ -6,17 +6,17 @@ from .text import Computation, Instruction, Module, parse
 from .transfers import moves
 
 _PRODUCTS = ("dot", "convolution")
-_MATMUL_CALLS = ("gemm", "matmul", "conv")  # in the target's name of a custom call
+_MATMUL_CALLS = ("gemm", "matmul", "conv")  # parts of the targets of custom calls
 
 
 @dataclass(frozen=True)
 class HloOverlap:
-    """An asynchronous collective, and how many matmuls stand between start and end.
+    """An asynchronous collective, with the matmuls between its start and its end.
 
     Args:
         start, done: names of the two instructions.
-        op: HLO's name of the collective, "all-gather" for one.
-        matmuls: instructions between them that multiply matrices, in program order.
+        op: HLO's name of the collective, such as "all-gather".
+        matmuls: the number of instructions between them that multiply matrices.
     """
 
     start: str
@@ -28,16 +28,16 @@ class HloOverlap:
 def overlaps(text: str) -> list[HloOverlap]:
     """Every start/done pair of a compiled program, in program order.
 
-    The order of the text is the schedule, not the time: with a matmul between start and
-    done there is something to hide the transfer behind, and whether it is long enough
-    the text does not say. A loop's pair is listed once; a pair whose end stands in
-    another computation, as pipelining over the turns of a loop makes them, is not.
+    The text gives the order of instructions but no times. A matmul between start and
+    end can hide the transfer, but may be too short to hide all of it. A pair in a loop
+    is listed once. A pair whose end is in another computation is left out, for example
+    if the compiler pipelines over the iterations of a loop.
 
     Args:
         text: what ``compiled.as_text()`` returns.
 
     Raises:
-        ValueError: text that is not optimised HLO.
+        ValueError: the text is not optimised HLO.
 
     >>> text = '''HloModule jit_f, is_scheduled=true
     ... ENTRY %main (x: f32[4], a: f32[8,8]) -> f32[16] {
@@ -88,7 +88,7 @@ def started(module: Module, line: Instruction) -> str:
 
 
 def ends(module: Module, start: Instruction, line: Instruction) -> bool:
-    """Is `line` the end of the collective that `start` begins?"""
+    """Whether `line` is the end of the collective that `start` begins."""
     if start.opcode == "fusion":
         chains = [_link(one) for one in inside(module, start) if moves(one)]
         return _has_target(module, line, "AsyncCollectiveDone") and any(
@@ -98,7 +98,7 @@ def ends(module: Module, start: Instruction, line: Instruction) -> bool:
 
 
 def _link(line: Instruction) -> tuple[str | None, str | None]:
-    """What the links of one chain of TPU fusions share."""
+    """The attributes that the fusions of one TPU chain share."""
     return line.attribute(r"(channel_id=\d+)"), line.attribute(r'chain_id="(\w+)"')
 
 
@@ -118,7 +118,7 @@ def _has_target(module: Module, line: Instruction, target: str) -> bool:
 
 
 def inside(module: Module, line: Instruction) -> list[Instruction]:
-    """Instructions of the computations that `line` calls, theirs included."""
+    """Instructions of all computations that `line` calls, directly or indirectly."""
     found = []
     for name in line.callees:
         for one in module.computations[name].instructions.values():

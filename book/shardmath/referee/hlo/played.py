@@ -1,4 +1,4 @@
-"""A schedule played on two lanes, math and network: what runs when, and what waits."""
+"""Plays a schedule on two lanes, math and network, and shows when each one works."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ class PlayedSpan:
     Args:
         op: the operation.
         lane: "math" or "network".
-        begin, end: seconds since the start.
-        waits: whether the math lane stands still for it, from `begin` to `end`.
+        begin, end: seconds since the start of the schedule.
+        waits: whether the math lane only waits, from `begin` to `end`.
     """
 
     op: ScheduledOp
@@ -33,7 +33,7 @@ class PlayedSchedule:
     """The spans of a schedule, in the order of their starts.
 
     Args:
-        spans: of both lanes; those that wait are on the math lane.
+        spans: of both lanes. Spans that wait are on the math lane.
     """
 
     spans: tuple[PlayedSpan, ...]
@@ -64,14 +64,15 @@ class PlayedSchedule:
         return self.network - self.overlap
 
     def intervals(self, lane: str, until: float | None = None) -> Intervals:
-        """When `lane` works, merged: begins and ends in order, none touching another.
+        """When `lane` works, as merged (begin, end) in order.
 
         Args:
             lane: "math" or "network".
-            until: seconds after which nothing counts; None for the whole schedule.
+            until: the time in seconds where the intervals are cut off; None for the
+                whole schedule.
 
         Raises:
-            ValueError: another lane.
+            ValueError: `lane` is something else.
         """
         if lane not in ("math", "network"):
             raise ValueError(f"lane = {short_repr(lane)}: must be 'math' or 'network'")
@@ -84,21 +85,22 @@ class PlayedSchedule:
 
 
 def seconds(op: ScheduledOp, chip: Chip) -> float:
-    """How long one operation takes on a TPU: an estimate, to play a schedule with.
+    """An estimate of how long one operation takes on a TPU, for playing a schedule.
 
-    A collective sends both ways round a ring, and a permute one way, at the full rate
-    of the links. Other operations take the compiler's `cycles`, or where it gives none
-    their lower bound.
+    A collective sends in both directions around a ring, and a permute in one, at the
+    full rate of the links. Other operations take the compiler's `cycles`, or their
+    lower bound if there are none.
 
     Args:
-        op: of `schedule`.
-        chip: a TPU that states its clock and the rate of its links.
+        op: an operation from `schedule`.
+        chip: a TPU whose record has a clock and a link bandwidth.
 
     Returns:
-        Seconds. The compiler's cycles are its estimate and no measurement.
+        Seconds. The compiler's cycles are its estimate and not measured.
 
     Raises:
-        ValueError: no ScheduledOp, or a chip without a clock or a rate of its links.
+        ValueError: `op` is not a ScheduledOp, or the chip lacks a clock or a link
+            bandwidth.
 
     >>> from shardmath.hardware import chips
     >>> seconds(ScheduledOp("a", "a", cycles=1500), chips.TPU_V5E)
@@ -107,7 +109,7 @@ def seconds(op: ScheduledOp, chip: Chip) -> float:
     1e-05
     """
     if not isinstance(op, ScheduledOp):
-        raise ValueError(f"op = {short_repr(op)}: must be a ScheduledOp of `schedule`")
+        raise ValueError(f"op = {short_repr(op)}: must be a ScheduledOp")
     if not isinstance(chip, Chip):
         raise ValueError(f"chip = {short_repr(chip)}: must be one of `chips`")
     if op.op:
@@ -120,26 +122,27 @@ def seconds(op: ScheduledOp, chip: Chip) -> float:
 def play(
     ops: Iterable[ScheduledOp], seconds: Callable[[ScheduledOp], float]
 ) -> PlayedSchedule:
-    """Play a schedule: the math lane follows its order, the network serves in turn.
+    """Play a schedule on a math lane and a network lane, each in the schedule's order.
 
-    The math lane runs one operation after another. A collective that has a start and an
-    end begins when its start is reached and the network is free, and the math lane
-    waits at its end if it is not done. Without a start the math lane waits at once.
-    Permutes in opposite directions of a ring use different links and run together.
+    The math lane runs one operation after another. An asynchronous collective begins
+    when its start is reached and the network is free, and the math lane waits at its
+    end until it is done. At a synchronous collective, the math lane waits at once.
+    Permutes in opposite directions of a ring use different links, so they overlap.
 
     Args:
-        ops: of `schedule`.
-        seconds: how long an operation takes; a collective, how long its links work.
+        ops: operations from `schedule`.
+        seconds: returns the time that an operation takes, or that the links need for a
+            collective.
 
     Returns:
         A PlayedSchedule.
 
     Raises:
-        ValueError: what is no list of ScheduledOp, or no function.
+        ValueError: `ops` is not a list of ScheduledOp, or `seconds` not a function.
 
     Assumes:
-        Copies between HBM and VMEM run beside the math and are never late. A schedule
-        fixes an order and no times: how long it takes is what `seconds` says.
+        Copies between HBM and VMEM overlap with the math and are never late. A schedule
+        fixes only the order; all times come from `seconds`.
 
     >>> start = ScheduledOp("s", "s", op="all_gather", sent=6.0, begins=True)
     >>> ops = [start, ScheduledOp("m", "m", flops=4.0), ScheduledOp("d", "d", ends="s")]
@@ -158,7 +161,7 @@ def play(
     done: dict[str, float] = {}
     for op in ops:
         if not isinstance(op, ScheduledOp):
-            raise ValueError(f"ops has {short_repr(op)}: must hold ScheduledOp alone")
+            raise ValueError(f"ops has {short_repr(op)}: must hold only ScheduledOp")
         if op.op:
             ways = (1, -1) if op.shift is None else (1 if op.shift > 0 else -1,)
             begin = max(now, *(free[way] for way in ways))
@@ -179,14 +182,14 @@ def play(
 def _waited(
     spans: list[PlayedSpan], op: ScheduledOp, now: float, until: float
 ) -> float:
-    """When the math lane goes on; where it waits until then, a span says so."""
+    """When the math lane continues. If it has to wait, a span is added."""
     if until > now:
         spans.append(PlayedSpan(op, "math", now, until, waits=True))
     return max(now, until)
 
 
 def merged(intervals: Iterable[tuple[float, float]]) -> Intervals:
-    """The same points of time in as few intervals as there can be, in order.
+    """The union of intervals, as few intervals as possible, in order.
 
     >>> merged([(4, 5), (0, 2), (1, 3)])
     [(0, 3), (4, 5)]
@@ -201,7 +204,7 @@ def merged(intervals: Iterable[tuple[float, float]]) -> Intervals:
 
 
 def both(one: Intervals, other: Intervals) -> Intervals:
-    """Where two lists of merged intervals overlap.
+    """The intersection of two lists of merged intervals.
 
     >>> both([(0, 3), (4, 6)], [(2, 5)])
     [(2, 3), (4, 5)]
@@ -211,5 +214,5 @@ def both(one: Intervals, other: Intervals) -> Intervals:
 
 
 def length(intervals: Intervals) -> float:
-    """The length of merged intervals in all."""
+    """The total length of merged intervals."""
     return sum(end - begin for begin, end in intervals)

@@ -1,4 +1,4 @@
-"""Walks through a compiled module and lists every collective that it runs."""
+"""Lists every collective that a compiled module runs."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -37,15 +37,15 @@ class CompiledCollective:
         collective: the record; its `times` is the product of `loops`.
         dtype: HLO's name of the element type, such as "bf16".
         instruction: HLO's name. Records that share it are arrays of one launch.
-        source: the JAX operation it comes from, "" where the text does not say.
+        source: the JAX operation it comes from, or "" if the text does not say.
         asynchronous: whether other work may run between its start and its end.
-        loops: turns of the while loops around it, outermost first.
-        conditional: whether it stands in a branch, which may or may not be taken.
-        shift: of a permute along a ring, by how many places; None for others.
-        senders: how many devices send, of a permute in which not all do. The record
-            counts its bytes for every device: those of the busiest.
-        returns: dtype of the result where it is another than `dtype`; which of the two
-            travels, the text does not say, and the bytes are those of `dtype`.
+        loops: iterations of the while loops around it, outermost first.
+        conditional: whether it is in a branch, which may or may not be taken.
+        shift: for a permute along a ring, by how many places; None for others.
+        senders: for a permute in which not all devices send, how many do. The record
+            still counts its bytes for every device.
+        returns: the result's dtype if it differs from `dtype`. The text does not say
+            which of the two is sent, so the bytes are those of `dtype`.
     """
 
     collective: Collective
@@ -79,9 +79,9 @@ def collectives_in(
     trips: Mapping[str, int] | None = None,
     stated: Mapping[str, Collective | Iterable[Collective]] | None = None,
 ) -> list[Collective]:
-    """The collectives that a compiled program runs, without the compiler's detail.
+    """The collectives that a compiled program runs, without the compiler's details.
 
-    What counts how often, arguments and errors: see `read`.
+    See `read` for what counts how often, the arguments and the errors.
 
     >>> text = '''HloModule jit_f, num_partitions=8
     ... ENTRY %main (x: f32[4]) -> f32[16] {
@@ -103,28 +103,29 @@ def read(
 ) -> list[CompiledCollective]:
     """Every collective of a compiled program, one record per array, in program order.
 
-    Bodies of loops count as often as they run, asynchronous pairs once, all branches of
-    a conditional as if taken. An instruction that moves several arrays gives a record
-    for each. Groups of one device move nothing and are left out. Where the members of a
-    group differ along an axis but do not fill it, the record names the axis and `group`
-    is smaller than its size. A permute counts its bytes for every device, also for
-    those that send nothing; `senders` says so.
+    Collectives in a loop count in every iteration, asynchronous pairs once, and all
+    branches of a conditional as if taken. An instruction that sends several arrays
+    gives a record for each. Groups of one device send nothing and are left out. If the
+    members of a group differ along an axis but do not fill it, the record names the
+    axis and `group` is smaller than its size. A permute counts its bytes for every
+    device, even for devices that send nothing; see `senders`.
 
     Args:
         text: what ``compiled.as_text()`` returns.
-        mesh: size by axis name in the order of the devices (row-major), `mesh.shape` of
-            the JAX mesh that the program is compiled for. Where slices are joined by a
-            data-centre network, they must vary slowest.
-        trips: turns of a loop by the name of its `while` instruction, for loops whose
+        mesh: size by axis name in the order of the devices (row-major), as `mesh.shape`
+            of the JAX mesh that the program is compiled for. Slices joined by a
+            data-centre network must vary slowest.
+        trips: name of a `while` instruction → its number of iterations, for loops whose
             end depends on data.
-        stated: what one run of an instruction moves, by its name, for those whose text
-            does not say: ``ragged-all-to-all`` and kernels that send by themselves.
+        stated: name of an instruction → what one run of it sends, for instructions
+            whose text does not say: ``ragged-all-to-all``, and kernels that send.
 
     Raises:
-        ValueError: text that is not optimised HLO; a mesh of another size; a loop with
-            collectives whose turns are neither known nor in `trips`; a collective that
-            cannot be read and is not `stated`, or that no path from the entry reaches.
-            None is ever lost, but for what a kernel does that names no mesh axis.
+        ValueError: the text is not optimised HLO; the mesh has another size; a loop
+            with collectives has a number of iterations that is neither known nor in
+            `trips`; `trips` or `stated` names an unknown instruction; or a collective
+            can't be read and is not `stated`, or is not reached from the entry. So no
+            collective is lost, except those of kernels that name no mesh axis.
     """
     module = parse(text)
     program = _Program(module, _checked(module, mesh), _turns(trips), _stated(stated))
@@ -136,7 +137,7 @@ def read(
 
 @dataclass(frozen=True)
 class _Program:
-    """A module, the mesh it runs on, and which of its computations were reached."""
+    """A module, its mesh, and the names of the computations reached so far."""
 
     module: Module
     mesh: dict[str, int]
@@ -156,7 +157,7 @@ def _checked(module: Module, mesh: Mapping[str, int]) -> dict[str, int]:
     slices = devices > compiled and any(map(over_dcn, module.instructions))
     if devices % compiled or (devices != compiled and not slices):
         raise ValueError(
-            f"mesh {sizes} has {devices} devices, the program is compiled for "
+            f"mesh {sizes} has {devices} devices, but the program is compiled for "
             f"{compiled}"
         )
     return sizes
@@ -164,7 +165,7 @@ def _checked(module: Module, mesh: Mapping[str, int]) -> dict[str, int]:
 
 def _turns(trips: Mapping[str, int] | None) -> dict[str, int]:
     for name, turns in (trips or {}).items():
-        if turns:  # none at all is fine
+        if turns:  # 0 is allowed
             positive_int(**{f"trips[{name!r}]": turns})
     return dict(trips or {})
 
@@ -179,7 +180,7 @@ def _stated(stated) -> dict[str, tuple[Collective, ...]]:
 
 
 def check_names(module: Module, names: Iterable[str]) -> None:
-    """Raise where a caller speaks of an instruction that is not there."""
+    """Raise if the text lacks an instruction that the caller names."""
     unknown = set(names) - {line.name for line in module.instructions}
     if unknown:
         raise ValueError(f"the text has no instruction %{', %'.join(sorted(unknown))}")
@@ -188,7 +189,7 @@ def check_names(module: Module, names: Iterable[str]) -> None:
 def _walk(
     program: _Program, where: Computation, arguments: Arguments, fused: bool = False
 ) -> list[CompiledCollective]:
-    """Collectives of one run of `where`, those of what it calls included."""
+    """Collectives of one run of `where` and of everything that it calls."""
     program.reached.add(where.name)
     moved = _transfers(program, where, fused)
     found: list[CompiledCollective] = []
@@ -206,7 +207,7 @@ def _walk(
 def _called(
     program: _Program, where: Computation, line: Instruction, arguments: Arguments
 ) -> list[CompiledCollective]:
-    """Collectives of the computations that `line` runs, as often as it does."""
+    """Collectives of the computations that `line` runs, repeated for loops."""
     module = program.module
     found: list[CompiledCollective] = []
     if line.opcode == "while":
@@ -248,7 +249,7 @@ def _repeated(inside: list[CompiledCollective], turns: int) -> list[CompiledColl
 def _transfers(
     program: _Program, where: Computation, fused: bool
 ) -> dict[str, Transfer | None]:
-    """What the lines of one computation move, by name; None where that is nothing."""
+    """Name of a line → what it sends, or None if it sends nothing."""
     found: dict[str, Transfer | None] = {}
     halves: dict[str, Transfer] = {}
     for line in where.instructions.values():
@@ -267,7 +268,7 @@ def _transfers(
 def _records(
     where: Computation, line: Instruction, moved: Transfer | None
 ) -> list[CompiledCollective]:
-    """What one instruction moves: a record for each array."""
+    """What one instruction sends, as a record for each array."""
     place = chain(where, line)
     if place == "continued" or moved is None:
         return []
@@ -291,7 +292,7 @@ def _records(
 def _said(
     stated: tuple[Collective, ...], where: Computation, line: Instruction
 ) -> list[CompiledCollective]:
-    """Records of what the caller says that `line` moves."""
+    """Records of what `line` sends according to the caller."""
     arrays = [a for operand in where.operands(line) for a in operand.arrays]
     dtype = arrays[0][0] if arrays else ""
     return [CompiledCollective(one, dtype, line.name, _source(line)) for one in stated]
@@ -302,14 +303,14 @@ def _source(line: Instruction) -> str:
 
 
 def _nothing_lost(program: _Program) -> None:
-    """Raise where a collective of the text was not come across."""
+    """Raise if a collective in the text has not been reached."""
     begun, continued = set(), {}
     for where in program.module.computations.values():
         for line in filter(moves, where.instructions.values()):
             if where.name not in program.reached:
                 raise ValueError(
-                    f"%{line.name} ({line.opcode}) stands in %{where.name}, which no "
-                    "path from the entry reaches: the text calls it in a way not read"
+                    f"%{line.name} ({line.opcode}) is in %{where.name}, which no path "
+                    "from the entry reaches; it may be called in an unknown way"
                 )
             known_by = (r"(channel_id=\d+)", FORMS, r'chain_id="(\w+)"')
             link = (line.opcode, *map(line.attribute, known_by))
@@ -322,5 +323,5 @@ def _nothing_lost(program: _Program) -> None:
         line = continued[link]
         raise ValueError(
             f"%{line.name} ({line.opcode}) continues an asynchronous collective that "
-            "begins nowhere in the text"
+            "does not begin anywhere in the text"
         )

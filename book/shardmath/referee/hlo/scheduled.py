@@ -18,7 +18,7 @@ from .trip_counts import (
     unknown,
 )
 
-_SILENT = {  # they run nothing, or nothing that takes time
+_SILENT = {  # instructions that take no time
     *("after-all", "bitcast", "constant", "get-tuple-element", "iota", "parameter"),
     *("partition-id", "replica-id", "tuple"),
 }
@@ -34,19 +34,19 @@ class ScheduledOp:
     """One operation of a schedule.
 
     Args:
-        name: HLO's name of the instruction; the same in every turn of a loop.
-        line: its line without layouts and attributes. S(1) marks what is in VMEM.
+        name: HLO's name of the instruction, the same in every iteration of a loop.
+        line: its line without layouts and attributes. S(1) marks arrays in VMEM.
         matmul: whether it multiplies matrices.
-        flops: that it executes.
-        hbm: bytes that it reads from HBM and writes to it: operands and results, but
-            for those that the compiler placed in another memory. An operand of which
-            only a part is read counts in whole.
+        flops: the FLOPs that it executes.
+        hbm: bytes that it reads from HBM and writes to it, which are its operands and
+            results except those that the compiler placed in another memory. An operand
+            counts as a whole even if only a part of it is read.
         vmem: bytes of its operands and results in VMEM, S(1).
-        cycles: the compiler's own estimate, where the text has one.
+        cycles: the compiler's estimate, or None if the text has none.
         op: the collective that it starts or runs, a key of `collectives.NAMES`, or "".
         sent: bytes that a device sends for it.
-        shift: of a permute along a ring, by how many places.
-        begins: whether it only starts what another operation ends.
+        shift: for a permute along a ring, by how many places.
+        begins: whether it only starts something that another operation ends.
         ends: the name of the operation that started what it waits for, or "".
     """
 
@@ -69,7 +69,7 @@ class ScheduledOp:
         return self.begins and not self.op
 
     def bound(self, flops_per_s: float, bytes_per_s: float) -> float:
-        """Seconds that no run can beat: the longer of its math and its HBM traffic.
+        """Lower bound on its seconds: the longer of its math and its HBM traffic.
 
         >>> ScheduledOp("dot", "dot", flops=8.0, hbm=3.0).bound(4.0, 1.0)
         3.0
@@ -82,9 +82,9 @@ def schedule(
 ) -> list[ScheduledOp]:
     """The operations that a device runs, in the order of the compiled text.
 
-    The operations of a loop are listed as often as it turns, those of a fusion are one.
-    What takes no time (tuples, constants, bitcasts, numbers without dimensions) is left
-    out. Of collectives, `op` and `sent` stand where they start.
+    The operations of a loop are listed for every iteration, and a fusion is one
+    operation. Instructions that take no time (tuples, constants, bitcasts, scalars) are
+    left out. `op` and `sent` of a collective belong to the operation that starts it.
 
     Args:
         text: what ``compiled.as_text()`` returns.
@@ -94,12 +94,12 @@ def schedule(
         A list of ScheduledOp.
 
     Raises:
-        ValueError: text that is not optimised HLO, or that `read` or `flops` cannot
-            read; a conditional, of which no order can be said.
+        ValueError: the text is not optimised HLO, is not scheduled, can't be read by
+            `read` or `flops`, or has a conditional, whose order is not known.
 
     Assumes:
-        The text is a schedule: ``is_scheduled=true`` in its first line. XLA writes it
-        so for TPUs, GPUs and CPUs.
+        The text is a schedule, with ``is_scheduled=true`` in its first line, as XLA
+        writes it for TPUs, GPUs and CPUs.
 
     >>> text = '''HloModule jit_f, is_scheduled=true
     ... ENTRY %main (a: bf16[8,16], b: bf16[16,4]) -> bf16[8,4] {
@@ -198,7 +198,7 @@ def _traffic(
 ) -> tuple[float, float]:
     """Bytes of operands and results in HBM and in VMEM.
 
-    A fusion that continues a collective hands its buffers on: these count nothing.
+    The buffers that a fusion only passes on, to continue a collective, don't count.
     """
     operands = where.operands(line)
     results = _arrays(line)
@@ -215,7 +215,7 @@ def _traffic(
 
 
 def _handed_on(body: Computation) -> tuple[set[int], set[int]]:
-    """Numbers of the parameters that a fusion hands on, and of its own results."""
+    """Numbers of the parameters that a fusion only passes on, and of its results."""
     moving = {
         name
         for one in body.instructions.values()
@@ -231,7 +231,7 @@ def _handed_on(body: Computation) -> tuple[set[int], set[int]]:
 
 
 def _arrays(line: Instruction) -> list[tuple[str, tuple[int, ...], int]]:
-    """(dtype, sizes, memory space) of each array in the shape; 0 is HBM, 1 is VMEM."""
+    """(dtype, sizes, memory space) of each array in the shape. 0 is HBM, 1 is VMEM."""
     found = []
     for dtype, dims, layout in _PLACED.findall(line.shape):
         space = _SPACE.search(layout or "")
@@ -246,7 +246,7 @@ def _bytes(dtype: str, sizes: tuple[int, ...]) -> float:
 
 
 def _short(line: Instruction) -> str:
-    """The line without layouts and attributes; what is in VMEM keeps its S(1)."""
+    """The line without layouts and attributes, except S(1) for arrays in VMEM."""
 
     shown = [
         f"{dtype}[{','.join(map(str, sizes))}]" + "S(1)" * (space == 1)

@@ -1,7 +1,7 @@
-"""The text of a compiled HLO module, taken apart: computations and instructions.
+"""Parses the text of a compiled HLO module into computations and instructions.
 
-Only as deep as needed: an instruction keeps its operands and attributes as text until
-somebody asks. JAX prints this text with ``jax.jit(f).lower(…).compile().as_text()``.
+An instruction keeps its operands and attributes as text and parses them when they are
+needed. JAX prints this text with ``jax.jit(f).lower(…).compile().as_text()``.
 """
 
 import re
@@ -20,9 +20,9 @@ _CALLEES = re.compile(
 )
 _LEFT = re.compile(r"\s*(ROOT )?%([^\s,(){}=]+)")
 _LINE = re.compile(r"\s+(?:ROOT )?%\S+ = ")
-_CLOSES = re.compile(r"\s*|\}|\}, execution_thread=.*")  # of a computation, or nothing
+_CLOSES = re.compile(r"\s*|\}|\}, execution_thread=.*")  # blank, or a computation's end
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_NEEDED = {  # attributes without which an instruction cannot be followed
+_NEEDED = {  # attributes without which an instruction can't be read
     "while": r"\bcondition=%.*\bbody=%|\bbody=%.*\bcondition=%",
     "fusion": r"\bcalls=%",
     "call": r"\bto_apply=%",
@@ -32,7 +32,7 @@ _NEEDED = {  # attributes without which an instruction cannot be followed
 
 
 class UnreadableLineError(ValueError):
-    """A line of HLO text that cannot be read; the message quotes it."""
+    """A line of HLO text can't be read. The message quotes it."""
 
     def __init__(self, line: object, why: object):
         words = " ".join(str(line).split())
@@ -41,10 +41,10 @@ class UnreadableLineError(ValueError):
 
 
 class UnknownTurnsError(ValueError):
-    """A loop whose turns neither the text nor the caller tells."""
+    """Neither the text nor the caller says how many iterations a loop has."""
 
 
-# What a line that is not HLO may raise when it is taken apart.
+# Errors that parsing may raise for a line that is not HLO.
 BROKEN = (
     ArithmeticError,
     AttributeError,
@@ -57,10 +57,10 @@ BROKEN = (
 
 @contextmanager
 def taken_apart(line: object) -> Iterator[None]:
-    """While `line` is looked into: whatever it raises becomes an error that quotes it.
+    """While `line` is read, turn the errors in BROKEN into ones that quote the line.
 
     Raises:
-        UnreadableLineError: for all that is not already one, or unknown turns.
+        UnreadableLineError: instead of such an error, except UnknownTurnsError.
     """
     try:
         yield
@@ -72,7 +72,7 @@ def taken_apart(line: object) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One line, `name = shape opcode(rest`, taken apart when asked."""
+    """One line, `name = shape opcode(rest`, whose parts are parsed when needed."""
 
     name: str
     shape: str
@@ -81,7 +81,7 @@ class Instruction:
 
     @cached_property
     def _end(self) -> int:
-        """Where the operands end: the parenthesis that closes the opcode's."""
+        """Where the operands end: the position of the closing parenthesis."""
         depth = 1
         for match in re.finditer(r"[()]", self.rest):
             depth += 1 if match[0] == "(" else -1
@@ -94,7 +94,7 @@ class Instruction:
 
     @property
     def inside(self) -> str:
-        """The text between the parentheses, a constant's value for one."""
+        """The text between the parentheses, for example a constant's value."""
         return self.rest[: self._end]
 
     @cached_property
@@ -107,18 +107,18 @@ class Instruction:
 
     @cached_property
     def callees(self) -> list[str]:
-        """Computations named in the attributes, in the order written."""
+        """Computations named in the attributes, in order."""
         before, _, _ = self.rest.partition(" backend_config=")  # the longest part
         return _NAME.findall(" ".join(_CALLEES.findall(before)))
 
     def attribute(self, pattern: str) -> str | None:
-        """Group 1 of the regular expression `pattern` in the attributes."""
+        """Group 1 of the regular expression `pattern` in the attributes, or None."""
         match = re.search(pattern, self.attributes)
         return match[1] if match else None
 
     @property
     def arrays(self) -> list[tuple[str, float]]:
-        """(dtype, bytes) of each array in the shape, tokens left out.
+        """(dtype, bytes) of each array in the shape, without tokens.
 
         >>> Instruction("x", "(f32[8,2]{1,0}, token[], s4[10])", "tuple", ")").arrays
         [('f32', 64.0), ('s4', 5.0)]
@@ -127,7 +127,7 @@ class Instruction:
 
     @property
     def shapes(self) -> list[tuple[str, tuple[int, ...]]]:
-        """(dtype, sizes) of each array in the shape, tokens left out."""
+        """(dtype, sizes) of each array in the shape, without tokens."""
         return [
             (dtype, tuple(int(size) for size in dims.split(",") if size))
             for dtype, dims in _ARRAY.findall(self.shape)
@@ -137,7 +137,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Computation:
-    """Instructions by name, in the order written; `root` is what it returns."""
+    """Instructions by name, in order. `root` is the one whose result it returns."""
 
     name: str
     instructions: dict[str, Instruction]
@@ -150,11 +150,13 @@ class Computation:
 
 @dataclass(frozen=True)
 class Module:
-    """A compiled module: computations by name, and where it starts.
+    """A compiled module.
 
     Args:
-        partitions: devices that it was compiled for (of one slice, where slices are
-            joined by a data-centre network).
+        computations: by name.
+        entry: the computation that starts.
+        partitions: the number of devices that it was compiled for. If slices are joined
+            by a data-centre network, the devices of one slice.
     """
 
     computations: dict[str, Computation]
@@ -169,13 +171,13 @@ class Module:
 
 
 def parse(text: str) -> Module:
-    """Take the text of an optimised HLO module apart.
+    """Parse the text of an optimised HLO module.
 
     Args:
         text: what ``compiled.as_text()`` returns.
 
     Raises:
-        ValueError: the text is not HLO, is cut off, or has a line that cannot be read.
+        ValueError: the text is not HLO, is cut off, or has a line that can't be read.
 
     >>> parse("module @jit_f { }")
     Traceback (most recent call last):
@@ -195,7 +197,7 @@ goes into the compiler; pass jax.jit(f).lower(…).compile().as_text()
                 entry = name if line.startswith("ENTRY") else entry
                 body, root = {}, None
             elif _LINE.match(line) or line.startswith("}"):
-                raise UnreadableLineError(line, "it stands outside of any computation")
+                raise UnreadableLineError(line, "it is outside of any computation")
         elif line.startswith("}"):
             if root is None:
                 raise ValueError(f"HLO text: computation %{name} has no ROOT line")
@@ -208,12 +210,12 @@ goes into the compiler; pass jax.jit(f).lower(…).compile().as_text()
             root = instruction if line.lstrip().startswith("ROOT ") else root
     if name is not None or entry is None:
         where = f"inside %{name}" if name else "without an ENTRY computation"
-        raise ValueError(f"HLO text: cut off, it ends {where}")
+        raise ValueError(f"HLO text is cut off: it ends {where}")
     return Module(computations, computations[entry], _partitions(head))
 
 
 def _whole_lines(text: str) -> Iterator[str]:
-    """Lines, those of one instruction joined: a kernel's metadata spans several."""
+    """Lines, with those of one instruction joined: kernel metadata may span several."""
     held = ""
     for line in text.splitlines():
         if held and (_LINE.match(line) or _CLOSES.fullmatch(line)):
@@ -237,7 +239,7 @@ def _computation(line: str, others: dict[str, Computation]) -> str:
     """The name of the computation that `line` begins."""
     found = _NAME.search(line)
     if found is None or found[1] in others:
-        raise UnreadableLineError(line, "a computation without a name of its own")
+        raise UnreadableLineError(line, "a computation without a unique name")
     return found[1]
 
 
@@ -256,27 +258,27 @@ def _check(
     above: dict[str, Instruction],
     computations: dict[str, Computation],
 ) -> None:
-    """Raise unless all that `instruction` names stands above it: no circles."""
+    """Raise unless everything that `instruction` uses is defined above it."""
     if instruction.name in above:
-        raise UnreadableLineError(line, f"%{instruction.name} stands there twice")
+        raise UnreadableLineError(line, f"%{instruction.name} is defined twice")
     for operand in instruction.operands:
         if operand not in above:
-            raise UnreadableLineError(line, f"no %{operand} stands above")
+            raise UnreadableLineError(line, f"%{operand} is not defined above")
     for callee in instruction.callees:
         if callee not in computations:
-            raise UnreadableLineError(line, f"no computation %{callee} stands above")
+            raise UnreadableLineError(line, f"no computation %{callee} above it")
     needed = _NEEDED.get(instruction.opcode)
     if needed and not re.search(needed, instruction.attributes):
-        raise UnreadableLineError(line, f"{instruction.opcode} without what it needs")
+        raise UnreadableLineError(line, f"{instruction.opcode} lacks an attribute")
 
 
 def _partitions(head: str) -> int:
-    """For how many devices the module was compiled, from its first line."""
+    """The number of devices that the module was compiled for, from its first line."""
     counts = re.findall(r"\b(?:num_partitions|replica_count)=(\d+)", head)
     if len(counts) > 1:
         raise ValueError(
-            f"HLO text: replicas and partitions at once ({head[:60]}…); compile with "
-            "jax.jit, which uses partitions alone"
+            f"HLO text has both replicas and partitions ({head[:60]}…); compile with "
+            "jax.jit, which uses only partitions"
         )
     if counts and not int(counts[0]):
         raise UnreadableLineError(head, "compiled for no device")
@@ -284,7 +286,7 @@ def _partitions(head: str) -> int:
 
 
 def bits(dtype: str) -> int:
-    """Bits of a value; 0 for tokens and other things that are no arrays."""
+    """Bits of a value, or 0 for tokens and other types that aren't arrays."""
     if dtype == "pred":
         return 8
     found = re.search(r"\d+", dtype)

@@ -1,4 +1,4 @@
-"""One collective instruction of compiled HLO: what it moves, and between whom."""
+"""Reads what one collective instruction of compiled HLO sends, and between whom."""
 
 import math
 import re
@@ -15,7 +15,7 @@ OPS = {
     "all-to-all": "all_to_all",
     "collective-permute": "permute",
 }
-# Between slices, over the data-centre network, by way of the hosts.
+# Transfers between slices, which go through the hosts and the data-centre network.
 _SLICE_OPS = {
     "ALL_GATHER": "all_gather",
     "REDUCE_SCATTER": "reduce_scatter",
@@ -23,27 +23,25 @@ _SLICE_OPS = {
     "ALL_TO_ALL": "all_to_all",
     "ONE_TO_ONE": "permute",
 }
-# Their sizes or partners are not written in a form that we read.
+# The text of these does not give sizes or partners in a form that we read.
 _UNREAD = ("ragged-all-to-all", "collective-broadcast", "send")
 _SLICE = 100_000  # device 3 of the second slice is 200003
-_PAIRS = (
-    r'source_target_pairs="?(\{ *\}|\{ *\{.*?\} *\})'  # of a send in its attributes
-)
-# A Pallas kernel that names axes of the mesh sends to other devices by itself.
+_PAIRS = r'source_target_pairs="?(\{ *\}|\{ *\{.*?\} *\})'  # a send has quotes
+# A Pallas kernel that names mesh axes sends to other devices.
 _KERNEL_AXES = re.compile(r'"mesh_axes":"\[(?!\])((?:[^"\\]|\\.)*)\]"')
 
 
 @dataclass(frozen=True)
 class Transfer:
-    """What one instruction moves.
+    """What one instruction sends.
 
     Args:
         op, axes, group: as in `Collective`.
-        arrays: (dtype, bytes as in `Collective`) of each.
-        returns: dtype of the result where it is another than that of the arrays.
-        shift: of a permute along a ring, by how many places.
-        pairs: of a permute, (source, target) of each device that sends.
-        devices: that run the permute, whether or not they send.
+        arrays: (dtype, bytes as in `Collective`) of each array.
+        returns: the result's dtype if it differs from that of the arrays, else "".
+        shift: for a permute along a ring, by how many places.
+        pairs: for a permute, (source, target) of each device that sends.
+        devices: the number of devices that run the permute, sending or not.
     """
 
     op: str
@@ -57,14 +55,14 @@ class Transfer:
 
     @property
     def senders(self) -> int | None:
-        """How many devices send, of a permute in which not all do."""
+        """For a permute in which not all devices send, how many do; else None."""
         return len(self.pairs) if len(self.pairs) < self.devices else None
 
 
 def moves(line: Instruction) -> bool:
-    """Whether `line` sends data from device to device; the end of a pair does not."""
+    """Whether `line` sends data to other devices. The end of a pair does not."""
     opcode = line.opcode.removesuffix("-start")
-    if opcode == "send":  # without a slice at the other end, that is the host
+    if opcode == "send":  # other sends go to the host
         return over_dcn(line) or "is_host_transfer=true" not in line.rest
     return opcode in OPS or opcode in _UNREAD or bool(kernel_axes(line))
 
@@ -75,7 +73,7 @@ def over_dcn(line: Instruction) -> bool:
 
 
 def kernel_axes(line: Instruction) -> str:
-    """The mesh axes along which a custom kernel talks to other devices, or ""."""
+    """The mesh axes along which a custom kernel sends, or ""."""
     if line.opcode != "custom-call":
         return ""
     found = _KERNEL_AXES.search(line.rest)
@@ -89,18 +87,18 @@ def transfer(
     mesh: Mapping[str, int],
     fused: bool,
 ) -> Transfer | None:
-    """What `line` moves, or None where nothing leaves a device.
+    """What `line` sends, or None if nothing leaves a device.
 
     Args:
-        module: the program; its `partitions` are one slice of `mesh`, or all of it.
-        where: the computation that `line` stands in.
-        line: an instruction that `moves`.
+        module: the program. Its `partitions` are one slice of `mesh`, or all of it.
+        where: the computation that `line` is in.
+        line: an instruction for which `moves` is true.
         mesh: size by axis name, row-major, slices outermost.
-        fused: whether `where` is the inside of a fusion.
+        fused: whether `where` is the body of a fusion.
 
     Raises:
-        ValueError: an operation, groups or a target in a form that is not read; an
-            instruction whose text does not say what it moves.
+        ValueError: the operation, its groups or its target has an unknown form, the
+            text does not say what is sent, or `mesh` lacks one of the devices.
     """
     opcode = line.opcode.removesuffix("-start")
     arrays = tuple(a for operand in where.operands(line) for a in operand.arrays)
@@ -111,7 +109,7 @@ def transfer(
     elif opcode == "ragged-all-to-all" or kernel_axes(line):
         raise ValueError(_unsaid(line, arrays))
     elif opcode in _UNREAD or "slice_sizes=" in line.attributes:
-        raise ValueError(f"%{line.name}: this form of {line.opcode} is not read")
+        raise ValueError(f"%{line.name}: this form of {line.opcode} can't be read")
     else:
         op, found = OPS[opcode], _partners(line, module.partitions)
     if max(map(max, found), default=0) >= math.prod(mesh.values()):
@@ -123,7 +121,7 @@ def transfer(
     if n == 1:
         return None
     if op == "all_to_all" and "dimensions=" not in line.attributes:
-        # One array, cut into an operand for each device.
+        # This is one array, cut into an operand for each device.
         arrays = ((arrays[0][0], sum(nbytes for _, nbytes in arrays)),)
     if op == "all_reduce" and fused and _keeps_a_part(where, line, n):
         op = "reduce_scatter"
@@ -138,7 +136,7 @@ def permute(
     mesh: Mapping[str, int],
     devices: int,
 ) -> Transfer | None:
-    """A permute between the `found` pairs; None where nothing leaves a device."""
+    """A permute between the `found` pairs, or None if nothing leaves a device."""
     axes, shift = shift_of(found, mesh)
     sizes = tuple((dtype, nbytes) for dtype, nbytes in arrays if nbytes)
     if not found or not sizes:
@@ -152,8 +150,8 @@ def rings_closed(
 ) -> dict[str, Transfer]:
     """`found`, by names of instructions, with the two halves of a ring as one permute.
 
-    XLA:GPU cuts a ring into its wrap-around edge and the rest, so that sends can be
-    pipelined. Each device still sends once: two records would double the bytes.
+    To pipeline sends, XLA:GPU splits a ring into its wrap-around edge and the rest.
+    Because each device still sends only once, two records would double the bytes.
     """
     whole = dict(found)
     for name, one in found.items():
@@ -176,8 +174,8 @@ def can_be_half(line: Instruction) -> bool:
 def chain(where: Computation, line: Instruction) -> str:
     """Place of `line` in a chain of TPU fusions that share one asynchronous collective.
 
-    The text repeats the collective in each of them. Only the first, "begun", counts;
-    the rest is "continued"; "" where there is no chain.
+    The text repeats the collective in each of them. Only the first, "begun", counts.
+    The others are "continued". The result is "" if there is no chain.
     """
     if 'chain_id="' not in line.attributes:
         return ""
@@ -191,38 +189,38 @@ def chain(where: Computation, line: Instruction) -> str:
 
 
 def _halves(one: Transfer, other: Transfer) -> bool:
-    """Do two permutes together close rings in which each device sends once?"""
+    """Whether two permutes together form rings in which each device sends once."""
     both = one.pairs + other.pairs
     return (
         one.arrays == other.arrays
         and _closed(both)
-        and len(dict(both)) == len(both)  # nobody sends twice
+        and len(dict(both)) == len(both)  # no device sends twice
         and not _closed(one.pairs)
     )
 
 
 def _closed(moved: tuple[tuple[int, int], ...]) -> bool:
-    """Are all that send also those that receive?"""
+    """Whether the devices that send are exactly those that receive."""
     return {source for source, _ in moved} == {target for _, target in moved}
 
 
 def _unsaid(line: Instruction, arrays: tuple[tuple[str, float], ...]) -> str:
-    """The error of an instruction whose text does not say what it moves."""
+    """The message on an instruction whose text does not say what it sends."""
     held = (
         f"its first operand has {arrays[0][1]:,.0f} bytes" if arrays else "no operand"
     )
     if axes := kernel_axes(line):
-        what = f"a kernel that sends over {axes} by itself"
+        what = f"a kernel that sends over {axes}"
     else:
-        what = "a ragged-all-to-all, whose sizes are data"
+        what = "a ragged-all-to-all, whose sizes depend on data"
     return (
-        f"%{line.name} is {what} ({held}): say what one run moves, "
+        f"%{line.name} is {what} ({held}): say what one run sends, with "
         f'stated={{"{line.name}": Collective(…)}}'
     )
 
 
 def _returned(line: Instruction, arrays: tuple[tuple[str, float], ...]) -> str:
-    """The dtype of the result, where it is another than that of the operands."""
+    """The result's dtype if it differs from that of the operands, else ""."""
     if not line.opcode.startswith("all-reduce"):
         return ""
     out, into = {dtype for dtype, _ in line.arrays}, {dtype for dtype, _ in arrays}
@@ -230,19 +228,19 @@ def _returned(line: Instruction, arrays: tuple[tuple[str, float], ...]) -> str:
 
 
 def _partners(line: Instruction, devices: int) -> Groups:
-    """Groups, or pairs, of the devices of one slice; all slices do the same."""
+    """Groups or pairs of the devices of one slice. All slices do the same."""
     if text := line.attribute(_PAIRS):
         return pairs(text, devices)
     text = line.attribute(FORMS)
     if text is None:
         raise ValueError(f"%{line.name}: {line.opcode} without groups that can be read")
     if text == "{{0}}" and "channel_id=" not in line.attributes:
-        return ((0,),)  # of replicas, and there is one: partitions need a channel
+        return ((0,),)  # the one replica; groups of partitions have a channel
     return groups(text, devices)
 
 
 def _to_slices(line: Instruction, size: int) -> tuple[str, Groups]:
-    """A send to the same device of other slices; slices are counted from 1."""
+    """A send to the same device of other slices. Slices are numbered from 1."""
     kind = line.attribute(r'_xla_megascale_transfer_type="(\w+)"')
     target = line.attribute(r"_xla_megascale_target=(.*?),_xla") or ""
     all_of = re.fullmatch(r'"\{([\d,]+)\}x\{0:(\d+)\}"', target)
@@ -253,14 +251,14 @@ def _to_slices(line: Instruction, size: int) -> tuple[str, Groups]:
         listed = re.findall(r"\{((?:\d+(?:,|->)?)+)\}", target)
         devices = [[int(d) for d in re.findall(r"\d+", group)] for group in listed]
         ends = [[divmod(device, _SLICE) for device in group] for group in devices]
-    # Devices in a slice are numbered by place, not as the mesh does: the same number is
-    # the same device, but of two different ones we cannot tell the axes.
+    # Devices in a slice are numbered by physical place and not as in the mesh. Equal
+    # numbers are the same device, but from different ones we can't derive the axes.
     straight = all(len({place for _, place in group}) == 1 for group in ends)
     inside = all(n > 0 and place < size for group in ends for n, place in group)
     even = len({len(group) for group in ends}) == 1
     if kind not in _SLICE_OPS or not (even and straight and inside):
         raise ValueError(
-            f"%{line.name}: a transfer {kind} to {target} between slices is not read"
+            f"%{line.name}: a transfer {kind} to {target} between slices can't be read"
         )
     op = _SLICE_OPS[kind]
     if op == "permute" and any(len(group) != 2 for group in ends):
@@ -271,7 +269,7 @@ def _to_slices(line: Instruction, size: int) -> tuple[str, Groups]:
 
 
 def _keeps_a_part(where: Computation, line: Instruction, n: int) -> bool:
-    """A fused AllReduce of which each device keeps 1/n: TPU's way to ReduceScatter."""
+    """Whether each device keeps 1/n of an AllReduce, as in a TPU's ReduceScatter."""
     kept = [
         other
         for other in where.instructions.values()

@@ -1,8 +1,8 @@
-"""How often a while loop of compiled HLO runs.
+"""Finds how many iterations a while loop of compiled HLO has.
 
-Where the compiler wrote the count (`known_trip_count`: CPU, GPU) it is read. Elsewhere
-(TPU) the loop's counter is followed: the integers that its condition depends on start
-at known values, and the body changes them by arithmetic that we can do as well.
+On CPUs and GPUs the compiler writes the count (`known_trip_count`), so it is read. On
+TPUs the loop's counter is computed. The integers on which the condition depends start
+at known values, and the body changes them by simple arithmetic.
 """
 
 import re
@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 
 from .text import Computation, Instruction, Module, UnknownTurnsError
 
-# What a computation's arguments are: (number, index in the tuple …) -> integer or None.
+# A computation's known arguments: (number, index in the tuple …) → integer or None.
 Arguments = Callable[[int, tuple[int, ...]], int | None]
 
-LONGEST = 100_000  # turns of a loop that we follow before giving up
+LONGEST = 100_000  # iterations of a loop that are computed at most
 
 _ARITHMETIC = {
     "add": lambda a, b: a + b,
@@ -39,7 +39,7 @@ _SAME = {"copy", "bitcast", "reshape", "copy-start", "copy-done"}
 
 
 def unknown(number: int, index: tuple[int, ...]) -> None:
-    """The arguments of a computation of which nothing is known."""
+    """The `Arguments` of a computation if none are known."""
 
 
 def turns_of(
@@ -50,18 +50,19 @@ def turns_of(
     trips: Mapping[str, int],
     holds: str,
 ) -> int:
-    """How often `loop` runs: the caller's word in `trips`, or that of the text.
+    """How many iterations `loop` has, according to `trips` or to the text.
 
     Raises:
-        UnknownTurnsError: neither says. `holds` is why it matters.
+        UnknownTurnsError: neither gives the number. The message says what the loop
+            `holds`.
     """
     if loop.name in trips:
         return trips[loop.name]
     turns = trip_count(module, caller, loop, arguments)
     if turns is None:
         raise UnknownTurnsError(
-            f"the loop %{loop.name} holds {holds}, and its turns cannot be told from "
-            f'the text: give a number for it, trips={{"{loop.name}": …}}'
+            f"the loop %{loop.name} holds {holds}, and its number of iterations can't "
+            f'be derived from the text: give it as trips={{"{loop.name}": …}}'
         )
     return turns
 
@@ -69,13 +70,13 @@ def turns_of(
 def trip_count(
     module: Module, caller: Computation, loop: Instruction, arguments: Arguments
 ) -> int | None:
-    """How often the body of `loop` runs each time it is reached; None if data decides.
+    """How many iterations `loop` has each time it runs, or None if data decides.
 
     Args:
         module: all computations.
-        caller: the one that `loop` stands in.
+        caller: the computation that `loop` is in.
         loop: a `while` instruction.
-        arguments: what is known of the caller's arguments.
+        arguments: the caller's known arguments.
     """
     if known := loop.attribute(r'"known_trip_count":\{"n":"(\d+)"\}'):
         return int(known)
@@ -84,7 +85,7 @@ def trip_count(
     state: dict[tuple[int, ...], int | None] = {}
 
     def now(number: int, index: tuple[int, ...]) -> int | None:
-        if index not in state:  # asked for the first time, so before the first turn
+        if index not in state:  # first use, so its value before the first iteration
             state[index] = integer(module, caller, start, index, arguments)
         return state[index]
 
@@ -95,11 +96,11 @@ def trip_count(
         if not going:
             return turn
         after = {}
-        while missing := state.keys() - after.keys():  # a step may ask for more
+        while missing := state.keys() - after.keys():  # computing one may need others
             for index in missing:
                 after[index] = integer(module, body, body.root, index, now)
         if all(state[index] == value for index, value in after.items()):
-            return None  # nothing changes: it never ends
+            return None  # nothing changes, so the loop never ends
         state.update(after)
     return None
 
@@ -116,7 +117,7 @@ def condition_and_body(
 def body_arguments(
     module: Module, caller: Computation, loop: Instruction, arguments: Arguments
 ) -> Arguments:
-    """What holds in every turn: values that the body hands on as it got them."""
+    """Arguments known in every iteration: those that the body passes on unchanged."""
     _, body = condition_and_body(module, loop)
     (start,) = caller.operands(loop)
 
@@ -131,7 +132,7 @@ def body_arguments(
 def callee_arguments(
     module: Module, caller: Computation, call: Instruction, arguments: Arguments
 ) -> Arguments:
-    """What a fusion or call hands to the computation that it calls."""
+    """The known arguments that a fusion or call passes to its computation."""
 
     def known(number: int, index: tuple[int, ...]) -> int | None:
         operand = caller.operands(call)[number]
@@ -147,7 +148,7 @@ def integer(
     index: tuple[int, ...],
     arguments: Arguments,
 ) -> int | None:
-    """The value of a scalar `result`, or of its part `index`; None if data decides."""
+    """The value of a scalar `result`, or of its part `index`. None if data decides."""
 
     def part(operand: Instruction, index: tuple[int, ...] = ()) -> int | None:
         return integer(module, where, operand, index, arguments)
@@ -198,7 +199,7 @@ def _constant(text: str) -> int | None:
 
 
 def _as_stored(value: int, shape: str) -> int | None:
-    """`value` with the bits of an HLO scalar, wrapped around as the machine does."""
+    """`value` wrapped around to the bits of an HLO scalar."""
     if shape.startswith("pred[]"):
         return value & 1
     kind = re.match(r"([su])(\d+)\[\]", shape)
@@ -210,7 +211,7 @@ def _as_stored(value: int, shape: str) -> int | None:
 
 
 def _handed_on(body: Computation, index: tuple[int, ...]) -> bool:
-    """Does the body return part `index` of its state unchanged?"""
+    """Whether the body returns part `index` of its state unchanged."""
     if body.root.opcode != "tuple" or not index:
         return False
     part = body.operands(body.root)[index[0]]

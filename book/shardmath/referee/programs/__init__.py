@@ -1,15 +1,15 @@
-"""Lower, compile, read: a JAX function on a mesh, and what the compiler made of it.
+"""Compiles a JAX function on a mesh, and reads the compiled program.
 
     a, b = programs.drawn(mesh, op.a, op.b)
     program = programs.compiled(fn, a, b)
     program.against(op.collectives)         # the ledger
     program.result                          # what it computes
 
-`gradients` and `train_step` are those of the reference Transformer (`block`), its
-arrays lying as a strategy of `parallelism` says.
+`gradients` and `train_step` are programs of the reference Transformer (`block`), whose
+arrays are placed by a strategy of `training`.
 
-A placement is written as in the book, ``"A[I_X, J]"``, or taken from an array of
-`sharding`, a `jax.P` or its arguments in a tuple.
+A placement is a line in the book's notation, ``"A[I_X, J]"``, an array of `sharding`, a
+`jax.P`, or a tuple of its arguments.
 """
 
 from .pins import Pins

@@ -1,8 +1,8 @@
 """The reference Transformer in JAX: layers, head and loss, under any strategy.
 
-Plain functions of plain arrays, written as the formulas are; dimensions are those of
-`Model.layer`. `Pins` says where arrays lie; without it all runs on one device. There
-are no encodings of positions: they have no matmul, and nothing of them moves.
+The functions are written like the formulas, with the dimensions of `Model.layer`.
+`Pins` says where arrays are placed; without it everything runs on one device. There are
+no position encodings, because they need no matmul and no communication.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from .pins import NOWHERE, Pins
 from .running import DTYPES
 
 ArrayLike = jax.Array
-Weights = Mapping[str, Any]  # arrays by name; those of the layers under "layers"
+Weights = Mapping[str, Any]  # arrays by name; those of the layers are under "layers"
 NOT_HERE = (
     "experts", "latent", "parallel", "biases", "qkv_biases", "norm_biases", "qk_norm",
     "sinks", "positions", "relative", "window", "norm_after", "embedding_norm",
@@ -37,10 +37,10 @@ POLICIES = {
 
 
 def dims(model: Model) -> dict[str, Any]:
-    """The dimensions of every weight, by name; those of the layers under "layers".
+    """The dimensions of every weight, by name. Those of the layers are under "layers".
 
     Raises:
-        ValueError: what is no Model, or one whose layers are not this program's.
+        ValueError: `model` is not a Model, or this program does not have its layers.
 
     >>> from shardmath.transformer import LLAMA_3_8B
     >>> dims(LLAMA_3_8B)["layers"]["q"], dims(LLAMA_3_8B)["unembed"]
@@ -51,8 +51,8 @@ def dims(model: Model) -> dict[str, Any]:
     if found or model.norms != 2:
         what = ", ".join(found) or f"{model.norms} norms a layer"
         raise ValueError(
-            f"{model.name} has {what}: this program has dense layers, a norm before "
-            "attention and one before the MLP"
+            f"{model.name} has {what}: this program has dense layers with one norm "
+            "before attention and one before the MLP"
         )
     norms = {"norm_x": ("D",), "norm_z": ("D",)}
     layer = norms | {line.weight.name: line.weight.dims for line in model.layer}
@@ -62,10 +62,10 @@ def dims(model: Model) -> dict[str, Any]:
 
 
 def shapes(model: Model, dtype: str = "bf16") -> dict[str, Any]:
-    """The weights as `jax.ShapeDtypeStruct`: those of the layers are stacked over L.
+    """The weights as `jax.ShapeDtypeStruct`. Those of the layers are stacked over L.
 
     Raises:
-        ValueError: a model as for `dims`, or a format that is not known here.
+        ValueError: `dtype` is unknown, or as for `dims`.
 
     >>> from math import prod
     >>> from shardmath.transformer import LLAMA_3_8B
@@ -84,18 +84,18 @@ def shapes(model: Model, dtype: str = "bf16") -> dict[str, Any]:
 
 
 def rms_norm(x: ArrayLike, scale: ArrayLike) -> ArrayLike:
-    """x / √(mean of x² over D) · scale, in f32, and then cast to the format of x."""
+    """x / √(mean of x² over D + 1e-6) · scale, in f32, then cast to the dtype of x."""
     wide = x.astype(jnp.float32)
     size = jax.lax.rsqrt(jnp.mean(wide**2, axis=-1, keepdims=True) + 1e-6)
     return (wide * size * scale.astype(jnp.float32)).astype(x.dtype)
 
 
 def attention(Q: ArrayLike, K: ArrayLike, V: ArrayLike) -> ArrayLike:
-    """Causal attention: softmax(Q · K / √H) · V, the softmax in f32.
+    """Causal attention: softmax(Q · K / √H) · V, with the softmax in f32.
 
     Args:
         Q: queries [B, S, N, H].
-        K, V: keys and values [B, S, K, H]; each of the K heads serves N/K queries.
+        K, V: keys and values [B, S, K, H]. Each of the K heads serves N/K query heads.
 
     Returns:
         A [B, S, N, H].
@@ -109,7 +109,7 @@ def attention(Q: ArrayLike, K: ArrayLike, V: ArrayLike) -> ArrayLike:
 
 
 def _named_attention(Q: ArrayLike, K: ArrayLike, V: ArrayLike) -> ArrayLike:
-    """Attention whose result a policy finds by its name."""
+    """Attention whose result has the name "A" for rematerialisation policies."""
     return checkpoint_name(attention(Q, K, V), "A")
 
 
@@ -119,12 +119,13 @@ def layer(
     pins: Pins = NOWHERE,
     attend: Callable[[ArrayLike, ArrayLike, ArrayLike], ArrayLike] = attention,
 ) -> ArrayLike:
-    """One layer: x + attention of its norm, then that + the MLP of its norm.
+    """One layer: z = x + attention(norm(x)), then z + MLP(norm(z)).
 
     Args:
         x: the residual stream [B, S, D].
         w: the weights of this layer.
-        attend: how the heads attend, a function of Q, K and V.
+        pins: where arrays are placed.
+        attend: the attention function of Q, K and V.
     """
     stream, times = x, pins.times
 
@@ -149,13 +150,14 @@ def layers(
     """All layers, one after another.
 
     Args:
-        x: [B, S, D].
+        x: the residual stream [B, S, D].
         w: weights of the layers, stacked over L.
-        remat: what waits for the backward pass. "none": all that it reads, but for
-            norms and gathered weights; "selective": the same, but scores and softmax
-            are computed again; "elementwise": the results of matmuls with weights and
-            of attention; "dots": the results of matmuls with weights; "full": the input
-            of each layer, and all else is computed again.
+        remat: what is kept for the backward pass. "none": everything that it reads,
+            except norms and gathered weights; "selective": the same except scores and
+            softmax; "elementwise": the results of matmuls with weights and of
+            attention; "dots": the results of matmuls with weights; "full": only the
+            input of each layer. Everything else is computed again.
+        pins: where arrays are placed.
     """
     pins = replace(pins, forget=remat in ("none", "selective"))
     attend = attention
@@ -175,11 +177,12 @@ def layers(
 def logits(
     w: Weights, tokens: ArrayLike, remat: str, pins: Pins = NOWHERE
 ) -> ArrayLike:
-    """Scores [B, S, V] of the token that comes next.
+    """Scores [B, S, V] of the next token, with V the vocabulary.
 
     Args:
         w: all weights.
-        tokens: whole numbers [B, S].
+        tokens: integers [B, S].
+        remat, pins: as for `layers`.
     """
     x = pins.apply(lambda tokens, embed: embed[tokens], tokens, w["embed"], "VD")
     x = layers(pins.leaving(x, "BSD"), w["layers"], remat, pins)
@@ -192,7 +195,7 @@ def logits(
 def loss(
     w: Weights, tokens: ArrayLike, targets: ArrayLike, remat: str, pins: Pins = NOWHERE
 ) -> ArrayLike:
-    """Mean cross-entropy, in f32: log of the sum of exp(logits), less the right one."""
+    """Mean cross-entropy in f32: logsumexp(logits) minus the logit of the target."""
     scores = logits(w, tokens, remat, pins).astype(jnp.float32)
     right = targets[..., None] == jnp.arange(scores.shape[-1])
     total = jax.nn.logsumexp(scores, axis=-1)

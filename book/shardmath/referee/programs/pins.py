@@ -1,4 +1,4 @@
-"""Where the arrays of a Transformer are pinned, so that what moves is what we say."""
+"""Pins the arrays of a Transformer to shardings, which determines the collectives."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -22,21 +22,21 @@ AnyMesh = jax.sharding.Mesh | jax.sharding.AbstractMesh
 
 @dataclass(frozen=True)
 class Pins:
-    """Puts every array where a strategy says, by `jax.lax.with_sharding_constraint`.
+    """Shards every array as a strategy says, with `jax.lax.with_sharding_constraint`.
 
-    A constraint says where an array lies, not how it comes there. So what is gathered
-    is pinned at **both ends**: before, in the format that it shall travel in, and
-    after. Partial sums are pinned where they arrive alone: whole first, they would be
-    added up on every device. The gradient of a gather is a sum, and that of a sum a
-    gather, so each is pinned in its own way.
+    A constraint says how an array is sharded but not how it gets there. So a gathered
+    array is pinned at **both ends**: before the gather, in the dtype to be sent, and
+    after it. Partial sums are pinned only after their sum, because pinning the whole
+    array first would make every device add it up. The gradient of a gather is a sum and
+    that of a sum is a gather, so arrays and their gradients are pinned differently.
 
     Args:
         strategy: layouts by dimension.
-        mesh: of automatic axes. None: one device, and nothing is pinned.
-        both_ends: False pins every array where it arrives, alone, as one would write it
-            first; JAX pins its gradient there too.
-        forget: keep the shards of a weight for the backward pass, not the gathered one;
-            what is rematerialised forgets it anyway.
+        mesh: with automatic axes. With None, there is one device and nothing is pinned.
+        both_ends: if False, every array is pinned only at its end, as in a naive
+            program, and JAX pins its gradient there too.
+        forget: whether to keep the shards of a weight for the backward pass instead of
+            the gathered weight. Rematerialisation does this anyway.
     """
 
     strategy: Strategy
@@ -45,37 +45,37 @@ class Pins:
     forget: bool = False
 
     def sharding(self, dims: Dims, layout: Layout) -> jax.NamedSharding:
-        """Where an array of these dimensions lies."""
+        """The sharding of an array with these dimensions."""
         return jax.NamedSharding(self.mesh, jax.P(*map(layout.get, dims)))
 
     def at(self, array: jax.Array, dims: Dims, layout: Layout) -> jax.Array:
-        """The array, where `layout` says."""
+        """The array, sharded by `layout`."""
         if self.mesh is None:
             return array
         return jax.lax.with_sharding_constraint(array, self.sharding(dims, layout))
 
     def inside(self, array: jax.Array, dims: Dims) -> jax.Array:
-        """An activation inside a block."""
+        """An activation inside a block, pinned."""
         return self.at(array, dims, self.strategy.inner)
 
     def between(self, array: jax.Array, dims: Dims) -> jax.Array:
-        """An activation between the blocks, in the residual stream."""
+        """An activation between the blocks, in the residual stream, pinned."""
         return self.at(array, dims, self.strategy.stream)
 
     def entering(self, array: jax.Array, dims: Dims) -> jax.Array:
-        """From the stream into a block: gathered; its gradient is added up."""
+        """An activation entering a block: it is gathered, and its gradient summed."""
         at = self.strategy
         return self._moved(array, dims, [at.stream, at.inner], [at.stream])
 
     def leaving(self, array: jax.Array, dims: Dims) -> jax.Array:
-        """From a block into the stream: added up; its gradient is gathered."""
+        """An activation leaving a block: it is summed, and its gradient gathered."""
         at = self.strategy
         return self._moved(array, dims, [at.stream], [at.stream, at.inner])
 
     def used(self, weight: jax.Array, dims: Dims) -> jax.Array:
-        """A weight from where it rests to where it is used; its gradient is added up.
+        """A weight as it is used: it is gathered, and its gradient is summed.
 
-        What tensor parallelism splits stays so, what FSDP splits is gathered.
+        Axes of FSDP are gathered, but those of tensor parallelism stay split.
         """
         at = self.strategy
         return self._moved(weight, dims, [at.weights, at.inner], [at.gradients])
@@ -83,7 +83,7 @@ class Pins:
     def _moved(
         self, array: jax.Array, dims: Dims, there: list[Layout], back: list[Layout]
     ) -> jax.Array:
-        """The array, pinned `there`, one after another; its gradient, pinned `back`."""
+        """The array pinned to the layouts `there` in turn, its gradient to `back`."""
         if not self.both_ends:
             return self.at(array, dims, there[-1])
 
@@ -102,7 +102,7 @@ class Pins:
     def apply(
         self, fn: Callable, x: jax.Array, weight: jax.Array, dims: Dims
     ) -> jax.Array:
-        """fn(x, weight), the weight gathered, used and, if `forget`, forgotten."""
+        """fn(x, weight) with the gathered weight, which is not kept if `forget`."""
 
         def product(x: jax.Array, weight: jax.Array) -> jax.Array:
             return fn(x, self.used(weight, dims))
@@ -111,24 +111,24 @@ class Pins:
         return keep(x, weight)
 
     def times(self, line: str, x: jax.Array, weight: jax.Array) -> jax.Array:
-        """x · weight, by a line of `einsum` such as ``"BSD,DF->BSF"``."""
+        """x · weight, given as a line of `einsum` such as ``"BSD,DF->BSF"``."""
         operands, dims = line.split("->")
         y = self.apply(partial(jnp.einsum, line), x, weight, operands.split(",")[1])
         return self.leaving(y, dims) if dims.endswith("D") else self.inside(y, dims)
 
     @property
     def copies(self) -> int:
-        """How many devices hold the same KV head, for other query heads each: along the
-        mesh axes that `inner` splits N over and K not."""
+        """How many devices hold the same KV head, each for different query heads: the
+        size of the mesh axes over which `inner` splits N but not K."""
         at = self.strategy.inner
         axes = [axis for axis in at.get("N", ()) if axis not in at.get("K", ())]
         return prod(self.mesh.shape[axis] for axis in axes) if self.mesh else 1
 
     def heads(self, x: jax.Array, weight: jax.Array) -> jax.Array:
-        """Keys or values [B, S, K, H], from weights [D, K, H], with all copies.
+        """Keys or values [B, S, K · copies, H], from weights [D, K, H].
 
-        The weights are copied, and each copy lies with the query heads that it serves.
-        So what the copies owe each other is added up once, in the weights' gradient.
+        The weights are copied, and each copy is placed with the query heads that it
+        serves. So the copies' gradients are summed once, in the weights' gradient.
         """
         if self.copies == 1:
             return self.times("BSD,DKH->BSKH", x, weight)

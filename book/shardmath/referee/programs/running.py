@@ -1,4 +1,4 @@
-"""A JAX function on a mesh: its operands placed, compiled, read and run."""
+"""Places operands on a mesh, and compiles, reads and runs a JAX function there."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
@@ -24,13 +24,15 @@ def spec(placement: Placement, mesh: Mapping[str, int] | None = None) -> jax.P:
     """A placement as JAX's `PartitionSpec`; partial sums are `unreduced`.
 
     Args:
-        placement: a line such as ``"A[I_X, J]"``, an array, a `jax.P` or its arguments.
-        mesh: sizes by axis name, which say what a subscript of a line means; without
-            it, capitals that stand together are one axis each, other names are one.
+        placement: a line such as ``"A[I_X, J]"``, an array of `sharding`, a `jax.P` or
+            a tuple of its arguments.
+        mesh: size by axis name, to split a line's subscripts into axes. Without it,
+            each letter of a subscript in capitals is an axis, and any other subscript
+            is one axis.
 
     Raises:
-        ValueError: not in the notation, no placement at all, or an axis that the mesh
-            lacks.
+        ValueError: the line is not in the notation, `placement` is something else, or
+            the mesh lacks an axis.
 
     >>> spec("A[I_XY, J]"), spec((None, "X")), spec("A[I_data, J]")
     (P(('X', 'Y'), None), P(None, 'X'), P('data', None))
@@ -56,7 +58,7 @@ def spec(placement: Placement, mesh: Mapping[str, int] | None = None) -> jax.P:
 
 
 def _axes(words: tuple, mesh: Mapping[str, int] | None) -> tuple[str, ...]:
-    """The axes that the subscripts of one dimension mean."""
+    """The axes in the subscripts of one dimension."""
     if mesh is not None:
         return tuple(word.text for word in axis_words(words, dict(mesh)))
     letters = (w.text if w.text.isupper() else (w.text,) for w in words)
@@ -66,12 +68,15 @@ def _axes(words: tuple, mesh: Mapping[str, int] | None) -> tuple[str, ...]:
 def place(values: object, mesh: jax.sharding.Mesh, placement: Placement) -> jax.Array:
     """`values` on the devices of `mesh`, sharded as `placement` says.
 
+    Raises:
+        ValueError: `mesh` is not a `jax.sharding.Mesh`, or as for `spec`.
+
     >>> mesh = jax.make_mesh((4, 2), ("X", "Y"))
     >>> jax.typeof(place(np.ones((8, 6), "float32"), mesh, "A[I_X, J_Y]"))
     ShapedArray(float32[8@X,6@Y])
     """
     if not isinstance(mesh, jax.sharding.Mesh):
-        raise ValueError(f"mesh = {mesh!r}: must be one that jax.make_mesh makes")
+        raise ValueError(f"mesh = {mesh!r}: must be one that jax.make_mesh returns")
     return jax.device_put(values, jax.NamedSharding(mesh, spec(placement, mesh.shape)))
 
 
@@ -84,14 +89,14 @@ def drawn(
     """Arrays of random values (normal, mean 0, variance 1), placed as `arrays` say.
 
     Args:
-        mesh: its axes must be those of the arrays.
-        arrays: what `sharding` returns; they give shape and placement.
-        dtype: JAX's name of the format; without it, that of each array.
-        seed: of the numbers; the same seed draws the same.
+        mesh: of JAX, with the axes of the arrays.
+        arrays: arrays of `sharding`, which give shape and placement.
+        dtype: JAX's name of the dtype. By default that of each array.
+        seed: the same seed draws the same numbers.
 
     Raises:
-        ValueError: no array of `sharding`, or one in a format that has no random values
-            here, such as int8.
+        ValueError: an argument is not an array of `sharding`, or it has a format for
+            which there are no random values here, such as int8.
     """
     rng = np.random.default_rng(seed)
     found = []
@@ -107,9 +112,9 @@ def abstract(
     *arrays: ShardedArray,
     dtype: str | None = None,
 ) -> list[jax.ShapeDtypeStruct]:
-    """The shapes of `arrays`, placed as they say: to compile for, nothing allocated.
+    """The shapes of `arrays`, placed as they say, to compile for without allocating.
 
-    Arguments and errors are those of `drawn`; here `mesh` may be without devices.
+    Arguments and errors are those of `drawn`, but `mesh` may have no devices.
 
     >>> from shardmath.sharding import array
     >>> mesh = jax.sharding.AbstractMesh((4, 128), ("X", "Y"))
@@ -128,7 +133,7 @@ def abstract(
 
 
 def _dtype(one: ShardedArray, dtype: str | None) -> str:
-    """JAX's name of the format: `dtype`, or that of the array."""
+    """JAX's name of the dtype: `dtype`, or that of the array."""
     if not isinstance(one, ShardedArray):
         raise ValueError(f"{one!r}: must be an array of `sharding`")
     if dtype is None and one.precision not in DTYPES:
@@ -144,14 +149,14 @@ def by_hand(
     out: Placement,
     check: bool = True,
 ) -> Callable:
-    """`body`, run by every device on its parts: `jax.shard_map` in the notation.
+    """`body` as a function that each device runs on its parts, by `jax.shard_map`.
 
     Args:
         body: a function of the parts that one device holds.
         mesh: the devices.
         operands: the placement of each argument.
         out: the placement of the result.
-        check: let JAX check that what is called replicated is so.
+        check: whether JAX checks that replicated results really are replicated.
     """
     return jax.shard_map(
         body,
@@ -167,11 +172,10 @@ class Program:
     """A compiled JAX function: its text, collectives, FLOPs, memory and result.
 
     Args:
-        executable: what JAX compiled.
-        operands: what it was compiled for, arrays or shapes with their shardings.
+        executable: the program compiled by JAX.
+        operands: the arrays, or shapes with shardings, that it was compiled for.
         mesh: size by axis name, in device order.
-        trips: turns of loops that data ends, by the name of the `while` instruction.
-        stated: what instructions move whose text does not say it; see `hlo.read`.
+        trips, stated: see `hlo.read`.
     """
 
     executable: jax.stages.Compiled
@@ -187,12 +191,12 @@ class Program:
 
     @cached_property
     def launches(self) -> list[CompiledCollective]:
-        """Its collectives with the compiler's detail; see `hlo.read`."""
+        """Its collectives with the compiler's details; see `hlo.read`."""
         return hlo.read(self.text, self.mesh, self.trips, self.stated)
 
     @property
     def collectives(self) -> list[Collective]:
-        """Its collectives; loops count as often as they run."""
+        """Its collectives. Those in a loop count in every iteration."""
         return [one.collective for one in self.launches]
 
     @property
@@ -201,20 +205,20 @@ class Program:
         return sum(one.total_sent for one in self.collectives)
 
     def against(self, predicted: Iterable[Collective]) -> ledger.Ledger:
-        """The ledger: predicted collectives against the compiled ones."""
+        """The ledger that compares predicted collectives with the compiled ones."""
         return ledger.compare(predicted, self.launches)
 
     @cached_property
     def flops(self) -> float:
-        """FLOPs that one device executes in one run; loops count; see `hlo.flops`."""
+        """FLOPs that one device executes in one run, with loops; see `hlo.flops`."""
         return hlo.flops(self.text, self.trips)
 
     @property
     def memory(self) -> dict[str, int]:
         """Bytes that one device holds: "arguments", "results" and "temporaries".
 
-        What the compiler plans to allocate, arguments that it may overwrite counted on
-        both sides.
+        This is what the compiler plans to allocate. Arguments that it may overwrite
+        count both as arguments and as results.
         """
         found = self.executable.memory_analysis()
         return {
@@ -229,15 +233,15 @@ class Program:
 
     @cached_property
     def result(self):
-        """What it computes from the operands that it was compiled for.
+        """Its result for the operands that it was compiled for.
 
         Raises:
-            ValueError: it was compiled for shapes alone.
+            ValueError: it was compiled for shapes without values.
         """
         for one in jax.tree.leaves(self.operands):
             if isinstance(one, jax.ShapeDtypeStruct):
                 raise ValueError(
-                    "compiled for shapes: call the program on arrays of these shapes"
+                    "compiled for shapes without values: call the program on arrays"
                 )
         return self(*self.operands)
 
@@ -263,23 +267,24 @@ def compiled(
     stated: Mapping[str, Collective] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Program:
-    """`fn` compiled for `operands` where they lie, to be read or run.
+    """Compile `fn` for `operands` with their shardings, to be read or run.
 
     Args:
         fn: a JAX function, jitted or not.
-        operands: arrays, or `jax.ShapeDtypeStruct` with a sharding, of which nothing is
-            allocated.
-        mesh: set while `fn` is traced, and it names the axes; without it, that of the
-            operands.
-        out: where the result must lie; without it, wherever the compiler leaves it.
+        operands: arrays, or `jax.ShapeDtypeStruct` with a sharding, for which nothing
+            is allocated.
+        mesh: names the axes, and is set while `fn` is traced. By default the mesh of
+            the operands.
+        out: the placement of the result. By default the compiler chooses it.
         trips, stated: see `hlo.read`.
-        options: flags of XLA by name, for this program alone.
+        options: flags of XLA by name, only for this program.
 
     Returns:
         A Program. Its collectives, FLOPs and memory are those of one device.
 
     Raises:
-        ValueError: operands on two meshes. Errors of `fn` come out as they are.
+        ValueError: the operands are on several meshes. Errors of `fn` are raised as
+            they are.
 
     >>> mesh = jax.make_mesh((8,), ("X",))
     >>> x = place(np.ones(4096, "float32"), mesh, "x[I_X]")
@@ -293,7 +298,7 @@ def compiled(
         else {"out_shardings": jax.NamedSharding(mesh, spec(out, mesh.shape))}
     )
     with jax.set_mesh(mesh) if mesh is not None else contextlib.nullcontext():
-        if target or not hasattr(fn, "lower"):  # what is jitted keeps what it says
+        if target or not hasattr(fn, "lower"):  # a jitted fn keeps its options
             fn = jax.jit(fn, **target)
         executable = fn.lower(*operands).compile(options and dict(options))
     sizes = {"device": 1} if mesh is None else dict(mesh.shape)
@@ -301,12 +306,12 @@ def compiled(
 
 
 def _mesh_of(operands: tuple) -> jax.sharding.Mesh | None:
-    """The mesh that the operands lie on; None where none names one."""
+    """The mesh of the operands, or None if none of them has one."""
     found: list[jax.sharding.Mesh] = []
     for one in jax.tree.leaves(operands):
         mesh = getattr(getattr(one, "sharding", None), "mesh", None)
         if mesh is not None and mesh not in found:
             found.append(mesh)
     if len(found) > 1:
-        raise ValueError(f"operands on two meshes, {found[0]} and {found[1]}")
+        raise ValueError(f"operands are on two meshes, {found[0]} and {found[1]}")
     return found[0] if found else None

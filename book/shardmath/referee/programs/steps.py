@@ -1,4 +1,4 @@
-"""The reference Transformer as programs: its gradients, and a whole training step."""
+"""Programs of the reference Transformer: its gradients, and a whole training step."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,8 +17,8 @@ from . import block
 from .pins import AnyMesh, Pins
 from .running import DTYPES
 
-ProgramKind = tuple[Callable, tuple]  # a jitted function, and what it takes
-RATE, MEAN, SQUARE, TINY = 3e-4, 0.9, 0.95, 1e-8  # Adam's, as many use them
+ProgramKind = tuple[Callable, tuple]  # a jitted function, and its arguments
+RATE, MEAN, SQUARE, TINY = 3e-4, 0.9, 0.95, 1e-8  # common settings of Adam
 
 
 def gradients(
@@ -32,27 +32,27 @@ def gradients(
     vocabulary: bool = False,
     pinned: bool = True,
 ) -> ProgramKind:
-    """The gradients of the weights, as a program.
+    """A program that computes the gradients of the weights.
 
     Args:
-        strategy: where the arrays lie.
-        model: dense, with a norm before attention and one before the MLP.
-        mesh: of devices, real ones or a target's; without them an `AbstractMesh`, or
-            sizes by axis name, to lower for or to give to `compilers.compile_for`.
-        seqs, seq: B and S, on all devices.
+        strategy: how the arrays are sharded.
+        model: dense, with one norm before attention and one before the MLP.
+        mesh: of real devices or of a target's; or an `AbstractMesh` or sizes by axis
+            name, to lower for or to pass to `compilers.compile_for`.
+        seqs, seq: B, the sequences on all devices together, and S, tokens of each.
         remat: a policy of `transformer.REMAT`; see `block.layers`.
-        dtype: of weights and activations, "bf16" or "fp32".
-        vocabulary: with embedding, head and cross-entropy. Without, the layers alone:
-            x comes in, and what is differentiated is the sum of what goes out.
-        pinned: pin at both ends what moves; see `Pins`.
+        dtype: of weights and activations, a key of `running.DTYPES` such as "bf16".
+        vocabulary: whether to include embedding, head and cross-entropy. If False, the
+            program has only the layers and differentiates the sum of their result.
+        pinned: whether to pin arrays at both ends; see `Pins`.
 
     Returns:
-        The function, jitted, and its arguments, shapes that say where they lie: the
-        weights and x, or all weights, tokens and targets.
+        The jitted function, and its arguments as shapes with shardings: the weights and
+        x, or all weights, tokens and targets.
 
     Raises:
-        ValueError: a size that does not divide, an axis that the mesh lacks, a model or
-            a word that is not known here.
+        ValueError: a size is not divisible, the mesh lacks an axis, the strategy has
+            pipeline stages, or another argument is not supported here.
 
     >>> from shardmath.training import fsdp
     >>> tiny = Model("tiny", 2, 64, 256, 8, 8, 8, 1000)
@@ -91,15 +91,15 @@ def train_step(
     remat: str = "full",
     dtype: str = "bf16",
 ) -> ProgramKind:
-    """A whole training step with Adam, as a program: state in, state and loss out.
+    """A program for a step with Adam, from a state to the next state and the loss.
 
-    The state is the weights and both moments in fp32; the old one is overwritten. The
-    copy of the weights in `dtype` is made in the step, and moves as that.
+    The state holds the weights and both moments in fp32, and is overwritten. The step
+    casts the weights to `dtype` before it communicates them.
 
-    Args: as for `gradients`.
+    Args and errors: as for `gradients`.
 
     Returns:
-        The function, jitted, and its arguments: the state, tokens and targets.
+        The jitted function, and its arguments as shapes: the state, tokens and targets.
     """
     pins = _pins(strategy, model, mesh, seqs, seq, remat, dtype)
     wide = _weights(pins, model, "fp32", strategy.state)
@@ -122,7 +122,7 @@ def train_step(
 
 
 def adam(state: dict, gradients: Any) -> dict:
-    """The next state: w − rate · mean / √square, both moments without their bias."""
+    """The next state: w − rate · mean / √square, with both moments bias-corrected."""
     turn = state["turn"] + 1
     g = jax.tree.map(lambda g: g.astype(jnp.float32), gradients)
 
@@ -150,48 +150,50 @@ def _pins(
     dtype: str,
     pinned: bool = True,
 ) -> Pins:
-    """The pins of a program whose arguments have been checked."""
+    """Check the arguments of a program, and return its pins."""
     if not isinstance(strategy, Strategy):
-        raise ValueError(f"strategy = {short_repr(strategy)}: must be as fsdp('X')")
+        raise ValueError(
+            f"strategy = {short_repr(strategy)}: must be a Strategy, such as fsdp('X')"
+        )
     one_of(REMAT, remat=remat)
     one_of(tuple(DTYPES), dtype=dtype)
     (pinned,) = flags(pinned=pinned)
     if strategy.layers:
         raise ValueError(
-            f"{strategy.name}: the layers of this program are not cut into stages"
+            f"{strategy.name}: this program's layers can't be split into stages"
         )
     block.dims(model)
     mesh = _automatic(mesh)
     lines = Lines(strategy, dict(mesh.shape), model.sizes(seqs, seq), dtype)
     for line in (*model.layer, model.head_line):
         for one in (line.reads, line.result):
-            lines.rest(one)  # says what does not divide
+            lines.rest(one)  # raises if a size is not divisible
         for layout in (strategy.weights, strategy.gradients, strategy.state):
             lines.values(line.weight, layout)
     pins = Pins(strategy, mesh, pinned)
     if model.N % (model.K * pins.copies):
         raise ValueError(
-            f"{pins.copies} copies of K = {model.K} KV heads: do not divide "
+            f"{pins.copies} copies of K = {model.K} KV heads do not divide "
             f"N = {model.N} query heads"
         )
     return pins
 
 
 def _automatic(mesh: AnyMesh | Mapping[str, int]) -> AnyMesh:
-    """The mesh, its axes left to the compiler: `jax.make_mesh` makes explicit ones."""
+    """The mesh with automatic axes, because those of `jax.make_mesh` are explicit."""
     if isinstance(mesh, jax.sharding.Mesh):
         return jax.sharding.Mesh(mesh.devices, mesh.axis_names)
     sizes = mesh.shape if isinstance(mesh, jax.sharding.AbstractMesh) else mesh
     if not isinstance(sizes, Mapping):
         raise ValueError(
-            f"mesh = {short_repr(mesh)}: must be one of JAX, or sizes as in {{'X': 4}}"
+            f"mesh = {short_repr(mesh)}: must be a JAX mesh, or sizes as in {{'X': 4}}"
         )
     sizes = axes_of(sizes)
     return jax.sharding.AbstractMesh(tuple(sizes.values()), tuple(sizes))
 
 
 def _weights(pins: Pins, model: Model, dtype: str, layout: Layout) -> dict[str, Any]:
-    """The weights as shapes that lie as `layout` says."""
+    """The weights as shapes, sharded as `layout` says."""
     return jax.tree.map(
         lambda one, d: one.update(sharding=pins.sharding(d, layout)),
         block.shapes(model, dtype),
@@ -200,6 +202,6 @@ def _weights(pins: Pins, model: Model, dtype: str, layout: Layout) -> dict[str, 
 
 
 def _tokens(pins: Pins, seqs: int, seq: int) -> tuple:
-    """Tokens and targets, as shapes: whole sequences, over the axes that B is over."""
+    """Tokens and targets as shapes, split into whole sequences over the axes of B."""
     where = pins.sharding("BS", {"B": pins.strategy.stream.get("B")})
     return (jax.ShapeDtypeStruct((seqs, seq), "int32", sharding=where),) * 2

@@ -1,4 +1,4 @@
-"""Pipeline schedules as data: who computes what when, what waits, what is held.
+"""Pipeline schedules as data: what each stage computes when, waits for, and holds.
 
 >>> one = schedule("1f1b", stages=4, microbatches=8)
 >>> one

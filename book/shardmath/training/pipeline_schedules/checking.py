@@ -1,4 +1,4 @@
-"""Whether a schedule can be run, and if not, what is wrong with it."""
+"""Check whether a schedule can be run, and if not, say what is wrong with it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,11 +8,11 @@ from .simulate import simulate, slots_of
 
 
 def check(schedule: PipelineSchedule) -> None:
-    """Accept a schedule that can be run, and say what is wrong with any other.
+    """Accept a schedule that can be run, and raise what is wrong with any other.
 
     Raises:
-        ValueError: an op that is missing, there twice or not a stage's own, or ops
-            that wait for one another; says which stage waits where for what.
+        ValueError: an op that is missing, appears twice or belongs to another stage, or
+            ops that wait for one another. The message says which stage waits for what.
 
     >>> from dataclasses import replace
     >>> from shardmath.training.pipeline_schedules import schedule
@@ -30,7 +30,7 @@ def check(schedule: PipelineSchedule) -> None:
             f"but orders for {len(schedule.orders)}"
         )
     if not schedule.paths or not all(schedule.paths):
-        raise ValueError(f"{schedule.name}: a path passes no place")
+        raise ValueError(f"{schedule.name}: each path must pass at least one place")
     for stage, order in enumerate(schedule.orders):
         for problem in _wrong_ops(schedule, stage, order):
             raise ValueError(f"{schedule.name} cannot run: {problem}")
@@ -43,21 +43,24 @@ def _wrong_ops(
     seen = set()
     for op in order:
         if op.kind not in KINDS:
-            yield f"stage {stage}: {op} must be one of {', '.join(KINDS)}"
+            yield f"stage {stage}: {op} must be of kind {', '.join(KINDS)}"
         if op.microbatch not in range(schedule.microbatches):
             last = schedule.microbatches - 1
             yield f"stage {stage}: {op}, but the microbatches are 0 to {last}"
         if (stage, op.chunk) not in schedule.path(op.microbatch):
-            yield f"stage {stage}: {op}, which microbatch {op.microbatch} does not pass"
+            yield (
+                f"stage {stage}: {op}, but microbatch {op.microbatch} does not pass "
+                "this chunk"
+            )
         if op in seen:
             yield f"stage {stage} does {op} twice"
         seen.add(op)
     if order and order[0].beside:
-        yield f"stage {stage}: nothing comes before {order[0]} to run beside"
+        yield f"stage {stage}: {order[0]} has no op before it to run together with"
     for slot in slots_of(order):
         if len(slot) > 1 and sorted(op.kind for op in slot) != ["B", "F"]:
             together = " and ".join(map(str, slot))
-            yield f"stage {stage}: {together}; one F and one B can run together"
+            yield f"stage {stage}: {together}; only one F and one B can run together"
     for microbatch in range(schedule.microbatches):
         for there, chunk in schedule.path(microbatch):
             if there == stage:
@@ -70,7 +73,8 @@ def _wrong_passes(microbatch: int, chunk: int, stage: int, seen: set) -> Iterato
         yield f"stage {stage} never does {Op('F', microbatch, chunk)}"
     if "B" in has and has & {"I", "W"}:
         half = Op((has & {"I", "W"}).pop(), microbatch, chunk)
-        yield f"stage {stage} does {half} twice: {Op('B', microbatch, chunk)} has it"
+        whole = Op("B", microbatch, chunk)
+        yield f"stage {stage} does {half} twice, because {whole} includes it"
     if "B" not in has:
         halves = [kind for kind in "IW" if kind not in has]
         for kind in "B" if len(halves) == 2 else halves:

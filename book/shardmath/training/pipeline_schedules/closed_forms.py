@@ -1,7 +1,7 @@
-"""What the papers say of their schedules, in closed form, and where it holds.
+"""Closed forms from the papers for their schedules, and where they hold.
 
-With p stages, M microbatches, v chunks, and F, I, W seconds of a stage for a microbatch
-(B = I + W; F&B a pair that runs together):
+A pipeline has p stages, M microbatches and v chunks. A stage takes F, I and W seconds
+for a microbatch (B = I + W), and F&B for a forward and a backward pass together:
 
     schedule       idle seconds of a stage           holds for           held at most
     gpipe          (p−1)(F+B)                        every M             M
@@ -19,8 +19,8 @@ With p stages, M microbatches, v chunks, and F, I, W seconds of a stage for a mi
                                                      B ≤ F&B ≤ F+B
     dualpipev      (p−1)(F&B+B−3W)/2                 as dualpipe         p + 1/2
 
-"Held" counts microbatches of a stage's share of layers, on the stage that holds most.
-Where M is small, breadth-first, zb-h1, zb-h2 and zb-v have longer forms, below.
+"Held" counts microbatches of a stage's share of layers, on the stage with the most. If
+M is small, breadth-first, zb-h1, zb-h2 and zb-v have the longer forms in `_idle`.
 
 Sources: Narayanan et al., 2021 (arXiv:2104.04473), section 2.2; Zhuang et al., 2022
 (arXiv:2211.05322), for eager 1F1B; Lamy-Poirier, 2022 (arXiv:2211.05953), for
@@ -29,13 +29,13 @@ section 6; DeepSeek-AI, 2024 (arXiv:2412.19437), table 2, whose "B" is our B; th
 in DeepSeek's DualPipe repository (3da1bbe), which counts two stages for each of our p
 in dualpipev, and so has p/2 where this table has p, and chunks where it has stages.
 
-Playing the schedules adds this: zb-h1 needs W ≤ min(F, I), and zb-h2 the bounds above.
-DualPipe needs I = F, and pairs no longer than their two passes one after the other. The
-paper's form for zb-h2 leaves out that the stages start, and end, one after the other:
-if they wait for one another at the end of a step, each waits (p−1)F at F = I = W, as
-long as in zb-h1, although none has a gap. No paper gives a form for overlapped. It
-has the bubble of interleaved, because the first microbatch goes forward and the last
-one comes back outside of any pair.
+We found further conditions by simulating the schedules. zb-h1 needs W ≤ min(F, I), and
+zb-h2 needs the conditions above. DualPipe needs I = F, and pairs that take no longer
+than their two passes one after the other. The paper's form for zb-h2 ignores that the
+stages start and end one after the other. If they wait for one another at the end of a
+step, each waits (p−1)F for F = I = W, as long as in zb-h1, although none has a gap. No
+paper gives a form for overlapped. It has the bubble of interleaved, because the forward
+passes of the first microbatch and the backward passes of the last are not in pairs.
 """
 
 from collections.abc import Callable
@@ -44,8 +44,8 @@ from ...base.units import flags, positive_int
 from .named import chunks_of
 from .ops import EVEN, Times, checked
 
-# The first microbatch fills these pipelines and the last one empties them: p − 1 passes
-# forward and backward through a chunk.
+# The first microbatch fills these pipelines and the last one drains them, which takes
+# p − 1 passes forward and backward through a chunk.
 FILLED = ("gpipe", "1f1b", "eager-1f1b", "interleaved", "overlapped")
 
 
@@ -57,16 +57,17 @@ def idle(
     times: Times = EVEN,
     together: bool = True,
 ) -> float:
-    """Seconds that a stage waits in a step; of several, the one that waits longest.
+    """Seconds that a stage waits in a step, on the stage that waits longest.
 
     Args:
         name, stages, microbatches, chunks, times: as in `schedule`.
-        together: the stages wait for one another at the end of the step. Otherwise
-            each starts its next step at once, and what counts is the time between its
-            own first and last op: `Schedule.period` less `Schedule.busy`.
+        together: whether the stages wait for one another at the end of the step.
+            Otherwise each starts its next step at once, and only the waits between its
+            first and last op count: `period` − `busy` of a `PipelineSchedule`.
 
     Raises:
-        ValueError: there is no closed form for these; says for which there is.
+        ValueError: there is no closed form for these arguments. The message says for
+            which there is.
 
     >>> idle("1f1b", 8, 32), idle("zb-h1", 8, 32), idle("dualpipe", 8, 32)
     (21, 7, 6.0)
@@ -89,7 +90,7 @@ def idle(
 def _idle(
     name: str, p: int, M: int, v: int, times: Times, together: bool = True
 ) -> float:
-    """The closed form, wherever it is meant to hold; see `idle`."""
+    """The closed form, without a check that it holds; see `idle`."""
     F, I, W = times.F, times.I, times.W
     if name in FILLED:
         filled = (p - 1) * times.total
@@ -100,7 +101,8 @@ def _idle(
         return (p - 1) * (F + I) - min(M - 1, p - 1) * W
     if name == "zb-h2":
         gaps = (p - 1) * (F + I) - min(M - 1, 2 * (p - 1)) * W
-        # Stage s ends s·I before the first one, and then has W of 2s microbatches left.
+        # Stage s ends s·I earlier than stage 0, except that it still has to compute W
+        # of 2s microbatches.
         late = max(min(M - 1, 2 * s) * W - s * I for s in range(p))
         return gaps + late if together else gaps
     if name == "zb-v":
@@ -113,7 +115,7 @@ def _idle(
 def idle_of(
     name: str, stages: int, microbatches: int, chunks: int | None = None
 ) -> Callable[[float, float], float]:
-    """Seconds that a stage waits, for stages that are not quite as a closed form asks.
+    """Seconds that a stage waits, even if the times do not quite fit a closed form.
 
     Args:
         name, stages, microbatches, chunks: as in `schedule`.
@@ -123,9 +125,9 @@ def idle_of(
         backward.
 
     Assumes:
-        The closed form of `idle`, although B is seldom exactly 2F. Half of B is for the
-        gradients of weights, but no more than F: what is computed again belongs to I,
-        because it has to be ready before a gradient can go on.
+        The closed form of `idle` holds, although B is seldom exactly 2F. W is half of B
+        but no more than F, because what is computed again belongs to I: it has to be
+        ready before a gradient can go on.
 
     >>> idle_of("interleaved", 8, 32, 2)(1.0, 2.0)
     10.5
@@ -148,7 +150,7 @@ def idle_of(
 
 
 def peak(name: str, stages: int, microbatches: int, chunks: int | None = None) -> float:
-    """Microbatches whose activations the stage that holds most has at a time.
+    """The most microbatches whose activations any stage holds at once.
 
     Args:
         name, stages, microbatches, chunks: as in `schedule`.
@@ -175,20 +177,21 @@ def peak(name: str, stages: int, microbatches: int, chunks: int | None = None) -
 def held(
     name: str, stages: int, microbatches: int, chunks: int | None, stage: int
 ) -> float:
-    """Microbatches of its share of layers that a stage has in flight at most.
+    """The most microbatches of its share of layers that a stage has in flight.
 
-    A stage of 1F1B starts one microbatch for each stage behind it and one for itself.
-    Interleaved, in passes through one of v chunks, it starts (v − 1)·p for the other
-    chunks and two for each stage behind it, and one more; overlapped, two more. Eager
-    1F1B starts two for each stage behind it, and one.
+    Before its first backward pass, a stage of 1F1B starts one microbatch for each later
+    stage and one for itself. Eager 1F1B starts two for each later stage, and one for
+    itself. Interleaved 1F1B, whose passes go through one of v chunks, starts (v − 1)·p
+    passes for the other chunks, two for each later stage, and one more. Overlapped
+    starts two more instead.
 
     Args:
         name, stages, microbatches, chunks: as in `schedule`.
-        stage: which one, from 0.
+        stage: the stage, counted from 0.
 
     Assumes:
-        Of the other schedules, in all of which every stage holds about as much, the
-        stage that holds most stands for all of them.
+        In the other schedules all stages hold about equally much, so we take the stage
+        that holds the most.
 
     >>> [held("1f1b", 4, 8, None, stage) for stage in range(4)]
     [4, 3, 2, 1]
@@ -216,7 +219,7 @@ def _within(name: str, times: Times, together: bool) -> None:
     in_pairs = I == F and W <= F and times.together >= times.B and no_longer
     pairs = "I = F, W ≤ F and B ≤ F&B ≤ F + B", in_pairs
     overlaps = "B ≤ F&B ≤ F + B", times.together >= times.B and no_longer
-    if not together:  # stages have more pairs than others
+    if not together:  # some stages have more pairs than others
         overlaps = "F&B = F + B", times.together == times.total
     allowed = {
         "overlapped": overlaps,
@@ -233,5 +236,6 @@ def _within(name: str, times: Times, together: bool) -> None:
         raise ValueError(f"{name} has a closed form for {said}, not for {given}")
     if times.send or times.work:
         raise ValueError(
-            f"{name} has a closed form for equal stages and sends that take no time"
+            f"{name} has a closed form only for equal stages and for sends that take "
+            "no time"
         )

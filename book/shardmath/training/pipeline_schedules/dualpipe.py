@@ -1,4 +1,4 @@
-"""DualPipe and DualPipeV: pairs of passes, from both ends or around a V."""
+"""DualPipe and DualPipeV: forward and backward passes that run together in pairs."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -8,21 +8,21 @@ from .orders import Orders, Paths, both_ways, there_and_back
 
 
 def dualpipe(p: int, M: int) -> tuple[Orders, Paths]:
-    """Microbatches from both ends, a forward and a backward pass side by side.
+    """Microbatches from both ends, whose forward and backward passes run together.
 
     DeepSeek-V3 (2024), section 3.2.1, in the eight steps of its published code. Every
-    stage holds the layers of two: its own, and those of its mirror image.
+    stage holds its own layers and those of its mirror image.
     """
     return tuple(tuple(_dual_order(p, M, s)) for s in range(p)), both_ways(p)
 
 
 def dualpipev(p: int, M: int) -> tuple[Orders, Paths]:
-    """DualPipe cut in half: a V instead of two directions, and no weights held twice.
+    """DualPipe cut in half: a V instead of two directions, with no weights held twice.
 
     DeepSeek's DualPipe repository (3da1bbe, dualpipe/dualpipev.py), after Qi et al.,
     "DualPipe could be better without the Dual" (2025). It is the first half of DualPipe
-    over 2p stages with 2M microbatches. Where DualPipe has microbatches from the far
-    end, it has its own M microbatches again, on their way back in the second chunk.
+    over 2p stages with 2M microbatches. In place of the microbatches that DualPipe has
+    from the far end, its own M microbatches come back through the second chunk.
     """
     return tuple(
         tuple(
@@ -36,7 +36,7 @@ def dualpipev(p: int, M: int) -> tuple[Orders, Paths]:
 def _dual_order(p: int, M: int, stage: int) -> Iterator[Op]:
     near = int(stage >= p // 2)  # the direction that enters on this side
     far, half = 1 - near, M // 2
-    inward = min(stage, p - 1 - stage)  # from the nearer end
+    inward = min(stage, p - 1 - stage)  # distance from the nearer end
     to_middle = p // 2 - 1 - inward
     at: dict[tuple[str, int], int] = {}
     later: deque[Op] = deque()
@@ -65,7 +65,7 @@ def _dual_order(p: int, M: int, stage: int) -> Iterator[Op]:
         yield later.popleft()
         yield op("F", far)
     for n in range(half - p + inward + 1):
-        if n == 0 and to_middle == 0:  # apart, so that nobody waits for the pair
+        if n == 0 and to_middle == 0:  # apart, so no stage waits for the pair
             yield op("F", near)
             yield op("B", far)
         else:

@@ -34,10 +34,10 @@ NAMES = {
     "dualpipev": dualpipev,
 }
 LOOPED = ("interleaved", "overlapped", "breadth-first")  # any number of chunks
-IN_GROUPS = ("interleaved", "overlapped")  # of p microbatches
-CHUNKS = {"zb-v": 2, "dualpipe": 2, "dualpipev": 2}  # of the others one
-SPLIT = ("zb-h1", "zb-h2", "zb-v")  # their backward passes are two ops each
-MOST_OPS = 600_000  # of all stages together; Python plays them in about 8 seconds
+IN_GROUPS = ("interleaved", "overlapped")  # microbatches go in groups of p
+CHUNKS = {"zb-v": 2, "dualpipe": 2, "dualpipev": 2}  # the others have one
+SPLIT = ("zb-h1", "zb-h2", "zb-v")  # each backward pass is two ops
+MOST_OPS = 600_000  # on all stages together; Python simulates them in about 8 seconds
 
 
 def schedule(
@@ -47,22 +47,23 @@ def schedule(
     chunks: int | None = None,
     times: Times = EVEN,
 ) -> PipelineSchedule:
-    """A published schedule, over so many stages and microbatches.
+    """A published schedule for given numbers of stages and microbatches.
 
     Args:
         name: one of `NAMES`.
-        stages: p, at least 1.
+        stages: p, at least 1, and even for "dualpipe".
         microbatches: M, at least 1; a multiple of p for "interleaved" and "overlapped"
             with more than one chunk; at least 2p for "dualpipe" and "dualpipev"; even
-            for "dualpipe", which takes an even p.
-        chunks: chunks of layers on a stage, for "interleaved", "overlapped" and
-            "breadth-first", 2 if not given. The others have their own number: 2 in
-            "zb-v", "dualpipe" and "dualpipev", else 1.
-        times: of the ops.
+            for "dualpipe".
+        chunks: chunks of layers per stage. For "interleaved", "overlapped" and
+            "breadth-first" any number, or 2 if not given. "zb-v", "dualpipe" and
+            "dualpipev" always have 2, and the others 1.
+        times: times of the ops.
 
     Raises:
-        ValueError: the schedule does not exist for these; says what would. Also for
-            more than 600,000 ops, such as 64 stages and 4,688 microbatches of 1f1b.
+        ValueError: the schedule does not exist for these numbers. The message says
+            which would do. Also more than 600,000 ops, such as 64 stages and 4,688
+            microbatches of 1f1b.
 
     >>> schedule("1f1b", stages=4, microbatches=8)
     1f1b over 4 stages, 8 microbatches: bubble 37.5%, at most 4 in flight
@@ -82,7 +83,7 @@ def schedule(
 
 
 def paths_of(name: str, stages: int, chunks: int | None = None) -> Paths:
-    """The places that microbatches pass under a schedule, without its orders.
+    """The places that microbatches pass in a schedule.
 
     Args:
         name, stages, chunks: as in `schedule`.
@@ -98,23 +99,25 @@ def paths_of(name: str, stages: int, chunks: int | None = None) -> Paths:
 
 
 def _refuse_too_many(name: str, stages: int, microbatches: int, chunks: int) -> None:
-    """Refuse more ops than can be written down and played within about 10 seconds."""
-    # The order of zb-v is made for at least 2p − 1 microbatches, see `zb_v`.
+    """Refuse more ops than can be listed and simulated within about 10 seconds."""
+    # The order of zb-v is made for at least 2p − 1 microbatches; see `zb_v`.
     made = max(microbatches, 2 * stages - 1) if name == "zb-v" else microbatches
     ops = stages * made * chunks * (3 if name in SPLIT else 2)
     if ops > MOST_OPS:
         raise ValueError(
-            f"{name} over {short_repr(stages)} stages, {short_repr(microbatches)} "
-            "microbatches "
-            f"has {short_repr(ops)} ops: must be at most {MOST_OPS:,}, because each of "
-            "them is played; `idle` and `peak` have closed forms for any number"
+            f"{name} over {short_repr(stages)} stages with {short_repr(microbatches)} "
+            f"microbatches has {short_repr(ops)} ops: must be at most {MOST_OPS:,}, "
+            "because each op is simulated; `idle` and `peak` have closed forms for any "
+            "number"
         )
 
 
 def chunks_of(name: str, stages: int, microbatches: int, chunks: int | None) -> int:
-    """How many chunks a stage of this schedule has; raises where there is none."""
+    """How many chunks a stage has; raise if no schedule has these numbers."""
     if not isinstance(name, str) or name not in NAMES:
-        raise ValueError(f"{short_repr(name)}: a schedule is one of {', '.join(NAMES)}")
+        raise ValueError(
+            f"name = {short_repr(name)}: must be one of {', '.join(NAMES)}"
+        )
     p, M = positive_int(stages=stages, microbatches=microbatches)
     if name in LOOPED:
         (chunks,) = positive_int(chunks=2 if chunks is None else chunks)
@@ -128,17 +131,18 @@ def chunks_of(name: str, stages: int, microbatches: int, chunks: int | None) -> 
     (chunks,) = positive_int(chunks=own if chunks is None else chunks)
     if chunks != own:
         raise ValueError(
-            f"{name} has {own} chunks on a stage, not {short_repr(chunks)}"
+            f"{name} has {own} chunk{'s' * (own > 1)} per stage, not "
+            f"{short_repr(chunks)}"
         )
     if name == "dualpipe" and (p % 2 or M % 2 or 2 * p > M):
         raise ValueError(
-            f"dualpipe needs an even number of stages and an even number of "
-            "microbatches, at least twice the stages: "
-            f"not {short_repr(p)} stages and {short_repr(M)}"
+            "dualpipe needs an even number of stages, and an even number of "
+            "microbatches that is at least twice the number of stages, not "
+            f"{short_repr(p)} stages and {short_repr(M)} microbatches"
         )
     if name == "dualpipev" and 2 * p > M:
         raise ValueError(
-            "dualpipev needs at least twice as many microbatches as stages: "
-            f"not {short_repr(p)} stages and {short_repr(M)}"
+            "dualpipev needs at least twice as many microbatches as stages, not "
+            f"{short_repr(p)} stages and {short_repr(M)} microbatches"
         )
     return own

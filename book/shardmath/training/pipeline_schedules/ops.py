@@ -21,12 +21,13 @@ class Op:
     """One piece of work of a stage.
 
     Args:
-        kind: "F" forward, "B" the whole backward pass, or its two halves: "I" the
-            gradient of the input, which the stage before waits for, and "W" the
-            gradient of the weights, which nobody waits for.
-        microbatch: counted from 0.
+        kind: "F" for the forward pass, "B" for the whole backward pass, or one of the
+            two halves of the backward pass: "I" for the gradient of the input, for
+            which the previous stage waits, and "W" for the gradient of the weights,
+            for which no stage waits.
+        microbatch: the microbatch, counted from 0.
         chunk: which of the stage's chunks of layers, counted from 0.
-        beside: it runs together with the op before it, as one.
+        beside: whether it runs together with the op before it.
 
     >>> print(Op("F", 3), Op("B", 0, chunk=1))
     F3 B0.1
@@ -44,21 +45,24 @@ class Op:
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of the ops of a stage, for a microbatch and the stage's share of layers.
+    """Times of the ops of a stage, for a microbatch and the stage's share of layers.
 
-    A stage's share is one of `stages` equal parts of the model; a chunk of it takes its
-    part of these times.
+    A stage's share is one of `stages` equal parts of the model. Each of its chunks
+    takes an equal part of these times.
 
     Args:
         F: forward pass, in seconds or any other unit.
         I: gradient of the input. The whole backward pass B takes I + W.
         W: gradient of the weights.
-        both: a forward and a backward pass that run together, as DualPipe has them;
-            F + B if not given.
-        send: from the end of an op until its result is at another stage. Stages go
-            on computing meanwhile; links are never busy.
+        both: a forward and a backward pass that run together, as in DualPipe; F + B if
+            not given.
+        send: from the end of an op until its result is at another stage. Stages keep
+            computing meanwhile, and a link can carry any number of sends at once.
         work: for uneven stages, the work of each place that a microbatch passes, in
-            order, beside 1 for an equal share: (0.9, 1, 1, 1.4) with a large head.
+            order, relative to an equal share: (0.9, 1, 1, 1.4) with a large head.
+
+    Raises:
+        ValueError: F, I, `both` or work that is not above zero; W or `send` below zero.
 
     >>> Times(F=1, I=1, W=1).B
     2
@@ -83,7 +87,7 @@ class Times:
         no_row = str | bytes | Mapping
         if isinstance(self.work, no_row) or not isinstance(self.work, Iterable):
             raise ValueError(
-                f"work = {short_repr(self.work)}: must be numbers in a row"
+                f"work = {short_repr(self.work)}: must be a sequence of numbers"
             )
         work = {f"work[{i}]": share for i, share in enumerate(self.work)}
         found["work"] = tuple(positive(**work))
@@ -97,27 +101,27 @@ class Times:
 
     @property
     def together(self) -> float:
-        """A forward and a backward pass that run together: `both`, else F + B."""
+        """The time of a forward and a backward pass that run together."""
         return self.F + self.B if self.both is None else self.both
 
     @property
     def total(self) -> float:
-        """All of a microbatch on a stage: F + B."""
+        """Both passes of a microbatch on a stage: F + B."""
         return self.F + self.B
 
 
-EVEN = Times()  # all ops of a unit
+EVEN = Times()  # F, I and W of one unit each
 
 
 def checked(times: object) -> Times:
-    """Times as they are; raise where it is anything else."""
+    """The given `Times`; raise for anything else."""
     if not isinstance(times, Times):
         raise ValueError(f"times = {short_repr(times)}: must be `Times(F=…, I=…, W=…)`")
     return times
 
 
 class Span(NamedTuple):
-    """An op as it was played: from when to when."""
+    """An op with its simulated start and end."""
 
     op: Op
     start: float
@@ -125,7 +129,7 @@ class Span(NamedTuple):
 
 
 class Playable(Protocol):
-    """What `play` needs to know of a schedule."""
+    """What `simulate` needs of a schedule."""
 
     @property
     def name(self) -> str: ...

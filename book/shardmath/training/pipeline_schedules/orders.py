@@ -1,7 +1,7 @@
-"""The orders of the published schedules: what each stage does, first to last.
+"""The orders of the published schedules: the ops of each stage, from first to last.
 
-Each function takes the stages p and microbatches M, and answers with an order for every
-stage and the paths of the microbatches. Stages are counted from 0 here.
+Each function takes the numbers of stages p and microbatches M, and returns an order for
+every stage and the paths of the microbatches. Stages are counted from 0 here.
 """
 
 from collections import Counter, deque
@@ -14,31 +14,34 @@ Paths = tuple[tuple[StagePlace, ...], ...]
 
 
 def laps(stages: int, chunks: int = 1) -> Paths:
-    """Chunk by chunk, each time through all stages from the first."""
+    """The path through all stages once for each chunk, each time from the first."""
     return (tuple((s, c) for c in range(chunks) for s in range(stages)),)
 
 
 def there_and_back(stages: int) -> Paths:
-    """A V: through the first chunks to the last stage, and back to the first."""
+    """The V-shaped path through the first chunks to the last stage, and back."""
     there = [(s, 0) for s in range(stages)]
     return ((*there, *((s, 1) for s, _ in reversed(there))),)
 
 
 def both_ways(stages: int) -> Paths:
-    """Half of the microbatches from the first stage, half from the last."""
+    """The two paths of DualPipe, from the first stage and from the last."""
     there = tuple((s, 0) for s in range(stages))
     return there, tuple((s, 1) for s in reversed(range(stages)))
 
 
 def gpipe(p: int, M: int) -> tuple[Orders, Paths]:
-    """All forward, then all backward, last microbatch first (Huang et al., 2018)."""
+    """All forward passes, then all backward passes, last microbatch first.
+
+    Huang et al., 2018.
+    """
     forward = tuple(Op("F", m) for m in range(M))
     backward = tuple(Op("B", m) for m in reversed(range(M)))
     return (forward + backward,) * p, laps(p)
 
 
 def one_f_one_b(p: int, M: int) -> tuple[Orders, Paths]:
-    """One forward, one backward: a stage begins to go back as early as it can.
+    """One forward, one backward: each stage starts its backward passes early.
 
     Stage s first does p − 1 − s forward passes, then one of each in turn.
     """
@@ -60,15 +63,15 @@ def eager_one_f_one_b(p: int, M: int) -> tuple[Orders, Paths]:
 
 
 def interleaved(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
-    """1F1B over chunks: p microbatches through a chunk, then through the next.
+    """1F1B over chunks: p microbatches go through a chunk, then through the next.
 
-    Narayanan et al., 2021. With chunks the microbatches go in groups of p, so p must
-    divide M.
+    Narayanan et al., 2021. Because the microbatches go in groups of p, p must divide M
+    if there are several chunks.
     """
     forward, backward = _in_groups(p, M, chunks)
 
     def order(stage: int) -> tuple[Op, ...]:
-        until = p - 1 - stage  # the first gradient can be back
+        until = p - 1 - stage  # forward passes before the first gradient can be back
         if chunks > 1:
             until = 2 * until + (chunks - 1) * p
         return tuple(_in_turn(iter(forward), iter(backward), until))
@@ -77,10 +80,10 @@ def interleaved(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
 
 
 def overlapped(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
-    """Interleaved 1F1B whose forward and backward passes run together, in pairs.
+    """Interleaved 1F1B whose forward and backward passes run together in pairs.
 
-    Megatron Core calls it combined 1F1B: while one pass of a pair computes, the other
-    exchanges tokens with the experts (its guide to overlapping All-to-All). The passes
+    Megatron Core calls it combined 1F1B (its guide to overlapping All-to-All). While
+    one pass of a pair computes, the other exchanges tokens with the experts. The passes
     of a pair cannot wait for one another, so a stage has one more pass in flight than
     in interleaved 1F1B. With one chunk it has one more than in eager 1F1B.
     """
@@ -97,11 +100,11 @@ def overlapped(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
 
 
 def breadth_first(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
-    """All microbatches through a chunk, then all through the next; the same way back.
+    """All microbatches go through a chunk, then all through the next, and so back.
 
     Lamy-Poirier, 2022 (arXiv:2211.05953). With one chunk it is GPipe. The gradients of
-    a chunk are complete when its last microbatch has passed, so they can be summed over
-    data parallelism while the other chunks compute.
+    a chunk are complete when its last microbatch has passed, so data parallelism can
+    reduce them while the other chunks compute.
     """
     forward = tuple(Op("F", m, c) for c in range(chunks) for m in range(M))
     backward = tuple(Op("B", op.microbatch, op.chunk) for op in reversed(forward))
@@ -124,7 +127,7 @@ def _in_groups(p: int, M: int, chunks: int) -> tuple[tuple[Op, ...], tuple[Op, .
 
 
 def _in_turn(forward: Iterator[Op], backward: Iterator[Op], ahead: int) -> Iterator[Op]:
-    """`ahead` forward passes, then one and one, then what is left backward."""
+    """`ahead` forward passes, then forward and backward in turn, then the rest."""
     for n, op in enumerate(forward):
         yield op
         if n >= ahead:
@@ -133,7 +136,7 @@ def _in_turn(forward: Iterator[Op], backward: Iterator[Op], ahead: int) -> Itera
 
 
 def zb_h1(p: int, M: int) -> tuple[Orders, Paths]:
-    """1F1B with the gradients of weights put off, by s microbatches on stage s.
+    """1F1B that delays the gradients of weights by s microbatches on stage s.
 
     Qi et al., 2024, section 2.1: at most p microbatches are held, as in 1F1B.
     """
@@ -142,7 +145,7 @@ def zb_h1(p: int, M: int) -> tuple[Orders, Paths]:
 
 
 def zb_h2(p: int, M: int) -> tuple[Orders, Paths]:
-    """Eager 1F1B with the gradients of weights put off, by 2s microbatches on stage s.
+    """Eager 1F1B that delays the gradients of weights by 2s microbatches on stage s.
 
     Qi et al., 2024, section 2.2: the stages have no gaps, but start one after the
     other, and at most 2p − 1 microbatches are held.
@@ -152,7 +155,7 @@ def zb_h2(p: int, M: int) -> tuple[Orders, Paths]:
 
 
 def _put_off(order: Iterable[Op], microbatches: int) -> Iterator[Op]:
-    """The order with every B split, and W later than I by so many microbatches."""
+    """The order with every B split, and W later than I by `microbatches`."""
     later: deque[Op] = deque()
     for op in order:
         if op.kind == "F":
@@ -168,8 +171,8 @@ def _put_off(order: Iterable[Op], microbatches: int) -> Iterator[Op]:
 def zb_v(p: int, M: int) -> tuple[Orders, Paths]:
     """Zero bubble on a V: the first stage is also the last (Qi et al., 2024, sec. 6).
 
-    For F = I = W. The order is made for 2p − 1 microbatches or more; with fewer, the
-    ops of those that are not there are left out.
+    It is meant for F = I = W. The order is made for at least 2p − 1 microbatches. If
+    there are fewer, the ops of the missing ones are left out.
     """
     full = max(M, 2 * p - 1)
     return tuple(
@@ -181,13 +184,13 @@ def _v_order(p: int, M: int, stage: int) -> Iterator[Op]:
     done: Counter[str] = Counter()
 
     def each(times: int, words: str) -> Iterator[Op]:
-        """So many times these ops, kind and chunk, each with its next microbatch."""
+        """These ops (kind and chunk) repeatedly, each with its next microbatch."""
         for word in words.split() * times:
             kind, chunk = word
             yield Op(kind, done[word], int(chunk))
             done[word] += 1
 
-    ahead = 2 * p - stage - 1  # microbatches that the first chunk begins with
+    ahead = 2 * p - stage - 1  # forward passes with which the first chunk begins
     yield from each(ahead - stage, "F0")
     yield from each(stage, "F1 F0")
     yield from each(p - stage, "F1 I1 W1")

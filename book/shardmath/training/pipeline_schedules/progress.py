@@ -1,4 +1,4 @@
-"""How far a schedule has come: how long each stage worked and waited, what it holds."""
+"""How long each stage of a schedule has worked and waited so far, and what it holds."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ class StageProgress:
     """A stage at a moment of a step.
 
     Args:
-        worked: time that it has computed, in the unit of the schedule.
-        waited: time that it has waited. At the end of the step this is its idle time.
+        worked: how long it has computed, in the unit of the schedule.
+        waited: how long it has waited. At the end of the step this is its idle time.
         held: microbatches whose activations it holds now, in shares of its layers.
-        peak: the most that it has held until now.
+        peak: the most microbatches that it has held so far.
     """
 
     worked: float
@@ -28,12 +28,12 @@ class StageProgress:
 def windows(
     schedule: PipelineSchedule, together: bool = True
 ) -> tuple[tuple[float, float], ...]:
-    """From when to when the step of each stage lasts, its idle time included.
+    """The start and end of each stage's step, its idle time included.
 
     Args:
-        schedule: any.
-        together: all stages begin together and wait for one another at the end.
-            Otherwise each starts its next step at once, `period` after this one.
+        schedule: the schedule.
+        together: whether all stages begin together and wait for one another at the
+            end. Otherwise each starts its next step at once, `period` after this one.
 
     >>> from shardmath.training.pipeline_schedules import schedule
     >>> windows(schedule("zb-h2", 2, 4)), windows(schedule("zb-h2", 2, 4), False)
@@ -51,14 +51,14 @@ def windows(
 def progress(
     schedule: PipelineSchedule, time: float, together: bool = True
 ) -> tuple[StageProgress, ...]:
-    """Every stage at a moment: at the end, its idle time and the most that it held.
+    """The progress of every stage at one moment of the step.
 
-    Activations are held from the begin of F to the end of B, or of W where the backward
-    pass is split. Stages wait within their `windows`.
+    Activations are held from the start of F to the end of B, or to the end of W if the
+    backward pass is split. Stages wait only within their `windows`.
 
     Args:
-        schedule: any.
-        time: since the first stage began, in the unit of the schedule.
+        schedule: the schedule.
+        time: time since the first stage began, in the unit of the schedule.
         together: as in `windows`.
 
     Raises:
@@ -88,7 +88,7 @@ def progress(
 
 
 def _held(order: Sequence[Op], spans: Sequence[Span], time: float) -> Iterator[int]:
-    """Passes held, after each begin of one and each end of one until `time`."""
+    """The number of passes held, after each start and each end up to `time`."""
     split = {(op.microbatch, op.chunk) for op in order if op.kind == "W"}
     held = 0
     for op, start, end in spans:

@@ -1,4 +1,4 @@
-"""A pipeline schedule as data: what every stage computes, in which order."""
+"""A pipeline schedule as data: what every stage computes, and in which order."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ from .simulate import simulate
 
 @dataclass(frozen=True, repr=False)
 class PipelineSchedule:
-    """Who computes what, in which order; `pipeline_schedules.schedule` makes one.
+    """The ops of every stage in order, as made by `pipeline_schedules.schedule`.
 
     Args:
-        name: such as "1f1b".
+        name: a name such as "1f1b".
         stages: p, groups of chips that hold different layers.
-        microbatches: M, parts of the batch that go through one after the other.
+        microbatches: M, parts of the batch that are computed one after the other.
         orders: for every stage, its ops in the order in which it does them.
-        paths: the places (stage, chunk) that a microbatch passes forward. Where there
-            are several paths, the microbatches are shared out to them evenly, in order.
-        times: of the ops.
+        paths: the places (stage, chunk) that a microbatch passes forward. If there are
+            several paths, each takes an equal number of consecutive microbatches.
+        times: times of the ops.
     """
 
     name: str
@@ -44,9 +44,10 @@ class PipelineSchedule:
 
     @property
     def share(self) -> float:
-        """What one chunk is of a stage's share of the model: 1/2 of two chunks.
+        """A chunk as a share of the stage's part of the model: 1/2 with two chunks.
 
-        In DualPipe a stage holds two chunks of a full share each: the weights twice.
+        In DualPipe it is 1, because each of a stage's two chunks is a full part: the
+        pipeline holds all weights twice.
         """
         return self.stages / len(self.paths[0])
 
@@ -65,10 +66,10 @@ class PipelineSchedule:
 
     @cached_property
     def spans(self) -> tuple[tuple[Span, ...], ...]:
-        """Every op of every stage with its start and end: each as early as it can.
+        """Every op of every stage with its start and end, each as early as possible.
 
         Raises:
-            ValueError: a stage waits for what never comes; says which for what.
+            ValueError: a stage waits for an op that never ends. The message says which.
         """
         return simulate(self)
 
@@ -87,34 +88,34 @@ class PipelineSchedule:
 
     @property
     def idle(self) -> tuple[float, ...]:
-        """How long each stage waits, of `seconds`."""
+        """How long each stage waits during `seconds`."""
         seconds = self.seconds
         return tuple(seconds - busy for busy in self.busy)
 
     @property
     def bubble(self) -> float:
-        """Idle over busy time of all stages: 0.25 is a fifth of the step.
+        """Idle ÷ busy time of all stages; 0.25 means a fifth of the step is idle.
 
-        The stages begin together and wait for one another at the end, as they do where
-        the optimizer needs the norm of all gradients. See `period` for the other case.
+        The stages begin together and wait for one another at the end, as they do if the
+        optimizer needs the norm of all gradients. See `period` for the other case.
         """
         return sum(self.idle) / sum(self.busy)
 
     @property
     def period(self) -> float:
-        """From step to step, if no stage waits for another between two steps.
+        """The time from step to step, if no stage waits for another between two steps.
 
-        The longest time from the first op of a stage to its last.
+        It is the longest time from the first op of a stage to its last.
         """
         return max(spans[-1].end - spans[0].start for spans in self.spans)
 
     @cached_property
     def in_flight(self) -> tuple[float, ...]:
-        """Most microbatches whose activations each stage holds at a time.
+        """The most microbatches whose activations each stage holds at once.
 
-        Counted in microbatches of a stage's share of layers, so that one chunk of two
-        counts half. Held from the begin of F to the end of B, or of W where the
-        backward pass is split.
+        They are counted for the stage's whole share of layers, so one of two chunks
+        counts half. They are held from the start of F to the end of B, or to the end of
+        W if the backward pass is split.
         """
         return tuple(self.share * _most_held(order) for order in self.orders)
 
@@ -122,7 +123,7 @@ class PipelineSchedule:
     def sends(self) -> tuple[int, ...]:
         """How often each stage sends a microbatch's activations or their gradients.
 
-        From a chunk to the next one on the same stage nothing is sent.
+        Nothing is sent between two chunks on the same stage.
         """
         sent = [0] * self.stages
         for microbatch in range(self.microbatches):
@@ -147,7 +148,7 @@ class PipelineSchedule:
 
 
 def require_schedule(schedule: object) -> PipelineSchedule:
-    """A schedule as it is; raise where it is anything else."""
+    """The given `PipelineSchedule`; raise for anything else."""
     if not isinstance(schedule, PipelineSchedule):
         raise ValueError(
             f"schedule = {short_repr(schedule)}: must be a `PipelineSchedule`"

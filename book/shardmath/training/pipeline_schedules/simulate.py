@@ -1,10 +1,11 @@
-"""Schedules played: when each op starts, and which one never can.
+"""Simulate a schedule: when each op starts, and which op never can.
 
-Every stage does its ops in their order, each as soon as what it needs has arrived:
+Every stage does its ops in their order, each as soon as its inputs have arrived. For
+the same microbatch,
 
-    F  needs F of the same microbatch at the place before
-    B  (or I) needs F at its own place, and B (or I) at the place behind
-    W  needs I at its own place
+    F  needs F at the previous place,
+    B  (or I) needs F at its own place, and B (or I) at the next place,
+    W  needs I at its own place.
 """
 
 from collections import defaultdict
@@ -14,21 +15,22 @@ from itertools import islice
 from .ops import KINDS, Op, Playable, Span, StagePlace
 
 PlacedWork = tuple[str, StagePlace]  # "F", "B" (also for "I") or "W", at a place
-Ended = dict[PlacedWork, dict[int, float]]  # when, by microbatch
+Ended = dict[PlacedWork, dict[int, float]]  # end times, by microbatch
 
 
 def simulate(schedule: Playable) -> tuple[tuple[Span, ...], ...]:
     """Every op of every stage with its start and end.
 
     Raises:
-        ValueError: a stage waits for what never comes.
+        ValueError: a stage waits for an op that never ends, or `times.work` has another
+            length than the paths.
     """
     orders, needs = schedule.orders, _needs(schedule.paths)
     seconds, ended = _seconds(schedule), defaultdict(dict)
     slots, after = [slots_of(order) for order in orders], _after(schedule, needs, ended)
     spans: list[list[Span]] = [[] for _ in orders]
     clock, done = [0.0] * len(orders), [0] * len(orders)
-    waiting = defaultdict(list)  # for work on a microbatch, stages
+    waiting = defaultdict(list)  # stages that wait for some work on a microbatch
     awake = list(range(len(orders)))[::-1]
     while awake:
         stage = awake.pop()
@@ -62,7 +64,7 @@ def simulate(schedule: Playable) -> tuple[tuple[Span, ...], ...]:
 def _needs(
     paths: Sequence[Sequence[StagePlace]],
 ) -> dict[PlacedWork, tuple[PlacedWork, ...]]:
-    """What an op of each kind waits for at each place, of its own microbatch."""
+    """The work on its own microbatch for which each op waits, by kind and place."""
     found = {}
     for path in paths:
         before = dict(zip(path, (None, *path), strict=False))
@@ -77,8 +79,8 @@ def _needs(
 
 
 def _after(schedule: Playable, needs: dict, ended: Ended) -> list[dict]:
-    """Stage by stage, for each kind of op and chunk: when what it needs has ended, how
-    long that takes to arrive, and what it is."""
+    """For each stage, kind of op and chunk, the work that it needs: its end times, the
+    time until its result arrives, and the work itself."""
     found: list[dict] = [{} for _ in schedule.orders]
     for (kind, (stage, chunk)), some in needs.items():
         found[stage][kind, chunk] = [
@@ -93,7 +95,7 @@ def _work(op: Op, stage: int) -> PlacedWork:
 
 
 def slots_of(order: Sequence[Op]) -> list[tuple[Op, ...]]:
-    """The ops, those that run together in one slot."""
+    """The ops grouped into slots; ops that run together share one."""
     if not any(op.beside for op in order):
         return [(op,) for op in order]
     slots: list[tuple[Op, ...]] = []
@@ -106,13 +108,13 @@ def slots_of(order: Sequence[Op]) -> list[tuple[Op, ...]]:
 
 
 def _seconds(schedule: Playable):
-    """How long the ops of a slot take."""
+    """A function that says how long the ops of a slot take on a stage."""
     times, share = schedule.times, schedule.share
     length = len(schedule.paths[0])
     if times.work and len(times.work) != length:
         raise ValueError(
-            f"work has {len(times.work)} values, "
-            f"but a microbatch passes {length} places"
+            f"work has {len(times.work)} values, but a microbatch passes {length} "
+            "places: must have one value for each"
         )
     work = times.work or (1,) * length
     each = {
@@ -131,7 +133,7 @@ def _seconds(schedule: Playable):
 
 
 def _deadlock(stuck: dict, ended: Ended, needs: dict, schedule: Playable) -> str:
-    """The stages that wait for one another, all around the circle."""
+    """A message that names the stages that wait for one another in a circle."""
     stage, said = min(stuck), {}
     while stage in stuck and stage not in said:
         op, kind, (there, chunk) = next(

@@ -1,1 +1,1 @@
-"""Nothing: Pyodide looks for it at its start, and the page's Python never waits."""
+"""Empty. Pyodide imports it at its start, but the page's Python never uses it."""

@@ -1,4 +1,4 @@
-"""`escape` without the 2,231 named characters of HTML."""
+"""`escape`, without the table of HTML's 2,231 named characters."""
 
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _QUOTES = {'"': "&quot;", "'": "&#x27;"}

@@ -1,4 +1,4 @@
-"""Where packages would lie: the page installs none."""
+"""The folders for packages, which the page never installs."""
 
 from site import getsitepackages
 

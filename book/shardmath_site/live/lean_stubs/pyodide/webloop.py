@@ -1,4 +1,4 @@
-"""No event loop: whoever asks the page's Python waits for the answer."""
+"""No event loop, because the page's Python only computes answers synchronously."""
 
 
 def _initialize_event_loop():

@@ -1,4 +1,4 @@
-"""Files beside a package's modules, as text."""
+"""Reads data files of a package as text."""
 
 from importlib import import_module
 

@@ -1,1 +1,1 @@
-"""Nothing: importlib.abc imports it, for those who write loaders."""
+"""Empty. importlib.abc imports it, but only loaders use it."""
