@@ -22,11 +22,12 @@ from shardmath.exercises import answers
 from shardmath.exercises.kinds import Question, prose
 
 HOW = """
-    In Jupyter (`make lab`), fill in the answer cell, run it, run the check below it. On
-    the website, answer below the question; what takes JAX says so, and needs Jupyter.
-    A number may be typed as arithmetic with units, between quotes in a notebook:
-    `3 GB / (50 GB/s) + 20 µs`. A wrong answer is told what went wrong, where the slip
-    is a known one. A question without an answer says "todo" and stops nothing.
+    In Jupyter (`make lab`), fill in the answer cell, run it, and then run the check
+    below it. On the website, answer below the question. Questions that need JAX can
+    only be answered in Jupyter, and say so. You may type a number as arithmetic with
+    units, which you put between quotes in a notebook: `3 GB / (50 GB/s) + 20 µs`. If
+    your answer is wrong in a way that we know, you are told what went wrong. A question
+    that you haven't answered prints "todo", and the cells after it still run.
 """
 
 
