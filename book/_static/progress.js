@@ -107,7 +107,7 @@
     try {
       found = JSON.parse(text);
     } catch (error) {
-      throw new Error(`it is damaged, or no JSON: ${error.message}`);
+      throw new Error(`it is damaged or isn’t JSON: ${error.message}`);
     }
     if (isObject(found) && isObject(found.questions) && "schema" in found)
       return { answers: fromNotebook(found), guesses: {} };

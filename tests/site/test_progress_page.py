@@ -230,7 +230,7 @@ def test_a_file_takes_progress_along(new_page, site_url, tmp_path):
     # What is no such file is refused with the reason, and changes nothing.
     everything = kept(page)
     wrong = {
-        "cut": (saved[:-20], "damaged, or no JSON"),
+        "cut": (saved[:-20], "damaged or isn’t JSON"),
         "list": ([], "no progress file of this book"),
         "other": ({"cells": []}, "no progress file of this book"),
         "newer": (told | {"version": 2}, "of version 2, and this page reads version 1"),
