@@ -35,8 +35,15 @@ def main() -> None:
         if again or kept.get(name, {}).get("digest") != digests[name]
     }
     if asked:
-        for name, needs in found_by_running(asked).items():
-            kept[name] = {"digest": digests[name], "cells": needs}
+        for name, found in found_by_running(asked).items():
+            ids = {cell["index"]: cell["id"] for cell in cells[name]}
+            kept[name] = {
+                "digest": digests[name],
+                "cells": {
+                    ids[int(index)]: [ids[other] for other in needs]
+                    for index, needs in found.items()
+                },
+            }
     kept = {name: kept[name] for name in cells}
     trying.KEPT.write_text(written(kept), "utf-8")
 

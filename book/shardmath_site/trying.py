@@ -1,8 +1,9 @@
 """Adds a button to each code cell that a reader can try in the page.
 
 `make tries` finds these cells by running them in the page's Python (live/offered.py).
-They are stored in tries.json, with a digest of the notebook. If a chapter's digest
-differs from the stored one, it has no buttons, and a test fails.
+They are stored in tries.json by their ids, so Markdown may be added to a chapter, with a
+digest of the notebook's code and outputs. If a chapter's digest differs from the stored
+one, it has no buttons, and a test fails.
 """
 
 import hashlib
@@ -32,6 +33,7 @@ def code_cells(notebook: dict) -> list[dict]:
                 _join(output)
             cells.append(
                 {
+                    "id": cell["id"],
                     "index": index,
                     "source": source,
                     "outputs": outputs,
@@ -85,7 +87,11 @@ def offered(document: str, cells: list[dict]) -> dict[int, list[int]]:
     kept = json.loads(KEPT.read_text("utf-8")).get(document, {})
     if kept.get("digest") != digest(cells):
         return {}
-    return {int(index): needs for index, needs in kept["cells"].items()}
+    index = {cell["id"]: cell["index"] for cell in cells}
+    return {
+        index[cell]: [index[other] for other in needs]
+        for cell, needs in kept["cells"].items()
+    }
 
 
 class OfferCells(SphinxTransform):

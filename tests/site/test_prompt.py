@@ -173,13 +173,22 @@ def test_what_is_kept_is_of_the_notebooks_as_they_are():
         assert len(kept["cells"]) >= len(cells) / 10, name  # others need JAX
 
 
+def test_text_that_is_added_moves_no_button():
+    name = SAMPLE[0]
+    cells = cells_of(name)
+    moved = [cell | {"index": cell["index"] + 1} for cell in cells]
+    before, after = (trying.offered(name, some) for some in (cells, moved))
+    assert before
+    assert {index + 1 for index in before} == after.keys()
+
+
 def test_cells_that_are_offered_give_what_is_stored_without_any_package():
     """Python alone, on two chapters; `make tries` has run all in the page's own."""
     given = {}
     for name in SAMPLE:
         kept = KEPT[name]
         first, *others = cells_of(name)
-        offered = [cell for cell in others if str(cell["index"]) in kept["cells"]]
+        offered = [cell for cell in others if cell["id"] in kept["cells"]]
         given[name] = [first, *offered]
     command = [sys.executable, "-I", "-S", "-c", RUN, ROOT / "book", runtime.HERE]
     done = subprocess.run(
@@ -330,11 +339,11 @@ def test_a_cell_is_taken_there_with_what_it_needs(tried):
             e.removeAttribute("hidden");
         for (const e of document.querySelectorAll("details")) e.open = true; }"""
     )
-    needs = KEPT[CHAPTER]["cells"]
+    needs = trying.offered(CHAPTER, cells_of(CHAPTER))
     for inner in (".sm-drawing", "table"):
         cell = page.locator(f".cell:has(.sm-try):has({inner})").last
         button = cell.locator(".sm-try")
-        assert needs[button.get_attribute("data-cell")]
+        assert needs[int(button.get_attribute("data-cell"))]
         button.click()
         source = cell.locator(".cell_input pre").inner_text().strip()
         page.wait_for_function(
