@@ -826,7 +826,7 @@ CHAIN = Compiled(
         **Given** float32 arrays $A[n, m]$, $B[m, n]$ and a vector $v[n]$.
 
         **Wanted** a JAX function that returns $A B v$ and compiles to as few FLOPs as
-        the product allows. The compiler counts them.
+        the product allows. They are counted in the program that XLA compiles.
     """,
     stub="def chain(A, B, v): ...",
     shapes=lambda rng: (
@@ -837,8 +837,8 @@ CHAIN = Compiled(
     spec=_chain,
     at_most=lambda a, b, v: {"flops": 2 * b[0] * b[1] + 2 * a[0] * a[1]},
     points=2,
-    hint="You can multiply three factors from the left or from the right. How many "
-    "FLOPs does each of the two orders take?",
+    hint="You can multiply the three factors starting from the left or from the right. "
+    "How many FLOPs does each of the two orders take?",
     solution="""
         $(AB)v$ starts by multiplying two matrices. $A(Bv)$ only multiplies a matrix by
         a vector, twice, which takes far fewer FLOPs:

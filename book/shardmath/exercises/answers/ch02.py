@@ -50,9 +50,9 @@ TILE_CYCLES = Number(
     id="02.1",
     title="The cycles of one tile",
     task="""
-        **Given** the chapter's toy array with the side of a v5p's MXU, empty at first.
-        One tile of weights falls in, one row per cycle, and 512 tokens enter, one per
-        cycle. All values then move on by one cell per cycle.
+        **Given** the chapter's toy array, but as large as a v5p's MXU, and empty at
+        first. One tile of weights falls into place, one row per cycle, and 512 tokens
+        enter, one per cycle. All values then move on by one cell per cycle.
 
         **Wanted** the number of cycles until the last sum has left the array.
     """,
@@ -92,12 +92,12 @@ TILE_CYCLES = Number(
             "what comes after?",
         ),
     ),
-    hint="There are three parts: the weights fall in, the tokens enter, and the last "
-    "token crosses the grid. How many cycles does each part take?",
+    hint="There are three parts: the weights fall into place, the tokens enter, and "
+    "the last token crosses the grid. How many cycles does each part take?",
     solution="""
-        The weights take 128 cycles to fall in, and the tokens take 512 cycles to enter.
-        Then the last token still has to cross the grid, 127 steps to the right and 127
-        steps down:
+        The weights take 128 cycles to fall into place, and the tokens take 512 cycles
+        to enter. Then the last token still has to cross the grid, 127 steps to the
+        right and 127 steps down:
 
         ```python
         side = chips.TPU_V5P.mxu_size
@@ -110,9 +110,9 @@ BUSY = Number(
     id="02.2",
     title="A hundred tokens on a Trillium",
     task="""
-        **Given** the chapter's toy array with the side of a Trillium's MXU, 100 tokens,
-        and a matrix with very many tiles. The weights of each tile load at one row per
-        cycle, while the tile before it multiplies.
+        **Given** the chapter's toy array, but as large as a Trillium's MXU. It
+        multiplies 100 tokens by a matrix with very many tiles. The weights of each tile
+        load at one row per cycle, while the tile before it multiplies.
 
         **Wanted** the share of the cycles in which a cell of the MXU multiplies, as a
         fraction.
@@ -135,11 +135,11 @@ BUSY = Number(
         Slip(
             "one weight per cell",
             lambda right: 100 / (100 + side(TRILLIUM)),
-            "That loads each tile only after the one before it has finished. But each "
-            "cell has room for a second weight.",
+            "That would be right if each tile were loaded only after the one before it "
+            "had finished. But each cell has room for a second weight.",
         ),
         slips.percent(),
-        slips.inverse(),
+        slips.inverse("A share can't be above one."),
     ),
     hint="Loading and multiplying overlap, so a tile takes max(B, s) cycles for B "
     "tokens, where s is the side of the array. In how many of these cycles does a cell "
@@ -284,7 +284,7 @@ COUNT = Number(
             "twice as many",
             2,
             "A multiply and its add are two FLOPs, and the peak is the one in bf16. "
-            "Which of the two did you miss?",
+            "Which of these two facts did you miss?",
         ),
         slips.scaled(
             "the old side",
@@ -334,7 +334,7 @@ VMEM = Number(
             "bytes per weight",
             2,
             "An int8 weight takes one byte, and each token takes two FLOPs with every "
-            "weight. Which of the two did you miss?",
+            "weight. Which of these two facts did you miss?",
         ),
         slips.scaled(
             "the bf16 peak",
@@ -383,7 +383,7 @@ VECTOR = Number(
             "half of it",
             1 / 2,
             "A score is computed in one matmul and used in another, and the chip has "
-            "the lanes of two cores. Which of the two did you miss?",
+            "the lanes of two cores. Which of these two facts did you miss?",
         ),
         slips.scaled(
             "two operations per cycle",
@@ -525,7 +525,7 @@ FACTOR = Number(
             "That would be the factor for a memory-bound program.",
         ),
         slips.device_not_chip(1 / 2),
-        slips.inverse(),
+        slips.inverse("The Ironwood is the faster chip."),
     ),
     hint="Compare two peaks that are both per chip and both in bf16. Which two are "
     "they?",
@@ -563,8 +563,8 @@ CYCLES = Function(
     task="""
         **Given** $B$ tokens, a weight matrix $[D, F]$ of any size, and one array of
         side `size` that works as in the chapter's model. The weights of a tile take
-        `size` cycles to fall in. Those of the first tile begin to fall at once, and
-        those of any other tile begin when the tokens of the tile before it begin to
+        `size` cycles to fall into place. Those of the first tile begin to fall at once,
+        and those of any other tile begin when the tokens of the tile before it begin to
         enter. The tokens of a tile enter one per cycle, as soon as the weights of this
         tile are in place and the last token of the tile before it has entered. When the
         very last token has entered, it still has to cross the grid.
@@ -589,7 +589,7 @@ CYCLES = Function(
             lambda B, D, F, size: systolic.cycles(
                 B, _tiles(D, F, size), size, prefetch=False
             ),
-            "The weights of the next tile fall in while this tile multiplies.",
+            "The weights of the next tile fall into place while this tile multiplies.",
         ),
         Slip(
             "tiles that never wait",
@@ -637,9 +637,9 @@ CYCLES = Function(
     "cycles. How many does the last one take?",
     solution="""
         Every tile but the last takes as long as its tokens need to enter or the next
-        weights need to fall in, whichever is longer. In addition, the weights of the
-        first tile have to fall in at the start, and the last token has to cross the
-        grid at the end:
+        weights need to fall into place, whichever is longer. In addition, the weights
+        of the first tile have to fall into place at the start, and the last token has
+        to cross the grid at the end:
 
         ```python
         def cycles(B, D, F, size):
@@ -1080,8 +1080,8 @@ PACE = Function(
         "array have, and how many cycles does one tile take?"
     ),
     solution="""
-        A tile never takes fewer than `size` cycles, because the weights of the next
-        tile need that long to fall in. Arithmetic and traffic overlap, so the longer of
+        A tile never takes fewer than `size` cycles, because loading the weights of the
+        next tile takes that long. Arithmetic and traffic overlap, so the longer of
         their two times counts:
 
         ```python

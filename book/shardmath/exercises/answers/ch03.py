@@ -122,7 +122,8 @@ CLOCK = Number(
             "half of the FLOPs or of the SMs",
             2,
             "A multiply and the add that follows are two FLOPs, and the SMs of both "
-            "dies work. Which of the two did you leave out?",
+            "dies work. Did you leave out the factor of two for the FLOPs, or the "
+            "second die?",
         ),
         Slip(
             "another source's peak",
@@ -150,8 +151,8 @@ CLOCK = Number(
                 / _fact(chips.B200, "cores")
                 / _fact(chips.B200, "flops_per_clock")
             ),
-            "That is the clock of the Tensor Cores' peak. The peak of the lanes is "
-            "stated for another clock.",
+            "That is the clock for which the Tensor Cores' peak is stated. The lanes' "
+            "peak is stated for another one.",
         ),
         Slip(
             "Tensor Core peak",
@@ -281,7 +282,8 @@ IN_FLIGHT = Number(
         Slip(
             "one SM",
             lambda right: right / _fact(chips.B200, "cores"),
-            "That is the share of one SM. The question asks for the whole chip.",
+            "That is the share of one SM. The question asks for the bytes of the whole "
+            "chip.",
         ),
         Slip(
             "clocks for seconds",
@@ -478,7 +480,7 @@ EDGE = Number(
             "sparse peak, or one FLOP",
             1 / 2,
             "The dense peak counts, and a multiply and the add that follows are two "
-            "FLOPs. Which of the two did you miss?",
+            "FLOPs. Which of these two facts did you miss?",
         ),
         Slip(
             "the highest clock",
@@ -557,7 +559,8 @@ DENSE = Number(
         Slip(
             "sparse peak",
             lambda right: _fact(chips.B300, "sparse.fp4") / chips.B300.hbm_bandwidth,
-            "That uses the sparse rate. Ordinary matrices run at the dense rate.",
+            "That uses the sparse rate. Ordinary matrices are multiplied at the dense "
+            "rate.",
         ),
         Slip(
             "sparse, halved",
@@ -616,7 +619,7 @@ FEED = Number(
             "sparse peak, or bytes for values",
             2,
             "The dense peak counts, and the intensity of such a tile, 128, already "
-            "includes two bytes per value. Which of the two did you miss?",
+            "includes two bytes per value. Which of these two facts did you miss?",
         ),
         Slip(
             "one operand",
@@ -1069,8 +1072,8 @@ WORTH = Number(
         **Given** a service that does nothing but the matmul
         $X[640, 8192] \cdot W[8192, 7168]$ in bf16, cut into tiles of 128 × 256 (rows ×
         columns). Each SM works on one tile at a time. The HBM moves $X$, $W$ and the
-        result once while the SMs multiply, each at its share of the peak. The service
-        runs on an H200 that is rented for 4 dollars an hour.
+        result once while the SMs multiply. Each SM runs at its share of the chip's
+        peak. The service runs on an H200 that is rented for 4 dollars an hour.
 
         **Wanted** the number of dollars per hour that a B200 may cost if it is to do as
         many of these matmuls per dollar as the H200.
@@ -1094,8 +1097,8 @@ WORTH = Number(
         Slip(
             "as many waves on both",
             lambda right: _worth(waves_of=1),
-            "The two GPUs have different numbers of SMs. Count the waves of each, in "
-            "tiles of 128 rows and 256 columns.",
+            "The two GPUs have different numbers of SMs. Cut the result into tiles of "
+            "128 rows and 256 columns, and count the waves on each GPU.",
         ),
         Slip(
             "times added up",
@@ -1111,8 +1114,8 @@ WORTH = Number(
         Slip(
             "the factor alone",
             lambda right: right / RENT,
-            "That is how many times as fast the B200 is. How many dollars may an hour "
-            "of it cost?",
+            "That is the speed-up from the H200 to the B200. How many dollars may the "
+            "B200 cost per hour?",
         ),
         Slip(
             "upside down",
@@ -1139,8 +1142,8 @@ WORTH = Number(
         ```
 
         So the B200 may cost four times the rent of the H200, although its peak is only
-        2.3 times as high. With eight tiles fewer, both GPUs would need one wave, and
-        the B200 would be worth only half as much.
+        2.3 times as high. With eight fewer tiles, both GPUs would need only one wave,
+        and the B200 would be worth only half as much.
     """,
     points=2,
 )
@@ -1374,7 +1377,8 @@ BEST_TILE = Function(
         ),
     ),
     hint="Each tile size has a time for the arithmetic and one for the delivery, and "
-    "the longer one counts. For which tile size is this longer time the shortest?",
+    "the longer one counts. Which tile size makes this longer time as short as "
+    "possible?",
     solution="""
         Large tiles need fewer bytes from the L2, but they can waste more of the SMs'
         time. Which effect is stronger depends on the sizes, so the function tries every

@@ -231,7 +231,7 @@ LINE = Number(
     title="An AllGather on an open side",
     task=r"""
         **Given** a v5e slice of $8 \times 8$ chips and an AllGather along one side,
-        whose result has 4 MB. Assume a latency of 1 µs per hop.
+        with a result of 4 MB. Assume a latency of 1 µs per hop.
 
         **Wanted** the time that you expect, including the latency.
     """,
@@ -249,8 +249,8 @@ LINE = Number(
         Slip(
             "twice the link",
             lambda right: _gather((8, 8)).bandwidth_seconds / 2 + 7 * HOP,
-            "The chip at the end of a line has only one neighbour on that line, and "
-            "the bandwidth of a link is one-way.",
+            "The chip at the end of a line has only one neighbour on that line, so "
+            "everything arrives at the one-way bandwidth of a single link.",
         ),
         Slip(
             "a hop too many",
@@ -260,14 +260,14 @@ LINE = Number(
         Slip(
             "hops of a ring",
             lambda right: _gather((8, 8)).bandwidth_seconds + 4 * HOP,
-            "Those are the hops on a ring. On a line, nothing leads back, so how far "
+            "You counted the hops of a ring. On a line, nothing leads back, so how far "
             "is one end from the other?",
         ),
         Slip(
             "one hop",
             lambda right: _gather((8, 8)).bandwidth_seconds + HOP,
-            "You counted a single hop. The part of the first chip has to reach the "
-            "last chip.",
+            "You counted a single hop. The first chip's part of the array has to reach "
+            "the last chip.",
         ),
         Slip(
             "latency left out",
@@ -315,7 +315,9 @@ UNIT = Number(
         ),
         slips.bits_for_bytes(8),
         slips.scaled(
-            "all four units", 4, "The question asks for one unit, not for all of them."
+            "all four units",
+            4,
+            "The question asks for the rate of one unit, not of all four.",
         ),
         slips.scaled(
             "one node", 1 / 32, "That is what one node sends. A unit has 32 nodes."
@@ -431,8 +433,8 @@ SHARP = Number(
     id="04.8",
     title="How far busbw can exceed the bandwidth of the links",
     task="""
-        **Given** a large AllReduce over *six* H200s of one node, with switches that
-        add. According to (4.8), a GPU then sends each of the $V$ bytes of its array
+        **Given** a large AllReduce over *six* H200s of one node, whose switches do the
+        adding. According to (4.8), a GPU then sends each of the $V$ bytes of its array
         only once.
 
         **Wanted** the highest `busbw` that (4.8) allows.
@@ -521,12 +523,12 @@ HALF = Number(
         slips.scaled(
             "very many GPUs",
             15 / 16,
-            "That would be right for very many GPUs. With 16 GPUs, each of them keeps "
-            "a sixteenth.",
+            "That would be right for very many GPUs. With only 16 GPUs, each of them "
+            "keeps a sixteenth of the array and doesn't send it.",
         ),
     ),
-    hint="At half of the bandwidth, an AllReduce takes twice as long as its bytes "
-    "alone. How large are the two terms of (4.7) then?",
+    hint="At half of the bandwidth, an AllReduce takes twice as long as sending its "
+    "bytes alone would. How large are the two terms of (4.7) then?",
     solution="""
         Half of the bandwidth is reached where sending the bytes takes as long as the
         latency:
@@ -575,7 +577,7 @@ SLICES = Number(
             "how many chips are the two times equal?",
         ),
         slips.both_directions(2),
-        slips.inverse(),
+        slips.inverse("A slice has more than one chip."),
     ),
     hint="How fast can a slice of g chips send into the DCN? At which g is this as "
     "fast as one chip can send into its ICI links?",
@@ -953,8 +955,8 @@ HEADLINE = Number(
         seconds = 2e9 / link * 7 / 8  # a line: its ends have one neighbour
         ```
 
-        One link has 112 GB/s, 12 % more than in the record, because the page has been
-        revised since. Along the side of 16, the AllGather would take about half as
+        One link carries 112 GB/s, 12 % more than in the record, because the page has
+        been revised since. Along the side of 16, the AllGather would take about half as
         long.
     """,
     points=2,

@@ -127,8 +127,8 @@ GATHER = Number(
         **Given** the AllGather of question 05.1 on a ring of 16 TPU v5p chips, with
         both directions in use.
 
-        **Wanted** the time that follows from the bandwidth alone, without the latency
-        of the hops.
+        **Wanted** its time, counting only the bandwidth, without the latency of the
+        hops.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -178,11 +178,11 @@ REDUCE = Number(
     id="05.3",
     title="Gradients on eight H100s",
     task="""
-        **Given** eight H100s on NVLink, with a switch that does not add. Each GPU holds
-        1 GB (10⁹ bytes) of gradients.
+        **Given** eight H100s on NVLink. The GPUs do the adding, not the switch. Each
+        GPU holds 1 GB (10⁹ bytes) of gradients.
 
-        **Wanted** the time of the AllReduce that follows from the bandwidth alone,
-        without the latency.
+        **Wanted** the time of the AllReduce, counting only the bandwidth, without the
+        latency.
     """,
     given=stated(chips.H100, "scale_up_bandwidth"),
     stub="seconds = ...",
@@ -193,14 +193,15 @@ REDUCE = Number(
         slips.scaled(
             "half of it",
             1 / 2,
-            "Did you count only one of the two halves of an AllReduce, or NVLink in "
-            "both directions? Of a GPU's 900 GB/s, 450 go out and 450 come in.",
+            "Did you count only one half of the AllReduce, or use NVLink's bandwidth "
+            "for both directions together? Of a GPU's 900 GB/s, 450 go out and 450 "
+            "come in.",
         ),
         slips.scaled(
             "an adding switch",
             4 / 7,
-            "If the switch added, each GPU would send its array only once. This switch "
-            "does not add.",
+            "If the switch did the adding, each GPU would send its array only once. "
+            "Here the GPUs do it.",
         ),
         slips.scaled(
             "own part too",
@@ -247,8 +248,8 @@ TO_ALL = Number(
         **Given** an array of $V$ = 256 MiB (256 · 2²⁰ bytes) in all, sharded over a
         ring of 16 TPU v5e chips, which is one axis of a $16 \times 16$ slice.
 
-        **Wanted** the time of an AllToAll over these 16 chips that follows from the
-        bandwidth alone, without the latency of the hops.
+        **Wanted** the time of an AllToAll over these 16 chips, counting only the
+        bandwidth, without the latency of the hops.
     """,
     given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="seconds = ...",
@@ -303,7 +304,7 @@ BEND = Number(
         **Given** the same ring of 16 TPU v5e chips as in question 05.4. Assume a
         latency of 1 µs per hop (`LATENCY["ICI"]`).
 
-        **Wanted** the number of bytes $V$ of the gathered array below which you expect
+        **Wanted** the size $V$ of the gathered array, in bytes, below which you expect
         an AllGather to be latency-bound. At this $V$, the hops take as long as the
         bytes.
     """,
@@ -323,8 +324,8 @@ BEND = Number(
             "many chips",
             15 / 16,
             "The rule n W α of (5.7) holds for many chips. With sixteen chips, each of "
-            "them lacks only fifteen parts. (With one direction alone, you get the "
-            "same number, but here both are in use.)",
+            "them lacks only fifteen parts. (Your number would be right if only one "
+            "direction were in use, but here both are.)",
         ),
         slips.scaled(
             "one hop, two links",
@@ -368,8 +369,8 @@ SLICE = Number(
         **Given** a $4 \times 4$ slice of TPU v5e chips and an array of 32 MiB in all,
         sharded over $X$ with $|X| = 4$.
 
-        **Wanted** the time of an AllGather over $X$ that follows from the bandwidth
-        alone, without the latency of the hops.
+        **Wanted** the time of an AllGather over $X$, counting only the bandwidth,
+        without the latency of the hops.
     """,
     given=stated(chips.TPU_V5E, "link_bandwidth"),
     stub="seconds = ...",
@@ -418,9 +419,9 @@ AXES = Number(
         **Given** a slice of $8 \times 8 \times 8$ TPU v5p chips and an array of 1 GB
         (10⁹ bytes), sharded over $X$ and $Y$ together and replicated over $Z$.
 
-        **Wanted** the time of the AllGather over $X$ and $Y$ that follows from the
-        bandwidth alone, without the latency of the hops. Only the links of these two
-        axes may be used.
+        **Wanted** the time of the AllGather over $X$ and $Y$, counting only the
+        bandwidth, without the latency of the hops. Only the links of these two axes may
+        be used.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -788,8 +789,9 @@ SCATTER = Sharded(
             "many bytes.",
         ),
     ),
-    hint="The sum for chip d starts on chip d + 1. For which chip is the sum that has "
-    "already made k hops when it arrives here? That chip's part has to be added.",
+    hint="The sum for chip d starts on chip d + 1. Suppose that a sum arrives here "
+    "after k hops. For which chip is it? Add this chip's part of the sum for that "
+    "chip.",
     solution="""
         The sum for each chip starts on the chip to its right and travels around the
         ring to the right. Every chip that it visits adds its own part, and the chip
@@ -1017,8 +1019,8 @@ BUCKETS = Number(
         slips.scaled(
             "many chips",
             15 / 16,
-            "Only fifteen of the sixteen parts have to move. (With one direction "
-            "alone, you get the same number, but here both are in use.)",
+            "Only fifteen of the sixteen parts have to move. (Your number would be "
+            "right if only one direction were in use, but here both are.)",
         ),
         Slip(
             "the number of buckets",
@@ -1040,7 +1042,7 @@ BUCKETS = Number(
         nbytes = 10 * latency * chips.TPU_V5E.link_bandwidth * 16 / 15
         ```
 
-        The bucket has about 8.5 MB, ten times the $V^*$ of (5.7), so the 2 GB of
+        The bucket holds about 8.5 MB, ten times the $V^*$ of (5.7), so the 2 GB of
         gradients make at most 234 buckets. The size of the smallest bucket does not
         depend on the model.
     """,
@@ -1066,9 +1068,10 @@ TWO_LEVELS = Function(
     task="""
         **Given** $k$ nodes of $g$ GPUs each. Each GPU holds an array of $V$ bytes. It
         can send `up` bytes/s inside its node and, through its own card, `out` bytes/s
-        to other nodes, both one-way. No switch adds. The GPUs do an AllReduce in three
-        steps, one after the other: a ReduceScatter in each node, an AllReduce of each
-        part among the GPUs that hold this part, and an AllGather in each node.
+        to other nodes, both one-way. The GPUs do the adding, not the switches. Their
+        AllReduce has three steps, one after the other: a ReduceScatter in each node, an
+        AllReduce of each part among the GPUs that hold this part, and an AllGather in
+        each node.
 
         **Wanted** a function that returns the time of this AllReduce, without latency.
     """,
@@ -1183,8 +1186,8 @@ POPULAR = Number(
         like any other). The tokens go out in fp8. After the last token has arrived, the
         results come back in bf16.
 
-        **Wanted** the time of both exchanges together that follows from the bandwidth
-        alone, without the latency.
+        **Wanted** the time of both exchanges together, counting only the bandwidth,
+        without the latency.
     """,
     given=stated(chips.H100, "scale_up_bandwidth"),
     stub="seconds = ...",
@@ -1231,7 +1234,7 @@ POPULAR = Number(
             "half of it",
             1 / 2,
             "Each token goes to two experts, and of NVLink's 900 GB/s, 450 go out and "
-            "450 come in. Which of the two did you miss?",
+            "450 come in. Which of these two facts did you miss?",
         ),
     ),
     hint="Which GPU's port is busiest on the way out, and which on the way back? From "

@@ -163,8 +163,8 @@ ALL_REDUCE = Number(
         scaled(
             "own part sent too",
             8 / 7,
-            "A chip doesn't have to send anything to itself, so one part of n stays "
-            "where it is.",
+            "A chip doesn't have to send anything to itself, so one of the n parts "
+            "stays where it is.",
         ),
         Slip(
             "the weights, or four bytes per value",
@@ -188,7 +188,7 @@ ALL_REDUCE = Number(
             "the array once",
             4 / 7,
             "That is the size of C. An AllReduce has two rounds, and in each of them "
-            "one part of n stays where it is.",
+            "one of the n parts stays where it is.",
         ),
         scaled(
             "whole terms to everybody",
@@ -383,8 +383,8 @@ TWO_AXES = Number(
         scaled(
             "own part sent too",
             16 / 15,
-            "A chip doesn't have to send anything to itself, so one part of n stays "
-            "where it is.",
+            "A chip doesn't have to send anything to itself, so one of the n parts "
+            "stays where it is.",
         ),
         scaled(
             "a chip's share",
@@ -395,13 +395,14 @@ TWO_AXES = Number(
         Slip(
             "the traffic over Y alone",
             lambda right: 2 * 4096 * 8192 / 16 * 3 / 4,
-            "That is the gather of the activations over Y. The question asks for X.",
+            "That is the gather of the activations over Y. The question asks for the "
+            "bytes over X.",
         ),
         Slip(
             "the traffic over Y, too",
             lambda right: right + 2 * 4096 * 8192 / 16 * 3 / 4,
             "Did you add the gather of the activations over Y? The question asks for "
-            "X alone.",
+            "the bytes over X alone.",
         ),
     ),
     hint="For the weights, X is case 2. How large is the array that a group of chips "
@@ -449,11 +450,12 @@ HIDDEN = Number(
         slips.half_of_other_link(chips.TPU_V6E.fact("link_bandwidth"), -1),
     ),
     hint="In each step, a chip multiplies a block of tokens by F/n columns, for n "
-    "chips, and sends the block once. What cancels if both take equally long?",
+    "chips, and sends the block once. What cancels if the math and the network take "
+    "equally long?",
     solution="""
         In each step, a chip computes $2 (B/n) D (F/n)$ FLOPs and sends $2 (B/n) D$
-        bytes. At the peak rate $C_\\text{peak}$, both take equally long if
-        $F / n = C_\\text{peak} / W_\\text{link}$.
+        bytes. At the peak rate $C_\\text{peak}$, the math and the network take equally
+        long if $F / n = C_\\text{peak} / W_\\text{link}$.
 
         ```python
         from shardmath.hardware import chips
@@ -557,7 +559,8 @@ PLANS = Function(
         Slip(
             "own part sent too",
             lambda B, D, F, n: [2 * D * F, 2 * (D / n + F) * B],
-            "One part of n stays where it is. Try your function with a single chip.",
+            "One of the n parts stays where it is. Try your function with a single "
+            "chip.",
         ),
         Slip(
             "an AllReduce",
@@ -1035,8 +1038,8 @@ HIDDEN_GATHER = Number(
         scaled(
             "own part sent too",
             16 / 15,
-            "A chip doesn't have to send anything to itself, so one part of n stays "
-            "where it is.",
+            "A chip doesn't have to send anything to itself, so one of the n parts "
+            "stays where it is.",
         ),
         Slip(
             "latency too",
@@ -1088,9 +1091,10 @@ FEWEST = Function(
     task=r"""
         **Given** $A[B, D] \cdot W[D_X, F] \to C[B, F]$ in bf16 and $n = |X|$. Every
         chip has all the tokens, and every chip needs the whole result. There are three
-        plans. You can gather the weights. You can multiply the parts that the chips
-        already have and finish the sum. Or you can move the split of the weights to
-        their columns, multiply, and gather the columns of the result.
+        plans. You can gather the weights. You can let each chip multiply by the weights
+        that it already has, and add up the partial results of all chips. Or you can
+        reshard the weights so that they are split by columns, multiply, and gather the
+        columns of the result.
 
         **Wanted** a function that returns the number of bytes that each chip sends in
         the plan that sends the fewest.
@@ -1110,8 +1114,8 @@ FEWEST = Function(
             "the third plan left out, or its AllToAll as a gather",
             _without_columns,
             "There is a third plan: if the columns of the weights are split, the "
-            "product needs no collective. An AllToAll moves the split there and sends "
-            "only 1/n of the bytes of a gather.",
+            "product needs no collective. An AllToAll reshards them in this way and "
+            "sends only 1/n of the bytes of a gather.",
         ),
         Slip(
             "one of two rounds",
@@ -1121,8 +1125,8 @@ FEWEST = Function(
         Slip(
             "own part sent too",
             lambda B, D, F, n: min(2 * D * F, 4 * B * F, 2 * D * F / n + 2 * B * F),
-            "A chip doesn't have to send anything to itself, so one part of n stays "
-            "where it is.",
+            "A chip doesn't have to send anything to itself, so one of the n parts "
+            "stays where it is.",
         ),
         Slip(
             "one byte per value",

@@ -204,11 +204,11 @@ BALANCE = Number(
     id="07.3",
     title="When attention takes over",
     task="""
-        **Given** layers with $D = 2048$, a gated MLP of $F = 5632$, $N = 16$, $K = 4$
-        and $H = 128$. Attention is causal, so count $S/2$ keys for a query.
+        **Given** layers with $D = 2048$, $N = 16$, $K = 4$, $H = 128$ and a gated MLP
+        of $F = 5632$. Attention is causal, so count $S/2$ keys for a query.
 
-        **Wanted** the sequence length $S$ at which the attention of a layer takes as
-        many FLOPs as the matmuls with its weights.
+        **Wanted** the sequence length $S$ at which a layer's attention takes as many
+        FLOPs as the matmuls with all the layer's weights.
     """,
     stub="tokens = ...",
     unit="tokens",
@@ -664,8 +664,8 @@ AGAIN = Number(
         Slip(
             "the round number",
             lambda right: 5 / 4,
-            "A factor of 5/4 is the chapter's round number. What factor do the sizes "
-            "of this model give, to four digits?",
+            "The chapter's factor of 5/4 is rounded. What factor do the sizes of this "
+            "model give, to four significant digits?",
         ),
         Slip(
             "causal attention",
@@ -689,10 +689,11 @@ AGAIN = Number(
         ),
     ),
     hint="Without remat, training takes three times the forward FLOPs of the whole "
-    "model. Which of the forward FLOPs does remat add once more?",
+    "model. Which of the forward FLOPs does remat repeat?",
     solution="""
-        Remat adds a forward pass of the layers without down. Training takes three whole
-        ones.
+        Remat adds a forward pass through the layers, except for `down`, their last
+        matmul. Without remat, training takes as many FLOPs as three forward passes of
+        the whole model.
 
         ```python
         L, D, F, N, K, H, vocab = 48, 6144, 16_384, 48, 8, 128, 64_000
@@ -1301,8 +1302,8 @@ LOSS = Sharded(
             "Did you subtract the logits of the right tokens?",
         ),
     ),
-    hint="Both sums run over the vocabulary. Which part of each can a device add up "
-    "alone, and what must happen before the logarithm?",
+    hint="Both sums run over the vocabulary. Which part of each can a device add up on "
+    "its own, and what must happen before the logarithm?",
     solution="""
         A device adds up its part of the vocabulary, and `psum` adds up the devices'
         sums.

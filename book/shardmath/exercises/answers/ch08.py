@@ -72,8 +72,8 @@ SENT = Number(
         scaled(
             "own part sent too",
             64 / 63,
-            "A chip doesn't have to send anything to itself, so one part of n stays "
-            "where it is.",
+            "A chip doesn't have to send anything to itself, so one of the n parts "
+            "stays where it is.",
         ),
         scaled("four bytes per value", 2, "How many bytes does a value take in bf16?"),
         scaled(
@@ -111,9 +111,9 @@ THRESHOLD = Number(
     title="Tokens that hide an AllReduce",
     task=r"""
         **Given** a slice of $16 \times 16$ TPU v5e chips, a closed torus, with data
-        parallelism over all 256 chips. Each of the four links of a chip sends at
-        `chips.TPU_V5E.link_bandwidth` one-way. Gradients are summed in bf16, and the
-        math runs at the peak. Leave out the latency.
+        parallelism over all 256 chips. Each of a chip's four links has a one-way
+        bandwidth of `chips.TPU_V5E.link_bandwidth`. Gradients are summed in bf16, and
+        the math runs at the peak. Leave out the latency.
 
         **Wanted** the smallest number of tokens per chip at which the AllReduce of a
         step takes no longer than the math of the whole step.
@@ -151,12 +151,12 @@ THRESHOLD = Number(
         scaled(
             "own part sent too",
             256 / 255,
-            "A chip doesn't have to send anything to itself, so one part of n stays "
-            "where it is.",
+            "A chip doesn't have to send anything to itself, so one of the n parts "
+            "stays where it is.",
         ),
     ),
-    hint="Write down the seconds of math for t tokens, and the seconds of the "
-    "AllReduce over all four links. What cancels if you set them equal?",
+    hint="Write down how long the math takes for t tokens, and how long the AllReduce "
+    "takes over all four links. What cancels if you set them equal?",
     solution="""
         With $P$ parameters, the math of $t$ tokens takes $6Pt/C$, and the AllReduce
         takes $4P/W \\cdot 255/256$ over four links.
@@ -241,7 +241,7 @@ STRAGGLER = Number(
     id="08.4",
     title="What one slow chip costs",
     task="""
-        **Given** 1,024 equal chips that train with data parallelism and are
+        **Given** 1,024 identical chips that train with data parallelism and are
         compute-bound. One of them slows down to 80 % of its speed, and its part of the
         batch stays the same.
 
@@ -335,7 +335,8 @@ ACCUMULATED = Function(
         Slip(
             "own part sent too",
             lambda params, n, parts, early: 4 * params * (parts if early else 1),
-            "One part of n stays where it is. Try your function with a single chip.",
+            "One of the n parts stays where it is. Try your function with a single "
+            "chip.",
         ),
         Slip(
             "parts of the bytes",
@@ -366,10 +367,10 @@ BEHIND = Function(
     id="08.6",
     title="Behind the backward pass",
     task=r"""
-        **Given** `L` equal layers. Each takes `f` seconds in the forward pass, `d`
-        seconds in the backward pass, and `r` seconds for the AllReduce of its
-        gradients, which may start when the backward pass of this layer is done. Only
-        one AllReduce runs at a time.
+        **Given** `L` identical layers. Each takes `f` seconds in the forward pass and
+        `d` seconds in the backward pass. The AllReduce of a layer's gradients takes `r`
+        seconds and may start when the backward pass of this layer is done. Only one
+        AllReduce runs at a time.
 
         **Wanted** a function that returns the seconds that the whole step takes.
     """,
@@ -393,7 +394,7 @@ BEHIND = Function(
         Slip(
             "perfect overlap",
             lambda L, f, d, r: max(L * (f + d), L * r),
-            "What does the network do until the first gradients are there?",
+            "What does the network do until the first gradients are ready?",
         ),
         Slip(
             "hidden by the backward pass alone",
@@ -408,7 +409,7 @@ BEHIND = Function(
         ),
     ),
     hint="Draw two lanes for three layers, one for the math and one for the network. "
-    "Which of the two is never idle once the first gradients are there?",
+    "Which of the two is never idle once the first gradients are ready?",
     solution="""
         The forward pass comes first, and then the backward pass of the last layer. From
         there on, the slower of math and network sets the pace for the other $L - 1$
@@ -432,11 +433,11 @@ BETWEEN = Number(
     title="Four slices",
     task=r"""
         **Given** four slices of 256 TPU v5p chips. The model is sharded over the chips
-        of a slice, and there is data parallelism between the slices. A chip sends at
-        `chips.TPU_V5P.scale_out_bandwidth` one-way into the data-centre network.
+        of a slice, and there is data parallelism between the slices. A chip's one-way
+        bandwidth into the data-centre network is `chips.TPU_V5P.scale_out_bandwidth`.
         Gradients are summed in bf16, and the math runs at the peak.
 
-        **Wanted** the smallest number of tokens of a **slice** at which the exchange
+        **Wanted** the smallest number of tokens per **slice** at which the exchange
         between the slices takes no longer than the math of the whole step.
     """,
     given=stated(chips.TPU_V5P, "flops.bf16", "scale_out_bandwidth"),
@@ -811,11 +812,11 @@ SOONEST = Number(
     task=r"""
         **Given** a model of $8 \cdot 10^9$ parameters, $15 \cdot 10^{12}$ tokens to
         train on, and a batch of $2^{22}$ tokens that must not grow. The training uses
-        data parallelism over H100s in many nodes, where a GPU sends at 406 GB/s one-way
-        in an AllReduce over all of them. Gradients are summed in bf16. Leave out the
-        factor $(n-1)/n$. The number of GPUs is chosen for math at the peak: it is the
-        largest number for which the AllReduce takes no longer than all the math of the
-        step. In training, the math then runs at half of the peak, and all of the
+        data parallelism over H100s in many nodes, where a GPU's one-way bandwidth in an
+        AllReduce over all of them is 406 GB/s. Gradients are summed in bf16. Leave out
+        the factor $(n-1)/n$. The number of GPUs is chosen for math at the peak: it is
+        the largest number for which the AllReduce takes no longer than all the math of
+        the step. In training, the math then runs at half of the peak, and all of the
         AllReduce is hidden.
 
         **Wanted** the seconds that training takes.
@@ -890,8 +891,8 @@ LOST = Number(
         **Given** eight slices of 256 TPU v5e chips and a model of $70 \cdot 10^9$
         parameters. The model is sharded inside a slice, and there is data parallelism
         between the slices. Each slice works on $2^{18}$ tokens per step, at half of its
-        peak. The gradients are exchanged only after that, in bf16, and each chip sends
-        at `chips.TPU_V5E.scale_out_bandwidth` one-way.
+        peak. The gradients are exchanged only after that, in bf16, and each chip's
+        one-way bandwidth is `chips.TPU_V5E.scale_out_bandwidth`.
 
         **Wanted** the share of the step's time that the exchange takes, between 0 and
         1.
@@ -952,7 +953,7 @@ CRITICAL = Number(
     id="08.15",
     title="A batch beyond the critical one",
     task=r"""
-        **Given** a law by which reaching a loss with a batch of $B$ takes
+        **Given** a law: to reach a given loss with a batch of $B$, a run takes
         $S = S_\text{min}(1 + B_c / B)$ steps and $E = E_\text{min}(1 + B / B_c)$
         tokens, where $B_c$ is the critical batch. A run with $B = B_c$ is repeated with
         four times the batch on four times as many chips. Each chip works on the same
@@ -969,16 +970,16 @@ CRITICAL = Number(
         Slip(
             "no limit",
             lambda right: 4.0,
-            "That would be right far below the critical batch. How many steps does the "
-            "law give at and above it?",
+            "That would be right for batches far below the critical one. How many "
+            "steps does the law give at the critical batch and above it?",
         ),
         Slip(
             "tokens for steps",
             lambda right: 5 / 2,
-            "That is how many times as many tokens the second run takes. The time "
-            "depends on the number of steps.",
+            "That is the second run's number of tokens, divided by the first run's. "
+            "The time depends on the number of steps.",
         ),
-        slips.inverse(),
+        slips.inverse("The second run is the faster one."),
         Slip(
             "compared with the fewest",
             lambda right: 1.25,
@@ -989,8 +990,8 @@ CRITICAL = Number(
     hint="A step takes equally long in both runs. How many steps does each run take?",
     solution="""
         A step takes equally long in both runs, so only the number of steps counts. The
-        first run takes $1 + 1 = 2$ times $S_\\text{min}$ steps, and the second takes
-        $1 + 1/4$ times $S_\\text{min}$.
+        first run takes $(1 + 1)\\,S_\\text{min}$ steps, and the second takes
+        $(1 + 1/4)\\,S_\\text{min}$.
 
         ```python
         times = 2 / 1.25

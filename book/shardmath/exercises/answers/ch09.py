@@ -64,8 +64,8 @@ HELD = Number(
     title="What a chip holds at stage 1",
     task="""
         **Given** Llama 3.1 8B with 8,030,261,248 parameters, trained with ZeRO-1 over
-        64 chips. A parameter has 12 bytes of optimizer state, 2 of gradient and 2 of
-        weight.
+        64 chips. Each parameter takes 12 bytes for its optimizer state, 2 for its
+        gradient and 2 for its weight.
 
         **Wanted** how many bytes of optimizer state, gradients and weights each chip
         holds in all.
@@ -88,7 +88,8 @@ HELD = Number(
         scaled(
             "nothing split",
             16 / (4 + 12 / 64),
-            "That is data parallelism. Which part does stage 1 split?",
+            "That is what a chip holds under plain data parallelism. Which part does "
+            "stage 1 split?",
         ),
         scaled(
             "the state alone",
@@ -152,8 +153,8 @@ STAGES = Function(
     title="All stages",
     task="""
         **Given** the `stage` of ZeRO, from 0 for data parallelism to 3 for FSDP, the
-        number of parameters and the number of chips `n`. A parameter has 12 bytes of
-        optimizer state, 2 of gradient and 2 of weight.
+        number of parameters and the number of chips `n`. Each parameter takes 12 bytes
+        for its optimizer state, 2 for its gradient and 2 for its weight.
 
         **Wanted** a function that returns the bytes that each chip holds.
     """,
@@ -421,8 +422,8 @@ GATHER = Number(
     title="Fetching one layer",
     task=r"""
         **Given** one layer of Llama 3.1 70B with 855,638,016 weights in bf16, split
-        over a closed torus of $8 \times 8 \times 8$ TPU v5p chips. Each of the six
-        links of a chip sends at `chips.TPU_V5P.link_bandwidth` one-way, and all of them
+        over a closed torus of $8 \times 8 \times 8$ TPU v5p chips. Each of a chip's six
+        links has a one-way bandwidth of `chips.TPU_V5P.link_bandwidth`, and all of them
         are used. Leave out the latency.
 
         **Wanted** the seconds until the layer is whole on every chip.
@@ -480,9 +481,9 @@ THRESHOLD = Number(
     task=r"""
         **Given** a slice of $16 \times 16$ Trillium chips (`chips.TPU_V6E`), a closed
         torus, with FSDP over all 256 chips, in bf16 and with full remat, which computes
-        the forward pass twice. Each of the four links of a chip sends at
-        `chips.TPU_V6E.link_bandwidth` one-way. The math runs at the peak, and all
-        traffic can overlap with all of the math. Ignore attention scores and latency.
+        the forward pass twice. Each of a chip's four links has a one-way bandwidth of
+        `chips.TPU_V6E.link_bandwidth`. The math runs at the peak, and all traffic can
+        overlap with all of the math. Ignore attention scores and latency.
 
         **Wanted** the smallest number of tokens per chip at which the traffic of FSDP
         takes no longer than the math of the step.
@@ -828,11 +829,11 @@ FORGOTTEN = Sharded(
         is the sum of the last layer's results over the whole batch.
 
         **Wanted** the function that every device runs. It returns the device's part of
-        the gradient $dw[L, D_X, D]$. No layer's whole weight is kept for the backward
-        pass: the function compiles to at most six AllGathers and three ReduceScatters,
-        of $4 D^2$ bytes each. Besides the arguments and the result, a device may hold
-        at most two and a half whole weights and four times its tokens at once. That is
-        $2.5 \cdot 4 D^2 + 4 \cdot 4 B D / 8$ bytes.
+        the gradient $dw[L, D_X, D]$. It keeps no layer's whole weight for the backward
+        pass, and it compiles to at most six AllGathers and three ReduceScatters, of
+        $4 D^2$ bytes each. Besides the arguments and the result, a device may hold at
+        most $2.5 \cdot 4 D^2 + 4 \cdot 4 B D / 8$ bytes at once, which is 2.5 times a
+        layer's whole weight and four times the device's tokens.
     """,
     stub="def gradient(x, w): ...",
     mesh=EIGHT,
@@ -1107,7 +1108,7 @@ PREFETCH = Function(
     title="One layer ahead",
     points=2,
     task="""
-        **Given** the forward pass of `L` equal layers, where `L` is at least 2.
+        **Given** the forward pass of `L` identical layers, where `L` is at least 2.
         Gathering a layer takes `g` seconds, and using it takes `f` seconds. A layer
         takes up `v` bytes from the start of its gather to the end of its use. With
         `ahead = 0`, the gather of a layer starts when the use of the layer before it
@@ -1139,7 +1140,7 @@ PREFETCH = Function(
                 L * max(g, f) if ahead else L * (g + f),
                 (1 + ahead) * v,
             ],
-            "What does the math do until the first layer is there?",
+            "What does the math do until the first layer has arrived?",
         ),
         Slip(
             "the last use forgotten",
@@ -1203,8 +1204,9 @@ SMALLEST = Function(
     points=2,
     task="""
         **Given** `params` parameters, the `hbm` of a chip in bytes, and the `stage` of
-        ZeRO, from 0 for data parallelism to 3 for FSDP. A parameter has 12 bytes of
-        optimizer state, 2 of gradient and 2 of weight. Ignore everything else.
+        ZeRO, from 0 for data parallelism to 3 for FSDP. Each parameter takes 12 bytes
+        for its optimizer state, 2 for its gradient and 2 for its weight. Ignore
+        everything else.
 
         **Wanted** a function that returns the smallest number of chips at which each
         chip has room for its part, or 0 if no number is enough.
@@ -1378,10 +1380,10 @@ PASSES = Number(
     task=r"""
         **Given** the 80 layers of Llama 3.1 70B with 855,638,016 weights each, in bf16
         under FSDP with full remat, on a closed torus of $8 \times 8 \times 8$ TPU v5p
-        chips. The backward pass computes each layer again, with every matmul. Each of
-        the six links of a chip sends at `chips.TPU_V5P.link_bandwidth` one-way, and all
-        of them are used. A chip has 640 tokens per step. The math runs at the peak, and
-        within a pass, math and network overlap fully. Ignore attention scores and
+        chips. The backward pass computes each layer again, with every matmul. Each of a
+        chip's six links has a one-way bandwidth of `chips.TPU_V5P.link_bandwidth`, and
+        all of them are used. A chip has 640 tokens per step. The math runs at the peak,
+        and within a pass, math and network overlap fully. Ignore attention scores and
         latency.
 
         **Wanted** the seconds that the forward pass and the backward pass take
@@ -1425,7 +1427,8 @@ PASSES = Number(
         Slip(
             "the forward pass alone",
             _of_passes(lambda net, math_: net),
-            "That is the forward pass alone. The backward pass comes after it.",
+            "That is the time of the forward pass alone. The backward pass comes after "
+            "it.",
         ),
         Slip(
             "half of the links",

@@ -192,8 +192,8 @@ FARTHEST = Number(
     task=r"""
         **Given** Llama 3.1 405B in bf16 with tensor parallelism on B200s. A layer has
         $P$ matmul weights, with $P/D = 194{,}560$. Nothing is computed again, and
-        attention scores are left out. A GPU sends at `chips.B200.scale_up_bandwidth`
-        into its NVLink domain.
+        attention scores are left out. A GPU sends `chips.B200.scale_up_bandwidth`
+        bytes/s into its NVLink domain.
 
         **Wanted** the $|Y|$ at which the network takes as long as the math over both
         passes, at peak rates. It doesn't have to be a whole number.
@@ -223,8 +223,8 @@ FARTHEST = Number(
         Slip(
             "sparse peak",
             lambda right: 1 + (right - 1) / 2,
-            "Did you use the peak for sparse matrices? Ordinary matrices run at the "
-            "dense rate.",
+            "Did you use the peak for sparse matrices? Ordinary matrices are "
+            "multiplied at the dense rate.",
         ),
         Slip(
             "HBM for NVLink",
@@ -236,11 +236,13 @@ FARTHEST = Number(
         ),
     ),
     hint="For B tokens on n chips, a chip computes 6PB/n FLOPs and takes part in 8 "
-    "gathers and scatters of 2BD bytes. What cancels if both take equally long?",
+    "collectives (gathers and scatters) of 2BD bytes each. What cancels if the math "
+    "and the network take equally long?",
     solution="""
         For $B$ tokens on $n$ chips, a chip computes $6PB/n$ FLOPs and takes part in 8
-        gathers and scatters of $2BD$ bytes. With a peak $C$ and a bandwidth $W_Y$, both
-        take equally long if $6PB/(nC) = 8\\cdot2BD\\,\\frac{n-1}{n}/W_Y$, so
+        collectives (gathers and scatters) of $2BD$ bytes each. With a peak $C$ and a
+        bandwidth $W_Y$, the math and the network take equally long if
+        $6PB/(nC) = 8\\cdot2BD\\,\\frac{n-1}{n}/W_Y$, so
         $n = 1 + \\frac38\\frac PD\\frac{W_Y}C$.
 
         ```python
@@ -503,7 +505,8 @@ LOSS = Number(
         scaled(
             "one of the three",
             1 / 3,
-            "That is a single AllReduce. Three values of each token are needed.",
+            "That is what a single AllReduce sends. Three values of each token are "
+            "needed.",
         ),
         scaled(
             "two of the three",
@@ -832,7 +835,7 @@ BEST_SPLIT = Number(
         layer has $P$ matmul weights, with $P/D = 194{,}560$. FSDP runs over two axes of
         the torus, and tensor parallelism with sequence parallelism runs over the third.
         The run uses full remat, and everything is in bf16. Each axis is a closed ring,
-        and a chip sends at `chips.TPU_V5P.link_bandwidth` in each direction.
+        and a chip sends `chips.TPU_V5P.link_bandwidth` bytes/s in each direction.
 
         **Wanted** the $|Y|$ at which sending the weights takes as long as sending the
         activations, without the factors $(n-1)/n$. $|Y|$ doesn't have to be a whole
@@ -905,8 +908,8 @@ IN_TURN = Number(
     task=r"""
         **Given** one layer of Llama 3.1 70B with $D = 8192$ and 855,638,016 weights in
         its matmuls, in bf16, with tensor and sequence parallelism over the 8 H100s of a
-        node and 8,192 tokens in all. A GPU sends at `chips.H100.scale_up_bandwidth`
-        over NVLink.
+        node and 8,192 tokens in all. A GPU sends `chips.H100.scale_up_bandwidth`
+        bytes/s over NVLink.
 
         **Wanted** the seconds that the forward pass takes at peak rates if nothing
         overlaps. Ignore attention scores and latency.
@@ -948,7 +951,7 @@ IN_TURN = Number(
             "one FLOP per weight, or the sparse peak",
             lambda right: _MATH_SECONDS / 2 + _NETWORK_SECONDS,
             "A multiply and the add that follows are two FLOPs, and ordinary matrices "
-            "run at the dense rate.",
+            "are multiplied at the dense rate.",
         ),
         Slip(
             "bits for bytes",
@@ -986,7 +989,7 @@ ONE_PIN = Number(
         and sequence parallelism over the 8 H100s of a node and 8,192 tokens in all.
         Nothing is computed again. The normed tokens are pinned only where they arrive,
         so in the forward pass the compiler gathers them in f32 for both blocks. A GPU
-        sends at `chips.H100.scale_up_bandwidth`.
+        sends `chips.H100.scale_up_bandwidth` bytes/s.
 
         **Wanted** the seconds that gathering in f32 instead of bf16 adds to the
         collectives of a step.
@@ -1123,11 +1126,11 @@ SEARCH = Function(
         Slip(
             "always alone",
             lambda P, D, t, w_x, w_y: 1,
-            "Without tensor parallelism, sending the weights takes longest.",
+            "Sending the weights takes longer without tensor parallelism than with it.",
         ),
     ),
-    hint="Write both times as functions of |Y|. For which of the seven values is the "
-    "longer of the two times the shortest?",
+    hint="Write both times as functions of |Y|. Which of the seven values makes the "
+    "longer of the two times as short as possible?",
     solution="""
         ```python
         def split(P, D, t, w_x, w_y):
@@ -1139,8 +1142,8 @@ SEARCH = Function(
             return min((1, 2, 4, 8, 16, 32, 64), key=slower)
         ```
 
-        At $|Y| = 1$, no activations are sent. If you count them there, no answer
-        changes: if they were slower than the weights, every larger $|Y|$ would take at
-        least twice as long.
+        At $|Y| = 1$, no activations are sent. Counting them there as well wouldn't
+        change any answer: where they take longer than the weights at $|Y| = 1$, they
+        take at least twice as long at every larger $|Y|$.
     """,
 )

@@ -298,7 +298,7 @@ RING_BYTES = Number(
         scaled(
             "one hop",
             1 / 7,
-            "That is a single hop. A ring of n chips needs n - 1 hops.",
+            "That is what a single hop sends. A ring of n chips needs n - 1 hops.",
         ),
         scaled(
             "the whole sequence", 8, "Each chip holds only one eighth of the tokens."
@@ -347,8 +347,8 @@ ULYSSES_BYTES = Number(
         scaled(
             "forward alone",
             1 / 3,
-            "That is the forward pass. Did you count the one that full remat repeats, "
-            "and the gradients in the backward pass?",
+            "That counts only the forward pass. Did you count the one that full remat "
+            "repeats, and the gradients in the backward pass?",
         ),
         scaled(
             "queries and results left out",
@@ -380,8 +380,8 @@ ULYSSES_BYTES = Number(
         scaled(
             "the result left out",
             48 / 80,
-            "Did you count the result of attention? It also has to return to the "
-            "tokens.",
+            "Did you count the result of attention? It also has to return to the chips "
+            "that hold the tokens.",
         ),
     ),
     hint="Four arrays are exchanged in each of three passes. A chip sends seven "
@@ -462,7 +462,7 @@ TWO_WAYS = Function(
                 2 * (N + 2 * max(K, n)) * H * t * (n - 1) / n,
             ],
             "Did you count the result of attention? It is as large as the queries, and "
-            "Ulysses sends it back to the tokens.",
+            "Ulysses sends it back to the chips that hold the tokens.",
         ),
         Slip(
             "keys alone",
@@ -598,12 +598,12 @@ KEPT = Number(
         scaled(
             "one layer",
             1 / 80,
-            "That is one layer. Each of the 80 layers keeps its input.",
+            "Those are the bytes of one layer. Each of the 80 layers keeps its input.",
         ),
         scaled(
             "one byte per value",
             1 / 2,
-            "Did you take one byte per value? A value in bf16 has two.",
+            "Did you take one byte per value? A value in bf16 takes two.",
         ),
         scaled(
             "keys and values instead",
@@ -819,7 +819,7 @@ ULYSSES = Sharded(
         **Wanted** the function that every device runs. It returns the device's part of
         $x$ after the values of each head have been sorted over all tokens. Like
         attention, sorting needs all tokens of a head in one place. Use exactly two
-        AllToAlls of $4SNH$ bytes.
+        AllToAlls, of $4SNH$ bytes each.
     """,
     stub="def sort_tokens(x): ...",
     mesh=EIGHT,
@@ -843,8 +843,8 @@ ULYSSES = Sharded(
                 Collective("all_to_all", ("Z",), 4 * math.prod(x), 8),
                 Collective("all_gather", ("Z",), 4 * math.prod(x), 8),
             ],
-            "Did you gather after sorting? A second AllToAll takes the heads back to "
-            "their tokens.",
+            "Did you gather after sorting? A second AllToAll returns the sorted values "
+            "to the devices that hold their tokens.",
         ),
     ),
     hint=(
@@ -853,8 +853,9 @@ ULYSSES = Sharded(
         "parts?"
     ),
     solution="""
-        The first AllToAll gives each device all tokens of some heads, so it can sort
-        these heads alone. The second one takes the heads back to their tokens.
+        The first AllToAll gives each device all tokens of some heads, so the device can
+        sort these heads on its own. The second one returns the sorted values to the
+        devices that hold their tokens.
 
         ```python
         def sort_tokens(x):
@@ -1168,7 +1169,8 @@ EXCHANGE = Number(
         scaled(
             "the result left out",
             3 / 4,
-            "Did you forget the result? After attention it returns to the tokens.",
+            "Did you forget the result? After attention it returns to the chips that "
+            "hold the tokens.",
         ),
         scaled(
             "a chip's part for the whole",
@@ -1185,8 +1187,8 @@ EXCHANGE = Number(
         scaled(
             "as an AllGather",
             4 * 15 / 16,
-            "That is an AllGather, which brings everything to every chip. An AllToAll "
-            "brings each chip only its own part.",
+            "That is the time of an AllGather, which brings everything to every chip. "
+            "An AllToAll brings each chip only its own part.",
         ),
     ),
     hint=(

@@ -148,7 +148,7 @@ MICROBATCHES = Number(
         Slip(
             "24 microbatches too many",
             lambda right: 216,
-            "With 24 microbatches fewer, the bubble is still at most 4 %.",
+            "With 24 fewer microbatches, the bubble is still at most 4 %.",
         ),
     ),
     hint="With v chunks, the bubble is (p − 1)/(vM). For which M is it small enough, "
@@ -372,8 +372,8 @@ BOUNDARY = Number(
         scaled(
             "all stages",
             8,
-            "Did you add up all the stages? The question asks for one chip in the "
-            "middle, not for all eight.",
+            "Did you add up all the stages? The question asks for the bytes of one "
+            "chip in the middle, not of all eight.",
         ),
     ),
     hint="What crosses a boundary between two stages? It is the residual stream of "
@@ -527,8 +527,8 @@ DUALPIPE = Number(
         Slip(
             "all stages in a row",
             lambda right: 15 * (0.130 + 0.090 - 0.120),
-            "Did you count all the stages in a row? DualPipe starts at both ends, so "
-            "the wait depends only on the way to the middle.",
+            "Did you count the steps from the first stage to the last? DualPipe starts "
+            "at both ends, so the wait depends only on the distance to the middle.",
         ),
         Slip(
             "1F1B",
@@ -557,12 +557,14 @@ DUALPIPE = Number(
         Slip(
             "one W for three",
             lambda right: 7 * (0.130 + 0.090 - 0.040),
-            "Three gradients of weights fill the wait, not one.",
+            "The formula subtracts the time for the gradients of the weights three "
+            "times, not once.",
         ),
         Slip(
             "two W for three",
             lambda right: 7 * (0.130 + 0.090 - 2 * 0.040),
-            "Three gradients of weights fill the wait, not two.",
+            "The formula subtracts the time for the gradients of the weights three "
+            "times, not twice.",
         ),
     ),
     hint="According to (12.8), the wait is (p/2 − 1)(F&B + B − 3W), where B is the "
@@ -708,7 +710,7 @@ PIPE = Sharded(
         **Wanted** the function that every device runs. It passes all microbatches
         through all eight layers, $x \to \max(x\,w_l, 0)$, and returns the results of
         all microbatches, complete on every device. It may send no more than $M+7$
-        permutes of $4BD$ bytes and one AllReduce of $4MBD$ bytes.
+        permutes of $4BD$ bytes each and one AllReduce of $4MBD$ bytes.
     """,
     stub="def pipeline(x, w): ...",
     mesh=EIGHT,
@@ -880,8 +882,9 @@ STEP = Number(
         step has 512 sequences of 8,192 tokens, one per microbatch. The schedule is
         interleaved with two chunks per stage, and nothing is computed again.
 
-        **Wanted** the seconds of a step, to four digits. Outside the bubble, the chips
-        do nothing but math at the bf16 peak rate. Leave out the attention scores.
+        **Wanted** the time of a step in seconds, to four significant digits. Outside
+        the bubble, the chips do nothing but math at the bf16 peak rate. Leave out the
+        attention scores.
     """,
     given=stated(chips.H100, "flops.bf16"),
     stub="seconds = ...",
@@ -925,7 +928,8 @@ STEP = Number(
         Slip(
             "sparse peak",
             lambda right: right / 2,
-            "Did you use the sparse peak? Ordinary matrices run at the dense rate.",
+            "Did you use the sparse peak? Ordinary matrices are multiplied at the "
+            "dense rate.",
         ),
         Slip(
             "all sequences in one pipeline",
@@ -936,7 +940,7 @@ STEP = Number(
         Slip(
             "the bubble alone",
             lambda right: _WORK * 15 / (2 * 64),
-            "That is only the wait. The step also has the math.",
+            "That is only the wait. The step also includes the time for the math.",
         ),
         Slip(
             "chunks that lengthen the bubble",
@@ -1012,8 +1016,8 @@ PUBLISHED = Number(
         Slip(
             "15 stages to pass",
             lambda right: right * 15 / 7,
-            "Did you count the way through all the stages? DualPipe starts at both "
-            "ends, so the wait depends only on the way to the middle.",
+            "Did you count the steps from the first stage to the last? DualPipe starts "
+            "at both ends, so the wait depends only on the distance to the middle.",
         ),
         Slip(
             "pairs as their parts",
@@ -1109,7 +1113,11 @@ QUARREL = Number(
             "Did you add a gather for full remat? The recomputation of a layer and "
             "its backward pass share one gather.",
         ),
-        scaled("one layer", 1 / 20, "That is one layer. A stage has 20 layers."),
+        scaled(
+            "one layer",
+            1 / 20,
+            "Those are the bytes of one layer. A stage has 20 layers.",
+        ),
     ),
     hint="For each microbatch, there are three collectives of an array as large as the "
     "stage's weights. What share of it does one chip send?",

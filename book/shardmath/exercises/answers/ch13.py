@@ -75,8 +75,8 @@ LAYER_BYTES = Number(
         scaled(
             "the dispatch alone",
             1 / 4,
-            "That is only the dispatch. The experts' outputs come back, and in the "
-            "backward pass the gradients travel both ways.",
+            "Those are only the bytes of the dispatch. The experts' outputs come back, "
+            "and in the backward pass the gradients travel both ways.",
         ),
         scaled(
             "one copy",
@@ -139,8 +139,8 @@ SLOTS = Function(
         Slip(
             "rounded down",
             lambda f, k, t, E: [int(f * k * t / E), int(f * k * t / E) * E / (k * t)],
-            "A slot can't be cut in half. If you round down, even a perfectly even "
-            "choice drops some tokens, so round up.",
+            "A slot can't be cut in half. If you round down, some tokens are dropped "
+            "even when all experts are chosen equally often, so round up.",
         ),
         Slip(
             "one expert per token",
@@ -217,8 +217,8 @@ DROPPED = Function(
         Slip(
             "rounded down",
             _rounded_down,
-            "Round the capacity up, because otherwise even a perfectly even choice "
-            "drops some tokens.",
+            "Round the capacity up, because otherwise some choices are dropped even "
+            "when all experts are chosen equally often.",
         ),
         Slip(
             "empty slots filled",
@@ -438,7 +438,7 @@ WIDTH = Number(
             "one FLOP per weight, or the sparse peak",
             2,
             "A multiplication and the addition that follows are two FLOPs, and "
-            "ordinary matrices reach only the dense peak rate.",
+            "ordinary matrices are multiplied at the dense rate.",
         ),
         scaled(
             "k copies and one expert",
@@ -477,10 +477,11 @@ CUBE = Number(
         **Given** 512 TPU v5p chips in a torus of $8 \times 8 \times 8$, in which every
         side is a closed ring. Each chip has 1,024 tokens of $D = 4096$ values in bf16.
         Each token is sent to 8 experts, and the copies are spread evenly over all
-        chips. A chip sends `chips.TPU_V5P.link_bandwidth` bytes/s in each direction of
-        each side.
+        chips. Along each side, a chip sends `chips.TPU_V5P.link_bandwidth` bytes/s in
+        each of the two directions.
 
-        **Wanted** the seconds of one dispatch, as a lower bound without latency.
+        **Wanted** a lower bound on the time of one dispatch in seconds, without
+        latency.
     """,
     given=stated(chips.TPU_V5P, "link_bandwidth"),
     stub="seconds = ...",
@@ -509,8 +510,8 @@ CUBE = Number(
         scaled(
             "one direction, or four hops",
             2,
-            "Did you use both directions of the ring? Then the longest path has four "
-            "hops, and the average path has two.",
+            "Did you use both directions of the ring? If you do, the longest path has "
+            "four hops, and the average path has two.",
         ),
         scaled(
             "one way round",
@@ -830,8 +831,8 @@ NODES = Function(
                 m * (1 - (1 - 1 / m) ** k),
                 (m - 1) * (1 - (1 - 1 / m) ** k),
             ],
-            "The k experts are all different, so a node is missed less often than "
-            "that.",
+            "The k experts are all different, so a node is missed less often than if "
+            "each expert were drawn independently.",
         ),
         Slip(
             "own node over the cards",
@@ -1013,7 +1014,8 @@ FSDP_TOKENS = Number(
         ),
     ),
     hint="Every weight is sent three times, with two bytes. Every active weight takes "
-    "six FLOPs per token. For how many tokens do the two take equally long?",
+    "six FLOPs per token. For how many tokens do the network and the math take equally "
+    "long?",
     solution="""
         FSDP moves all the weights $P$, but the math uses only the active ones. For $t$
         tokens per chip, we set the two times equal,

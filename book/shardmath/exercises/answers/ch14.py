@@ -64,7 +64,7 @@ HELD = Number(
         **Given** Llama 3.1 70B with 70,553,706,496 parameters. Weights and gradients
         are in bf16, and Adam keeps its state in f32, with a copy of the weights. The
         model is trained on 256 chips with ZeRO-1 over $|X| = 8$, a pipeline of
-        $|P| = 4$ even stages, and tensor parallelism over $|Y| = 8$.
+        $|P| = 4$ equal stages, and tensor parallelism over $|Y| = 8$.
 
         **Wanted** the bytes of weights, gradients and optimizer state on one chip.
     """,
@@ -139,7 +139,7 @@ MEMORY = Function(
     title="The memory of any mesh",
     task=r"""
         **Given** a model of $P$ parameters, with weights and gradients in bf16 and
-        Adam's state in f32. Its mesh has $x$ chips along the data axis, $p$ even
+        Adam's state in f32. Its mesh has $x$ chips along the data axis, $p$ equal
         pipeline stages, and $y$ chips along the axis of tensor parallelism. The
         argument `shards` is `"zero-1"` or `"fsdp"`.
 
@@ -163,16 +163,16 @@ MEMORY = Function(
             lambda P, x, p, y, shards: (
                 _held(P, x, p, y) if shards == "fsdp" else 16 * P / (x * p * y)
             ),
-            "Did you swap the two? FSDP divides everything over the data axis, and "
-            "ZeRO-1 divides only the optimizer state.",
+            "Did you swap ZeRO-1 and FSDP? FSDP divides everything over the data axis, "
+            "and ZeRO-1 divides only the optimizer state.",
         ),
         Slip(
             "ZeRO-1 as if nothing were split",
             lambda P, x, p, y, shards: (
                 16 * P / (p * y * (x if shards == "fsdp" else 1))
             ),
-            "Did you split anything for ZeRO-1? It splits the optimizer state over "
-            "the data axis, which is 12 of the 16 bytes.",
+            "Did you split anything for ZeRO-1? Over the data axis, it splits the "
+            "optimizer state, which is 12 of the 16 bytes.",
         ),
         Slip(
             "pipeline forgotten",
@@ -329,7 +329,7 @@ MICROBATCHES = Number(
         **Given** 16,384 chips with tensor parallelism over 8, a pipeline of 16 stages,
         context parallelism over 16, and data parallelism over the rest. A batch has
         2,048 sequences, one per microbatch. The schedule is 1F1B, and the stages are
-        even.
+        equal.
 
         **Wanted** the bubble, which is idle time over busy time.
     """,
@@ -493,7 +493,7 @@ TOKENS = Number(
         scaled(
             "one byte per value",
             1 / 2,
-            "Did you take one byte per value? A value in bf16 has two.",
+            "Did you take one byte per value? A value in bf16 takes two.",
         ),
         scaled(
             "two of three rounds",
@@ -504,7 +504,7 @@ TOKENS = Number(
     ),
     hint=(
         "FSDP moves 3 · 2 bytes for every parameter, and every active parameter takes "
-        "6 FLOPs per token. When do the two take equally long?"
+        "6 FLOPs per token. When do the network and the math take equally long?"
     ),
     solution=f"""
         FSDP moves all parameters, however many tokens there are. The math grows with
@@ -1006,16 +1006,16 @@ BUDGET = Number(
     task=r"""
         **Given** Llama 3.1 70B with 70,553,706,496 parameters, $L = 80$ and $D = 8192$,
         in bf16 on 256 H100s in nodes of 8. The mesh combines ZeRO-1 over $|X| = 4$,
-        eight even stages, and tensor parallelism with sequence parallelism over the 8
+        eight equal stages, and tensor parallelism with sequence parallelism over the 8
         GPUs of a node. A step has 256 sequences of 4,096 tokens, one per microbatch,
         under 1F1B, and nothing is computed again. The math takes 6 FLOPs per parameter
         and token at the peak, `chips.H100.flops["bf16"]`. Gradients and weights cross
         the network cards once per step, and each GPU uses its own card. Leave out the
         sends between stages.
 
-        **Wanted** the seconds of a step if no communication is hidden. Add up the math,
-        the bubble, the tensor-parallel collectives over NVLink, and the collectives of
-        the data axis.
+        **Wanted** the time of a step in seconds if no communication is hidden. Add up
+        the math, the bubble, the tensor-parallel collectives over NVLink, and the
+        collectives of the data axis.
     """,
     given=stated(chips.H100, "flops.bf16", "scale_up_bandwidth", "scale_out_bandwidth"),
     stub="seconds = ...",

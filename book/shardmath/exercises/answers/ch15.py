@@ -135,7 +135,8 @@ CONVENTION = Number(
         causal attention need another 30 GFLOPs per token on average, and full attention
         counts twice as many.
 
-        **Wanted** the seconds of a step if the report counted attention in full.
+        **Wanted** the time of a step in seconds, if the report counted attention in
+        full.
     """,
     stub="seconds = ...",
     unit="s",
@@ -322,9 +323,9 @@ KEEP_UP = Number(
     task=r"""
         **Given** a run that copies its state to the memory of its hosts, which stops
         the training for 2 s, and then writes this copy to storage in the background. A
-        checkpoint has 5.6 TB. The machine fails every 4 hours on average. A new copy is
-        made at the interval of Young's formula, and the checkpoint before it must be in
-        storage by then.
+        checkpoint takes up 5.6 TB. The machine fails every 4 hours on average. A new
+        copy is made at the interval of Young's formula, and the checkpoint before it
+        must be in storage by then.
 
         **Wanted** the bandwidth in bytes/s that the storage needs to keep up.
     """,
@@ -399,10 +400,10 @@ GOODPUT = Function(
     id="15.8",
     title="The goodput of a run",
     task=r"""
-        **Given** the `interval` of work between two checkpoints, the time `write` that
-        a checkpoint takes, the mean time `mtbf` between failures while the machine
-        works, and the time `restart` that a restart takes after each failure. No
-        failure happens during a restart.
+        **Given** four times: the `interval` of work between two checkpoints, the time
+        to `write` one, the mean time between failures while the machine works (`mtbf`),
+        and the time of the `restart` after each failure. No failure happens during a
+        restart.
 
         **Wanted** a function that returns the goodput, which is the share of the
         elapsed time that is spent on work that isn't lost. Use the exact formula.
@@ -506,10 +507,10 @@ REPLAY = Function(
     id="15.9",
     title="Replay a run",
     task=r"""
-        **Given** the seconds at which `failures` happen, in ascending order, the
-        `interval` of work between two checkpoints, the seconds, at least one, that it
-        takes to `write` a checkpoint, the seconds of a `restart`, and the `elapsed`
-        seconds of the whole run. All are whole numbers.
+        **Given** the seconds at which `failures` happen, in ascending order, and four
+        times in seconds: the `interval` of work between two checkpoints, the time to
+        `write` one (at least one second), the time of a `restart`, and the `elapsed`
+        time of the whole run. All are whole numbers.
 
         The run works for `interval` seconds, writes a checkpoint, and goes on. A
         failure at second $t$ begins a restart at $t$ and loses everything since the
@@ -603,9 +604,9 @@ AUDIT = Function(
         **Given** the `counts` of a table and the `printed` percentages next to them,
         each rounded to one decimal place. The counts are right.
 
-        **Wanted** a function that returns the list of the rows (from 0, in ascending
-        order) whose printed percentage differs from the true percentage of its count by
-        more than 0.1 percentage points.
+        **Wanted** a function that returns the list of the indices (from 0, in ascending
+        order) of the rows whose printed percentage differs from the true percentage of
+        its count by more than 0.1 percentage points.
     """,
     stub="def wrong_rows(counts, printed): ...",
     spec=_odd_rows,
@@ -681,11 +682,11 @@ CHIPS = Function(
     id="15.11",
     title="When more chips make a run slower",
     task=r"""
-        **Given** a list `sizes` of numbers of chips. The work of a step is divided
-        evenly over $n$ chips, without any loss. A checkpoint stops the run for `write`
-        seconds, a single chip fails after a mean time of `chip` seconds, and each
-        failure is followed by a `restart`. The run saves at Young's interval for its
-        own size, and formula (15.6) gives its goodput.
+        **Given** `sizes`, a list of chip counts. The work of a step is divided evenly
+        over $n$ chips, without any loss. A checkpoint stops the run for `write`
+        seconds, a single chip fails once in `chip` seconds on average, and the restart
+        after each failure takes `restart` seconds. The run saves at Young's interval
+        for its own size, and formula (15.6) gives its goodput.
 
         **Wanted** a function that returns the size at which the run does the most
         useful work per second.
@@ -815,7 +816,7 @@ ENERGY = Number(
         Slip(
             "no energy while waiting",
             lambda right: 8192 * 50 * 24 * 0.8 * 0.7,
-            "Did you leave out the energy of waiting? It is 150 W per GPU.",
+            "Did you leave out the energy of waiting? A waiting GPU draws 150 W.",
         ),
         Slip(
             "the shares swapped",

@@ -81,7 +81,8 @@ RATE = Number(
         Slip(
             "one chip",
             lambda right: right / 512,
-            "That is the rate of one chip. The question asks for the machine.",
+            "That is the rate of one chip. The question asks for the rate of the whole "
+            "machine.",
         ),
         Slip(
             "at the peak",
@@ -281,7 +282,8 @@ TWICE = Number(
     task=r"""
         **Given** a report that prints 160 TFLOPs/s per A100. A step of 2,048 sequences
         of 2,048 tokens takes 98 s on 384 A100s, whose peak is 312 TFLOPs/s. The model
-        has 176 billion parameters. The backward pass computes its layers a second time.
+        has 176 billion parameters. In the backward pass, the model's layers are
+        computed a second time.
 
         **Wanted** the MFU as a share, if 6N FLOPs are counted per token.
     """,
@@ -586,9 +588,9 @@ CONTRADICTION = Function(
     task=r"""
         **Given** three figures of one run: the `mfu`, which counts 6N FLOPs per token,
         the `rate` of one chip in tokens per second, and a `step`, which is a list of
-        the peak of a chip, the seconds of a step, its tokens, and the number of chips.
-        The model has `params` parameters. Each figure gives the tokens per second of
-        one chip.
+        the peak of a chip, the seconds that a step takes, its tokens, and the number of
+        chips. The model has `params` parameters. Each figure gives the tokens per
+        second of one chip.
 
         **Wanted** a function that returns the list of those figures whose implied rate
         differs from those of both others by more than 5 %, that is,
@@ -684,12 +686,13 @@ OUTLIER = Function(
     id="16.12",
     title="The row that is unlike the others",
     task=r"""
-        **Given** an odd number of `rows` of a model card. Each row has the parameters
-        of a model, its tokens, and its chip-hours on the same kind of chip.
+        **Given** an odd number of `rows` of a model card. Each row has a model's number
+        of parameters, its number of tokens, and its chip-hours. All rows are for the
+        same kind of chip.
 
-        **Wanted** a function that returns the number of the row, from 0, whose MFU over
-        all its hours is farthest from the median of all rows. Measure by ratio: half of
-        the median is as far from it as twice the median.
+        **Wanted** a function that returns the index (from 0) of the row whose MFU over
+        all its hours is farthest from the median MFU of all rows. Measure by ratio:
+        half of the median is as far from it as twice the median.
     """,
     stub="def outlier(rows): ...",
     spec=_outlier,
@@ -701,7 +704,8 @@ OUTLIER = Function(
         Slip(
             "the largest share",
             _largest_share,
-            "Did you take the largest share? The outlier may also be the smallest.",
+            "Did you take the row with the largest MFU? The outlier may also have the "
+            "smallest.",
         ),
         Slip(
             "the largest difference",

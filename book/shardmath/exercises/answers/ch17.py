@@ -27,10 +27,10 @@ STEP = Number(
     id="17.1",
     title="A step from its parts",
     task=r"""
-        **Given** a pipeline of $p = 4$ even stages, interleaved with $v = 2$ chunks per
-        stage, and $M = 8$ microbatches. With both of its chunks, a stage takes 0.11 s
-        for the forward pass of a microbatch and 0.24 s for the backward pass. The
-        exposed part of the gradient exchange takes 0.3 s, and the optimizer takes
+        **Given** a pipeline of $p = 4$ equal stages, interleaved with $v = 2$ chunks
+        per stage, and $M = 8$ microbatches. With both of its chunks, a stage takes
+        0.11 s for the forward pass of a microbatch and 0.24 s for the backward pass.
+        The exposed part of the gradient exchange takes 0.3 s, and the optimizer takes
         0.05 s.
 
         **Wanted** the predicted time of a step in seconds.
@@ -92,8 +92,8 @@ GATHER = Number(
     id="17.2",
     title="What a gather leaves exposed",
     task=r"""
-        **Given** FSDP, where the gathers of the forward pass keep the links busy for
-        1.5 s at their full rate. Large collectives reach 75 % of that rate. The work
+        **Given** FSDP, where the gathers of the forward pass would take 1.5 s if the
+        links ran at their full rate. Large collectives reach only 75 % of it. The work
         that can hide the gathers takes 1.8 s. Even with enough work, the share
         $x = 0.75$ of each gather stays exposed.
 
@@ -112,8 +112,8 @@ GATHER = Number(
         Slip(
             "shorter instead of longer",
             lambda right: 0.75 * 1.5 * 0.75,
-            "Did you multiply by 75 %? Links that are slower than their full rate take "
-            "longer, so divide.",
+            "Did you multiply by 75 %? Below the full rate, the gathers take longer, "
+            "so divide.",
         ),
         Slip(
             "a negative excess",
@@ -141,12 +141,12 @@ GATHER = Number(
         Slip(
             "all of it",
             lambda right: 2.0,
-            "Did you hide no part of the gathers? Only the excess over the work and "
-            "the share x are exposed.",
+            "Did you count the gathers as fully exposed? Only two parts are: the share "
+            "x, and the time by which the gathers exceed the work.",
         ),
     ),
-    hint="What is g? The gathers take 1.5 s at the full rate, and the links reach 75 "
-    "% of it.",
+    hint="What is g? The gathers would take 1.5 s at the full rate, but the links "
+    "reach only 75 % of it.",
     solution="""
         At 75 % of the full rate, the gathers take 2 s, which is 0.2 s longer than the
         work. This excess is exposed, and so is the share $x$ of the gathers.
@@ -191,7 +191,7 @@ ROWS = Number(
         Slip(
             "one byte per value",
             lambda right: 0.5 * 0.77 * 795e12 / (0.46 * 3.35e12),
-            "Did you count one byte per value? A value in bf16 has two bytes.",
+            "Did you count one byte per value? A value in bf16 takes two bytes.",
         ),
         Slip(
             "memory at its peak",
@@ -212,7 +212,7 @@ ROWS = Number(
         ),
     ),
     hint="With a weight of k × n values, the math takes 2·m·k·n FLOPs. How many bytes "
-    "does the weight have? What cancels if you set the two times equal?",
+    "does the weight take? What cancels if you set the two times equal?",
     solution="""
         For every value of the weight, the matmul takes $2m$ FLOPs and reads 2 bytes.
         The factors of 2 cancel, so the two times are equal when $m$ is the rate that
@@ -271,9 +271,9 @@ FIT = Function(
     id="17.4",
     title="Fit it yourself",
     task=r"""
-        **Given** `rows` of published runs. Each row has the seconds of the run's math
-        at the sustained rate, the seconds of its passes over memory at the full
-        bandwidth, and the measured seconds of a step. The model is
+        **Given** `rows` of published runs. Each row has three times in seconds: that of
+        the run's math at the sustained rate, that of its passes over memory at the full
+        bandwidth, and the measured time of a step. The model is
         $T = a\cdot\text{math} + b\cdot\text{memory}$, so $1/a$ and $1/b$ are the
         fractions that matmuls and passes reach.
 
@@ -387,10 +387,11 @@ LEFT_OUT = Function(
     id="17.5",
     title="The error on sources that were not seen",
     task=r"""
-        **Given** `rows` of runs, each with the name of its source, the bound of a step
-        and its measured time, both in seconds. The model has one number, an efficiency,
-        and it predicts the bound divided by the efficiency. The efficiency of a row is
-        its bound divided by its measured time.
+        **Given** `rows`, one for each run: the name of the run's source, the lower
+        bound on its step time and its measured step time, both in seconds. The model
+        has a single parameter, an efficiency, and the step time that it predicts is the
+        bound divided by the efficiency. The efficiency of a row is its bound divided by
+        its measured time.
 
         **Wanted** a function that returns the mean over all rows of
         $|\text{predicted}/\text{measured} - 1|$, where each row is predicted with the
@@ -430,8 +431,9 @@ LEFT_OUT = Function(
     hint="Which rows may the model see when it predicts a row? Collect the "
     "efficiencies of all rows from other sources.",
     solution="""
-        Rows of the same source resemble each other, so the model may see none of them.
-        The efficiency comes only from the other sources.
+        Rows of the same source resemble each other, so the model may see no row from
+        the source of the row that it predicts. The efficiency comes only from the other
+        sources.
 
         ```python
         from statistics import fmean, median

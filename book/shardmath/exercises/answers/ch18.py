@@ -39,7 +39,7 @@ STEP = Number(
     title="The shortest step",
     task=r"""
         **Given** a dense model with 32 billion parameters in bf16, split evenly over
-        four H100s. Each H100 reads 3.35 TB/s. A single sequence decodes. Ignore its
+        four H100s. Each H100 reads 3.35 TB/s. A single sequence is decoded. Ignore its
         cache.
 
         **Wanted** the shortest time that a step can take.
@@ -205,7 +205,7 @@ IMPOSSIBLE = Number(
     solution="""
         Only 126 of the 448 conversations fit, even if the engine needs no memory. The
         others wait, so 448 is the number of clients and not the number of sequences
-        that decode.
+        that are being decoded.
 
         ```python
         token = 2 * 64 * 8 * 128
@@ -264,7 +264,7 @@ CACHE_FORMAT = Number(
         **Given** Llama 3.1 8B with weights in fp8 on one H100. The GPU reads 3.35 TB/s
         and has 80 GB, of which the engine keeps 10 %. Its 32 layers have 8 KV heads of
         size 128. A sequence holds 2,176 tokens on average, and as many sequences as fit
-        decode at once. The weights take 8.6 GB. A report prints 14,325 tokens per
+        are decoded at once. The weights take 8.6 GB. A report prints 14,325 tokens per
         second for this server, and does not say whether the cache was in bf16 or fp8.
 
         **Wanted** the largest possible rate in tokens per second with a cache in
@@ -656,8 +656,8 @@ REJECTED = Function(
         token of a small vocabulary. The two lists differ.
 
         **Wanted** a function that returns a list: the probability with which each token
-        is drawn after the draft's token was rejected. It is proportional to the part of
-        `p` that exceeds `q`.
+        is drawn after the draft's token has been rejected. It is proportional to the
+        part of `p` that exceeds `q`.
     """,
     stub="def rest(p, q): ...",
     spec=_after_rejection,

@@ -60,8 +60,9 @@ STAY = Number(
     id="19.2",
     title="From the queue to the rate",
     task=r"""
-        **Given** a server with 90 requests on average, counted every second over a day.
-        A request has a TTFT of 0.3 s and an answer of 20 tokens with a TPOT of 28 ms.
+        **Given** a server that holds 90 requests at a time on average, counted once per
+        second over a day. A request has a TTFT of 0.3 s and an answer of 20 tokens with
+        a TPOT of 28 ms.
 
         **Wanted** the number of requests that the server completes per second.
     """,
@@ -92,7 +93,7 @@ STAY = Number(
     ),
     hint="Use Little's law (19.1). How long does a request stay?",
     solution="""
-        A request stays for its TTFT and 19 more tokens.
+        A request stays for its TTFT and for the time of 19 more tokens.
 
         ```python
         stay = 0.3 + 19 * 0.028
@@ -119,8 +120,8 @@ MEMORY = Number(
         Slip(
             "as the recipe says",
             lambda right: (64e9 * 0.9 - 16.1e9) / (4096 * 131072),
-            "The recipe's 64 GB are wrong. How much memory do four chips of 32 GB "
-            "have?",
+            "The recipe's figure of 64 GB is wrong. How much memory do four chips of "
+            "32 GB have?",
         ),
         Slip(
             "the engine's share",
@@ -268,7 +269,7 @@ DOLLARS = Number(
         Slip(
             "an hour as a minute",
             lambda right: 8 * 3 / 60 / (6 * 400) * 1e6,
-            "How many seconds does an hour have?",
+            "How many seconds are there in an hour?",
         ),
     ),
     hint="Use formula (19.3).",
@@ -355,8 +356,8 @@ BUSY = Number(
             "That is the share of time with exactly one request.",
         ),
     ),
-    hint="Little's law gives the mean. How likely is it that a Poisson number "
-    "with this mean is zero?",
+    hint="Little's law gives the mean. How likely is it that a Poisson variable with "
+    "this mean is zero?",
     solution="""
         With 1.5 requests on average, the server is empty for $e^{-1.5}$ of the time,
         and busy for 78 % of it.

@@ -59,7 +59,7 @@ ON_A_CHIP = Number(
         Slip(
             "values for bytes",
             lambda right: right / 2,
-            "A value in bf16 has two bytes.",
+            "A value in bf16 takes two bytes.",
         ),
     ),
     hint="Into how many parts is each of the two dimensions split?",
@@ -183,10 +183,10 @@ PRODUCT = Function(
     id="20.3",
     title="The type of a product",
     task=r"""
-        **Given** the axes of two matrices with explicit types, `x` for $x[B, D]$ and
-        `w` for $w[D, F]$. Each is a list of two strings, "X", "Y", or an empty string
-        for a dimension that is not split. The product is $y[B, F]$, without an
-        `out_sharding`.
+        **Given** two lists, `x` and `w`, which name the mesh axes in the explicit types
+        of two matrices, $x[B, D]$ and $w[D, F]$. Each list has one string per
+        dimension: "X", "Y", or an empty string if the dimension is not split. The
+        product is $y[B, F]$, without an `out_sharding`.
 
         **Wanted** a function that returns JAX's answer, as a list. If $D$ is split in
         both operands, the answer is `["ambiguous"]` if both use the same axis, and
@@ -258,7 +258,8 @@ MORE_SENT = Number(
         Slip(
             "all that an AllReduce sends",
             lambda right: 2 * right,
-            "That is the AllReduce. How much of it would a ReduceScatter send?",
+            "That is what the AllReduce sends. How much of it would a ReduceScatter "
+            "send?",
         ),
         Slip(
             "the part of one chip",
@@ -541,7 +542,7 @@ WRITTEN = Number(
     hint="How many bytes per parameter are in the checkpoint? What share of them does "
     "one process write?",
     solution="""
-        Each parameter has two bytes in bf16 and three times four in fp32.
+        Each parameter takes two bytes in bf16 and three times four in fp32.
 
         ```python
         nbytes = (2 + 4 + 4 + 4) * 70.6e9
@@ -592,8 +593,8 @@ ROWS = Function(
         says that `done` batches have been read, perhaps by a different number of
         processes.
 
-        **Wanted** a function that returns the list of the rows, numbered from 0 in the
-        fixed order, that process `i` reads for the next batch.
+        **Wanted** a function that returns a list: the numbers of the rows that process
+        `i` reads for the next batch. Rows are numbered from 0 in the fixed order.
     """,
     stub="def rows(done, batch, readers, i): ...",
     spec=_next_rows,

@@ -61,7 +61,8 @@ GATHER_LINE = Number(
         Slip(
             "an AllReduce",
             lambda right: right * 2,
-            "That is an AllReduce of the same array, which sends twice as much.",
+            "That is what an AllReduce of the same array sends, which is twice as "
+            "much.",
         ),
     ),
     hint="Compare the two shapes. How many devices take part?",
@@ -151,8 +152,8 @@ EXPOSED = Number(
         Slip(
             "intervals compared in order",
             lambda right: 7e-3,
-            "Did you compare the first interval with the first, and the second with "
-            "the second? One interval may overlap several others.",
+            "Did you compare only the first intervals of both lanes with each other, "
+            "and then only the second ones? One interval may overlap several others.",
         ),
     ),
     hint="Use equation (21.1). Intersect every interval of one lane with every "
@@ -560,7 +561,7 @@ LANES = Function(
         numbers: when one device was in a collective, and when it computed. Events of
         the same list may overlap, because several threads work for the device.
 
-        **Wanted** a function that returns for how long the network was exposed.
+        **Wanted** a function that returns how long the network was exposed.
     """,
     stub="def exposed(network, compute): ...",
     spec=_exposed,
@@ -664,8 +665,8 @@ PLAY = Function(
     title="A player for schedules",
     task=r"""
         **Given** `ops`, a schedule as a list of `[kind, name, time]`, in order. The
-        kind is `"math"`; `"start"`, which starts a collective; `"done"`, which waits
-        for the collective of that name (its time is 0); or `"block"`, a collective that
+        kind is `"math"`; `"start"`, which starts a collective; `"done"` (with a time of
+        0), which waits for the collective of that name; or `"block"`, a collective that
         blocks. The network runs one collective at a time, in the order in which they
         are started. A start takes no time on the math lane.
 
@@ -689,7 +690,7 @@ PLAY = Function(
         Slip(
             "no waiting",
             _never_waits,
-            "A done line waits until its collective has finished.",
+            "A done entry waits until its collective has finished.",
         ),
         Slip(
             "one after another",
@@ -699,8 +700,8 @@ PLAY = Function(
     ),
     hint="Keep two times: when the math lane is free, and when the network is free.",
     solution="""
-        A collective starts when the math lane has reached its line and the network is
-        free.
+        A collective starts as soon as the math lane has reached the collective's entry
+        and the network is free.
 
         ```python
         def played(ops):

@@ -60,7 +60,7 @@ TRAFFIC = Number(
         Slip(
             "values for bytes",
             lambda right: right / 2,
-            "Those are values. Each of them has two bytes.",
+            "Those are values. Each of them takes two bytes.",
         ),
     ),
     hint="Use formula (22.1). How many tiles are in a row of tiles, and how many in a "
@@ -98,7 +98,8 @@ STAYS = Number(
         Slip(
             "the other strip",
             lambda right: 2.0 * (4 * B * D + D * F + B * F),
-            "Did you keep Y? Columns vary faster than rows, so Y's block changes.",
+            "Did you assume that Y's block stays in VMEM? Columns vary faster than "
+            "rows, so it changes.",
         ),
         Slip(
             "each array once",
@@ -192,7 +193,7 @@ DEEP = Number(
         Slip(
             "sums left out",
             lambda right: 2560.0,
-            "Where are the sums of the tile? They have four bytes per value.",
+            "Where are the sums of the tile? They take four bytes per value.",
         ),
     ),
     hint="How much is left for the blocks of X and Y, and how much of it does one "
@@ -236,7 +237,7 @@ SIDE = Number(
         Slip(
             "four bytes",
             lambda right: 2304.0,
-            "Did you count four bytes per value? bf16 has two.",
+            "Did you count four bytes per value? In bf16, a value takes two.",
         ),
     ),
     hint="For each unit of the contracted dimension, a tile of side b reads 2b values "
@@ -311,12 +312,16 @@ SCORES = Number(
     unit="bytes",
     expected=lambda: 2.0 * 32 * 16_384**2,
     slips=(
-        Slip("one head", lambda right: right / 32, "That is one head of 32."),
+        Slip(
+            "one head",
+            lambda right: right / 32,
+            "Those are the scores of only one of the 32 heads.",
+        ),
         Slip(
             "values for bytes",
             lambda right: right / 2,
             "Did you count values, or only the lower half? There is no mask, and a "
-            "value has two bytes.",
+            "value takes two bytes.",
         ),
         Slip(
             "half of them",
@@ -373,10 +378,10 @@ JOIN = Function(
     id="22.8",
     title="Join two parts of a row",
     task=r"""
-        **Given** the keys of one query in two parts. For each part, a list holds the
-        largest score $m$, the sum $\ell$ of $e^{s_j-m}$, and the sum $a$ of
-        $e^{s_j-m}\,v_j$. Here $s_j$ is the score of key $j$, and its value $v_j$ is a
-        plain number.
+        **Given** one query, whose keys are divided into two parts. For each part, a
+        list holds the largest score $m$, the sum $\ell$ of $e^{s_j-m}$, and the sum $a$
+        of $e^{s_j-m}\,v_j$. Here $s_j$ is the score of key $j$, and its value $v_j$ is
+        a plain number.
 
         **Wanted** a function that returns the list $[m, \ell, a]$ of both parts
         together.
@@ -394,8 +399,8 @@ JOIN = Function(
         Slip(
             "the first part alone is corrected",
             _first_corrected,
-            "Did you correct only the first part? If it has the larger score, the "
-            "second needs a factor.",
+            "Did you correct only the first part? If the first part has the larger "
+            "score, the second part needs a factor.",
         ),
         Slip(
             "largest scores added",
@@ -438,7 +443,7 @@ QUERIES = Number(
         Slip(
             "two bytes",
             lambda right: 2 * right,
-            "That is right for two bytes per value. fp8 has only one.",
+            "That is right for two bytes per value. In fp8, a value takes only one.",
         ),
         Slip(
             "bytes on the wrong side",
@@ -809,9 +814,9 @@ GAIN = Function(
     id="22.16",
     title="What your program gains",
     task=r"""
-        **Given** `calls`, a list with an entry for each shape: how often your
-        program calls it, the seconds that one call takes with the new kernel, and how
-        many times as fast as before the call is.
+        **Given** `calls`, a list with an entry for each shape: how often your program
+        calls the kernel with this shape, the seconds that one call takes with the new
+        kernel, and the speed-up over the old kernel.
 
         **Wanted** a function that returns the old time of all calls divided by the new
         time.
@@ -836,10 +841,12 @@ GAIN = Function(
         Slip(
             "old times for new ones",
             _harmonic,
-            "The given seconds are the new ones. The old kernel took t times s.",
+            "The given seconds are those of the new kernel. To get the old time of a "
+            "call, multiply them by the speed-up.",
         ),
     ),
-    hint="Use formula (22.6), and count each time as often as the shape is called.",
+    hint="Use formula (22.6), and multiply the time of each shape by its number of "
+    "calls.",
     solution="""
         ```python
         def gain(calls):

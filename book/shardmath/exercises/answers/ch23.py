@@ -791,7 +791,7 @@ AMDAHL = Number(
         changed. On a newer chip everything runs at the same speed, but these matmuls
         can also run in fp4, four times as fast as in bf16.
 
-        **Wanted** the seconds of the step in fp4.
+        **Wanted** the time of the step in fp4, in seconds.
     """,
     stub="seconds = ...",
     unit="s",

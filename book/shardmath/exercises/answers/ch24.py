@@ -287,10 +287,10 @@ REPLACE = Number(
     title="How many chips replace 100 H100s?",
     task=r"""
         **Given** compute-bound work in bf16 on 100 H100s. An H100 has a peak of
-        989.4 TFLOPs/s, and the fastest matmul that a search found reached
-        794.5 TFLOPs/s. An MI300X has a peak of 1,307.4 TFLOPs/s, and its fastest matmul
-        in the same search reached 668.4 TFLOPs/s. Suppose that the work runs at the
-        rate of these matmuls and that the network takes no time.
+        989.4 TFLOPs/s, and its fastest matmul in a search reached 794.5 TFLOPs/s. An
+        MI300X has a peak of 1,307.4 TFLOPs/s, and its fastest matmul in the same search
+        reached 668.4 TFLOPs/s. Suppose that the work runs at the rate of these matmuls
+        and that the network takes no time.
 
         **Wanted** the smallest number of MI300Xs that is at least as fast as 100 H100s.
     """,
@@ -302,7 +302,8 @@ REPLACE = Number(
         Slip(
             "by the peaks",
             lambda right: float(math.ceil(100 * 989.4 / 1307.4)),
-            "That is the number by the data sheets. Which rates do the chips reach?",
+            "That is the number that follows from the data sheets. Which rates do the "
+            "chips reach?",
         ),
         Slip(
             "rounded down",
@@ -527,7 +528,7 @@ HOPS = Number(
         Slip(
             "hops alone",
             lambda right: 1 / (299 * 12_288 / 15e9),
-            "Those are the hops. Each chip also reads its weights.",
+            "That counts only the hops. Each chip also reads its weights.",
         ),
         Slip(
             "all weights in each chip",
@@ -577,10 +578,10 @@ PIPELINE = Function(
     title="All users of a pipeline",
     task=r"""
         **Given** the number of `users` that decode at the same time, the number of
-        `chips` in a pipeline, the bytes `nbytes` of a model that is spread evenly over
-        them, and the `bandwidth` of one chip's memory in bytes/s. Each chip reads its
-        weights once for each token. A user's next token can start only when the token
-        before it is finished.
+        `chips` in a pipeline, a model of `nbytes` bytes that is spread evenly over
+        these chips, and the `bandwidth` of one chip's memory in bytes/s. Each chip
+        reads its weights once for each token. A user's next token can start only when
+        the token before it is finished.
 
         **Wanted** a function that returns an upper bound on the tokens per second of
         all users together.
@@ -692,7 +693,7 @@ LINK = Number(
         Slip(
             "one link shared by seven",
             lambda right: right * 7,
-            "Each of the seven links has 64 GB/s.",
+            "Each of the seven links carries 64 GB/s.",
         ),
     ),
     hint="Which links lead from one of the two chips to the other?",

@@ -48,7 +48,8 @@ def multiply_add(factor: float = 1 / 2) -> Slip:
     return scaled(
         "multiply-add",
         factor,
-        "Count a multiply and the add that follows it as two FLOPs, but only once.",
+        "A multiply and the add that follows it are two FLOPs. Did you leave out this "
+        "factor of two, or count it twice?",
     )
 
 
@@ -82,7 +83,7 @@ def sparse_peak(factor: float = 2) -> Slip:
         "sparse peak",
         factor,
         "Data sheets often print the rate for matrices that are half zeros. "
-        "Ordinary matrices run at the dense rate.",
+        "Ordinary matrices are multiplied at the dense rate.",
     )
 
 
@@ -107,8 +108,8 @@ def forward_only(factor: float = 1 / 3) -> Slip:
     return scaled(
         "forward only",
         factor,
-        "That is the forward pass. The backward pass multiplies twice for every "
-        "forward matmul.",
+        "That counts only the forward pass. The backward pass multiplies twice for "
+        "every forward matmul.",
     )
 
 
@@ -125,12 +126,14 @@ def percent(factor: float = 100) -> Slip:
     return scaled("percent", factor, says)
 
 
-def inverse() -> Slip:
-    return Slip(
-        "upside down",
-        lambda right: 1 / right,
-        "Have numerator and denominator changed places? Look at the unit.",
-    )
+def inverse(check: str = "Look at the unit.") -> Slip:
+    """The reciprocal of the right value.
+
+    Args:
+        check: what shows a reader that it is upside down; a share has no unit.
+    """
+    says = f"Did you swap the numerator and the denominator? {check}".strip()
+    return Slip("upside down", lambda right: 1 / right, says)
 
 
 def other_link(link: Fact, power: int) -> Slip:
@@ -212,6 +215,7 @@ def generic(
         return abs(math.log(abs(value)) - math.log(abs(slip.wrong(right))))
 
     shares = () if unit else (percent(100), percent(1 / 100))
+    upside_down = inverse() if unit else inverse("")
     prefixes = _binary(right) if unit == "bytes" else ()
     binary = (slip for slip in prefixes if away(slip) < _THREE_DIGITS)
     kinds = [slip for slip in GENERIC if unit in _BY_1024 or slip.name != _BINARY_POWER]
@@ -219,12 +223,12 @@ def generic(
     if nearest.name == _EIGHT:
         bits = unit in _IN_BYTES
         if not (bits or eights):
-            return (inverse(), *shares, *binary)
+            return (upside_down, *shares, *binary)
         says = " ".join([_BITS] * bits + [_EIGHTS] * eights)
         nearest = replace(nearest, says=says)
     if nearest.name == "a factor of 2" and (twos := _twos(unit)):
         nearest = replace(nearest, says=f"{nearest.says} For example, {twos}.")
-    return (inverse(), *shares, *binary, nearest)
+    return (upside_down, *shares, *binary, nearest)
 
 
 def _binary(right: float) -> list[Slip]:
