@@ -1,9 +1,9 @@
 """Adds a button to each code cell that a reader can try in the page.
 
 `make tries` finds these cells by running them in the page's Python (live/offered.py).
-They are stored in tries.json by their ids, so Markdown may be added to a chapter, with a
-digest of the notebook's code and outputs. If a chapter's digest differs from the stored
-one, it has no buttons, and a test fails.
+They are stored in tries.json, by their ids, with a digest of the code and outputs of
+their notebook. If a chapter's digest differs from the stored one, it has no buttons, and
+a test fails.
 """
 
 import hashlib
