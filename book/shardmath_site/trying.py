@@ -2,8 +2,8 @@
 
 `make tries` finds these cells by running them in the page's Python (live/offered.py).
 They are stored in tries.json, by their ids, with a digest of the code and outputs of
-their notebook. If a chapter's digest differs from the stored one, it has no buttons, and
-a test fails.
+their notebook. If the digest of a chapter differs from the stored one, the chapter has
+no buttons, and a test fails.
 """
 
 import hashlib
