@@ -149,6 +149,8 @@ def test_presets_are_few_and_each_draws(figure):
     if figure.name == "front":  # it stands without its tools
         return
     assert 2 <= len(figure.presets) <= 4
+    if figure.name == "planner":  # tests/planner draws each of them
+        return
     drawings = [figure.draw(**preset) for preset in figure.presets.values()]
     assert len({drawing.summary for drawing in drawings}) == len(drawings)
     for drawing in drawings:

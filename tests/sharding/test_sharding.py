@@ -643,7 +643,7 @@ def drawn_line(draw, dims="BDF"):
 
 @pytest.mark.parametrize("key", TWO_AXES)
 @given(data=st.data())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_the_best_plan_is_the_quickest_of_all_candidates(key, data):
     """`best` and `ranking` against each candidate, evaluated by itself."""
     name, x, y = TWO_AXES[key]
