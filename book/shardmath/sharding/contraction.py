@@ -84,7 +84,7 @@ class Contraction:
 
     @property
     def case(self) -> int:
-        """The case of the matmul: the highest case of its axes, 1 if it has none."""
+        """The case of the matmul: the highest case of its axes, or 1 without axes."""
         return max(self.cases.values(), default=1)
 
     @property
@@ -173,7 +173,7 @@ class Contraction:
 
     @property
     def verdict(self) -> str:
-        """The best plan, the second-best, and whether the difference is large enough.
+        """The best plan, the next best, and whether they differ by enough to matter.
 
         >>> line, sizes = "A[I, J_X] · B[J_X, K] -> C[I, K]", {"I": 64, "J": 64}
         >>> print(contract(line, {"X": 4}, K=60, **sizes).verdict.replace(": ", ":\\n"))

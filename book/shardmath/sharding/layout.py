@@ -44,7 +44,7 @@ class ShardedArray:
 
     @property
     def axes(self) -> Names:
-        """The mesh axes that split any dimension."""
+        """The mesh axes that split a dimension."""
         return tuple(axis for axes in self.placed for axis in axes)
 
     @property
@@ -57,7 +57,7 @@ class ShardedArray:
 
     @property
     def grid(self) -> tuple[int, ...]:
-        """Blocks along every dimension."""
+        """The number of blocks along every dimension."""
         return tuple(map(self.ways, self.placed))
 
     @property
@@ -152,7 +152,7 @@ class ShardedArray:
 
     @property
     def devices_by_block(self) -> dict[tuple[int, ...], tuple[int, ...]]:
-        """The devices that hold each block, in device order, keyed by its index.
+        """The devices that hold each block, in device order, keyed by block index.
 
         >>> a = ShardedArray(("I", "J"), (8, 6), (("X",), ()), (("X", 2), ("Y", 2)))
         >>> a.devices_by_block

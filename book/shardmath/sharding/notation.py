@@ -5,10 +5,10 @@
     dim   = name [ "_" axes ]
     axes  = name | "{" name { "," name } "}"        major first
 
-A name is letters and digits; in braces also "_". "*" and "@" may be written for "·",
-and "→" for "->". The mesh decides what a subscript means (`bind_axes`). The name of a
-mesh axis means that axis, as in `I_data`. In any other name, each letter is an axis, so
-`I_XY` is `I_{X,Y}`.
+A name consists of letters and digits and, in braces, also "_". "*" and "@" may be
+written for "·", and "→" for "->". The mesh decides what a subscript means
+(`bind_axes`). The name of a mesh axis means that axis, as in `I_data`. In any other
+name, each letter is an axis, so `I_XY` is `I_{X,Y}`.
 
 Order matters. `A[I_XY]` cuts the rows over X first and then each part over Y; `A[I_YX]`
 starts with Y. Both give blocks of the same size, but on different devices.

@@ -68,7 +68,7 @@ class ShardingPlan:
 
     @cached_property
     def nbytes(self) -> float:
-        """Bytes of one device's operands and result, which cross HBM once."""
+        """Bytes of one device's operands and result; each crosses HBM once."""
         return sum(x.local_nbytes for x in (self.a, self.b, self.c))
 
     @property
@@ -380,7 +380,7 @@ class PlanSearch:
         """Three searches, for the states of all splits in `found`.
 
         An array may use all `most` collectives only if the other two need only slices.
-        For each of the two that needs a collective, one has to be left.
+        One collective has to be left for each of the two that needs one.
         """
         sets = [[set(), set(), set()] for _ in range(3)]  # by array, by those left
         for split in found:

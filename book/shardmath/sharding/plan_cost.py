@@ -1,8 +1,8 @@
 """The cost of a plan, as straight lines over the size of one dimension.
 
 Bytes and FLOPs are proportional to a size or do not depend on it; a latency never
-depends on it. So the time of each resource is const + slope · size, and its value at
-the present size is the plan's cost. `best`, `ranking`, `crossings` and `balances` all
+depends on it. So the time of each resource is const + slope · size, and the values at
+the present size are the plan's cost. `best`, `ranking`, `crossings` and `balances` all
 use it.
 """
 

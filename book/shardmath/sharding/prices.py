@@ -37,7 +37,7 @@ class Prices:
         return sum(dim.egress for dim in dims if dim.size > 1) or math.inf
 
     def of(self, collective: Collective) -> Priced:
-        """The price of one collective, including the upper bound, which is slow."""
+        """The price of one collective, with an upper bound that is slow to compute."""
         if collective not in self._priced:
             self._priced[collective] = price(collective, self.mesh)
         return self._priced[collective]

@@ -30,7 +30,7 @@ class Permutes(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A change between two states; it has no axes and dimensions for a permute."""
+    """A change between two states; for a permute, axes and dimensions are empty."""
 
     op: str
     axes: Names
@@ -125,8 +125,8 @@ def routes(
     Args:
         array: the array whose placement is one end of all ways.
         axes: the mesh axes that may be moved; all others stay in place.
-        prices: give the times to minimise, one change after the other; None minimises
-            the bytes that a device sends.
+        prices: give the time of each change; the sum of times is minimised. With None,
+            the bytes that a device sends are minimised.
         targets: the search stops once it has reached all these states; with None, it
             finds every state.
         backwards: search the ways that lead to `array`.
@@ -136,10 +136,10 @@ def routes(
             wanted if n of the `most` collectives are left; if more are left than the
             entries cover, a way may lead to any state.
 
-    Ways of equal cost are ordered by bytes and then by collectives; after that, ways
-    that gather the last dimension first, as XLA does, come first. A single AllGather
-    over two dimensions sends as many bytes as two AllGathers in turn, so it is
-    considered only if there are prices.
+    Ways of equal cost are ordered by bytes, then by collectives; if these are equal
+    too, ways that gather the last dimension first, as XLA does, are preferred. A single
+    AllGather over two dimensions sends as many bytes as two AllGathers in turn, so it
+    is considered only if there are prices.
     """
     search = _Search(array, frozenset(axes), prices, backwards, most, targets)
     wanted = None if targets is None or most is not None else set(targets)

@@ -62,7 +62,7 @@ class Change:
 
     @property
     def swapping(self) -> Names:
-        """The axes that a permute runs over."""
+        """The axes over which a permute runs."""
         sizes = dict(self.before.mesh)
         return axes_of_swaps(swaps(self.before.placed, self.after.placed, sizes), sizes)
 

@@ -60,7 +60,7 @@ class Resharding:
     @property
     def lower(self) -> float:
         """Seconds of the busiest links, without latency, if the array is sent in pieces
-        so collectives on different links all work at once."""
+        and collectives on different links all work at once."""
         return self._prices.lower(self.collectives)
 
     @property
