@@ -204,9 +204,9 @@ def saved(
 
     Assumes:
         The layer is `programs.block.layer`: RMSNorm, causal softmax in f32, SiLU with a
-        gate and GELU without, bf16 elsewhere; every policy recomputes norms. For dense
-        layers and an unfused kernel, the arrays are those that JAX's autodiff keeps in
-        a loop over layers; they equal those of
+        gate and GELU without, bf16 elsewhere; every policy recomputes the values inside
+        norms. For dense layers and an unfused kernel, the arrays are those that JAX's
+        autodiff keeps in a loop over layers; they equal those of
         `jax.ad_checkpoint.print_saved_residuals` to the byte. See also `saved_once`. A
         compiler may keep fewer: XLA fuses cheap operations into the backward pass.
         Experts get equally many tokens, sorted by expert. A router's softmax is kept in
