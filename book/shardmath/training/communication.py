@@ -4,7 +4,7 @@ Every matmul is one line in the forward pass and two in the backward pass. `shar
 plans each line for the layouts that the strategy gives its operands, and the
 collectives of that plan are the traffic. Two rules join the lines of one pass:
 
-1. An array is gathered once, however many lines read it.
+1. An array is gathered only once, however many lines read it.
 2. If several lines give partial sums of one array, each chip first adds up its own, so
    only one reduction is left. For example, queries, keys and values share the gradient
    of the block's input.
@@ -289,8 +289,8 @@ class Lines:
         return [hop] * (found.ways(hop.axes) - 1)
 
     def experts(self, matmuls: Iterable[Matmul]) -> tuple[Changes, Changes]:
-        """Changes, forward and backward, that take tokens to the chips of their experts
-        and the experts' results back."""
+        """Changes, for both passes, that take tokens to the chips of their experts and
+        take the experts' results back."""
         ahead, back, dealt = [], [], {}
         for line in matmuls if "E" in self.strategy.stream else ():
             for one, home in ((line.reads, False), (line.result, True)):
@@ -465,7 +465,7 @@ def ends(
 ) -> Iterator[Work]:
     """The work of the head and the embedding, each in one pass forward and backward.
 
-    If the two share a table, its gradient is reduced in the first of them.
+    If the two share a table, the first of them reduces the table's gradient.
 
     Args:
         lines: the lines under a strategy.

@@ -51,7 +51,7 @@ class StepCost:
 
     @cached_property
     def rounds(self) -> float:
-        """Microbatches that take each path through the stages."""
+        """How many microbatches take each path through the stages."""
         return self.microbatches / self.pipelines.paths(self.count)
 
     def flops(self, stage: int) -> dict[str, float]:

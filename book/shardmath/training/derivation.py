@@ -44,7 +44,7 @@ class Share:
         added_up: bytes of the kinds of memory that add up over layers.
         largest: for each other kind, the candidates, of which only the largest counts.
         once: bytes of "saved" that all layers share.
-        parts: pairs of a count and a part, of which the stage has that many.
+        parts: (count, part) for each part that the stage has.
     """
 
     flops: Mapping[str, Amounts]

@@ -45,8 +45,8 @@ class Job:
             "selective" or "full", or the names of the results to keep, such as
             "Q K V y"; see `transformer.recompute`.
         remat_share: share of a stage's layers to which `remat` applies, above 0 and at
-            most 1, rounded up to whole layers. The others keep all that their backward
-            pass reads ("none").
+            most 1, rounded up to whole layers. The other layers keep all that their
+            backward pass reads ("none").
         precision: the format of matmuls, which decides the peak.
         kernel: "fused" attention never stores scores; "unfused" does.
         loss: how many bytes of the logits are held: "once", "pieces" or "eager"; see

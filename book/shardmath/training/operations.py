@@ -128,7 +128,7 @@ class MovedWeights(NamedTuple):
     """Seconds for which weights and gradients keep the links busy, at their full rate.
 
     Args:
-        forward, backward: seconds of these passes, for every microbatch.
+        forward, backward: seconds in these passes, for every microbatch.
         reduced: seconds for the gradients that are reduced once per step.
         returned: seconds for the weights gathered from the optimizer once per step.
     """
@@ -235,8 +235,8 @@ def _rows(arrays: Iterable[ShardedArray]) -> tuple[Divisors, float]:
 def passes_of_layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Amounts:
     """Bytes that norms, positions, activation and residual sums move through HBM.
 
-    In one forward pass of a layer, a token's stream vector is moved 8 times by two
-    norms and two sums; a norm reads one array, a sum two, and each writes one. Rotary
+    In one forward pass of a layer, two sums and two norms move a token's stream vector
+    8 times: a sum that is fused with a norm reads two vectors and writes two. Rotary
     positions and attention move its queries, keys, values and attention result twice.
     The activation moves its hidden layer 3 times, or twice if there is no gate. With
     experts, permuting tokens to them and back moves 2·D·(1 + k) values.

@@ -71,7 +71,7 @@ class Part:
         read: bytes of the matrices that one pass reads.
         operations: its operations one by one, as a prediction needs them.
         limits: triples of a dimension, its size, and the mesh axes that must divide it.
-        matrices: the weights whose gradients are reduced here.
+        matrices: the weights whose gradients this part reduces.
         works: the plans of its matmuls, by pass.
     """
 

@@ -134,9 +134,9 @@ class Workload:
     """The operations of a step on one mesh, which do not depend on efficiencies.
 
     Args:
-        stages: for every kind of stage, how many there are, and pairs of a count and a
-            part, of which such a stage has that many.
-        rounds: microbatches that take each path through the stages.
+        stages: for every kind of stage, how many such stages there are, and (count,
+            part) for each part that one has.
+        rounds: the number of microbatches that take each path through the stages.
         pipeline: name, stages, microbatches and chunks of the schedule.
         state: bytes of the optimizer's state for every kind of stage.
         hops: hops of keys round a ring.
@@ -347,7 +347,7 @@ def stage_seconds(
     """How long a stage takes for one microbatch and for its update.
 
     Args:
-        parts: pairs of a count and a part, of which the stage has that many.
+        parts: (count, part) for each part that the stage has.
         hops: hops of keys round a ring.
         clock: the clock of a chip of the stage.
     """

@@ -1,4 +1,4 @@
-"""Seconds that one byte of a collective keeps the links of a network busy."""
+"""How many seconds a byte of a collective keeps the links of a network busy."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod

@@ -29,7 +29,7 @@ class StageContents:
     equal contents, they share one object, which is cheap to look up.
 
     Args:
-        stack: how many layers of each kind it has, added up over the paths through it.
+        stack: how many layers of each kind it has, added up over all paths.
         ends: whether it has the embedding, and whether it has the head.
         sends: how often it sends on one microbatch of each path, by `Way`.
         mirrored: whether another stage holds the same layers (DualPipe).
@@ -166,7 +166,7 @@ def check_places(model: Model, paths: Paths) -> None:
     the first and the last need none, because they have the embedding and the head.
 
     Raises:
-        ValueError: there are more places than layers for them.
+        ValueError: there are too many places for the number of layers.
     """
     places = len(paths[0])
     if places > model.layers + 2 * (len(paths) == 1 and places > 2):

@@ -161,7 +161,7 @@ class Step:
     def flops(self) -> Mapping[str, float]:
         """FLOPs of one chip by "forward", "recompute" and "backward".
 
-        Only matmuls count. `attention` decides which keys count in attention.
+        Only matmuls count. The step's `attention` decides which keys count.
         """
         return self.cost.flops(self.stage)
 
@@ -256,7 +256,8 @@ class Step:
         """The prediction for given software or other efficiencies.
 
         Args:
-            software: what the framework overlaps, and whether its attention is old.
+            software: what the framework overlaps, and whether its attention kernel is
+                old.
             at: the efficiencies; the fitted ones if not given.
 
         Raises:

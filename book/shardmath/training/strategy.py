@@ -84,7 +84,7 @@ residual stream B_X, inside the blocks B_X
 
     @property
     def ring(self) -> Names:
-        """The mesh axes along which keys go round, so that they meet all queries."""
+        """The mesh axes along which keys go round, so all queries meet all keys."""
         keys = self.attention.get("T", ())
         return tuple(axis for axis in self.attention.get("S", ()) if axis in keys)
 
@@ -167,8 +167,8 @@ def tensor(
             the blocks (sequence parallelism). If not, every chip of `axes` holds all
             tokens.
         kv: the leading axes, which also split the KV heads; by default, all axes. Along
-            the other axes KV heads are copied, which is necessary if there are more
-            chips than KV heads.
+            the other axes, KV heads are copied, as is necessary if there are more chips
+            than KV heads.
 
     Raises:
         ValueError: `kv` is not the leading axes; `sequence` is neither True nor False.
@@ -209,8 +209,8 @@ def context(
             axes. Along the other axes, the KV heads are copied.
 
     Raises:
-        ValueError: another value of `attention` or `weights`; `kv` without "ulysses",
-            or `kv` that is not the leading axes.
+        ValueError: `attention` or `weights` has another value; `kv` is given without
+            "ulysses" or is not the leading axes.
 
     >>> print(context("C", "ulysses"))
     context (ulysses) over C: residual stream S_C, inside the blocks S_C, attention \
