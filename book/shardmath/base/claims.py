@@ -1,8 +1,9 @@
 """The claims of a chapter, each checked by conditions that can fail.
 
-A claim that holds prints one line. A claim that fails says so but stops nothing, so a
-reader who changes a chip or a batch size can still run the chapter to its end. The
-tests compare the printed lines with the stored ones, so they find unintended changes.
+A claim that holds prints one line. A claim that fails is printed as such but raises no
+error, so a reader who changes a chip or a batch size can still run the chapter to its
+end. The tests compare the printed lines with the stored ones and thus find unintended
+changes.
 """
 
 from .units import short_repr
@@ -15,11 +16,11 @@ def holds(claim: str, *conditions: object) -> None:
 
     Args:
         claim: what the conditions check, in words, on one line.
-        conditions: at least one True or False; a single value of NumPy or JAX will do.
+        conditions: at least one True or False; NumPy and JAX scalars are accepted too.
 
     Raises:
-        ValueError: the claim is empty or has several lines, there is no condition, or
-            one is not True or False: a list or a function would always pass.
+        ValueError: the claim is empty or has several lines, there is no condition, or a
+            condition is neither True nor False, such as a list.
 
     >>> holds("half of 24 tokens are 12", 24 / 2 == 12)
     ✓ half of 24 tokens are 12

@@ -13,12 +13,13 @@ LACKING = (  # names on PyPI
 
 
 def setup_cell(address: str) -> str:
-    """The cell that a reader runs first there; the book's notebooks do not contain it.
+    """The setup cell that a reader puts in front of a notebook on such a machine.
 
     Args:
         address: where pip finds this repository: `git+https://…`, an archive, a folder.
 
-    Jupyter loads widgets when a page opens, so a page that was open before has none.
+    Jupyter loads widgets when a page opens, so a page that was opened earlier cannot
+    show them.
 
     >>> print(setup_cell("git+https://example.org/book"))  # doctest: +ELLIPSIS
     # Once in a new session: this book's package, and what it needs beside JAX.

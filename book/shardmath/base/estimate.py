@@ -19,8 +19,8 @@ BOUNDS = {
 class Leg:
     """The work of one resource: `amount` FLOPs or bytes at `rate` per second.
 
-    `slack` is what the upper bound adds, in seconds, where parts of this work may have
-    to wait for one another.
+    `slack` is the time in seconds that the upper bound adds because parts of this work
+    may have to wait for one another.
     """
 
     resource: str
@@ -57,8 +57,8 @@ class Estimate:
     """max(Tᵣ) ≤ T ≤ ΣTᵣ over the resources r that an operation uses.
 
     It prints as one sentence. It leaves out latency, clock throttling and the
-    efficiency of kernels: measured matmuls reach 50 to 97 % of the rate at the lower
-    bound (chapter 01, "Peak and achieved").
+    efficiency of kernels: measured matmuls reach 50 to 97 % of the rate that the lower
+    bound implies (chapter 01, "Peak and achieved").
     """
 
     title: str
@@ -84,12 +84,12 @@ class Estimate:
 
     @property
     def lower(self) -> float:
-        """Seconds if every resource works at the same time as the others."""
+        """Seconds if all resources work at the same time."""
         return max(leg.seconds for leg in self.legs)
 
     @property
     def upper(self) -> float:
-        """Seconds if resources work one after another, and so do the parts of each."""
+        """Seconds if nothing overlaps, neither resources nor the parts of one leg."""
         return sum(leg.seconds + leg.slack for leg in self.legs)
 
     @property
@@ -98,28 +98,30 @@ class Estimate:
 
             max(T_math, T_HBM, …) + T_network
 
-        It has to if it sends the result, unless the work is cut into pieces.
+        The network has to wait if it sends the result, unless the work is cut into
+        pieces.
         """
         times = self.seconds
         return times.pop("network", 0) + max(times.values(), default=0)
 
     @property
     def bound(self) -> str:
-        """The name of the bound by the slowest resource, such as "memory-bound"."""
+        """The bound set by the slowest resource, such as "memory-bound"."""
         return BOUNDS[max(self.legs, key=lambda leg: leg.seconds).resource]
 
     @property
     def lead(self) -> float:
-        """By how much the longest leg exceeds the next: 0.1 for 10 %, `inf` if alone.
+        """By how much the longest leg exceeds the next: 0.1 means 10 %.
 
-        A small lead leaves the verdict open, because real rates differ by as much.
+        It is `inf` if no other leg takes time. A small lead does not settle which
+        resource is slowest, because real rates can differ from peak rates by as much.
         """
         *_, second, first = sorted((0.0, *(leg.seconds for leg in self.legs)))
         return first / second - 1 if second else math.inf
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Seconds by resource."""
+        """The seconds of each resource, by its name."""
         return {leg.resource: leg.seconds for leg in self.legs}
 
     @property
@@ -136,7 +138,7 @@ class Estimate:
         """Arithmetic intensity, FLOPs per byte of HBM traffic.
 
         Raises:
-            ValueError: nothing crosses the HBM.
+            ValueError: no bytes move to or from HBM.
         """
         if not self.nbytes:
             title = shortened(self.title)
@@ -145,9 +147,9 @@ class Estimate:
 
     @property
     def utilization(self) -> float:
-        """Share of the peak reached when everything overlaps: T_math / lower.
+        """The share of the peak reached if everything overlaps: T_math / lower.
 
-        0 where there is no math.
+        The share is 0 if there is no math.
         """
         math_time = self.seconds.get("math", 0.0)
         return math_time / self.lower if math_time else 0.0
@@ -185,7 +187,7 @@ class Roof:
 
     @property
     def ridge(self) -> float:
-        """Critical intensity, FLOPs per byte: where the roof bends."""
+        """Critical intensity in FLOPs per byte, at which the roof bends."""
         return self.peak / self.bandwidth
 
     def at(self, intensity: float) -> float:

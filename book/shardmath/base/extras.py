@@ -1,8 +1,8 @@
-"""Packages that an installation of this one alone lacks, and how to get them."""
+"""Packages that only some modules need, and how to install them."""
 
 
 def missing(what: str, error: ImportError) -> ModuleNotFoundError:
-    """The error to raise if `what` needs something that only an extra installs.
+    """The error to raise if `what` needs a package that only an extra installs.
 
     Args:
         what: the module that was imported.

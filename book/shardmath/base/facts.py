@@ -1,6 +1,7 @@
-"""Facts: one value, where it was read, and what other sources print instead.
+"""Facts: a value, where it was read, and the values that other sources state.
 
-`VOCABULARY` alone says which facts there are, and the words, unit and meaning of each.
+`VOCABULARY` defines which facts a chip can have, with the words, unit and meaning of
+each.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +13,7 @@ from .units import PRECISION_BYTES, short_repr
 
 
 class Unpublished(Absent):
-    """No source states such a value."""
+    """Raised if no source states such a value."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -20,7 +21,8 @@ class Source:
     """Where a value was read, and how close that source is to the maker of the chip.
 
     `kind` is "vendor" (its documents), "vendor-code" (its published code), "paper",
-    "secondary" (somebody who cites or measured it) or "measured" (by the reader).
+    "secondary" (somebody who cites or measured the value) or "measured" (by the
+    reader).
     """
 
     key: str
@@ -35,7 +37,7 @@ class Source:
 
 @dataclass(frozen=True, repr=False)
 class Fact:
-    """One value in base units, its source, and what other sources print instead."""
+    """One value in base units, its source, and the values that other sources state."""
 
     value: float
     source: Source
@@ -46,7 +48,8 @@ class Fact:
         """The value that the source with this key states, whether we use it or not.
 
         Raises:
-            Unpublished: this source states no value here; lists those that do.
+            Unpublished: this source states no value here; the message lists the sources
+                that do.
 
         >>> from shardmath.hardware.chips import TPU_V5E
         >>> fact = TPU_V5E.fact("link_bandwidth")
@@ -74,16 +77,16 @@ def recorded(
     note: str = "",
     disagrees: Iterable[tuple[float, str]] = (),
 ) -> Fact:
-    """The fact in one line of a record, which names sources by their keys."""
+    """The fact that one line of a record states, with its sources given by key."""
     others = tuple((other, sources[key]) for other, key in disagrees)
     return Fact(value, sources[source], note, others)
 
 
 class Term(NamedTuple):
-    """A kind of fact: what it is called, its unit ("" for a count), what it means.
+    """A kind of fact: its words, its unit ("" for a count) and its meaning.
 
-    In `words`, {onchip} stands for the memory next to the matrix units, {cores} for
-    the cores, and {precision} for a precision, as the chip calls them.
+    In `words`, {onchip} stands for the chip's name of the memory next to the matrix
+    units, {cores} for its name of the cores, and {precision} for a precision.
     """
 
     words: str
@@ -176,10 +179,10 @@ VOCABULARY = {
 
 
 def term(name: str, vocabulary: Mapping[str, Term] = VOCABULARY) -> Term:
-    """The entry of the vocabulary for a fact: ``"hbm_bytes"``, ``"flops.int8"``.
+    """The vocabulary's entry for a fact such as ``"hbm_bytes"`` or ``"flops.int8"``.
 
     Raises:
-        AttributeError: no fact is called so.
+        AttributeError: no fact has this name.
 
     >>> term("flops.int8").words, term("flops.int8").unit, term("hbm_bytes").unit
     ('int8 peak', 'OPs/s', 'capacity')

@@ -1,10 +1,10 @@
-"""A guess before the result: choices, one of which is true, or a number.
+"""A guess before the result: a choice between answers, or a number.
 
-The cell of a guess follows those that answer a *Predict* note. The site asks for the
-reader's guess in the note. Once there is one, it opens what lies between the note and
-this cell, and shows the guess next to the answer. A notebook needs no kernel: it shows
-each choice as a line that opens and says whether it is right, and a number as one line
-that opens. Where there is no HTML, the answer is printed.
+The cell of a guess follows the cells that answer a *Predict* note. On the site, the
+note asks for the reader's guess. Once it is made, the site opens all cells from the
+note to this one, and shows the guess next to the answer. In a notebook, no kernel is
+needed: each choice is a line that opens and says whether it is right, and a number is
+one such line. Without HTML, the answer is printed.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ class Choices:
 
     Args:
         labels: all answers, as the reader sees them.
-        true: the answers that hold: one, unless a reader changed the numbers.
+        true: the true answers: exactly one, unless a reader changed the numbers.
     """
 
     labels: tuple[str, ...]
@@ -40,12 +40,12 @@ class Choices:
         return f"With these numbers several choices hold: {'; '.join(self.true)}"
 
     def record(self) -> dict[str, object]:
-        """The data for the site; `truth` is None unless exactly one choice holds."""
+        """The data for the site; `truth` is None unless exactly one choice is true."""
         truth = self.true[0] if len(self.true) == 1 else None
         return {"kind": "choice", "choices": list(self.labels), "truth": truth}
 
     def html(self) -> str:
-        """A line that opens for each choice; empty unless exactly one of them holds."""
+        """For each choice, a line that opens; "" unless exactly one choice is true."""
         if len(self.true) != 1:
             return ""
         verdicts = (
@@ -61,12 +61,12 @@ class Choices:
 
 @dataclass(frozen=True, repr=False)
 class NumberGuess:
-    """A quantity to guess, in its base unit; with "%", a fraction (0.5 is 50 %).
+    """A quantity to guess, in its base unit; for "%", a fraction (0.5 is 50 %).
 
     Args:
         value: the true value.
         unit: as in `units.show`, or "%", or "times".
-        within: a guess is close if it is off by at most this factor, either way.
+        within: a guess is close if it is too high or low by at most this factor.
     """
 
     value: float
@@ -75,7 +75,7 @@ class NumberGuess:
 
     @property
     def shown(self) -> str:
-        """The truth as printed: "454 tokens", "43.6 µs", "3.1%", "2.2 times"."""
+        """The true value as printed: "454 tokens", "43.6 µs", "3.1%", "2.2 times"."""
         if self.unit == "%":
             return f"{show(100 * self.value)}%"
         if self.unit == "times":
@@ -86,7 +86,7 @@ class NumberGuess:
         return f"Answer: {self.shown}"
 
     def record(self) -> dict[str, object]:
-        """The data for the site; `value` is rounded as printed, "%" times 100."""
+        """The data for the site; `value` is rounded as printed, for "%" in percent."""
         value = 100 * self.value if self.unit == "%" else self.value
         return {
             "kind": "number",
@@ -98,7 +98,7 @@ class NumberGuess:
         }
 
     def html(self) -> str:
-        """One line, for the reader to open with a number in mind."""
+        """One line, which the reader opens after writing down a number."""
         factor = f"a factor of {self.within:g}"
         return _to_open(
             f"Write your guess down{_in_unit(self.record()['unit'])}, then open",
@@ -133,21 +133,22 @@ def guess(
     """The answer to a *Predict* note, in a separate cell after those that compute it.
 
     Args:
-        truth: two to four choices, each with a condition that the chapter computes, of
-            which exactly one is true; or the number to guess, above zero.
-        unit: of a number, as in `units.show`: "tokens", "s", "bytes/s", "capacity".
-            Use "%" for a fraction, and "times" or "" for a ratio.
-        within: a guessed number is right if it is off by at most this factor, either
-            way, and near if it is off by at most 2.
+        truth: two to four choices, each with a condition that the chapter computes;
+            exactly one condition is true. Or the number to guess, above zero.
+        unit: the unit of a number, as in `units.show`: "tokens", "s", "bytes/s",
+            "capacity". Use "%" for a fraction, and "times" or "" for a ratio.
+        within: a guessed number is right if it is too high or too low by at most this
+            factor, and near if it is within a factor of 2.
 
     Returns:
         An object that prints the answer in one line. If a reader changed numbers so
-        that no choice holds or several do, it says so; the site is never built then.
+        that no choice or several choices are true, it prints this instead; the site is
+        never built with such numbers.
 
     Raises:
         ValueError: choices with a unit or a factor, too few or too many choices, a
             label that is not plain text, a condition that is neither True nor False, a
-            number that is not finite and above zero, a factor not between 1 and 2.
+            number that is not finite and above zero, or a factor not between 1 and 2.
 
     >>> exact = 454
     >>> guess({"a little above 240": exact < 300, "twice as large": 400 < exact < 600})

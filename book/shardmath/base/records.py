@@ -14,7 +14,7 @@ Named = TypeVar("Named")  # any record with a `name`
 class HasFacts:
     """A thing with a `name` and with `facts`, which are looked up by their names.
 
-    `vocabulary` says which facts there can be.
+    `vocabulary` lists the facts that such a thing can have.
     """
 
     vocabulary: ClassVar[Mapping[str, Term]] = VOCABULARY
@@ -22,11 +22,12 @@ class HasFacts:
     facts: Mapping[str, Fact]
 
     def fact(self, name: str) -> Fact:
-        """The value called `name` with its source, note and disagreements.
+        """The fact called `name`: its value and source, a note, and differing values.
 
         Raises:
-            Unpublished: a ValueError; no source states it. Lists what is stated.
-            ValueError: there is no fact of this name; tables do not catch this one.
+            Unpublished: a ValueError; no source states the fact. The message lists
+                those that are stated.
+            ValueError: there is no fact of this name; tables do not catch this error.
 
         >>> from shardmath.hardware.chips import TPU_V5E
         >>> TPU_V5E.fact("hbm_bandwidth").source.key
@@ -60,22 +61,22 @@ def named(
     some: str,
     bare: Callable[[str], str] = plain,
 ) -> Named:
-    """The record that `name` means; the beginning of a name will do if it is unique.
+    """The record that `name` means; a unique beginning of its name is enough.
 
-    A beginning that ends inside a number matches nothing: 7 is not short for 70. If it
-    could be 70 or 72, the message asks which. A single letter or digit matches nothing
-    either.
+    A beginning that ends inside a number matches nothing: 7 is not short for 70. If 7
+    could mean 70 or 72, the message asks which. A single letter or digit matches
+    nothing either.
 
     Args:
-        kind: the kind of record, for the message: "chip".
-        name: as somebody wrote it; what is not a string matches nothing.
-        by_key: all records, by each of their names, as `bare` returns it.
+        kind: the kind of record, such as "chip", for the message.
+        name: as somebody wrote it; anything but a string matches nothing.
+        by_key: all records, under each of their names as `bare` returns it.
         some: the end of the message if no name is similar.
-        bare: returns the part of a name that matters.
+        bare: a function that returns the part of a name that matters.
 
     Raises:
-        ValueError: no record has this name, or several begin with it; lists those, or
-            at most five with similar names.
+        ValueError: no record has this name, or several begin with it. The message lists
+            these, or at most five with similar names.
     """
     asked = bare(name) if isinstance(name, str) else ""
     if asked in by_key:

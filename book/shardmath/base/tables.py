@@ -1,7 +1,7 @@
 """Results as a table: aligned text in a terminal, an HTML table on a page.
 
-`compare` takes the things in the rows, and what each column shows of them. `table`
-takes finished cells.
+`compare` takes a thing for each row, and what each column shows of it. `table` takes
+finished cells.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ MISSING = "–"
 
 
 class Absent(ValueError):  # noqa: N818, no error where a table shows a dash
-    """Nobody states such a value for this row; `compare` shows –.
+    """Raised if nobody states such a value for a row; `compare` then shows –.
 
     Any other error in a column is a mistake, which `compare` does not catch.
     """
@@ -25,8 +25,8 @@ class Absent(ValueError):  # noqa: N818, no error where a table shows a dash
 class Table:
     """Rows of text under a header; columns of numbers are aligned to the right.
 
-    `right` says which columns those are. By default, they are the ones in which every
-    cell begins like a number.
+    `right` marks the columns that are aligned to the right. By default, these are the
+    columns in which every cell begins like a number.
     """
 
     header: tuple[str, ...]
@@ -54,7 +54,7 @@ class Table:
 
     @property
     def numeric(self) -> tuple[bool, ...]:
-        """Whether each column is aligned to the right."""
+        """For each column, whether it is aligned to the right."""
         if self.right:
             return self.right
         columns = zip(*self.rows, strict=True)
@@ -145,7 +145,7 @@ class Ratio:
             text(name, getattr(self, name))
 
     def of(self, columns: Mapping[str, Sequence]) -> list[float | None]:
-        """The ratio in every row; None where either of the two is missing."""
+        """The value in every row; None if one of the two columns has none there."""
         for name in (self.first, self.second):
             if name not in columns:
                 known = shortened(", ".join(map(repr, columns)), 300)
@@ -160,7 +160,7 @@ class Ratio:
 
 
 def ratio(first: str, second: str, form: str = ".2f") -> Ratio:
-    """A column for `compare`: the column `first` over the column `second`.
+    """A column for `compare`: the column `first` divided by the column `second`.
 
     >>> runs = {"8 H200": (482e9, 787e9), "4 nodes": (382e9, None)}
     >>> columns = {
@@ -177,7 +177,7 @@ def ratio(first: str, second: str, form: str = ".2f") -> Ratio:
 
 
 def deviation(first: str, second: str, form: str = "+.1%") -> Ratio:
-    """A column for `compare`: first / second − 1, by how much `first` is larger.
+    """A column for `compare` of how much `first` exceeds `second`: first / second − 1.
 
     >>> times = {"small": (2e-6, 3e-6), "large": (1e-3, 1.1e-3)}
     >>> columns = {
@@ -202,33 +202,36 @@ def compare(
     columns: Iterable[str] | Mapping[str, Column],
     of: str | tuple[str, ...] = "",
 ) -> Table:
-    """One row for each thing, one column for each quantity of it.
+    """A table with a row for each thing and a column for each of its quantities.
 
     Args:
-        things: any objects. The keys of a mapping become labels, in front. A row that
-            is a tuple is passed to the functions as separate arguments.
+        things: any objects. If they are the values of a mapping, its keys become labels
+            in front of the rows. A row that is a tuple is passed to functions as
+            separate arguments.
         columns: what to show under each heading:
 
             * ``"hbm_bytes"``: a fact of a chip, with its unit from the vocabulary; for
               other things, the attribute of that name;
             * ``lambda c: …``: a function of the row;
-            * ``(either, "s")``: in that unit. Units that take a prefix get one, others
-              ("tokens") go into the heading. ``(either, "s", 4)``: to four digits;
+            * ``(either, "s")``: a name or a function, shown in that unit. Units that
+              take a prefix get one; others, such as "tokens", go into the heading.
+              ``(either, "s", 4)`` shows four digits;
             * ``(either, ".1%")``: in a Python format that begins with . + or ,
             * ``ratio("measured", "bound")``, ``deviation(…)``: of columns to the left.
 
-            A function may return ``(value, unit)`` if rows differ in their unit. The
-            headings of a list of names come from the vocabulary.
-        of: the heading of the labels, or a tuple of headings if labels are tuples.
+            A function may return ``(value, unit)`` if rows differ in their unit. If
+            `columns` is a list of names, the headings come from the vocabulary.
+        of: the heading of the labels, or a tuple of headings if the labels are tuples.
 
     Returns:
-        A Table; `.transposed` has a column for each thing. Numbers have three digits
-        by default and are aligned to the right, text to the left. A value that nobody
-        published (`Absent`) or measured (None) is "–".
+        A Table; `.transposed` has a column for each thing. Numbers have three digits by
+        default and are aligned to the right; text is aligned to the left. A value that
+        nobody published (`Absent`) or measured (None) is shown as "–".
 
     Raises:
-        ValueError: a ratio of columns that are not there, no things or no columns.
-        AttributeError: a name that a row does not have, or that is no fact of a chip.
+        ValueError: a ratio of columns that do not exist, no things or no columns.
+        AttributeError: a name that a row does not have, or that is not a fact of a
+            chip.
         Exception: whatever a function raises, except `Absent`.
 
     >>> from shardmath.hardware.chips import H100, TPU_V5E

@@ -1,7 +1,7 @@
-"""Base units inside, prefixes only in print.
+"""Quantities in base units, which get prefixes only when they are printed.
 
 Every quantity in this package is a plain ``float`` in a base unit: FLOPs,
-FLOPs/s, bytes, bytes/s, seconds. Prefixes appear when a number is shown.
+FLOPs/s, bytes, bytes/s, seconds. `show` adds a prefix such as k or M.
 """
 
 import contextlib
@@ -42,11 +42,11 @@ def show(value: float, unit: str = "", digits: int = 3) -> str:
 
     Returns:
         A string such as "459 TFLOPs/s", "3.35 TB/s", "43.6 µs", "131,000 tokens",
-        "1 byte". Only seconds get prefixes below one.
+        "1 byte". Values below one get a prefix, such as µ, only in seconds.
 
     Raises:
-        ValueError: a value that is no number, digits below 1, or a unit that is no
-            string.
+        ValueError: a value that is not a number, digits below 1, or a unit that is not
+            a string.
 
     >>> show(4.59e14, "FLOPs/s"), show(3.35e12, "bytes/s"), show(4.36e-5, "s")
     ('459 TFLOPs/s', '3.35 TB/s', '43.6 µs')
@@ -139,7 +139,7 @@ def _binary(nbytes: float, digits: int) -> str:
 
 
 def short_repr(value: object) -> str:
-    """`value` as a message quotes it: shortened, or described if it cannot be printed.
+    """`value` as text for a message: shortened, or described if it cannot be printed.
 
     >>> short_repr("8"), short_repr(10**5000)
     ("'8'", 'an int of 16610 bits')
@@ -167,7 +167,7 @@ def text(name: str, value: object) -> str:
     """`value`, if it is a string.
 
     Raises:
-        ValueError: it is not; names the argument and quotes what was given.
+        ValueError: it is not a string; the message names the argument and quotes it.
 
     >>> text("unit", 3)
     Traceback (most recent call last):
@@ -179,13 +179,13 @@ def text(name: str, value: object) -> str:
 
 
 def number(name: str, value: object) -> int | float:
-    """`value` as Python's own int or float; every number of a caller passes through it.
+    """`value` as Python's own int or float; every number of a caller is converted here.
 
-    Integers of NumPy and JAX have a fixed width and overflow silently, so they are
-    converted here.
+    Without this, integers of NumPy and JAX could overflow silently, because their width
+    is fixed.
 
     Raises:
-        ValueError: it is no number; names the argument and quotes what was given.
+        ValueError: it is not a number; the message names the argument and quotes it.
 
     >>> import decimal
     >>> number("B", 8), number("B", decimal.Decimal("0.5"))
@@ -199,10 +199,10 @@ def number(name: str, value: object) -> int | float:
 
 
 def positive(**sizes: object) -> list[int | float]:
-    """The sizes as Python's numbers; raise unless each is finite and above zero.
+    """The sizes as Python's numbers; each must be finite and above zero.
 
     Raises:
-        ValueError: names the size, quotes what was given and says what is valid.
+        ValueError: a size is invalid; the message quotes it and says what is valid.
 
     >>> positive(B=8, D=0.5)
     [8, 0.5]
@@ -234,10 +234,10 @@ def _real(name: str, value: object) -> int | float:
 
 
 def positive_int(**counts: object) -> list[int]:
-    """The counts as Python's ints; raise unless each is a whole number from 1.
+    """The counts as Python's ints; each must be a whole number from 1.
 
     Raises:
-        ValueError: names the count, quotes what was given and says what is valid.
+        ValueError: a count is invalid; the message quotes it and says what is valid.
 
     >>> positive_int(gpus=8)
     [8]
@@ -260,10 +260,10 @@ def positive_int(**counts: object) -> list[int]:
 
 
 def non_negative_int(**given: object) -> list[int]:
-    """The counts as Python's ints; raise unless each is a whole number from 0.
+    """The counts as Python's ints; each must be a whole number from 0.
 
     Raises:
-        ValueError: names the count, quotes what was given and says what is valid.
+        ValueError: a count is invalid; the message quotes it and says what is valid.
 
     >>> non_negative_int(shared=0)
     [0]
@@ -279,10 +279,10 @@ def non_negative_int(**given: object) -> list[int]:
 
 
 def flags(**given: object) -> list[bool]:
-    """The flags as Python's bools; raise unless each is True or False, also NumPy's.
+    """The flags as Python's bools; NumPy's True and False are accepted too.
 
     Raises:
-        ValueError: names the flag, quotes what was given and says what is valid.
+        ValueError: a flag is neither True nor False; the message quotes it.
 
     >>> flags(gated=True)
     [True]

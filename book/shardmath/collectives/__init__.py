@@ -1,4 +1,4 @@
-"""Collectives: the bytes that move between chips with sharded arrays, and their time.
+"""Collectives on sharded arrays: how many bytes the chips send, and how long it takes.
 
 >>> from shardmath.hardware.chips import TPU_V5P
 >>> from shardmath.hardware.mesh import Mesh

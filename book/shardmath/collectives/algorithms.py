@@ -1,23 +1,25 @@
 """AllReduce on GPUs as NCCL runs it: ring, tree and NVLS, with their steps.
 
 `price` counts the hops of a ReduceScatter and an AllGather along shortest paths. A
-library's algorithm takes more hops, and ever more as the group grows. Let V be the
-bytes of the array and n = g·k the GPUs, with g in each of k nodes. A step takes α_g
-inside a node and α_k between nodes, and the call itself takes α_0:
+library's algorithm takes more hops, and the difference grows with the group. Let V be
+the bytes of the array and n = g·k the number of GPUs, g in each of k nodes. A step
+takes α_g inside a node and α_k between nodes, and every call takes α_0 in addition:
 
     algorithm  sent in the node    over each card     expected latency
     ring       2V·(n−1)/n          2V·(n−1)/n / g     α_0 + 2(n−k)·α_g + 2(k−1)·α_k
     tree       2V  (V for g = 2)   2V/g (V/g, k = 2)  α_0 + 2(g−1)·α_g + 2⌈log₂ k⌉·α_k
     nvls       V·(g+1)/g           as the tree        α_0 + α_g + 2⌈log₂ k⌉·α_k
 
-Ring: the blocks pass all GPUs twice, and each of the g rings leaves the node through
-one card. Tree: a chain inside the node, and two trees over the nodes, with half of the
-bytes each. NVLS: the switch of the node adds and multicasts. A GPU sends V and, once
-its part is summed, V/g again; the wire alone would allow V.
+In a ring, the blocks pass all GPUs twice, and each of the g rings leaves the node
+through one card. A tree is a chain inside the node, and over the nodes there are two
+trees, each with half of the bytes. In NVLS, the switch of the node adds and multicasts.
+A GPU sends V and then, once its part is summed, another V/g; on the wire, V would be
+enough.
 
 A protocol defines how a GPU learns that data has arrived. It sets the three latencies
-and the payload, which is the share of data in the bytes on the wire: LL sends as many
-flags as data, LL128 one flag in sixteen, Simple none. `networks.NCCL` has the numbers.
+and the payload, which is the share of data in the bytes on the wire: in LL half of the
+bytes are flags, in LL128 one in sixteen, and in Simple none. `networks.NCCL` has the
+numbers.
 
 Sources:
     Steps and their latencies: src/graph/tuning.cc of github.com/NVIDIA/nccl at commit
@@ -50,27 +52,28 @@ def nccl_all_reduce(
 
     Args:
         nbytes: V, as in `all_reduce`.
-        mesh, axes: a group on switches: GPUs of a node, nodes, or both.
+        mesh, axes: a group joined by switches: GPUs of a node, nodes, or both.
         algorithm: one of `ALGORITHMS`.
         protocol: one of `PROTOCOLS`; NVLS has only "Simple". The default is the one
             with the shortest expected time.
 
     Returns:
-        The time of the algorithm. `lower` counts the bytes on the wires, with flags,
-        if node and cards work at the same time. `latency_seconds` is what NCCL's tuner
-        expects of the steps. `upper` assumes that node and cards wait for each other.
+        The time of the algorithm. `lower` is the time of the bytes on the wires, flags
+        included, if the links inside the node and the cards work at the same time.
+        `latency_seconds` is the latency that NCCL's tuner expects for the steps.
+        `upper` assumes that links and cards wait for each other.
 
     Assumes:
-        All cards are busy. Nodes are in the order of the switches, so a ring leaves
-        the nodes under a leaf once. Time that hosts add between nodes is left out.
+        All cards are busy. Nodes are ordered by switch, so a ring leaves the nodes
+        under a leaf only once. The time that hosts add between nodes is left out.
 
     How far off:
-        Eight H200, ring and LL, 32 KiB to 1 MiB: 38 to 46 µs were measured, and 15 to
-        23 are expected. The source timed each call alone.
+        On eight H200, a ring with LL took 38 to 46 µs for 32 KiB to 1 MiB; we expect 15
+        to 23. The source timed each call separately.
 
     Raises:
-        ValueError: another algorithm or protocol, a torus, NVLS without a switch that
-            adds, an axis that the mesh lacks, or bytes not above 0.
+        ValueError: an unknown algorithm or protocol, a torus, NVLS without a switch
+            that adds, an axis that the mesh lacks, or bytes not above 0.
 
     Source:
         See the head of this module.

@@ -1,10 +1,10 @@
 """Closed forms: seconds of a collective on rings, lines, tori, switches and levels.
 
 In this alpha-beta model, a step takes the latency of one hop plus the bytes of its
-busiest link divided by that link's one-way bandwidth, and begins when the step before
+busiest link divided by that link's one-way bandwidth, and begins when the previous step
 has ended. V is the size of the array without the sharding over the n chips, W the
-one-way bandwidth of a link, α its expected latency. No lower bound contains α, because
-a kernel may be quicker than expected. Over one dimension of n chips:
+one-way bandwidth of a link, and α its expected latency. No lower bound contains α,
+because a kernel may be quicker than expected. Over one dimension of n chips:
 
     dimension  AllGather, ReduceScatter   AllToAll                      hops (α each)
     ring       V/(2W) · (n−1)/n           V/(2W) · ⌊n²/4⌋/n²            ⌊n/2⌋
@@ -14,25 +14,26 @@ a kernel may be quicker than expected. Over one dimension of n chips:
 
 In an AllReduce every chip must receive V bytes, and all chips together send 2V(n−1).
 On a ring and on a switch, a ReduceScatter and then an AllGather send no more than that,
-so the AllReduce takes as long as both, with the hops of both. On a line it takes V/W,
-see below. A switch that adds does it in V/W and one hop. A permute loads the links that
-its pairs cross, see `link_load`.
+so the AllReduce takes as long as the two together, with the hops of both. On a line an
+AllReduce takes V/W, see below. A switch that adds takes V/W and one hop. A permute
+loads the links that its pairs cross, see `link_load`.
 
-Several dimensions. Rings and lines that meet in a chip form one level and work at the
-same time: an AllGather adds up their rates, an AllToAll waits for the slowest. Each
-switch is a level. The bytes that cross a level leave the unit below it: in an
-AllGather, a unit of g of the n chips receives V·(1 − g/n), over the links of its g
-chips. Where a switch joins other switches (`Switch.uplinks`), the bytes of the spine
-pass the leaf, so the leaf has n/g units, those of the whole stack.
+With several dimensions, rings and lines that meet in a chip form one level and work at
+the same time: in an AllGather their rates add up, and an AllToAll waits for the
+slowest. Each switch is a separate level. The bytes that cross a level enter and leave
+the units below it: in an AllGather, a unit of g of the n chips receives V·(1 − g/n),
+over the links of its g chips. Where a switch joins other switches (`Switch.uplinks`),
+the bytes of the spine also pass the leaves, so a leaf counts all n/g units of the whole
+stack.
 
-    lower   the bytes alone: all levels work at once, on different parts, and the
-            slowest sets the time, which is that of a cut around its units. A byte
-            enters each unit once; `Priced` says what else could be quicker.
-    upper   one dimension after the other, each with its latency. On switches
-            `simulator` plays exactly this; on a torus with unequal sides its schedule
-            takes a time between the bounds.
+    lower   the time of the bytes: all levels work at once, on different parts, and
+            the slowest sets the time, which is that of a cut around its units. A byte
+            enters each unit only once; `Priced` describes what could be quicker.
+    upper   the time of one dimension after the other, each with its latency. On
+            switches `simulator` plays exactly this; on a torus with unequal sides its
+            schedule takes a time between the bounds.
 
-If `exact` is true, a schedule is known that takes `lower` and the latency:
+If `exact` is true, a schedule is known that takes `lower` plus the latency:
 
     AllGather, ReduceScatter   every ring, line and switch; several rings or lines if
                                they are equal
@@ -46,13 +47,14 @@ direction of the links while later ones are still on their way (`simulator.simul
 `pieces`). A ReduceScatter and an AllGather would take 2V/W·(n−1)/n, which is `upper`.
 
 An AllReduce of few bytes has a schedule with half the hops and more bytes: in a
-one-shot AllReduce each chip sends its whole array to all others, and each adds. That is
-an AllGather of n·V bytes, which we expect to be as fast as the form above at
+one-shot AllReduce each chip sends its whole array to all others, and adds all that it
+receives. It sends as much as an AllGather of n·V bytes, and we expect it to be as fast
+as the form above if
 
     ring    V = W·α · 2n·⌊n/2⌋ / ((n−1)(n−2))
     switch  V = W·α · n / ((n−1)(n−2))              one that does not add
 
-Two chips send equally many bytes either way, so one-shot is faster for any V.
+Two chips send equally many bytes in both schedules, so one-shot is faster for any V.
 """
 
 import math
@@ -65,9 +67,9 @@ from .link_load import Pairs, Wires, cuts, stacked, steps
 
 
 class CollectiveTimes(NamedTuple):
-    """The lower bound, the latency expected with it, its level, the upper bound.
+    """The lower bound, the latency to add, the slowest level, and the upper bound.
 
-    `exact` says whether both bounds have the same bytes and the same latency.
+    `exact` is true if `upper` has the same bandwidth term and the same latency.
     """
 
     bandwidth_seconds: float
@@ -80,14 +82,14 @@ class CollectiveTimes(NamedTuple):
 def times(
     op: str, nbytes: float, wires: Wires, one_way: bool = False, pairs: Pairs = ()
 ) -> CollectiveTimes:
-    """The bounds of `op` on `nbytes` over `wires`, as the top of this module says.
+    """The bounds of `op` on `nbytes` over `wires`, derived at the top of this module.
 
     Args:
         op: "all_gather", "reduce_scatter", "all_reduce", "all_to_all" or "permute".
         nbytes: V, as in `Collective`.
         wires: the dimensions of the group, slowest-varying first.
-        one_way: use one direction of every ring only.
-        pairs: (from, to) of a permute; a shift to the next chip if not given.
+        one_way: use only one direction of every ring.
+        pairs: (from, to) of a permute; by default a shift to the next chip.
 
     >>> times("all_gather", 8e6, (Ring(8, 50e9, 1e-6),))[:2]
     (7e-05, 4e-06)
@@ -107,10 +109,10 @@ def times(
 
 
 def loads(op: str, nbytes: float, wires: Wires) -> list[tuple[tuple[int, ...], float]]:
-    """How long each level is busy: its places in `wires`, and seconds of its cut.
+    """How long each level is busy: (its places in `wires`, seconds of its cut).
 
-    The longest is the bandwidth term of `times`; a level that no byte crosses is left
-    out. Collectives that share one level may still overlap on other levels.
+    The longest time is the bandwidth term of `times`; a level that no byte crosses is
+    left out. Collectives that share one level may still overlap on other levels.
 
     Args:
         op, nbytes, wires: as for `times`, except that `op` is not "permute".
@@ -135,7 +137,7 @@ def routed(
     one_way: bool = False,
     nbytes: float = 1.0,
 ) -> CollectiveTimes:
-    """The bounds of (from, to, parts of `nbytes`) that all start at the same time."""
+    """The bounds of sends (from, to, parts of `nbytes`) that all start at once."""
     pairs, parts = [flow[:2] for flow in traffic], [flow[2] for flow in traffic]
     found, played = cuts(wires, pairs, parts, one_way), steps(wires, traffic, one_way)
     level, seconds = max(found.levels, key=lambda level: level[1])
@@ -166,7 +168,7 @@ def _bounds(
 
 
 def levels(wires: Wires) -> list[Wires]:
-    """`wires` cut into levels: neighbouring rings and lines together, switches alone.
+    """The levels of `wires`: each run of rings and lines is one, and so is each switch.
 
     >>> ici, dcn = Ring(4, 1, 0), Switch(2, 1, 0)
     >>> [len(level) for level in levels((dcn, dcn, ici, ici))]

@@ -25,20 +25,21 @@ class Collective:
     Args:
         op: a key of `NAMES`, such as "all_gather".
         axes: names of the mesh axes that it runs over.
-        nbytes: V, bytes of the array without the sharding over `axes`, though it may
-            still be sharded over others. It is the result of an AllGather, the input
+        nbytes: V, bytes of the array without the sharding over `axes`; it may be
+            sharded over other axes. The array is the result of an AllGather, the input
             of a ReduceScatter or AllReduce, and the whole array of an AllToAll, n times
-            the local part. For a permute it is what one device sends.
+            the local part. For a permute, V is what one device sends.
         group: n, the devices in one group: the product of the axes' sizes.
         times: how often it runs.
         when: the part of the step in which it runs, such as "forward".
-        pairs: (from, to) of a permute: places in the group over `axes`, row-major, each
-            at most once a source and at most once a target. By default, each device
+        pairs: (from, to) of a permute: places in the group over `axes`, row-major. Each
+            is at most once a source and at most once a target. By default, each device
             sends to the next, and the last to the first.
 
     Raises:
-        ValueError: an unknown op, axes that are no names, bytes not above 0, a count
-            that is not whole, `pairs` for another op, or pairs outside the group.
+        ValueError: an unknown op, axes that are not names, bytes not above 0, a count
+            that is not whole, `pairs` for an op other than permute, or pairs outside
+            the group.
 
     >>> print(Collective("all_gather", ("X",), 1e6, group=4))
     AllGather over X (4 devices), 1 MB: each sends 750 kB

@@ -14,7 +14,7 @@ class Hierarchy:
     Args:
         nbytes: V, bytes of the array; every chip holds one term of the sum.
         mesh: the mesh of the chips.
-        inside, across: the axes of the fast and of the slow network.
+        inside, across: the axis of the fast network, and that of the slow one.
 
     >>> from shardmath.hardware.chips import H100
     >>> from shardmath.hardware.networks import Cluster, NVLinkDomain
@@ -56,7 +56,7 @@ class Hierarchy:
 
     @property
     def seconds(self) -> float:
-        """Seconds of the three in turn, each at its lower bound."""
+        """Seconds of the three stages in turn, each at its lower bound."""
         return sum(stage.lower for stage in self.stages)
 
     def __str__(self) -> str:

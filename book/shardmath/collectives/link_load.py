@@ -4,11 +4,11 @@ Uneven traffic (a permute, a ragged AllToAll) has no closed form, so we count th
 on each link. Every byte takes a shortest path; if both ways round a ring are equally
 long, half of the bytes go each way. There are two counts, in seconds per byte:
 
-    lower   in each dimension, the bytes that cross between two neighbouring places
+    lower   for each dimension, the bytes that cross between two neighbouring places
             (or leave one unit of a switch), shared by all parallel links there. No
             order of the dimensions can be faster.
-    steps   dimension by dimension, the last one first, one hop per step: the latency
-            and the busiest link of each step, as `simulator` plays it.
+    steps   the latency and the busiest link of each step, if bytes move dimension by
+            dimension, the last one first, and one hop per step, as in `simulator`.
 """
 
 import math
@@ -36,7 +36,7 @@ class Cuts(NamedTuple):
 
 
 def stacked(wires: Wires) -> list[bool]:
-    """Whether bytes pass each dimension: it has several chips, or a switch above it."""
+    """Whether any bytes pass each dimension, also on the way to a higher switch."""
     return [
         w.size > 1 or any(v.size > 1 for v in _above(wires, dim))
         for dim, w in enumerate(wires)
@@ -54,8 +54,8 @@ def cuts(
     Args:
         wires: the dimensions of the group, slowest-varying first.
         pairs: (from, to), places of chips in the group.
-        nbytes: bytes of each pair; one byte each if not given.
-        one_way: use one direction of every ring only.
+        nbytes: bytes of each pair; by default 1.
+        one_way: use only one direction of every ring.
 
     >>> shift = tuple((chip, (chip + 1) % 4) for chip in range(4))
     >>> cuts((Ring(4, 50e9, 1e-6),), shift)
@@ -209,7 +209,7 @@ def way_up(
 
 
 def link_bandwidth(wires: Wires, dim: int) -> float:
-    """Bytes/s of one link of `dim`; an uplink has the shares of all chips below it.
+    """Bytes/s of one link of `dim`; an uplink adds up the shares of all chips below it.
 
     >>> spine, leaf = Switch(2, 25e9, 4e-6, uplinks=True), Switch(8, 50e9, 3e-6)
     >>> link_bandwidth((spine, leaf), 0), link_bandwidth((spine, leaf), 1)

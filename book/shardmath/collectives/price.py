@@ -13,31 +13,33 @@ from .collective import AxisNames, Collective
 
 @dataclass(frozen=True)
 class Priced:
-    """A collective and its time, in seconds for all its runs.
+    """A collective, and the time of all its runs together, in seconds.
 
         lower ≤ time of a schedule         bytes over bandwidth, no latency
         expected = lower + latency         what a good schedule should take
         upper                              one level after the other, with latency
 
     `lower` is a bound because it counts no latency and lets all levels of the network
-    work at the same time, at the full rate of their links; `level` names the slowest.
-    The latency is an estimate: it depends on the software and the generation of the
-    hardware, and a kernel may be quicker (`networks.LATENCY` has values and sources).
+    work at the same time, at the full rate of their links; `level` names the slowest
+    one. The latency is an estimate: it depends on the software and the generation of
+    the hardware, and a kernel may be quicker (`networks.LATENCY` has values and
+    sources).
 
     Over several levels, `lower` holds for schedules in which each byte enters a node
-    once, as in all schedules that we know. If NVLink is the slower level, some bytes
-    could enter twice, through the cards of two GPUs, to reduce the load on NVLink. Then
-    only the links of a GPU, NVLink and card together, would set a limit, which is 3.6 %
-    lower on two nodes of H100s and 9 to 14 % lower on nodes of H800s.
+    once, as it does in all schedules that we know. If NVLink is the slower level, some
+    bytes could enter twice, through the cards of two GPUs, to reduce the load on
+    NVLink. Then the only limit would be the links of a GPU, NVLink and card together.
+    That limit is 3.6 % below `lower` on two nodes of H100s and 9 to 14 % below on nodes
+    of H800s.
 
-    `exact` says that `simulator` plays a schedule that takes `expected`. All times
+    If `exact` is true, `simulator` plays a schedule that takes `expected`. All times
     leave out kernel starts, the overhead of protocols, and other traffic.
 
     Args:
         collective: the collective that runs.
         bandwidth_seconds: seconds of the busiest links at full rate.
         latency_seconds: seconds that we expect the hops to add.
-        level: the links that set the bandwidth term.
+        level: the level whose links set the bandwidth term.
         upper: seconds if the levels of the network wait for each other.
         exact: whether a schedule is known that takes `expected`.
     """
@@ -51,7 +53,7 @@ class Priced:
 
     @property
     def lower(self) -> float:
-        """Seconds of the bytes alone, with all levels of the network busy at once."""
+        """Seconds of the bytes without latency, if all levels work at the same time."""
         return self.bandwidth_seconds
 
     @property
@@ -61,15 +63,15 @@ class Priced:
 
     @property
     def seconds(self) -> float:
-        """`expected`."""
+        """The same as `expected`."""
         return self.expected
 
     @property
     def bus_bandwidth(self) -> float:
-        """Bytes/s that no run exceeds: `collective.total_sent` over `lower`.
+        """Bytes/s that no run exceeds: `collective.total_sent` divided by `lower`.
 
         This is NCCL's "busbw". A switch that reduces halves what devices send in an
-        AllReduce, so this can exceed the bandwidth of the wire.
+        AllReduce, so the value can exceed the bandwidth of the wire.
         """
         return self.collective.total_sent / self.lower if self.lower else math.inf
 
@@ -100,13 +102,13 @@ def price(collective: Collective, mesh: Mesh, one_way: bool = False) -> Priced:
     """The time of `collective` on `mesh`, by the formulas of `closed_forms`.
 
     Args:
-        collective: its axes must be axes of `mesh`, and its group their size.
-        mesh: all groups over these axes run at once and share the links.
+        collective: its axes must be axes of `mesh`, with as many devices as its group.
+        mesh: all of its groups over these axes run at once and share the links.
         one_way: use only one direction of every ring.
 
     Raises:
-        ValueError: what is no Collective or no Mesh, an axis that the mesh lacks or
-            that has another number of devices, or a `one_way` that is not a bool.
+        ValueError: an argument of the wrong type, an axis that the mesh lacks, or axes
+            whose number of devices differs from the group.
     """
     if not isinstance(collective, Collective):
         raise ValueError(f"collective = {collective!r}: must be a Collective")
@@ -152,12 +154,12 @@ def price_of(
 def all_gather(
     nbytes: float, mesh: Mesh, axes: AxisNames, one_way: bool = False
 ) -> Priced:
-    """A[I_X] -> A[I]: each device ends with the whole array of `nbytes`.
+    """A[I_X] -> A[I]: each device ends up with the whole array of `nbytes`.
 
     On a bidirectional ring it takes V/(2W)·(n−1)/n + ⌊n/2⌋·α, whose first term hardly
-    depends on n. A device receives V·(n−1)/n over its own links whatever copies the
-    bytes, so a switch that multicasts does not help. An idle axis Z does: every device
-    keeps only its part over Z, which costs nothing, and gathers over X and Z.
+    depends on n. A device receives V·(n−1)/n over its own links wherever the bytes are
+    copied, so a switch that multicasts does not help. An idle axis Z helps: every
+    device keeps only its part over Z, which costs nothing, and gathers over X and Z.
     """
     return price_of("all_gather", nbytes, mesh, axes, one_way)
 
@@ -165,9 +167,9 @@ def all_gather(
 def reduce_scatter(
     nbytes: float, mesh: Mesh, axes: AxisNames, one_way: bool = False
 ) -> Priced:
-    """A[I]{U_X} -> A[I_X]: sums `nbytes` over the devices; each ends with 1/n of it.
+    """A[I]{U_X} -> A[I_X]: adds arrays of `nbytes`; each device gets 1/n of the sum.
 
-    It is an AllGather run backwards, so it takes as long.
+    It is an AllGather run backwards, so it takes as long as an AllGather.
     """
     return price_of("reduce_scatter", nbytes, mesh, axes, one_way)
 
@@ -175,18 +177,18 @@ def reduce_scatter(
 def all_reduce(
     nbytes: float, mesh: Mesh, axes: AxisNames, one_way: bool = False
 ) -> Priced:
-    """A[I]{U_X} -> A[I]: sums `nbytes` over the devices; each ends with all of it.
+    """A[I]{U_X} -> A[I]: adds arrays of `nbytes`; each device gets the whole sum.
 
     On a ring and on a switch it is a ReduceScatter and then an AllGather, so it takes
-    twice as long as either. A switch that adds and multicasts the sum takes V/W, if
-    sends and receives overlap. On a line the two would take 2V/W·(n−1)/n. The bound is
-    V/W, which is approached if partial sums travel to one end in small pieces while
-    finished pieces return.
+    twice as long as one of them. A switch that adds and multicasts the sum takes V/W,
+    if sends and receives overlap. On a line, a ReduceScatter and an AllGather would
+    take 2V/W·(n−1)/n. The bound is V/W. An AllReduce approaches it if partial sums
+    travel to one end in small pieces while finished pieces return.
 
     No schedule sends fewer bytes, but we expect a one-shot AllReduce to be faster for
-    small arrays: every device sends its whole array to all others, and each adds. That
-    takes half the hops, and the bytes of an AllGather of n·V. Kernels of vLLM and of
-    MAX choose between the two by size (sources in chapter 5).
+    small arrays: every device sends its whole array to all others, and adds what it
+    receives. That takes half the hops, and as many bytes as an AllGather of n·V.
+    Kernels of vLLM and of MAX choose between the two by size (sources in chapter 5).
 
     >>> from shardmath.hardware.chips import H200
     >>> from shardmath.hardware.networks import NVLinkDomain
@@ -203,10 +205,11 @@ def all_reduce(
 def all_to_all(
     nbytes: float, mesh: Mesh, axes: AxisNames, one_way: bool = False
 ) -> Priced:
-    """A[I_X, J] -> A[I, J_X]: each device sends 1/n of its part to each other one.
+    """A[I_X, J] -> A[I, J_X]: each device sends 1/n of its part to every other.
 
     `nbytes` is the whole array, n times a device's part. On a bidirectional ring with
-    even n, the bandwidth term is n/(4(n−1)) of that of an AllGather: about a quarter.
+    even n, the bandwidth term is n/(4(n−1)) times that of an AllGather, about a
+    quarter.
     """
     return price_of("all_to_all", nbytes, mesh, axes, one_way)
 
@@ -221,15 +224,16 @@ def ragged_all_to_all(
 
     Args:
         sent: `sent[i][j]`, the bytes that place i of the group sends to place j. The
-            bytes that it keeps, `sent[i][i]`, cross no link.
+            bytes `sent[i][i]`, which stay there, cross no link.
         mesh, axes, one_way: as in `price_of`.
 
     Returns:
         Its bounds: every byte takes a shortest path, and the busiest cut sets the lower
-        bound. The record has the bytes of the even AllToAll that sends as much.
+        bound. `collective` is the even AllToAll that sends equally many bytes.
 
     Raises:
-        ValueError: not n rows of n numbers from 0, nothing to send, or as for `price`.
+        ValueError: `sent` is not n rows of n numbers from 0, or sends nothing; or as
+            for `price`.
 
     >>> from shardmath.hardware.chips import H100
     >>> from shardmath.hardware.networks import NVLinkDomain
@@ -270,11 +274,11 @@ def permute(
     one_way: bool = False,
     pairs: tuple[tuple[int, int], ...] = (),
 ) -> Priced:
-    """Each device sends `nbytes` to another: as `pairs` say, or else to the next one.
+    """Each device sends `nbytes` to another: as in `pairs`, or by default to the next.
 
-    We count the bytes on the links that the pairs cross. `lower` shares them among all
-    parallel links; `upper` goes dimension by dimension, one hop at a time. The time of
-    a transpose of a 4 × 4 torus, (i, j) to (j, i), lies between the two:
+    We count the bytes on the links that the pairs cross. For `lower`, all parallel
+    links share them; for `upper`, they move dimension by dimension, one hop at a time.
+    The time of a transpose of a 4 × 4 torus, (i, j) to (j, i), lies between the two:
 
     >>> from shardmath.hardware.chips import TPU_V4
     >>> from shardmath.hardware.networks import Torus
@@ -288,7 +292,7 @@ def permute(
 
 
 def a_mesh(mesh: object) -> Mesh:
-    """`mesh`; raises a ValueError that quotes it unless it is a Mesh."""
+    """`mesh`, if it is a Mesh; if not, raises a ValueError that quotes it."""
     if not isinstance(mesh, Mesh):
         raise ValueError(f"mesh = {mesh!r}: must be a Mesh")
     return mesh

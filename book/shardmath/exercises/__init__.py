@@ -1,4 +1,4 @@
-"""Exercises: kinds of question, the questions of each chapter, and how to judge.
+"""Exercises: kinds of question, the questions of each chapter, and their judges.
 
 The right answers are computed from the package, never taken from the notebook.
 """

@@ -21,10 +21,10 @@ _HUES = {"correct": "#2b9348", "wrong": "#e8590c", "invalid": "#a67c00"}
 
 @dataclass(frozen=True)
 class Verdict:
-    """What `check` found. It displays itself as text, and in a notebook in colour.
+    """What `check` found. It displays itself as text, or in colour in a notebook.
 
     Attributes:
-        question: its id, such as "01.3".
+        question: the id of the question, such as "01.3".
         verdict: "correct", "wrong", "todo" or "invalid".
         message: the reason in words, including the slip's explanation.
         slip: the name of the slip, or "".
@@ -76,16 +76,16 @@ def _marked(text: str) -> str:
 
 
 def check(question: str, answer: object = ...) -> Verdict:
-    """Judge `answer` to a question, keep the score, and say what was found.
+    """Judge `answer` to a question, add the verdict to the score, and return it.
 
     Args:
-        question: its id, such as "01.3".
+        question: the id of the question, such as "01.3".
         answer: a number, string, function or program, depending on the question; `...`
-            or None if there is none yet.
+            or None if there is no answer yet.
 
     Returns:
-        A verdict that displays itself. Exceptions of the answer become findings, except
-        `KeyboardInterrupt`.
+        A verdict that displays itself. An exception that the answer raises becomes a
+        finding, except `KeyboardInterrupt`.
 
     Raises:
         ValueError: no question has this id. The message lists the nearest ids.
@@ -118,7 +118,7 @@ def examine(record: Question, answer: object, seed: str = "notebook") -> Finding
     """Draw a case, collect the evidence and judge it, all in this process.
 
     Whatever an answer raises becomes a finding, even `SystemExit`. Only
-    `KeyboardInterrupt` is raised, because with it the reader stops the cell.
+    `KeyboardInterrupt` is passed on, because a reader stops the cell with it.
     """
     case = record.draw(seed)
     try:  # JSON, as between two processes, so the judge sees no object of the answer
@@ -134,7 +134,7 @@ def examine(record: Question, answer: object, seed: str = "notebook") -> Finding
 
 
 def judge_number(question: str, answer: object, attempts: int = 0) -> dict:
-    """Judge a number with the standard library alone and without keeping a score.
+    """Judge a number without keeping a score, using only the standard library.
 
     Args:
         question: id of a number question.

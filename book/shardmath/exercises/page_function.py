@@ -18,10 +18,10 @@ _LACKS = "the page's Python has no {}: answer without it, or in the notebook"
 
 
 def judge_function(question: str, source: str, attempts: int = 0) -> dict:
-    """Judge a function, or a program for the machine, from its source.
+    """Judge a function, or a program for a `Scratchpad`, from its source.
 
-    The source can use the names that the notebook's first cell imports, as far as the
-    modules exist: a page has only the standard library and this package.
+    The source can use the names that the notebook's first cell imports, if their
+    modules exist on the page, which has only the standard library and this package.
 
     Args:
         question: id of a question whose answer is plain Python.
@@ -30,7 +30,7 @@ def judge_function(question: str, source: str, attempts: int = 0) -> dict:
 
     Returns:
         A dict of strings: "verdict", "message", "slip" and "hint", as for a number, and
-        "printed".
+        "printed", the text that was printed.
 
     Raises:
         ValueError: no question has this id, or its answer is not plain Python.

@@ -1,7 +1,10 @@
-"""The reader's progress, in a small JSON file that survives crashes and two kernels.
+"""The reader's progress, in a small JSON file that several kernels can share safely.
 
-``{"schema": 1, "questions": {"01.3": {"done": true, "wrong": 2}}}``. Anything else in
-the file, from an older or a newer version, is kept unchanged.
+A crash during a write does not damage it. The file looks like this:
+
+    {"schema": 1, "questions": {"01.3": {"done": true, "wrong": 2}}}
+
+Anything else in the file, from an older or a newer version, is kept unchanged.
 """
 
 import contextlib
@@ -19,7 +22,7 @@ _PATIENCE = 5.0  # seconds to wait while another kernel is writing
 
 @dataclass(frozen=True)
 class Entry:
-    """Whether a question was ever answered correctly, and how often it was not."""
+    """Whether a question was ever answered correctly, and how often wrongly."""
 
     done: bool = False
     wrong: int = 0
@@ -28,7 +31,7 @@ class Entry:
 class ProgressStore:
     """Progress in the file at `path`, or only in this process if `path` is None.
 
-    Verdicts that cannot be saved are kept in memory and saved with the next one, so
+    Verdicts that cannot be saved are kept in memory and saved with the next verdict, so
     hints appear in time even if the disk is full or read-only.
 
     Args:
@@ -74,7 +77,7 @@ class ProgressStore:
         return _entry(self._known(), question), note
 
     def entries(self) -> tuple[dict[str, Entry], str]:
-        """Question id → its entry, and a note or ""."""
+        """The entry of each question, by its id, and a note or ""."""
         note = ""
         try:
             note = self._refresh()
@@ -182,7 +185,7 @@ def _entry(known: dict, question: str) -> Entry:
 
 
 def store() -> ProgressStore:
-    """The reader's store: `SHARDMATH_PROGRESS`, or a file in the user's data directory.
+    """The reader's store, in the file `SHARDMATH_PROGRESS` or the user's data folder.
 
     Progress is kept only in this process if `SHARDMATH_PROGRESS` is empty, or if the
     packages platformdirs and filelock are not installed.

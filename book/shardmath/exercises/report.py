@@ -22,10 +22,11 @@ class Text:
 
 
 def report(chapter: str = "") -> Text:
-    """The score: points for answers that were ever right, and that are right now.
+    """The score: points for answers that were ever right, and for those right now.
 
-    An answer was "ever right" if any check said so. It is right now if the last check
-    in this kernel said so. `make grade` counts only the notebook's current answers.
+    An answer was "ever right" if any check said so, and it is "right now" if the last
+    check in this kernel said so. `make grade` counts only the notebook's current
+    answers.
 
     Args:
         chapter: a chapter's number, such as "01"; by default, all chapters.
@@ -35,7 +36,8 @@ def report(chapter: str = "") -> Text:
         itself.
 
     Raises:
-        ValueError: no chapter with questions has this number. The message lists them.
+        ValueError: no chapter with questions has this number. The message lists these
+            chapters.
     """
     from . import progress
 

@@ -1,9 +1,9 @@
-"""Kernels that work on blocks: their HBM traffic, the VMEM that they need, their time.
+"""Kernels that work on blocks: their HBM traffic, the VMEM they need, and their time.
 
 A kernel runs once for every step of a grid. In each step it works on one block of every
-array, and a block is copied from HBM only if it differs from that of the step before.
-Copies are double-buffered: while a step computes, the blocks of the next step arrive,
-and those that the step before finished leave.
+array, and a block is read from HBM only if it differs from that of the previous step.
+Copies are double-buffered: while a step computes, the blocks of the next step are read,
+and those that the previous step finished are written.
 
     traffic = Σ changes of block · bytes of a block
     VMEM    = 2 · Σ bytes of a block + scratch
@@ -47,16 +47,17 @@ class BlockedArray:
     """An array of a kernel, and the block of it that each step works on.
 
     Args:
-        name: of the array, such as "X".
+        name: the name of the array, such as "X".
         shape: the sizes of the array.
-        block: the sizes of a block; each divides that of the array.
+        block: the sizes of a block; each divides the array's size.
         index: a block's place, counted in blocks, as a function of the grid's indices.
         itemsize: bytes of one value.
-        written: whether blocks are written to HBM, like those of a result, or read.
+        written: whether blocks are written to HBM, as for a result, instead of read.
 
     Raises:
-        ValueError: a name that is no string, a size that is no whole number from 1, a
-            block that does not divide the array, or an index that is no function.
+        ValueError: a name that is not a string, a size that is not a whole number from
+            1, a block that does not divide the array, or an index that is not a
+            function.
 
     >>> BlockedArray("X", (4096, 4096), (512, 500), lambda i, k: (i, k))
     Traceback (most recent call last):
@@ -108,7 +109,7 @@ class Pipelined:
         steps: seconds of all steps; each takes as long as its math or its copies,
             whichever is longer.
         last: seconds until the last blocks are written.
-        math: seconds of the math alone.
+        math: seconds of the math without any copies.
     """
 
     first: float
@@ -122,13 +123,13 @@ class Pipelined:
 
     @property
     def utilization(self) -> float:
-        """Share of the peak: the time of the math over the whole time."""
+        """Share of the peak: the time of the math divided by the whole time."""
         return self.math / self.seconds
 
 
 @dataclass(frozen=True)
 class BlockedKernel:
-    """A grid of steps, the arrays whose blocks they work on, and their FLOPs.
+    """A grid of steps, the arrays that they work on in blocks, and their FLOPs.
 
     Args:
         grid: steps along each axis; the last axis varies fastest.
@@ -137,8 +138,8 @@ class BlockedKernel:
         scratch: bytes of VMEM that are kept from step to step, such as running sums.
 
     Raises:
-        ValueError: no arrays, a grid of more than `MOST_STEPS` steps or not of whole
-            numbers, FLOPs that are not positive, a scratch below 0.
+        ValueError: no arrays, a grid that has more than `MOST_STEPS` steps or is not
+            made of whole numbers, FLOPs that are not positive, or a scratch below 0.
     """
 
     grid: tuple[int, ...]
@@ -167,7 +168,7 @@ class BlockedKernel:
 
     @property
     def steps(self) -> int:
-        """Steps of the grid."""
+        """The number of steps of the grid."""
         return math.prod(self.grid)
 
     @property
@@ -177,7 +178,7 @@ class BlockedKernel:
 
     @cached_property
     def changes(self) -> dict[str, tuple[int, ...]]:
-        """By array, the steps whose block differs from that of the step before."""
+        """For each array, the steps whose block is not that of the previous step."""
         last: dict[str, object] = {}
         found: dict[str, list[int]] = {array.name: [] for array in self.arrays}
         for step, place in enumerate(itertools.product(*map(range, self.grid))):
@@ -189,7 +190,7 @@ class BlockedKernel:
         return {name: tuple(steps) for name, steps in found.items()}
 
     def crossings(self, array: BlockedArray) -> tuple[int, ...]:
-        """Steps that need a new block of `array`, or finish one that is written."""
+        """Steps that need a new block of `array`, or complete one to be written."""
         starts = self.changes[array.name]
         if array.written:
             return (*(start - 1 for start in starts[1:]), self.steps - 1)
@@ -197,7 +198,7 @@ class BlockedKernel:
 
     @property
     def traffic(self) -> dict[str, float]:
-        """Bytes that cross the HBM, by array."""
+        """Bytes that are read from or written to HBM, by array."""
         return {
             array.name: len(self.changes[array.name]) * array.block_bytes
             for array in self.arrays
@@ -205,12 +206,12 @@ class BlockedKernel:
 
     @property
     def intensity(self) -> float:
-        """FLOPs per byte that crosses the HBM."""
+        """FLOPs per byte of HBM traffic."""
         return self.flops / sum(self.traffic.values())
 
     @property
     def vmem(self) -> float:
-        """Bytes of VMEM for blocks and scratch; additions of a compiler are left out.
+        """Bytes of VMEM for blocks and scratch; what a compiler adds is left out.
 
         A block has two buffers, so that the next one can arrive; a block that never
         changes has one.
@@ -244,8 +245,8 @@ MiB there are: X 2048 × 512, Y 512 × 2048, Z 2048 × 2048
         """The time on `chip`, if math and copies run at the chip's full rates.
 
         Assumes:
-            The blocks of a step arrive during the step before, and those that it
-            finishes leave during the step after. Starting a step takes no time.
+            The blocks of a step are read during the previous step, and those that it
+            finishes are written during the next one. Starting a step takes no time.
         """
         peak = require_chip(chip).flops[precision]
         reads, writes = self.copied()
@@ -257,7 +258,7 @@ MiB there are: X 2048 × 512, Y 512 × 2048, Z 2048 × 2048
         return Pipelined(reads[0] / rate, steps, last, self.flops / peak)
 
     def copied(self) -> tuple[list[float], list[float]]:
-        """By step, bytes that it needs for the first time, and bytes of its results."""
+        """For each step, bytes that it has to read, and bytes that it finishes."""
         reads, writes = [0.0] * self.steps, [0.0] * self.steps
         for array in self.arrays:
             for step in self.crossings(array):
@@ -276,8 +277,8 @@ def matmul(
     """X[B, D] · Y[D, F] -> Z[B, F] in blocks [b, d] · [d, f], with fp32 sums in VMEM.
 
     The grid has an axis for rows of tiles, one for columns of tiles, and one for steps
-    along D, which vary fastest. The traffic is that of `roofline.tile_traffic`, or
-    less: if all of D is one block, X is read once.
+    along D, which varies fastest. The traffic is that of `roofline.tile_traffic`, or
+    less: if all of D is one block, X is read only once.
 
     Args:
         B, D, F: tokens, contracted size, output size.
@@ -315,7 +316,7 @@ def attention(
     """Flash attention of N heads: all keys stream past each block of queries.
 
     The grid has axes for heads, blocks of queries and blocks of keys. For each query of
-    the block, VMEM keeps in fp32 its sum of values, its largest score and its sum of
+    the block, VMEM keeps, in fp32, the sum of values, the largest score and the sum of
     exponentials. A block of scores is also on the chip, but `vmem` leaves it out.
 
     Args:
@@ -381,15 +382,16 @@ def grouped_matmul(
     depth: int,
     precision: str = "bf16",
 ) -> BlockedKernel:
-    """X[rows of all experts, D] · W[experts, D, F], each row by its expert's matrix.
+    """X[rows of all experts, D] · W[experts, D, F]: each row times its expert's matrix.
 
     The rows are sorted by expert, and those of each expert are padded to whole blocks.
-    `row_groups` says which matrix a block of rows needs.
+    `row_groups` lists which expert's matrix each block of rows needs.
 
     Args:
         counts: rows of each expert.
         D, F: contracted size and output size of an expert's matrix.
-        rows, columns, depth: a block of X is rows × depth, one of W depth × columns.
+        rows, columns, depth: a block of X is rows × depth, and a block of W is depth ×
+            columns.
         precision: the format of all arrays in HBM.
 
     >>> grouped_matmul([130, 0, 5], 256, 256, 128, 128, 128).grid

@@ -48,10 +48,10 @@ class ByPrecision(dict[str, float]):
 class Chip(HasFacts):
     """One accelerator. Rates are per chip, dense, in base units; links are one-way.
 
-    `facts` has every value by name ("hbm_bytes", "flops.bf16"). Values without a
-    precision are attributes too; `facts.VOCABULARY` says what they mean. `onchip` names
-    the software-managed memory next to the matrix units (VMEM, SMEM, …), if known. A
-    chip `without_hbm` has no other memory.
+    `facts` has every value under its name ("hbm_bytes", "flops.bf16"). Values without a
+    precision are attributes too; `facts.VOCABULARY` defines them. `onchip` names the
+    software-managed memory next to the matrix units (VMEM, SMEM, …), if known. If
+    `without_hbm` is true, the chip has no other memory.
 
     >>> TPU_V5E
     TPU v5e: 197 TFLOPs/s in bf16, 819 GB/s from memory, 241 FLOPs per byte.
@@ -66,10 +66,10 @@ class Chip(HasFacts):
     without_hbm: bool = False
 
     def fact(self, name: str) -> Fact:
-        """The value called `name`, with its source; see `HasFacts.fact`.
+        """The fact called `name`, with its source; see `HasFacts.fact`.
 
         Raises:
-            Absent: a ValueError; the value is one of HBM, which the chip does not have.
+            Absent: a ValueError; the fact is about HBM, and the chip has none.
             Unpublished, ValueError: as for `HasFacts.fact`.
 
         >>> GROQ_LPU.hbm_bandwidth
@@ -104,7 +104,7 @@ of its memory is SRAM: see onchip_bytes and onchip_bandwidth
 
     @property
     def memory_bytes(self) -> float:
-        """Bytes of HBM that a program can use, if a source says so; otherwise all.
+        """Bytes of HBM that a program can use; all of them if no source says how many.
 
         >>> f"{TPU_V5E.memory_bytes / 2**30} of {TPU_V5E.hbm_bytes / 2**30:.0f} GiB"
         '15.75 of 16 GiB'
@@ -158,8 +158,8 @@ of its memory is SRAM: see onchip_bytes and onchip_bandwidth
         """Critical intensity: flops / hbm_bandwidth, in FLOPs per byte.
 
         Work with fewer FLOPs per byte of memory traffic is memory-bound. Both rates are
-        peaks of the data sheet: if a program reaches 80 % of the FLOPs and 90 % of the
-        bandwidth, the critical intensity is 0.8 / 0.9 of this.
+        peaks of the data sheet: if a program reaches 80 % of the FLOPs/s and 90 % of
+        the bandwidth, its critical intensity is 0.8 / 0.9 times this value.
 
         >>> round(TPU_V5E.intensity("bf16"), 1)
         240.5
@@ -170,9 +170,9 @@ of its memory is SRAM: see onchip_bytes and onchip_bandwidth
     def vector_flops(self) -> float:
         """Operations per second of the vector units: cores · lanes · clock.
 
-        Each lane does one fp32 operation per clock; a data sheet that counts a
-        multiply-add as two prints twice as much. On Hopper the record has the clock of
-        the Tensor Cores, and the clock of the lanes is 8 % higher.
+        Each lane does one fp32 operation per clock cycle. A data sheet that counts a
+        multiply-add as two operations gives twice this rate. For Hopper, the record has
+        the clock of the Tensor Cores, and the clock of the lanes is 8 % higher.
 
         >>> show(H100.vector_flops, "FLOPs/s"), show(TPU_V5P.vector_flops, "FLOPs/s")
         ('30.9 TFLOPs/s', '14.3 TFLOPs/s')
@@ -202,10 +202,11 @@ def find(name: str) -> Chip:
     """The chip that `name` means; case, spaces, dashes and vendor names do not matter.
 
     Names, ids, nicknames ("Ironwood") and JAX device kinds ("TPU v5 lite") all work,
-    and so does the beginning of one if it fits only one chip.
+    and so does the beginning of such a name if it fits only one chip.
 
     Raises:
-        ValueError: `name` means no chip or several; lists those, or similar names.
+        ValueError: `name` means no chip or several; the message lists them, or similar
+            names.
 
     >>> find("v5p").name, find("nvidia h100 sxm").name, find("mi-300x").name
     ('TPU v5p', 'H100', 'MI300X')
@@ -231,7 +232,7 @@ def measured(name: str, flops: Mapping[str, float], hbm_bandwidth: float) -> Chi
         hbm_bandwidth: bandwidth of the main memory, bytes/s.
 
     Raises:
-        ValueError: rates that are no mapping or that are not above 0, or an unknown
+        ValueError: rates that are not a mapping or not above 0, or an unknown
             precision.
 
     >>> measured("this laptop", {"fp32": 2e11}, 2e10)
@@ -256,7 +257,7 @@ def require_chip(chip: object) -> Chip:
     """`chip`, if it is a record of a chip.
 
     Raises:
-        ValueError: it is anything else; quotes what was given.
+        ValueError: it is anything else; the message quotes it.
 
     >>> require_chip("H100")
     Traceback (most recent call last):

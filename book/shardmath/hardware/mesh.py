@@ -22,10 +22,11 @@ from .networks.wiring import Network, Ring, Switch
 class Piece:
     """The part of one dimension of a network that some axes use.
 
-    It has `size` places of dimension `dim`, each `stride` after the one before. `wires`
-    is this part as one group of chips can use it. Part of a ring is a line. Every s-th
-    chip of a ring, while all s groups are busy, is a ring of links with 1/s of the
-    bandwidth and s times the latency. Part of a switch is a smaller switch.
+    The part has `size` places of dimension `dim`, each `stride` places after the
+    previous one. `wires` describes its links as one group of chips can use them. Part
+    of a ring is a line. If groups take every s-th chip of a ring and all s groups are
+    busy, each has a ring of links with 1/s of the bandwidth and s times the latency.
+    Part of a switch is a smaller switch.
     """
 
     dim: int
@@ -39,9 +40,9 @@ class Pace:
     """The rate of one level of the network for some axes, in bytes/s, one-way.
 
     There are three rates of one AllGather of V bytes over n chips: `egress` is the
-    total rate of the links of one unit; `array_bandwidth` is V over the time, as tables
-    of networks quote it; `bandwidth` is V·(n−1)/n, which each chip sends, over the
-    time.
+    total rate of the links of one unit; `array_bandwidth` is V divided by the time, as
+    quoted in tables of networks; `bandwidth` is V·(n−1)/n, the bytes that each chip
+    sends, divided by the time.
     """
 
     level: str
@@ -75,12 +76,12 @@ class Binding:
 
     @property
     def bandwidth(self) -> float:
-        """Bytes/s that a chip sends, one-way: V·(n−1)/n over the time."""
+        """Bytes/s that a chip sends, one-way: V·(n−1)/n divided by the time."""
         return self.slowest.bandwidth
 
     @property
     def array_bandwidth(self) -> float:
-        """Bytes/s of the array: V over the time."""
+        """Bytes/s of the array: V divided by the time."""
         return self.slowest.array_bandwidth
 
     def __str__(self) -> str:
@@ -103,17 +104,19 @@ class Binding:
 
 @dataclass(frozen=True)
 class Mesh:
-    """Named axes mapped to a network in order, both slowest-varying first.
+    """Named axes, mapped in order to the dimensions of a network.
 
-    An axis may cover several dimensions of the network, or part of one. Chips keep
-    their row-major order, as devices do in JAX; they are not reordered. An axis in
-    `blocks` uses a block of neighbours instead, such as a square on a torus, and the
-    other axes share the rest of the sides.
+    Axes and dimensions are listed slowest-varying first. An axis may cover several
+    dimensions of the network, or part of one. Chips keep their row-major order, as
+    devices do in JAX; they are not reordered. An axis in `blocks` uses a block of
+    neighbours instead, such as a square on a torus, and the other axes share what is
+    left of each side.
 
     Args:
         network: the network of the chips.
-        axes: size by name; the product must be the number of chips.
-        blocks: sides of the block of an axis, one for each dimension of the network.
+        axes: the size of each axis, by name; the product must be the number of chips.
+        blocks: for an axis, the sides of its block, one for each dimension of the
+            network.
 
     Raises:
         ValueError: a size does not divide a side (the message has both numbers), the
@@ -190,12 +193,12 @@ class Mesh:
 
         Neighbouring parts of one dimension are merged, so all axes together use the
         whole network. A single chip spans nothing. Two opposite chips of a ring reach
-        each other both ways round, or only one way with `one_way`.
+        each other both ways round, or only one way if `one_way` is true.
 
         Raises:
-            ValueError: an unknown axis, a `one_way` that is no bool, or two axes on one
-                ring that are not neighbours on it, because their traffic would share
-                links in a way that has no price here.
+            ValueError: an unknown axis, a `one_way` that is not a bool, or two axes on
+                one ring that are not neighbours on it. Their traffic would share links
+                in a way that has no price here.
         """
         names, (one_way,) = self._names(axes), flags(one_way=one_way)
         parts = sorted(part for name in names for part in self._parts[name])
@@ -223,7 +226,7 @@ class Mesh:
         )
 
     def bandwidth(self, axes: str | tuple[str, ...]) -> float:
-        """Bytes/s one-way that a chip can send over `axes`; `binding` says why."""
+        """One-way bytes/s that a chip can send over `axes`, as `binding` explains."""
         return self.binding(axes).bandwidth
 
     def binding(self, axes: str | tuple[str, ...]) -> Binding:
@@ -233,16 +236,16 @@ class Mesh:
             array_bandwidth   g · R / (1 − 1/s)              V over the time
             bandwidth         g · R / (1 − 1/s) · (1 − 1/n)  V·(1 − 1/n) over the time
 
-        R is the rate at which a chip sends into that level, all rings of a torus
-        together and both ways around. A unit is the g chips of a group inside the
-        level. s units share the bytes that cross it (on a stack of switches, the units
-        of the whole stack), and a group has n chips. In an AllGather or ReduceScatter
-        of V bytes, a unit receives all but its own part, V·(1 − 1/s), and each chip
-        sends V·(1 − 1/n).
+        R is the rate at which a chip sends into the level, on all rings of a torus
+        together and both ways around. A unit consists of the g chips of a group that
+        are inside the level. The bytes that cross the level are shared by s units (on a
+        stack of switches, the units of the whole stack), and a group has n chips. In an
+        AllGather or ReduceScatter of V bytes, a unit receives all but its own part,
+        V·(1 − 1/s), and each chip sends V·(1 − 1/n).
 
         Assumes:
-            A schedule that keeps all levels and all rings busy, so this is an upper
-            bound. An AllToAll is slower, because chips cannot share its bytes.
+            A schedule keeps all levels and all rings busy, so this is an upper bound.
+            An AllToAll is slower, because chips cannot share its bytes.
         """
         names, n = self._names(axes), self.size(axes)
         inside, units, paces = n, 1, []

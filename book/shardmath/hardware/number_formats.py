@@ -28,7 +28,7 @@ OVERFLOWS = {  # by the codes of the largest exponent that are no finite values
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """A binary format with a sign, and what values beyond its largest become.
+    """A binary format with a sign, and what becomes of numbers that are too large.
 
     Args:
         name: the name of the format.
@@ -36,7 +36,7 @@ class NumberFormat:
         mantissa: bits of the mantissa, without the implied one.
         overflow: "infinity", "NaN" or "saturation".
 
-    The bias is 2^(E − 1) − 1. For integers it is 1 − m, so that values are whole.
+    The bias is 2^(E − 1) − 1. For integers it is 1 − m, so that all values are whole.
 
     Source: IEEE 754 for fp32 and fp16; OCP Microscaling Formats 1.0 for those of 8, 6
     and 4 bits.
@@ -45,7 +45,7 @@ class NumberFormat:
     (448.0, 0.001953125, 127)
 
     Raises:
-        ValueError: numbers of bits that make no format, or an unknown overflow.
+        ValueError: numbers of bits that do not make a format, or an unknown overflow.
     """
 
     name: str
@@ -99,10 +99,10 @@ class NumberFormat:
         return codes - 2**self.mantissa - 1
 
     def value(self, code: int) -> float:
-        """The value of a code without its sign.
+        """The value of a code, without a sign.
 
         Args:
-            code: from 0 to that of the largest finite value.
+            code: from 0 to the code of the largest finite value.
 
         Raises:
             ValueError: another code.
@@ -124,7 +124,7 @@ class NumberFormat:
         """All finite values from 0 upward.
 
         Raises:
-            ValueError: more than 16 bits, too many to list.
+            ValueError: the format has more than 16 bits, too many to list its values.
         """
         if self.bits > 16:
             raise ValueError(
@@ -165,7 +165,8 @@ class NumberFormat:
             saturate: set numbers beyond the largest value to that value.
 
         Raises:
-            ValueError: `x` is beyond the largest value; says what it would become.
+            ValueError: `x` is beyond the largest value; the message says what `x` would
+                become.
 
         >>> E4M3.round(300.0), E4M3.round(500.0, saturate=True)
         (288.0, 448.0)
@@ -189,8 +190,9 @@ class NumberFormat:
         2^−(m + 1) / √3 · √(3 / (8 ln 2))
 
         The first factor is the error at the lower end of a binade: half a spacing,
-        divided by √3. The second, 0.7355, is an average over values whose logarithms
-        are uniformly distributed. For other distributions it is between 0.5 and 1.
+        divided by √3. The second factor, 0.7355, is an average over values whose
+        logarithms are uniformly distributed. For other distributions this factor is
+        between 0.5 and 1.
 
         >>> f"{E4M3.rms_error:.4f} {BF16.rms_error:.5f}"
         '0.0265 0.00166'
@@ -200,7 +202,7 @@ class NumberFormat:
 
     @property
     def stalls_at(self) -> float:
-        """Where a sum of ones stops growing: 2^(m + 1).
+        """The value at which a sum of ones stops growing: 2^(m + 1).
 
         The spacing there is 2, so adding 1 is a tie, which rounds to the even code.
 
@@ -241,7 +243,7 @@ def find(name: str) -> NumberFormat:
     57344.0
 
     Raises:
-        ValueError: no format has this name; lists those that exist.
+        ValueError: no format has this name; the message lists those that exist.
     """
     known = {one.name: one for one in FORMATS}
     if not isinstance(name, str) or name not in known:

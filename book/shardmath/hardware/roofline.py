@@ -1,4 +1,4 @@
-"""Rooflines: the least and the most time that an operation must take.
+"""Rooflines: a lower and an upper bound on the time of an operation.
 
 A roofline describes a machine by its rates. Every operation needs some FLOPs and some
 bytes, and each resource takes amount / rate seconds for its part. If all resources
@@ -25,7 +25,7 @@ def vector_roof(chip: Chip) -> Roof:
     """The second, lower roof over the same HBM: that of the vector units.
 
     Raises:
-        Unpublished: a ValueError; cores, lanes or clock of the chip are not published.
+        Unpublished: a ValueError; the chip's cores, lanes or clock are not published.
 
     Source:
         "How to Scale Your Model" states a critical intensity near 3 for the VPU of a
@@ -45,8 +45,8 @@ def read(nbytes: float, chip: Chip, bandwidth: float | None = None) -> Estimate:
     Args:
         nbytes: bytes of all arrays that are read.
         chip: a record from `chips`.
-        bandwidth: bytes/s of the memory or link that they are read from; by default
-            that of the chip's HBM. Use `chip.host_bandwidth` for arrays in host memory.
+        bandwidth: bytes/s of the memory or link that the arrays are read from; by
+            default the chip's HBM. Use `chip.host_bandwidth` for arrays in host memory.
 
     Returns:
         An Estimate with one "HBM" leg, or one "network" leg for another bandwidth.
@@ -80,9 +80,10 @@ def matmul(
     Args:
         B, D, F: tokens, contracted size, output size.
         chip: a record from `chips`.
-        precision: of the multiplication; sets C, the dense peak in FLOPs/s.
-        weights: storage of Y (w bytes per value); `precision` if not given.
-        activations: storage of X and Z (a bytes per value); `precision` if not given.
+        precision: the format of the product; sets C, the dense peak in FLOPs/s.
+        weights: the format of Y (w bytes per value); `precision` if not given.
+        activations: the format of X and Z (a bytes per value); `precision` if not
+            given.
 
     Returns:
         An Estimate with a "math" and an "HBM" leg.
@@ -188,16 +189,16 @@ def elementwise(
         n: number of values of one array.
         chip: a record from `chips`.
         flops: FLOPs per value; an exponential or a GELU takes 10 or more.
-        reads, writes: arrays read and written, each of n values of `precision`, with b
-            bytes per value.
+        reads, writes: how many arrays are read and written, each of n values of
+            `precision`, with b bytes per value.
         rate: FLOPs/s of the units used; `chip.vector_flops` if not given.
 
     Returns:
         An Estimate with a "math" leg, on the vector units, and an "HBM" leg.
 
     Assumes:
-        Each FLOP takes one lane one clock, in fp32. GPUs are faster with multiply-adds
-        and with narrower values, two of which take one clock.
+        Each FLOP takes one clock cycle of one lane, in fp32. GPUs are faster with
+        multiply-adds, and with narrower values, which a lane takes two at a time.
 
     Raises:
         ValueError: as for `matmul`; Unpublished if no `rate` is given and the chip's
@@ -224,13 +225,13 @@ def stationary_intensity(
 ) -> float:
     """FLOPs per byte of a matrix unit that keeps side × side weights: 2·side/(a + 2·p).
 
-    For 2·side² FLOPs, each token reads `side` activations of a bytes, and reads and
-    writes `side` sums of p bytes. If the unit keeps the sums instead, activations and
-    weights are read, and the intensity is side / a.
+    For 2·side² FLOPs, each token reads `side` activations of a bytes each, and reads
+    and writes `side` sums of p bytes each. If the unit keeps the sums instead,
+    activations and weights are read, and the intensity is side / a.
 
     Args:
-        side: of the block of weights that the unit keeps.
-        activations, sums: formats; set a and p.
+        side: the side of the block of weights that the unit keeps.
+        activations, sums: their formats, which set a and p.
 
     >>> stationary_intensity(128), stationary_intensity(128, sums="bf16")
     (25.6, 42.666666666666664)
@@ -248,8 +249,8 @@ def tile_traffic(B: float, D: float, F: float, tile: tuple[float, float]) -> flo
     tiles, Y once per row of tiles, and Z is written once.
 
     Raises:
-        ValueError: a size that is not a finite number above 0, a tile that is no pair
-            of sizes from 1, or more traffic than a float can hold.
+        ValueError: a size that is not a finite number above 0, a tile that is not a
+            pair of sizes from 1, or more traffic than a float can hold.
 
     >>> tile_traffic(256, 256, 256, (256, 256)) == 3 * 256 * 256
     True
@@ -298,7 +299,7 @@ def tiled_matmul(
             "on-chip" leg at `chip.onchip_bandwidth`.
 
     Returns:
-        An Estimate; with one tile as large as Z it equals `matmul`.
+        An Estimate, which equals that of `matmul` if one tile is as large as Z.
 
     Raises:
         ValueError: as for `matmul` and `tile_traffic`, or with `inner` if the on-chip
@@ -333,18 +334,18 @@ def split_matmul(
 
     Each chip multiplies half of D and holds partial sums of all of Z, with b bytes per
     value. An AllReduce adds them: each chip sends half of its partial sums, adds those
-    that it receives, and sends that half of the result. In all it sends b·B·F bytes,
-    and receives as many.
+    that it receives to its other half, and sends this half of the result. In total each
+    chip sends b·B·F bytes and receives as many.
 
     Args:
         B, D, F, chip, precision: as for `matmul`.
-        bandwidth: one-way bytes/s between the two; by default one link of the chip.
+        bandwidth: one-way bytes/s between the chips; by default one link of the chip.
 
     Returns:
         An Estimate with "math", "HBM" and "network" legs, all for one chip. The
         exchange needs finished sums, so `.lower` assumes a matmul that is cut into
-        pieces, one of which is sent while the next is multiplied. `.without_overlap` is
-        the time of a plain matmul and then an AllReduce.
+        pieces, and each piece is sent while the next is multiplied. `.without_overlap`
+        is the time of a whole matmul followed by an AllReduce.
 
     >>> from shardmath.hardware.chips import TPU_V5E
     >>> split = split_matmul(4096, 16_384, 8192, TPU_V5E)
@@ -375,9 +376,10 @@ def split_threshold(
         with overlap:     D* = min(b·C / (2·W_link), (W_hbm/W_link − 1)·B·F / (B + F))
         without overlap:  D* = b·C / W_link,  for large B and F
 
-    Both chips take half of D. b is the bytes of a value, C the peak, W a bandwidth. The
-    first term of the minimum is for math. The second is for HBM and matters for small
-    B: one chip is then memory-bound, and it helps that each of two reads half of Y.
+    Each chip takes half of D. b is the number of bytes per value, C the peak, and each
+    W a bandwidth. The first term of the minimum is for math. The second is for HBM and
+    matters for small B: a single chip is then memory-bound, and with two chips, each
+    reads only half of Y.
 
     Args:
         chip, precision, bandwidth: as for `split_matmul`.

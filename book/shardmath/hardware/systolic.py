@@ -3,18 +3,20 @@
 A grid of `size` × `size` cells multiplies X[B, D] by W[D, F], one tile of W at a time.
 In each cycle a cell
 
-* keeps the weight that arrives from above, if it is for its row, or passes it down;
+* keeps a weight that arrives from above if it is meant for this row of cells, and
+  otherwise passes it down;
 * takes an activation from the left and a sum from above, adds the product of the
   activation and its active weight, and passes the activation right and the sum down.
 
-A weight that is kept waits until the first token of its tile arrives, and is then
+A weight that is kept waits until the first token of its tile arrives, and then becomes
 active. Row i starts i cycles after row 0 and column j another j cycles later, so the
-work moves as a diagonal wave. A cell reads only two neighbours, so the result and the
-number of cycles are found by the simulation.
+work moves as a diagonal wave. A cell reads only its two neighbours, and no formula is
+used for the result or the number of cycles: both come out of the simulation.
 
-A real MXU takes eight tokens in eight cycles and multiplies in bf16; this one is exact.
-We assume that weights move down one row per cycle, and values one cell per cycle. On a
-TPU v4 both together take less than half as long (chapter 02).
+A real MXU takes in eight tokens every eight cycles and multiplies in bf16; this array
+takes one token per cycle and is exact. We assume that weights move down one row per
+cycle, and values one cell per cycle. On a TPU v4, the two movements together take less
+than half of the time that they take here (chapter 02).
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +38,7 @@ class Weight(NamedTuple):
 
 
 class Activation(NamedTuple):
-    """A value of one token on its way right."""
+    """A value of one token on its way to the right."""
 
     tile: int
     token: int
@@ -58,7 +60,7 @@ Cells = tuple[tuple[Cell, ...], ...]
 
 @dataclass(frozen=True)
 class Cycle:
-    """`cells[row][column]` after `number` cycles, and what enters in the next one."""
+    """`cells[row][column]` after `number` cycles, and what enters in the next cycle."""
 
     number: int
     cells: Cells
@@ -92,9 +94,9 @@ class ArrayRun:
 def cycles(B: int, tiles: int, size: int, prefetch: bool = True) -> int:
     """Cycles of a product: size + (tiles - 1) max(B, size) + B + 2 size - 2.
 
-    Without prefetch: tiles (size + B) + 2 size - 2. `multiply` takes as many. A TPU v4
-    also takes one cycle per token for a tile, but only 160 to 179 additional cycles,
-    for which this formula has 382.
+    Without prefetch, their number is tiles (size + B) + 2 size - 2. `multiply` takes
+    exactly as many. A TPU v4 also takes one cycle per token for a tile, but in addition
+    only 160 to 179 cycles, where this formula has 382.
 
     Args:
         B: tokens.
@@ -118,7 +120,8 @@ def cycles(B: int, tiles: int, size: int, prefetch: bool = True) -> int:
 def utilization(B: int, tiles: int, size: int, prefetch: bool = True) -> float:
     """Share of the cells' time in which they multiply: tiles B / cycles.
 
-    For many tiles it approaches min(1, B / size); without prefetch, B / (B + size).
+    For many tiles, the share approaches min(1, B / size), or B / (B + size) without
+    prefetch.
 
     >>> [round(utilization(128, tiles, size=128), 3) for tiles in (1, 10, 1000)]
     [0.251, 0.77, 0.997]
@@ -138,7 +141,7 @@ def padded(length: int, size: int) -> int:
 
 
 def useful(D: int, F: int, size: int) -> float:
-    """Share of the multiplications that are not of padding: D F, over padded D F.
+    """Share of the multiplications that are not padding: D F divided by padded D F.
 
     >>> useful(D=64, F=4096, size=128)
     0.5
@@ -156,7 +159,7 @@ def multiply(X: Rows, W: Rows, size: int, prefetch: bool = True) -> ArrayRun:
         prefetch: see `cycles`.
 
     Raises:
-        ValueError: empty or ragged arrays, what is no matrix, lengths that do not
+        ValueError: arrays that are empty, ragged or not matrices, lengths that do not
             match, a side above 1024, or more than 4,194,304 cells times cycles, since
             every cell is simulated in every cycle. `cycles` has no such limit.
 

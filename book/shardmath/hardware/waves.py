@@ -1,4 +1,4 @@
-"""Tiles over the SMs of a GPU: whole waves, the time they take, and a simulation.
+"""How a GPU's SMs work through tiles: whole waves, their time, and a simulation.
 
 A matmul is cut into tiles of its result. Each SM works on one tile at a time, so the
 chip works on the tiles in waves, and neither a tile nor a wave can be split:
@@ -27,7 +27,7 @@ DIVIDED = ("SMs", "Compute units")  # cores that take one tile after another
 
 @dataclass(frozen=True)
 class Waves:
-    """`tiles` equal pieces of work on `sms` SMs, each of which does one at a time.
+    """`tiles` equal pieces of work on `sms` SMs; each SM does one piece at a time.
 
     >>> Waves(133, 132)
     133 tiles on 132 SMs: 2 waves, the last with 1 tile, 50.4% of the SM time used.
@@ -97,20 +97,20 @@ class TiledMatmul:
 
         T_tile = 2·b·f·D / (C / SMs)        T = ⌈tiles / SMs⌉ · T_tile
 
-    A tile that extends past the edge costs as much as a whole one. This leaves out
+    A tile that extends past the edge takes as long as a whole one. The time leaves out
     memory, the first load and the last store of a tile, several tiles at once on one
     SM, and kernels that cut tiles along D to fill the last wave (split-K, stream-K).
 
     Args:
         B, D, F: tokens, contracted size, output size, each a whole number.
-        chip: a record with its number of SMs ("cores").
+        chip: the record of a chip, with its number of SMs ("cores").
         tile: rows and columns of one tile.
         precision: sets C, the dense peak.
 
     Raises:
-        ValueError: a size or side that is no whole number from 1, an unknown precision,
-            what is no record of a chip, or a chip that does not divide its work into
-            tiles for many cores, such as a TPU.
+        ValueError: a size or side that is not a whole number from 1, an unknown
+            precision, a `chip` that is not a Chip, or a chip, such as a TPU, that does
+            not divide its work into tiles for many cores.
     """
 
     B: int
@@ -138,7 +138,7 @@ class TiledMatmul:
 
     @property
     def tile_seconds(self) -> float:
-        """Seconds of one tile on one SM, at its share of the peak."""
+        """Seconds of one tile on one SM, at the SM's share of the peak."""
         b, f = self.tile
         share = self.chip.flops[self.precision] / self.waves.sms
         return 2 * b * f * self.D / share
@@ -216,7 +216,8 @@ MOST_TILES = 2**18  # for which `dispatch` takes about two seconds
 def dispatch(seconds: Sequence[float], sms: int) -> TileSchedule:
     """Assign tiles in order, each to the SM that is free first.
 
-    The simulation contains no waves, but they appear if all tiles take equally long.
+    The simulation does not know of waves, but waves appear if all tiles take equally
+    long.
 
     Args:
         seconds: how long each tile takes.

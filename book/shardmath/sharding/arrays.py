@@ -12,19 +12,19 @@ def array(
     """One array in the notation, such as ``"bf16[B_X, D]"`` or ``"A[I, J_XY]{U_Z}"``.
 
     Args:
-        text: the array, with its name or the format of a value before the bracket.
-            Names of mesh axes may have several letters, ``"A[I_data, J_{model,X}]"``.
-            The first axis of a dimension is the major one, so XY is not YX.
+        text: the array, with its name or its format before the bracket. Names of mesh
+            axes may have several letters, ``"A[I_data, J_{model,X}]"``. The first axis
+            of a dimension is the major one, so XY is not YX.
         mesh: a `Mesh`, or sizes by axis name in device order (row-major).
-        dtype: format of a value if the text names none.
+        dtype: the format if the text names none.
         sizes: the size of every dimension.
 
     Returns:
         A ShardedArray, with its blocks, bytes and copies.
 
     Raises:
-        ValueError: text that is not in the notation, an axis that the mesh lacks or
-            that is used twice, a size that is missing or does not divide. The message
+        ValueError: `text` is not in the notation; an axis is used twice or is not in
+            the mesh; a size is missing or cannot be divided by its axes. The message
             points at the wrong character.
 
     >>> array("A[I_XY, J]", mesh={"X": 2, "Y": 4}, I=64, J=3).local_shape

@@ -1,4 +1,4 @@
-"""Arrays from a line of the notation and a mesh; errors point at their place."""
+"""Arrays from a line of the notation and a mesh; errors point at the wrong word."""
 
 import contextlib
 import re
@@ -50,7 +50,7 @@ def format_of(text: object, word: ArrayWord | None = None) -> str:
 def axis_words(
     words: tuple[ArrayWord, ...], axes: dict[str, int]
 ) -> tuple[ArrayWord, ...]:
-    """The axes of subscripts: a name in the mesh is one axis, else each letter is one.
+    """The axes of subscripts: one for a name in the mesh, otherwise one per letter.
 
     >>> [w.text for w in axis_words((ArrayWord("XY", "A[I_XY]", 4),), {"X": 2, "Y": 2})]
     ['X', 'Y']
@@ -77,7 +77,7 @@ def axis_words(
 
 
 def named_axes(arrays: Sequence[ShardedArray]) -> Names:
-    """The axes over which any array is split or partial, in the order of the mesh."""
+    """The axes over which at least one array is split or partial, in mesh order."""
     used = {axis for array in arrays for axis in array.axes + array.unreduced}
     return tuple(name for name, _ in arrays[0].mesh if name in used)
 
@@ -85,10 +85,10 @@ def named_axes(arrays: Sequence[ShardedArray]) -> Names:
 def usable_axes(
     arrays: Sequence[ShardedArray], busy: Iterable[str] | bool = ()
 ) -> Names:
-    """The named axes and the idle ones, which have several devices and are not busy.
+    """The named axes, and the unnamed ones that have several devices and are not busy.
 
     Raises:
-        ValueError: a busy axis that the mesh lacks or that an array names.
+        ValueError: a busy axis is not in the mesh, or an array names it.
     """
     mesh, named = dict(arrays[0].mesh), named_axes(arrays)
     with contextlib.suppress(ValueError):

@@ -63,9 +63,9 @@ class Contraction:
 
     Args:
         a, b, c: the operands with their present sharding, and the wanted result.
-        candidates: all plans, with that of the case first.
-        mesh: the `Mesh` or `Chip` to price it on; None counts only bytes.
-        precision: of the multiplication.
+        candidates: all plans; the plan of the case comes first.
+        mesh: the `Mesh` or `Chip` that gives times; with None, only bytes count.
+        precision: the format of the multiplication.
     """
 
     a: ShardedArray
@@ -84,12 +84,12 @@ class Contraction:
 
     @property
     def case(self) -> int:
-        """The case of the matmul: the largest of its axes, or 1 without axes."""
+        """The case of the matmul: the highest case of its axes, or 1 without axes."""
         return max(self.cases.values(), default=1)
 
     @property
     def plan(self) -> ShardingPlan:
-        """The plan of the case, which gathers and adds up only what it must."""
+        """The plan of the case: it gathers and adds up only what is necessary."""
         return self.candidates[0]
 
     @property
@@ -122,13 +122,13 @@ class Contraction:
 
             max(T_math, T_HBM, busiest links with the latency that we expect)
 
-        `best` minimises this time. It is not a bound; `estimate.lower` is.
+        `best` minimises this time. The bound is a different number, `estimate.lower`.
 
         Args:
-            plan: one of `candidates`; by default `plan`.
+            plan: one of `candidates`; by default `self.plan`.
 
         Raises:
-            ValueError: what is no plan, or no machine for times.
+            ValueError: `plan` is not a plan, or there is no machine to give times.
         """
         plan = self.plan if plan is None else plan
         _check_plan(plan)
@@ -141,15 +141,15 @@ class Contraction:
         """The plan expected to be fastest on the mesh or, without a mesh, the one that
         sends the fewest bytes.
 
-        Plans are compared by their expected time if everything overlaps, then by their
-        time in turn. Each array is resharded in the way that is fastest for it alone,
-        and a plan has at most one collective more than `plan`.
+        Plans are compared by their expected time if everything overlaps and, if that is
+        equal, by their time if nothing does. Each array is resharded in the way that is
+        fastest for that array, and a plan has at most one collective more than `plan`.
         """
         return self.ranking[0]
 
     @cached_property
     def ranking(self) -> tuple[ShardingPlan, ...]:
-        """All plans, best first; of plans with the same collectives, only the best."""
+        """Plans, best first; only the best of several with the same collectives."""
         found = {}
         for plan in sorted(self.candidates, key=self._cost):
             moved = (
@@ -163,8 +163,8 @@ class Contraction:
     def margin(self) -> float:
         """How much longer the second-best plan takes than the best: 0.1 for 10 %.
 
-        Compares expected times if everything overlaps or, without a mesh, bytes sent.
-        `inf` if there is no second plan, or if the best takes no time.
+        We compare expected times if everything overlaps or, without a mesh, bytes sent.
+        The margin is `inf` if there is no second plan, or if the best takes no time.
         """
         if len(self.ranking) < 2:
             return math.inf
@@ -173,7 +173,7 @@ class Contraction:
 
     @property
     def verdict(self) -> str:
-        """The best plan, the next, and whether the difference is large enough to count.
+        """The best plan, the next best, and whether they differ by enough to matter.
 
         >>> line, sizes = "A[I, J_X] · B[J_X, K] -> C[I, K]", {"I": 64, "J": 64}
         >>> print(contract(line, {"X": 4}, K=60, **sizes).verdict.replace(": ", ":\\n"))
@@ -228,18 +228,21 @@ class Contraction:
         """The sizes at which another plan becomes the best as `dim` grows.
 
         Args:
-            dim: the dimension to vary; all others stay.
-            plans: which plans to compare; by default all `candidates`. They reshard in
-                the ways that are best at the present sizes.
-            low, high: sizes between which to look. Sizes that do not divide count too.
+            dim: the dimension to vary; all others stay fixed.
+            plans: which plans to compare; by default all `candidates`. Their
+                reshardings are those that are best at the present sizes.
+            low, high: the range of sizes to search, including those that the mesh axes
+                do not divide.
 
         Returns:
-            Crossings in order of size. They compare what `best` compares: expected
-            times on the mesh or, without a mesh, bytes sent and then FLOPs. A plan
-            with more collectives than `best` allows can be better than either.
+            Crossings in order of size. Plans are compared as in `best`: by expected
+            times on the mesh or, without a mesh, by bytes sent and then by FLOPs. At a
+            crossing, a plan with more collectives than `best` allows can be better than
+            both plans.
 
         Raises:
-            ValueError: no such dimension, what is no plan, or `low` not below `high`.
+            ValueError: there is no such dimension, one of `plans` is not a plan, or
+                `low` is not below `high`.
         """
         low, high = positive(low=low, high=high)
         self._check(dim)
@@ -286,21 +289,22 @@ class Contraction:
     ) -> tuple[float, ...]:
         """The sizes of `dim` at which two resources take equally long in a plan.
 
-        At such a size the two change their order, even if a third resource takes longer
-        than both and `estimate.bound` does not change. The time of the network includes
-        the latency that we expect.
+        At such a size, the slower of the two becomes the faster, even if a third
+        resource takes longer than both and `estimate.bound` does not change. The
+        network time includes the latency that we expect.
 
         Args:
-            dim: the dimension to vary; all others stay.
+            dim: the dimension to vary; all others stay fixed.
             one, other: "math", "HBM" or "network".
-            plan: one of `candidates`; by default `plan`.
+            plan: one of `candidates`; by default `self.plan`.
 
         Returns:
-            Sizes in order, usually one; none if the same resource always takes longer.
+            Sizes in order, usually one; none if one resource takes longer at every
+            size.
 
         Raises:
-            ValueError: no such dimension or resource, what is no plan, or no machine
-                for times.
+            ValueError: there is no such dimension or resource, `plan` is not a plan, or
+                there is no machine to give times.
 
         >>> from shardmath.hardware.chips import TPU_V5E
         >>> from shardmath.hardware.networks import Torus
@@ -387,31 +391,33 @@ def contract(
 
     Args:
         text: two operands and the result, with the sharding of each. An operand may be
-            partial sums over axes along which the other operand is whole, because the
-            product of each term is then a term of the product.
-        mesh: a `Mesh` (its chips give times), a `Chip` alone, or sizes by axis name in
+            partial sums over axes along which the other operand is whole, because each
+            term can then be multiplied separately.
+        mesh: a `Mesh` (its chips give times), a single `Chip`, or sizes by axis name in
             device order.
-        dtype: of the multiplication, and of each array whose text names no format.
-            Partial sums are sent in the format of the result.
+        dtype: format of the multiplication, and of each array for which the text names
+            none. Partial sums are sent in the format of the result.
         busy: mesh axes that the line does not name and that have other work, such as
-            other tokens; True for all of them. All other axes are idle: along them all
-            devices would compute the same, so plans may split the work over them.
+            other tokens; True for all that it does not name. The remaining axes are
+            idle: all devices along them would compute the same, so plans may split the
+            work over them.
         sizes: the size of every dimension.
 
     With more than five axes, neighbouring axes that are placed alike in all arrays are
-    searched as one. In eight lines over six axes, this found the same best plan in
-    seven and one that is 15 % slower in the eighth. A line over six axes takes up to
-    8 s, or over a minute if no axes can be joined.
+    searched as one. In seven of eight lines over six axes, this found the same best
+    plan as a full search; in the eighth, its plan was 15 % slower. A line over six axes
+    takes up to 8 s, or over a minute if no axes can be joined.
 
     Returns:
         A Contraction, with its `case`, `collectives`, `flops`, `estimate`, all `plans`,
-        the `best` of them, and `crossings("B")`, where another plan becomes the best.
+        the `best` of them, and `crossings("B")`, the sizes at which another plan
+        becomes the best.
 
     Raises:
         ValueError: as for `array`; a dimension that is neither in the other operand nor
-            in the result, operands with nothing to contract, partial sums whose product
-            would be no partial sum, axes that do not divide the dimension that the case
-            assigns them to, a busy axis that the line names.
+            in the result, operands with nothing to contract, partial sums that must be
+            added up first, axes that do not divide the dimension that the case assigns
+            them to, a busy axis that the line names.
 
     >>> op = contract("A[I, J_X] · B[J, K] -> C[I, K]", {"X": 4}, I=64, J=32, K=16)
     >>> op.case, [c.op for c in op.collectives]
@@ -427,7 +433,7 @@ def contract(
 
 
 def default_plan(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> ShardingPlan:
-    """The plan of the case of a · b -> c: `contract(…).plan`, without the others.
+    """The plan of the case of a · b -> c: `contract(…).plan`, found without the others.
 
     Args:
         a, b, c: operands and result, on one mesh.

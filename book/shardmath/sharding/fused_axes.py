@@ -1,8 +1,8 @@
 """Neighbouring axes that are placed alike in all arrays, treated as one axis.
 
-Six axes can be placed on an array of two dimensions in 13,327 ways, five in 2,211. So a
-line over many axes is searched with fewer axes: U and V become one axis if every array
-has V next to U, or neither.
+Six axes can be placed on an array of two dimensions in 13,327 ways, and five axes in
+2,211 ways. So a line over many axes is searched with fewer axes: U and V become one
+axis if every array has V right after U or has neither.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -17,11 +17,11 @@ MOST_AXES = 5  # that are searched separately; six can take a minute and a half
 
 
 def runs_alike(arrays: Sequence[ShardedArray], usable: Names) -> dict[str, Names]:
-    """Runs of `usable` axes to treat as one axis each, by the first axis of a run.
+    """Runs of `usable` axes, each to be treated as one axis, keyed by its first axis.
 
-    The axes of a run are neighbours on the mesh, and each array has all of them in this
-    order, or none. Runs that arrays name come first, the longest first. Idle axes are
-    joined only until `MOST_AXES` are left.
+    The axes of a run are neighbours on the mesh, and each array has either all of them
+    in this order or none. Runs that arrays name come first, starting with the longest.
+    Idle axes are joined only until `MOST_AXES` are left.
     """
     mesh = [axis for axis, _ in arrays[0].mesh]
     runs: list[Names] = []
@@ -50,7 +50,7 @@ def _together(one: str, other: str, array: ShardedArray) -> bool:
 
 
 def fewer_axes(mesh: Mesh, runs: Mapping[str, Names]) -> Mesh:
-    """`mesh` with each of `runs` as one axis, which has the name of its first."""
+    """`mesh` with the axes of each run merged into one, named after the first axis."""
     rest = {axis for run in runs.values() for axis in run[1:]}
     return Mesh(
         mesh.network,
@@ -71,7 +71,7 @@ def short(placed: Placed, less: Collection[str]) -> Placed:
 def fused(
     array: ShardedArray, runs: Mapping[str, Names], less: Collection[str]
 ) -> ShardedArray:
-    """`array` on a mesh where each of `runs` is one axis, without axes of `less`."""
+    """`array` on a mesh with each of `runs` as one axis and without axes of `less`."""
     mesh = (
         (name, array.ways(runs[name]) if name in runs else size)
         for name, size in array.mesh

@@ -1,6 +1,6 @@
 """A table of the devices that hold each block of a sharded array.
 
-Rows and columns are blocks along two dimensions, if possible ones that are split.
+Rows and columns are blocks along two dimensions that are split, if there are two.
 """
 
 from collections import defaultdict
@@ -30,14 +30,14 @@ def holders(array) -> Table:
 
 
 def two_dims(array) -> tuple[int, int | None]:
-    """Two dimensions to draw, down and across: split ones before whole ones."""
+    """The dimensions to draw down and across; those that are split are preferred."""
     order = sorted(range(len(array.dims)), key=lambda n: (array.grid[n] == 1, n))
     chosen = sorted(order[:2])
     return (None, chosen[0]) if len(chosen) == 1 else tuple(chosen)
 
 
 def terms(array, down, across) -> dict[tuple[int, int], dict[tuple, list[int]]]:
-    """The devices of each block shown, by the term of the sum that they hold."""
+    """The devices that hold each block shown, grouped by their term of the sum."""
     held = defaultdict(lambda: defaultdict(list))
     for number, place in enumerate(array.places()):
         index = array.index(place)
@@ -68,7 +68,7 @@ def _list(numbers: list[int]) -> str:
 
 
 def shown_blocks(array, dim: int | None) -> list[int]:
-    """Blocks to show along one dimension; -1 stands for those left out."""
+    """Blocks to show along one dimension; -1 stands for blocks that are left out."""
     n = 1 if dim is None else array.grid[dim]
     return list(range(n)) if n <= MANY else [0, 1, 2, -1, n - 1]
 

@@ -24,9 +24,9 @@ class ShardedArray:
         sizes: their global sizes.
         placed: for every dimension, the mesh axes that split it, major first.
         mesh: names and sizes of all mesh axes, in device order (row-major).
-        precision: storage of a value, a key of `units.PRECISION_BYTES`.
+        precision: the format of its values, a key of `units.PRECISION_BYTES`.
         unreduced: axes along which every device holds one term of a sum.
-        name: printed before the bracket; if empty, the precision is.
+        name: printed before the bracket; if it is empty, the precision is printed.
     """
 
     dims: tuple[str, ...]
@@ -38,13 +38,13 @@ class ShardedArray:
     name: str = ""
 
     def ways(self, axes: Names) -> int:
-        """The number of parts that `axes` split a dimension into."""
+        """The number of parts into which `axes` split a dimension."""
         sizes = dict(self.mesh)
         return prod(sizes[axis] for axis in axes)
 
     @property
     def axes(self) -> Names:
-        """The mesh axes that split any dimension."""
+        """The mesh axes that split a dimension."""
         return tuple(axis for axes in self.placed for axis in axes)
 
     @property
@@ -57,7 +57,7 @@ class ShardedArray:
 
     @property
     def grid(self) -> tuple[int, ...]:
-        """Blocks along every dimension."""
+        """The number of blocks along every dimension."""
         return tuple(map(self.ways, self.placed))
 
     @property
@@ -67,7 +67,7 @@ class ShardedArray:
 
     @property
     def local_sizes(self) -> tuple[float, ...]:
-        """`local_shape` without rounding, for sizes that do not divide."""
+        """`local_shape` without rounding, for sizes that the axes do not divide."""
         return tuple(s / n for s, n in zip(self.sizes, self.grid, strict=True))
 
     @property
@@ -82,11 +82,11 @@ class ShardedArray:
 
     @property
     def total_nbytes(self) -> float:
-        """Bytes that all devices hold together, with copies and terms of sums."""
+        """Bytes that all devices together hold, including copies and terms of sums."""
         return self.local_nbytes * self.devices
 
     def hbm_seconds(self, machine) -> float:
-        """Seconds in which every device reads its block from HBM once.
+        """Seconds that every device needs to read its block from HBM once.
 
         Args:
             machine: a `Chip`, or a `Mesh` of chips of one kind.
@@ -98,14 +98,14 @@ class ShardedArray:
 
     @property
     def copies(self) -> int:
-        """The number of devices with the same numbers: the size of the unused axes."""
+        """How many devices hold equal values: the product of the unused axes' sizes."""
         return self.devices // self.ways(self.axes + self.unreduced)
 
     @property
     def spec(self) -> tuple[str | Names | None, ...]:
         """Arguments of `jax.sharding.PartitionSpec`: ``jax.P(*array.spec)``.
 
-        It leaves out partial sums, which are a separate `unreduced` in JAX too.
+        It leaves out partial sums, which JAX too keeps separately, as `unreduced`.
         """
         entries = []
         for axes in self.placed:
@@ -152,7 +152,7 @@ class ShardedArray:
 
     @property
     def devices_by_block(self) -> dict[tuple[int, ...], tuple[int, ...]]:
-        """The devices that hold each block, by its index; devices in device order.
+        """The devices that hold each block, in device order, keyed by block index.
 
         >>> a = ShardedArray(("I", "J"), (8, 6), (("X",), ()), (("X", 2), ("Y", 2)))
         >>> a.devices_by_block
@@ -174,17 +174,17 @@ class ShardedArray:
 
     @property
     def state(self) -> tuple[Placed, Names]:
-        """The placement of axes and the open sums, which a collective changes."""
+        """The placement of axes and the open sums; collectives change only these."""
         return self.placed, self.unreduced
 
     @property
     def divides(self) -> bool:
-        """Whether all blocks of a dimension are equally long."""
+        """Whether the blocks of every dimension are equally long."""
         return not any(s % n for s, n in zip(self.sizes, self.grid, strict=True))
 
     @property
     def possible(self) -> bool:
-        """Whether the mesh has all axes, each is used once, and blocks are equal."""
+        """Whether the mesh has all axes, none is used twice, and blocks are equal."""
         used = self.axes + self.unreduced
         known = {name for name, _ in self.mesh}
         return len({*used}) == len(used) and {*used} <= known and self.divides

@@ -1,4 +1,4 @@
-"""The machine of a line: a mesh, one chip, or sizes of axes without a machine."""
+"""The machine of a line: a mesh, one chip, or only the sizes of axes."""
 
 from collections.abc import Mapping
 
@@ -10,10 +10,10 @@ Machine = Mesh | Chip | Mapping[str, int] | None
 
 
 def axes_of(mesh: Machine) -> dict[str, int]:
-    """Sizes of the mesh axes by name, in device order; one chip alone has none.
+    """Sizes of the mesh axes by name, in device order; a single chip has none.
 
     Raises:
-        ValueError: what is no `Machine`, or a size that is no whole number from 1.
+        ValueError: `mesh` is no `Machine`, or a size is not a whole number from 1.
 
     >>> axes_of({"X": 4, "Y": 2})
     {'X': 4, 'Y': 2}
@@ -37,7 +37,7 @@ def chip_of(machine: Mesh | Chip) -> Chip:
     """The kind of chip that `machine` is made of.
 
     Raises:
-        ValueError: sizes without a machine, or a network whose chips are not known.
+        ValueError: only sizes are given, or the chips of the network are not known.
     """
     if isinstance(machine, Chip):
         return machine

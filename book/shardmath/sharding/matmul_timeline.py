@@ -1,4 +1,4 @@
-"""The timeline of a matmul with a gather, before the matmul or inside it."""
+"""The timeline of a matmul with a gather, which runs before the matmul or inside it."""
 
 from dataclasses import dataclass
 
@@ -11,17 +11,18 @@ Seconds = tuple[float, float]  # start and end, in seconds
 
 @dataclass(frozen=True)
 class CollectiveMatmul:
-    """A matmul with one AllGather, in turn and as a collective matmul on a ring.
+    """A matmul with one AllGather: in turn, and as a collective matmul on a ring.
 
     The collective matmul cuts the product into n parts. While a device multiplies one
-    part, it receives the next block from its neighbour. In all it passes on n − 1
-    blocks, one way round the ring. Times count bytes and FLOPs, not latency or HBM.
+    part, it receives the next block from its neighbour. Each device passes on n − 1
+    blocks in all, one way round the ring. Times count bytes and FLOPs, not latency or
+    HBM.
 
     Args:
         op: its plan must be one AllGather, over one axis, before the product.
 
     Raises:
-        ValueError: what is no Contraction, another plan, or no mesh to price it on.
+        ValueError: `op` is no Contraction, has another plan, or has no mesh for times.
     """
 
     op: Contraction
@@ -42,7 +43,7 @@ class CollectiveMatmul:
 
     @property
     def parts(self) -> int:
-        """n, the devices of the ring."""
+        """n, the number of devices in the ring."""
         return self.op.collectives[0].group
 
     @property
@@ -52,7 +53,7 @@ class CollectiveMatmul:
 
     @property
     def hop(self) -> float:
-        """Seconds of one block to the neighbour, over one link."""
+        """Seconds to send one block to the neighbour, over one link."""
         (gather,) = self.op.collectives
         block = gather.nbytes / self.parts
         mesh = self.op.mesh
@@ -61,7 +62,7 @@ class CollectiveMatmul:
 
     @property
     def gather(self) -> float:
-        """Seconds of the AllGather, both ways round."""
+        """Seconds of the AllGather if it uses both directions of the ring."""
         (record,) = self.op.collectives
         mesh = self.op.mesh
         return price_of(record.op, record.nbytes, mesh, record.axes).bandwidth_seconds

@@ -5,15 +5,15 @@
     dim   = name [ "_" axes ]
     axes  = name | "{" name { "," name } "}"        major first
 
-A name is letters and digits; in braces also "_". "*" and "@" may be written for "·",
-and "→" for "->". The mesh decides what a subscript means (`bind_axes`). A name of a
-mesh axis is that axis, `I_data`; in any other, each letter is an axis, so `I_XY` is
-`I_{X,Y}`.
+A name consists of letters and digits and, in braces, also "_". "*" and "@" may be
+written for "·", and "→" for "->". The mesh decides what a subscript means
+(`bind_axes`). The name of a mesh axis means that axis, as in `I_data`. In any other
+name, each letter is an axis, so `I_XY` is `I_{X,Y}`.
 
-Order matters. `A[I_XY]` cuts the rows over X first and each part over Y, `A[I_YX]` over
-Y first. The blocks are of the same size but on different devices.
+Order matters. `A[I_XY]` cuts the rows over X first and then each part over Y; `A[I_YX]`
+starts with Y. Both give blocks of the same size, but on different devices.
 
-Every word keeps its place in the line, so that an error can point at the character.
+Every word keeps its place in the line, so an error can point at the wrong character.
 """
 
 import re
@@ -79,7 +79,7 @@ def parse(text: str) -> MatmulLine:
     """`text` as a MatmulLine.
 
     Raises:
-        ValueError: what is no string or not in the grammar, or a dimension that is
+        ValueError: `text` is not a string or not in the grammar, or a dimension is
             twice in an array; the message has a caret under the wrong character.
 
     >>> line = parse("A[I_{data,model}, J] · B[J, K] -> C[I, K]")

@@ -33,9 +33,9 @@ class ShardingPlan:
     """One way to do a sharded matmul.
 
     Args:
-        before: changes from the operands to the shardings that the product needs.
+        before: changes of the operands to the shardings that the product needs.
         a, b, c: operands and result with the shardings of the local product.
-        after: changes from there to the wanted result.
+        after: changes of the result to the wanted sharding.
     """
 
     before: tuple[Change, ...]
@@ -51,7 +51,7 @@ class ShardingPlan:
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
-        """The collectives of these changes, in order."""
+        """The collectives of `moved`, in order."""
         return tuple(step.collective for step in self.moved)
 
     @cached_property
@@ -68,7 +68,7 @@ class ShardingPlan:
 
     @cached_property
     def nbytes(self) -> float:
-        """Bytes of one device's operands and result, which cross HBM once."""
+        """Bytes of one device's operands and result; each crosses HBM once."""
         return sum(x.local_nbytes for x in (self.a, self.b, self.c))
 
     @property
@@ -88,12 +88,12 @@ class ShardingPlan:
     def estimate(self, mesh: Mesh | Chip | Prices, precision: str) -> Estimate:
         """Math, HBM and network time on a `Mesh` of known chips.
 
-        The leg of the network is the time of its busiest links; its `slack` is the time
-        added if all collectives run in turn. It leaves out the HBM traffic of the
-        collectives, and delays between them and the product.
+        The network leg is the time of the busiest links; the leg's `slack` is the time
+        added if all collectives run in turn. The estimate leaves out the HBM traffic of
+        the collectives and any delays between them and the product.
 
         Raises:
-            ValueError: the mesh has no chip, or the chip no peak for `precision`.
+            ValueError: the mesh has no chip, or its chip has no peak for `precision`.
         """
         legs = self.legs(mesh, precision)
         return Estimate(f"{self.product} (moved: {self.moves})", legs)
@@ -112,7 +112,7 @@ class ShardingPlan:
         """The same plan with another size of `dim`.
 
         Raises:
-            ValueError: no such dimension, or a size that is not above 0.
+            ValueError: there is no such dimension, or the size is not above 0.
         """
         known = tuple(dict.fromkeys(self.a.dims + self.b.dims))
         if dim not in known:
@@ -142,7 +142,7 @@ def contracted(a: ShardedArray, b: ShardedArray, c: ShardedArray) -> tuple[str, 
 
 
 def place_of(axis: str, array: ShardedArray) -> str | None:
-    """The dimension that `axis` splits; `UNREDUCED` for partial sums; None for none."""
+    """The dimension that `axis` splits; `UNREDUCED` for partial sums; or None."""
     if axis in array.unreduced:
         return UNREDUCED
     pairs = zip(array.dims, array.placed, strict=True)
@@ -150,7 +150,7 @@ def place_of(axis: str, array: ShardedArray) -> str | None:
 
 
 def case_of(axis: str, a: ShardedArray, b: ShardedArray, c: ShardedArray) -> int:
-    """Which of the four cases the matmul is along one mesh axis."""
+    """The case of the matmul along one mesh axis, from 1 to 4."""
     in_a, in_b, summed = place_of(axis, a), place_of(axis, b), contracted(a, b, c)
     if in_a in summed and in_a == in_b:
         return 3
@@ -162,11 +162,11 @@ def case_of(axis: str, a: ShardedArray, b: ShardedArray, c: ShardedArray) -> int
 def named_by_case(
     axis: str, a: ShardedArray, b: ShardedArray, c: ShardedArray
 ) -> set[str | None]:
-    """The dimensions along which the case may split the product over `axis`; None among
-    them means that it is not split.
+    """The dimensions along which the case may split the product over `axis`; None
+    stands for no split.
 
-    Operands keep their sharding unless the case says that one must be gathered. If
-    either may be, the wanted result decides, or else the number of bytes.
+    Operands keep their sharding unless the case says that one must be gathered. If both
+    could be, the wanted result decides or, failing that, the number of bytes.
     """
     in_a, in_b, in_c = (place_of(axis, x) for x in (a, b, c))
     summed = contracted(a, b, c)
@@ -210,7 +210,7 @@ def named_plan(
 def splits_by_case(
     a: ShardedArray, b: ShardedArray, c: ShardedArray
 ) -> Iterator[Split]:
-    """Those of `splits` that follow the case, which allows few places for each axis."""
+    """The `splits` that follow the case; it allows few places for each axis."""
     dims = tuple(dict.fromkeys(a.dims + b.dims))
     summed = contracted(a, b, c)
     rule = {axis: named_by_case(axis, a, b, c) for axis in named_axes((a, b, c))}
@@ -248,7 +248,7 @@ def _agreed(dim: str, *arrays: ShardedArray) -> Names:
 def direct(
     a: ShardedArray, b: ShardedArray, c: ShardedArray, split: Split, axes: Names
 ) -> Iterator[ShardingPlan]:
-    """The plan for one split, if its blocks are of equal size."""
+    """The plan for one split, or none if blocks are of unequal size."""
     if all(_divides(x, s) for x, s in ((a, split.a), (b, split.b), (c, split.c))):
         yield ShardingPlan(
             way(a, split.a, axes) + way(b, split.b, axes),
@@ -262,13 +262,14 @@ def direct(
 def candidates(
     a: ShardedArray, b: ShardedArray, c: ShardedArray, usable: Names, prices: Prices
 ) -> tuple[ShardingPlan, ...]:
-    """Plans for a · b -> c, with that of the case first.
+    """Plans for a · b -> c; the plan of the case comes first.
 
-    The plan of the case moves the fewest bytes over the axes that the line names, as
-    compilers do. Other plans may reshard in the best way (`routes`) over all of
-    `usable`. This leaves out plans with blocks of unequal size, and plans with more
-    than one collective more than that of the case. With more than `MOST_AXES` axes,
-    neighbouring axes that are placed alike in all arrays are searched as one.
+    Like the plans of compilers, the plan of the case moves the fewest bytes over the
+    axes that the line names. Other plans may reshard in the best way (`routes`) over
+    all of `usable`. Plans with blocks of unequal size are left out, and so are those
+    with at least two more collectives than the plan of the case. With more than
+    `MOST_AXES` axes, neighbouring axes that are placed alike in all arrays are searched
+    as one.
     """
     if runs := _runs((a, b, c), usable, prices):
         return _with_fewer_axes((a, b, c), usable, prices, runs)
@@ -355,9 +356,9 @@ def splits(
 
 @dataclass(frozen=True)
 class PlanSearch:
-    """The best ways to reshard the operands for the product, and its result.
+    """The best ways to reshard the operands for the product, and the result after it.
 
-    All three ways of a plan together have at most `most` collectives.
+    The three ways of a plan have at most `most` collectives in total.
     """
 
     a: Routes
@@ -378,8 +379,8 @@ class PlanSearch:
     ) -> "PlanSearch":
         """Three searches, for the states of all splits in `found`.
 
-        An array may use all `most` collectives only if the two others need only slices.
-        For each of those that needs a collective, one has to be left.
+        An array may use all `most` collectives only if the other two need only slices.
+        One collective has to be left for each of the two that needs one.
         """
         sets = [[set(), set(), set()] for _ in range(3)]  # by array, by those left
         for split in found:
@@ -404,7 +405,7 @@ class PlanSearch:
     def plans(self, found: Iterable[Split]) -> list[ShardingPlan]:
         """The fastest plan for each split that at most `most` collectives can reach.
 
-        No way leads to blocks of unequal size.
+        No search reaches a split into blocks of unequal size.
         """
         return [
             plan

@@ -1,8 +1,9 @@
 """The cost of a plan, as straight lines over the size of one dimension.
 
-Bytes and FLOPs are proportional to a size or do not depend on it, and a latency never
-does. So the time of each resource is const + slope · size, and its value at the present
-size is the plan's cost. `best`, `ranking`, `crossings` and `balances` all use it.
+Bytes and FLOPs are proportional to a size or do not depend on it; a latency never
+depends on it. So the time of each resource is const + slope · size, and the values at
+the present size are the plan's cost. `best`, `ranking`, `crossings` and `balances` all
+use it.
 """
 
 from dataclasses import dataclass
@@ -22,23 +23,23 @@ class PlanCost:
     Args:
         legs: resources that can work at the same time: math, HBM, and the links of
             each dimension of the network that the plan uses, with expected latency.
-        in_turn: the time of all, one after the other.
+        in_turn: the time of all resources, one after the other.
     """
 
     legs: tuple[tuple[str, Line], ...]
     in_turn: Line
 
     def at(self, size: float) -> tuple[int, int]:
-        """Expected cost if all legs overlap, then in turn, both in femtoseconds.
+        """The cost if all legs overlap and the cost in turn, each times 1e15, rounded.
 
-        Both are rounded, so that the order of a sum cannot make equal plans unequal.
+        Rounding makes equal plans equal in whatever order their terms are added.
         """
         overlapped = max(_at(line, size) for _, line in self.legs)
         return round(overlapped * 1e15), round(_at(self.in_turn, size) * 1e15)
 
     @property
     def bends(self) -> set[float]:
-        """Sizes above 0, among them all at which `at` changes its slope."""
+        """Sizes above 0 that include all those at which `at` changes its slope."""
         lines = {line for _, line in self.legs}
         return {
             size
@@ -71,10 +72,10 @@ def plan_cost(
 
     Args:
         plan: the plan, at its present sizes.
-        dim: the dimension to vary; all others stay.
-        prices: of the mesh; if None, the only leg is the bytes that one device sends,
-            and `in_turn` is its FLOPs.
-        precision: of the multiplication.
+        dim: the dimension to vary; all others stay fixed.
+        prices: those of the mesh; if None, the only leg is the bytes that one device
+            sends, and `in_turn` is its FLOPs.
+        precision: the format of the multiplication.
     """
     operands = zip(plan.a.dims + plan.b.dims, plan.a.sizes + plan.b.sizes, strict=True)
     size = dict(operands)[dim]

@@ -37,7 +37,7 @@ class Prices:
         return sum(dim.egress for dim in dims if dim.size > 1) or math.inf
 
     def of(self, collective: Collective) -> Priced:
-        """The price of one collective with its upper bound, the slowest part."""
+        """The price of one collective, with an upper bound that is slow to compute."""
         if collective not in self._priced:
             self._priced[collective] = price(collective, self.mesh)
         return self._priced[collective]
@@ -58,8 +58,8 @@ class Prices:
         return self._rates[op, axes, who]
 
     def permute_rate(self, found: Swaps, sizes: Mapping[str, int]) -> Rate | None:
-        """The rate of a permute; if it only reorders axes, its inverse has the same
-        rate, because every link has both directions."""
+        """The rate of a permute. If the permute only reorders axes, its inverse has the
+        same rate, because every link works in both directions."""
         if found not in self._permutes:
             back = frozenset((new, old) for old, new in found)
             olds, news = ({a for run in found for a in run[side]} for side in (0, 1))
@@ -105,8 +105,8 @@ class Prices:
         """How long `collectives` keep the links of each dimension of the network busy.
 
         Returns:
-            (seconds of the bytes, expected seconds of latency) of each dimension whose
-            links carry bytes. All links that a collective uses wait for its whole
+            (seconds of the bytes, expected seconds of latency) for each dimension whose
+            links carry bytes. All links that a collective uses wait for its full
             latency.
         """
         found: dict[int, Rate] = {}
@@ -118,23 +118,23 @@ class Prices:
         return found
 
     def lower(self, collectives: Iterable[Collective]) -> float:
-        """Seconds of the busiest links, while collectives on other links overlap.
+        """Seconds of the busiest links, if collectives on other links overlap.
 
-        Assumes that arrays are sent in pieces, so that a collective that waits for
-        another can start with the first piece. Latency is not counted, so no schedule
-        of these collectives is faster.
+        We leave out latency, and assume that arrays are sent in pieces, so a collective
+        that waits for another can start with the first piece. No schedule of these
+        collectives is faster.
         """
         return max((load for load, _ in self.busy(collectives).values()), default=0.0)
 
     def expected(self, collectives: Iterable[Collective]) -> float:
-        """Seconds of the busiest links with expected latency; not a bound."""
+        """Seconds of the busiest links, with expected latency; this is not a bound."""
         return max(map(sum, self.busy(collectives).values()), default=0.0)
 
     def loads(self, collective: Collective) -> dict[int, float]:
         """Seconds for which the links of each dimension of the network are busy.
 
-        In a gather over nodes and within them, the cards and NVLink have different
-        times. For a permute, all dimensions have its whole time.
+        If a gather spans nodes, network cards and NVLink are busy for different times.
+        A permute keeps all its dimensions busy for its full time.
         """
         if collective.op == "permute":
             return dict.fromkeys(self.links(collective.axes), self.terms(collective)[0])
@@ -149,11 +149,11 @@ class Prices:
         return {dim: nbytes * seconds for dim, seconds in self._loads[key].items()}
 
     def in_turn(self, collectives: Sequence[Collective]) -> float:
-        """Expected seconds of one after the other, all levels of each at once."""
+        """Expected seconds in turn, if all network levels of each work at once."""
         return sum(sum(self.terms(collective)) for collective in collectives)
 
     def upper(self, collectives: Sequence[Collective]) -> float:
-        """Expected seconds of one after the other, and of all levels in turn."""
+        """Expected seconds in turn, if the network levels of each also work in turn."""
         return sum(self.of(collective).upper for collective in collectives)
 
     def leg(self, collectives: Sequence[Collective]) -> Leg:

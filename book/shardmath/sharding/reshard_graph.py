@@ -1,8 +1,8 @@
-"""The changes between the shardings of an array, except permutes, as numbers.
+"""The numbered changes between the shardings of an array, except permutes.
 
-A search needs the same neighbours of a sharding many times: for every choice of open
-sums, for every number of collectives, forwards and backwards. So shardings are
-numbered, and the changes from one to another are listed once.
+A search needs the same neighbours of a sharding many times: for every set of sums that
+are still open, for every number of collectives, and in both directions. So shardings
+are numbered, and the changes from one to another are listed once.
 """
 
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ OPS = ("all_gather", "reduce_scatter", "all_to_all", "all_reduce", "slice")
 class Graph:
     """The changes between the states of arrays on one mesh, except permutes.
 
-    The number of a state is that of its placement times 2^(axes of the mesh), plus a
-    bit for every axis of an open sum. The number of a kind of change is that of its
-    group of axes times 5, plus the index of its operation in `OPS`.
+    The number of a state is the number of its placement times 2^(axes of the mesh),
+    plus a bit for every axis of an open sum. The number of a kind of change is the
+    number of its group of axes times 5, plus the index of its operation in `OPS`.
 
     Args:
-        axes: the mesh axes that may change their place.
+        axes: the mesh axes that may be moved.
         mesh: all axes of the mesh; open sums are listed in this order.
         dims: the number of dimensions of the array.
         several: whether a gather or scatter may be over several dimensions at once.
@@ -68,7 +68,7 @@ class Graph:
         return self.placed[code >> self.width], self._sums[mask]
 
     def rank(self, kind: int, dims: tuple[int, ...]) -> tuple[int, ...]:
-        """The order among equal costs: gathers of the last dimension come first.
+        """The order of changes of equal cost: gathers of the last dimension come first.
 
         A permute has rank 3, which is before changes over several dimensions.
         """

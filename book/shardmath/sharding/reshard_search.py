@@ -1,8 +1,9 @@
 """The best ways from one sharding to others: Dijkstra's algorithm over shardings.
 
-A state is the placement of the mesh axes: for every dimension the axes that split it,
-and the axes of partial sums. One search from a state (or, backwards, to it) finds the
-best way for every other state, so a matmul needs three searches for all its plans.
+A state is the placement of the mesh axes: the axes that split each dimension, and the
+axes of partial sums. One search finds the best ways from a state to all others or,
+backwards, from all others to that state. So a matmul needs three searches for all its
+plans.
 """
 
 import heapq
@@ -29,7 +30,7 @@ class Permutes(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A change between two states; it has no axes and dimensions for a permute."""
+    """A change between two states; for a permute, axes and dimensions are empty."""
 
     op: str
     axes: Names
@@ -39,11 +40,11 @@ class Edge(NamedTuple):
 
 
 class Use(NamedTuple):
-    """The states that a plan can use with some number of collectives left.
+    """The states that a plan can use if a given number of collectives is left.
 
     Args:
         states: the numbers of all these states.
-        into: the changes that lead to them, by the state that each starts from.
+        into: the changes that lead to these states, by the state in which each starts.
     """
 
     states: set[int]
@@ -55,10 +56,10 @@ MANY = 12_000  # useful states; with more, looking up the changes to them saves 
 
 @dataclass
 class Routes:
-    """The best ways between one state and the others, as far as they were searched.
+    """The best ways between one state and others, as far as the search has found them.
 
-    `found` has the ways to a state, cheapest first. If the number of collectives is
-    limited, it also has more expensive ways with fewer collectives.
+    `found` lists the ways to each state, cheapest first. If the number of collectives
+    is limited, it also lists more expensive ways with fewer collectives.
     """
 
     array: ShardedArray
@@ -81,11 +82,11 @@ class Routes:
         return [cost for cost, _ in self.found[state]]
 
     def changes(self, state: State, most: int | None = None) -> tuple[Change, ...]:
-        """The best way from the state of the search to `state`, or backwards from it.
+        """The best way from the search's state to `state` or, backwards, the reverse.
 
         Args:
             state: the other end of the way.
-            most: the most collectives that the way may have; by default, any number.
+            most: the maximum number of collectives on the way; by default, any number.
         """
         cost, edge = next(
             way for way in self.found[state] if most is None or way[0][2] <= most
@@ -123,19 +124,22 @@ def routes(
 
     Args:
         array: the array whose placement is one end of all ways.
-        axes: the mesh axes that may change their place; all others stay.
-        prices: times to minimise, one change after the other; None minimises the bytes
-            that a device sends.
-        targets: the states at which to stop the search; None finds every state.
+        axes: the mesh axes that may be moved; all others stay in place.
+        prices: give the time of each change; the sum of times is minimised. With None,
+            the bytes that a device sends are minimised.
+        targets: the search stops once it has reached all these states; with None, it
+            finds every state.
         backwards: search the ways that lead to `array`.
         most: find the best ways with at most this number of collectives, and the best
-            with fewer; by default, any number. With `most`, `targets` does not stop the
-            search. Its n-th entry, from 0, has the states to which ways are wanted that
-            leave n collectives; a way that leaves more may lead to any state.
+            ways with fewer; by default, any number. If `most` is given, `targets` does
+            not stop the search. Its n-th entry, counted from 0, has the states that are
+            wanted if n of the `most` collectives are left; if more are left than the
+            entries cover, a way may lead to any state.
 
-    Ways of equal cost are ordered by bytes, then by collectives, then by whether they
-    gather the last dimension first, as XLA does. One AllGather over two dimensions
-    sends as many bytes as two in turn, so it is considered only if there are prices.
+    Ways of equal cost are ordered by bytes, then by collectives; if these are equal
+    too, ways that gather the last dimension first, as XLA does, are preferred. A single
+    AllGather over two dimensions sends as many bytes as two AllGathers in turn, so it
+    is considered only if there are prices.
     """
     search = _Search(array, frozenset(axes), prices, backwards, most, targets)
     wanted = None if targets is None or most is not None else set(targets)
@@ -147,10 +151,10 @@ def way(
 ) -> tuple[Change, ...]:
     """The way from `array` to `target`, or backwards, that sends the fewest bytes.
 
-    It is that of `routes` over `axes`. The leading axes of a dimension that both states
-    share, and the sums that both leave open, stay in place: no way that moves them
-    sends less. So the search is over the other axes, for the part of the array that the
-    fixed axes leave to a device.
+    This is the way that `routes` finds over `axes`. The leading axes of a dimension
+    stay in place if both states share them, and so do sums that both states leave open,
+    because no way that moves them sends less. So we search over the other axes, for the
+    part of the array that the fixed axes leave to a device.
     """
     placed, unreduced = target
     if array.state == target:

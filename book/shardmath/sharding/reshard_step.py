@@ -7,8 +7,8 @@
     Permute           A[I_X, J] -> A[I_Y, J]    devices exchange blocks of one shape
     slice             A[I, J] -> A[I_X, J]      nothing moves
 
-An AllGather or ReduceScatter may be over axes of several dimensions at once: a program
-gathers the blocks side by side, and then rearranges them on each chip.
+An AllGather or ReduceScatter may be over axes of several dimensions at once: the
+program gathers the blocks side by side and then rearranges them on each chip.
 """
 
 from collections import defaultdict
@@ -33,7 +33,7 @@ class Change:
     Args:
         before, after: the array before and after the change.
         op: a key of `collectives.NAMES`, or "slice".
-        axes: the mesh axes over which it runs.
+        axes: the mesh axes over which the change runs.
     """
 
     before: ShardedArray
@@ -56,13 +56,13 @@ class Change:
 
     @property
     def pairs(self) -> Pairs:
-        """(from, to) of a permute: positions in the group, row-major."""
+        """(from, to) for each device of a permute: row-major positions in the group."""
         sizes = dict(self.before.mesh)
         return pairs(swaps(self.before.placed, self.after.placed, sizes), sizes)
 
     @property
     def swapping(self) -> Names:
-        """The axes that a permute runs over."""
+        """The axes over which a permute runs."""
         sizes = dict(self.before.mesh)
         return axes_of_swaps(swaps(self.before.placed, self.after.placed, sizes), sizes)
 
@@ -97,7 +97,7 @@ def swaps(before: Placed, after: Placed, sizes: Mapping[str, int]) -> Swaps:
 def swapped_runs(
     old: Names, new: Names, sizes: Mapping[str, int]
 ) -> list[tuple[Names, Names]]:
-    """The same for one dimension, which both split into equally many parts.
+    """The runs of one dimension, which `old` and `new` split into equally many parts.
 
     An axis of one device splits nothing, so it is left out.
     """
@@ -116,13 +116,13 @@ def swapped_runs(
 
 
 def axes_of_swaps(found: Swaps, sizes: Mapping[str, int]) -> Names:
-    """The axes that take part, in the order of the mesh."""
+    """The axes that take part in the swaps, in the order of the mesh."""
     used = {axis for both in found for axes in both for axis in axes}
     return tuple(name for name in sizes if name in used)
 
 
 def pairs(found: Swaps, sizes: Mapping[str, int]) -> Pairs:
-    """(from, to) for every device of a group; copies stay in place if they can.
+    """(from, to) for every device of a group; copies stay where they are if possible.
 
     >>> pairs(frozenset({(("X",), ("Y",)), (("Y",), ("X",))}), {"X": 2, "Y": 2})
     ((0, 0), (1, 2), (2, 1), (3, 3))
@@ -185,13 +185,13 @@ def _alike(sizes: tuple[int, ...]) -> list[list[int]]:
 def placements(
     axes: Names, slots: int, among: Mapping[str, Collection[int | None]] | None = None
 ) -> Iterator[Placed]:
-    """Every way to put `axes`, in any order, into `slots` dimensions or nowhere.
+    """Every way to put each of `axes`, in any order, into a dimension or nowhere.
 
     Args:
         axes: the axes to place.
         slots: the number of dimensions.
-        among: for each axis the dimensions, counted from 0, that it may be put into,
-            with None for nowhere; by default, all of these.
+        among: for each axis, the dimensions into which it may be put, counted from 0,
+            with None for no dimension; by default, all of these.
 
     >>> len(list(placements(("X",), 2))), len(list(placements(("X", "Y"), 2)))
     (3, 11)

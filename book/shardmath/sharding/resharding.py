@@ -53,20 +53,20 @@ class Resharding:
 
     @property
     def seconds(self) -> float:
-        """The expected time that `reshard` minimises: both terms of the collectives,
-        one after the other, since each needs the result of the one before."""
+        """The expected time that `reshard` minimises: bandwidth and latency of the
+        collectives, added up because each needs the result of the previous one."""
         return self._prices.in_turn(self.collectives)
 
     @property
     def lower(self) -> float:
         """Seconds of the busiest links, without latency, if the array is sent in pieces
-        so that its collectives on different links all work at once."""
+        and collectives on different links all work at once."""
         return self._prices.lower(self.collectives)
 
     @property
     def upper(self) -> float:
-        """Seconds of one collective after the other, and in each of them one level of
-        the network after the other."""
+        """Seconds if the collectives work one after the other and, within each of them,
+        the levels of the network do so too."""
         return self._prices.upper(self.collectives)
 
     @cached_property
@@ -97,31 +97,31 @@ def reshard(
     """A change of sharding such as ``"A[I_X, J] -> A[I, J_X]"`` (an AllToAll).
 
     Args:
-        text: the array before and after, its dimensions in the same order.
+        text: the array before and after, with its dimensions in the same order.
         mesh, dtype, sizes: as for `array`.
-        busy: mesh axes that the line does not name and that have other work; True
-            for all of them. All other axes are idle: the array has copies along them,
-            and their links may help.
+        busy: mesh axes that the line does not name and that have other work; True for
+            all that it does not name. The remaining axes are idle: the array has copies
+            along them, and their links may help.
 
     Returns:
-        A Resharding. On a `Mesh` it has the steps that take the least time one after
-        the other, otherwise those that send the fewest bytes per device. `reshard_step`
-        lists the possible steps. Copies over an idle axis can be sliced for free, so
-        that each sends a part, and gathered at the end.
+        A Resharding. On a `Mesh`, its steps take the least time, one after the other;
+        otherwise they send the fewest bytes per device. `reshard_step` lists the
+        possible steps. Copies over an idle axis can be sliced for free, so each sends
+        only a part, and the parts are gathered at the end.
 
     Assumes:
-        The expected times of `collectives.price`; an array and its copies at rest until
-        the first step; links with no other traffic.
+        Times are the expected times of `collectives.price`. The array and its copies
+        are ready at the first step, and links carry no other traffic.
 
     Raises:
-        ValueError: as for `array`; other dimensions after than before, partial sums
-            that were not there before, a busy axis that the line names.
+        ValueError: as for `array`; dimensions that differ before and after, partial
+            sums that were not there before, a busy axis that the line names.
 
     >>> print(reshard("A[I_X, J] -> A[I, J_X]", {"X": 4}, I=8, J=8))
     A[I_X, J] -> A[I, J_X]: 24 bytes sent per device
       AllToAll_X: A[I_X, J] -> A[I, J_X], 24 bytes sent
 
-    A gather over X, and the same where the idle Z may help:
+    A gather over X, first with Z busy, then with Z idle, so its links may help:
 
     >>> from shardmath.hardware.chips import TPU_V4
     >>> from shardmath.hardware.networks import Torus

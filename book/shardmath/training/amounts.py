@@ -1,8 +1,9 @@
-"""Amounts that are divided by mesh axes, and their values on a given mesh.
+"""Amounts that mesh axes divide, and their values on a given mesh.
 
 The bytes that one chip holds of an array are the bytes of the array, divided by the
 product of the sizes of the axes that shard it. So we keep an amount as a sum of terms,
-each with the names of the axes that divide it, and evaluate it when we know the sizes:
+each with the names of the axes that divide the term, and evaluate the sum once we know
+the sizes:
 
     A = Σ amount / Π |axis| · share of the batch
 """
@@ -29,19 +30,19 @@ def zeros() -> dict:
 
 @dataclass(frozen=True)
 class MovedBytes:
-    """The bytes that one operation moves over the same axes.
+    """The bytes that one kind of operation moves over the same axes.
 
     Args:
-        nbytes: bytes V of the arrays, all runs added up, by the axes that divide them
-            and by how often the move repeats: "M" for every microbatch, "n" for every
-            hop round a ring.
+        nbytes: bytes V of the arrays, added up over all runs, by the axes that divide
+            the arrays and by how often the move repeats: "M" for every microbatch, "n"
+            for every hop round a ring.
     """
 
     nbytes: dict[tuple[Divisors, str], float] = field(default_factory=zeros)
 
 
 class Ways:
-    """How many parts some mesh axes of one mesh split an array into.
+    """Into how many parts some axes of one mesh split an array.
 
     >>> Ways({"X": 4, "Y": 2})(("X", "Y"))
     8
@@ -69,7 +70,7 @@ def divisors_of(array: ShardedArray, more: Names = ()) -> Divisors:
 
 
 def bytes_held(some: Iterable[HeldBytes]) -> dict[Divisors, float]:
-    """Bytes of arrays on all chips together, by their divisors."""
+    """Bytes of arrays on all chips together, grouped by the arrays' divisors."""
     found = zeros()
     for one in some:
         found[divisors_of(one.array, one.turns)] += one.width * prod(one.array.sizes)
@@ -77,7 +78,7 @@ def bytes_held(some: Iterable[HeldBytes]) -> dict[Divisors, float]:
 
 
 def flops_of(plan: ShardingPlan) -> tuple[Divisors, float]:
-    """The divisors of a matmul's FLOPs, and its FLOPs on all chips, 2·m·k·n."""
+    """The axes that divide a matmul's FLOPs, and its FLOPs on all chips, 2·m·k·n."""
     sizes = dict(zip(plan.a.dims, plan.a.sizes, strict=True))
     sizes |= dict(zip(plan.b.dims, plan.b.sizes, strict=True))
     axes = {axis for array in (plan.a, plan.b) for axis in array.axes}
@@ -86,7 +87,7 @@ def flops_of(plan: ShardingPlan) -> tuple[Divisors, float]:
 
 
 def total(parts: Iterable[tuple[float, Amounts]]) -> dict[Divisors, float]:
-    """The sum of amounts, each multiplied by the number next to it."""
+    """The sum of amounts, each multiplied by the number paired with it."""
     found = zeros()
     for times, amounts in parts:
         for key, amount in amounts.items():
@@ -101,7 +102,7 @@ def evaluate(
 
     Args:
         amounts: the terms to add up.
-        ways: how many parts some mesh axes split an array into; see `Ways`.
+        ways: into how many parts given mesh axes split an array; see `Ways`.
         batch: the share of the batch in one pass, by "", "B" and "slots".
 
     >>> amounts = {(("X",), "B"): 64.0, ((), ""): 3.0}

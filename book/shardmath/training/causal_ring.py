@@ -21,8 +21,8 @@ class CausalRing:
     """One causal sequence on a ring of chips that pass their keys and values on.
 
     In step s, chip i works on its own queries and on the keys of chip i − s. A query
-    sees the keys at its own position and before it. Pairs that a causal mask hides are
-    not computed.
+    sees the keys at its own position and at earlier positions. Pairs that a causal mask
+    hides are not computed.
 
         contiguous   chip i holds the i-th of n chunks
         zig-zag      chip i holds chunks i and 2n − 1 − i of 2n
@@ -34,8 +34,8 @@ class CausalRing:
         seq: tokens of the sequence, S; a multiple of n, or of 2n for zig-zag.
 
     Raises:
-        ValueError: another order; a number that is not whole and above zero; a `seq`
-            that is not such a multiple.
+        ValueError: the order is unknown; a number is not whole and above zero; `seq` is
+            not such a multiple.
 
     Source: zig-zag as in Llama 3 (arXiv 2407.21783, section 3.3.2), striped as in
     Brandon et al. (arXiv 2311.09431).
@@ -97,7 +97,7 @@ class CausalRing:
         )
 
     def pairs(self, queries: int, keys: int) -> int:
-        """How many pairs of a query on chip `queries` and a key on chip `keys` count.
+        """How many pairs of a query on chip `queries` and a key on `keys` are computed.
 
         Raises:
             ValueError: the ring has no such chip.
@@ -117,7 +117,7 @@ class CausalRing:
 
     @property
     def work(self) -> tuple[int, ...]:
-        """Pairs of every chip in all steps; the query at position t sees t + 1 keys."""
+        """Pairs that each chip computes in all steps; query t sees t + 1 keys."""
         parts = map(self.tokens, range(self.chips))
         return tuple(sum(map(_seen_by, positions)) for positions in parts)
 
@@ -141,13 +141,14 @@ class CausalRing:
 
     @property
     def lockstep(self) -> Fraction:
-        """Work of the busiest chip of each step, added up, divided by the mean.
+        """The sum of the work of each step's busiest chip, divided by the mean.
 
-        This ratio decides the time if each step waits for the slowest chip, as a ring
-        does at each hop. It is never below `imbalance`.
+        This ratio decides the time if all chips wait for the slowest one in each step,
+        as a ring does at each hop. The ratio is never below `imbalance`.
 
         Raises:
-            ValueError: more than 512 chips, because each step of each chip is counted.
+            ValueError: there are more than 512 chips; each step of each chip is
+                counted.
         """
         if self.chips > MOST_CHIPS:
             raise ValueError(
@@ -167,13 +168,13 @@ class CausalRing:
 
 
 def seen(queries: range, keys: range) -> int:
-    """How many pairs have a key at the position of the query or before it.
+    """How many pairs have their key at or before the position of their query.
 
     Args:
         queries, keys: ranges of positions, both in steps of the same size.
 
     Raises:
-        ValueError: not an ascending range, or steps of different sizes.
+        ValueError: a range is not ascending, or the steps have different sizes.
 
     >>> low, high = range(4), range(4, 8)
     >>> seen(low, low), seen(high, low), seen(low, high)

@@ -4,21 +4,22 @@ Every matmul is one line in the forward pass and two in the backward pass. `shar
 plans each line for the layouts that the strategy gives its operands, and the
 collectives of that plan are the traffic. Two rules join the lines of one pass:
 
-1. An array is gathered once, however many lines read it.
-2. Partial sums of one array are first added up on the chip, so only one reduction is
-   left. For example, queries, keys and values share the gradient of the block's input.
+1. An array is gathered only once, however many lines read it.
+2. If several lines give partial sums of one array, each chip first adds up its own, so
+   only one reduction is left. For example, queries, keys and values share the gradient
+   of the block's input.
 
 So within a pass, each change of an array happens once.
 
-The embedding and the head are a pass each. If they share one table (tied), its gradient
-is one array, and rule 2 joins the two. In a pipeline they may be on two stages, each
-with a copy of the table. Then the two stages send each other their gradients once per
-step and add them up. So do stages that hold the same layers for microbatches from both
-ends (DualPipe).
+The embedding and the head count as one pass each. If they share one table (tied), its
+gradient is a single array, and rule 2 joins the two. In a pipeline they may be on two
+stages, each with a copy of the table. These stages then send each other their gradients
+once per step and add them up, and so do stages that hold the same layers for
+microbatches from both ends (DualPipe).
 
-Attention may need queries, keys and values in another layout than the one in which they
-are kept, and tokens go to the chips of their experts. Each of these is a change of one
-array, found by `sharding.reshard`, or a series of hops.
+Attention may need queries, keys and values in a layout other than the one in which they
+are kept, and tokens go to the chips of their experts. Each of these is either a change
+of one array, found by `sharding.reshard`, or a series of hops.
 """
 
 from collections import Counter
@@ -52,12 +53,12 @@ HEADS = ("Q", *KEYS)
 
 @dataclass(frozen=True, repr=False)
 class Hop(Change):
-    """An array that every chip sends to the next one without a change.
+    """An array that every chip sends unchanged to the next chip.
 
     Args:
         before, after, op, axes: as in a `Change`.
-        closed: whether the last chip sends to the first. Otherwise it sends nothing.
-        back: whether every chip sends to the previous one instead.
+        closed: whether the last chip sends to the first; if not, it sends nothing.
+        back: whether every chip sends to the previous chip instead of the next.
     """
 
     op: str = "permute"
@@ -79,12 +80,12 @@ class Hop(Change):
 class Swap(Change):
     """Partial sums that two chips of a row send each other, so both have the sum.
 
-    It sends as many bytes as an AllReduce over two chips.
+    Each of the two sends as many bytes as in an AllReduce over two chips.
 
     Args:
         before, after, op, axes: as in a `Change`.
-        every: whether every chip has its mirror image in the row as its partner.
-            Otherwise only the first and the last chip take part.
+        every: whether each chip swaps with its mirror image in the row. If False, only
+            the first and the last chip swap.
     """
 
     op: str = "permute"
@@ -110,8 +111,8 @@ class Move:
         change: the layouts before and after, in the notation.
         when: "forward", "recompute", "backward" or "update".
         times: how often it happens in a step.
-        dealt: whether it takes tokens to their experts or back. A token may then need
-            fewer copies than it has experts; see `experts.copies`.
+        dealt: whether it takes tokens to their experts or back. If so, fewer copies of
+            a token may be needed than it has experts; see `experts.copies`.
     """
 
     array: str
@@ -122,12 +123,12 @@ class Move:
 
     @property
     def scales(self) -> bool:
-        """Whether its bytes grow with the batch."""
+        """Whether the bytes moved grow with the batch."""
         return bool({"B", "slots"} & {*self.change.before.dims})
 
     @property
     def kind(self) -> str:
-        """A name for moves that cost the same if their operation and axes agree."""
+        """A name for moves that cost the same if operation and axes agree too."""
         if isinstance(self.change, Swap):
             return "mirror" if self.change.every else "swap"
         if isinstance(self.change, Hop):
@@ -184,9 +185,9 @@ class Lines:
         return self.array(one, self.rests(one))
 
     def rests(self, array: Array) -> Layout:
-        """The layout of an activation between its uses: the stream's if it ends with D,
-        otherwise the one inside the blocks. If tokens go to other chips for their
-        experts, the router's scores stay where the tokens come from."""
+        """The layout of an activation between its uses: that of the stream if the last
+        dimension is D, otherwise that inside the blocks. If tokens go to other chips
+        for their experts, the router's scores stay where the tokens come from."""
         at = self.strategy
         scores = array.dims[-1] == "E" and "E" in at.stream
         return at.stream if array.dims[-1] == "D" or scores else at.inner
@@ -195,8 +196,9 @@ class Lines:
         return self.array(one, self.strategy.weights, role="weights")
 
     def gradient(self, one: Array) -> ShardedArray:
-        """The gradient of a weight. It stays partial sums until the update if the chips
-        that share a batch split the optimizer state but not the gradients (ZeRO-1)."""
+        """The gradient of a weight. It remains partial sums until the update if the
+        chips that share a batch split the optimizer state but not the gradients
+        (ZeRO-1)."""
         at = self.strategy
         tokens = (*at.stream.get("B", ()), *at.inner.get("S", ()))
         late = [
@@ -236,10 +238,10 @@ class Lines:
         return [axis for axis in inner.get("N", ()) if axis not in inner.get("K", ())]
 
     def attention(self, matmuls: Iterable[Matmul]) -> tuple[Changes, Changes]:
-        """Changes around attention, forward and backward, to its layout and back.
+        """Changes to the layout of attention and back, for both passes.
 
-        If an axis splits the keys as well as the queries, the keys go round it in the
-        hops of `ring`.
+        If an axis splits both keys and queries, the keys go round that axis in the hops
+        of `ring`.
         """
         at, ahead, back = self.strategy, [], []
         if at.attention == at.inner and not at.inner.get("S"):
@@ -287,8 +289,8 @@ class Lines:
         return [hop] * (found.ways(hop.axes) - 1)
 
     def experts(self, matmuls: Iterable[Matmul]) -> tuple[Changes, Changes]:
-        """Changes, forward and backward, that take tokens to the chips of their experts
-        and the experts' results back."""
+        """Changes, for both passes, that take tokens to the chips of their experts and
+        take the experts' results back."""
         ahead, back, dealt = [], [], {}
         for line in matmuls if "E" in self.strategy.stream else ():
             for one, home in ((line.reads, False), (line.result, True)):
@@ -320,12 +322,12 @@ class Lines:
 
     def update(self, weight: Array, swaps: Iterable[Swap] = ()) -> Changes:
         """Changes of the gradient to the layout of the state, and of the new weight to
-        the layout in which it is kept.
+        the layout in which weights are kept.
 
         Args:
             weight: the weight that is updated.
-            swaps: exchanges between two pipeline stages that both hold the weight, each
-                with a part of its gradient.
+            swaps: exchanges between two pipeline stages that both hold the weight and
+                have one part of its gradient each.
         """
         gradient = self.state(d_of(weight), "gradients")
         summed = self.change(self.gradient(d_of(weight)), gradient)
@@ -333,8 +335,9 @@ class Lines:
         return [*summed, *swaps, *back]
 
     def swap(self, weight: Array, every: bool = False) -> Swap:
-        """What two stages send each other of a gradient. After each stage has added up
-        its own, a chip sends only the part that its optimizer state needs."""
+        """The part of a gradient that two stages send each other. After a stage has
+        added up its own gradient, each chip sends only the part that its optimizer
+        state needs."""
         found = self.state(d_of(weight), "gradients")
         return Swap(found, found, axes=self.strategy.layers, every=every)
 
@@ -343,7 +346,7 @@ class Lines:
         return self.array(one, self.strategy.state, role=role)
 
     def rest(self, one: Array) -> ShardedArray:
-        """An activation without its name, in its layout between uses."""
+        """A nameless activation in the layout that it has between its uses."""
         return self.array(one._replace(name=""), self.rests(one))
 
     def values(self, one: Array, layout: Layout) -> float:
@@ -357,16 +360,16 @@ class Lines:
         sums: Iterable[str] = (),
         role: str = "activations",
     ) -> ShardedArray:
-        """An array that is sharded by `layout`, perhaps as partial sums.
+        """An array that is sharded by `layout` and may be partial sums.
 
         Args:
             one: the array.
             layout: mesh axes by dimension.
-            sums: mesh axes over which it is partial sums.
+            sums: mesh axes over which the array is partial sums.
             role: a key of `job.ROLES`, which decides its format.
 
         Raises:
-            ValueError: a size that the axes do not divide, or an axis used twice.
+            ValueError: the axes do not divide a size, or an axis is used twice.
         """
         tokens = self.strategy.inner.get("S", ())
         dtype = self.formats.get(role, self.dtype)
@@ -403,15 +406,16 @@ def layer_work(
     """The work of one layer in the forward pass, the recompute and the backward pass.
 
     Args:
-        lines: its lines under a strategy.
+        lines: the lines of the layer under a strategy.
         model, matmuls, remat, kernel: they decide what is computed again; see
             `transformer.recompute`.
 
     Assumes:
         Under "none", "elementwise" and "selective", tokens are kept as the experts got
         them, so they are not sent again.
-        Only "none" keeps the matmul inputs that were gathered over the sequence. The
-        other policies keep each chip's part and gather it again, as Megatron does.
+        Only "none" keeps the matmul inputs that were gathered over the sequence. With
+        the other policies, each chip keeps its part and the parts are gathered again,
+        as in Megatron.
     """
     ahead = {line: lines.forward(line) for line in matmuls}
     found = recompute(model, matmuls, remat, kernel)
@@ -461,12 +465,12 @@ def ends(
 ) -> Iterator[Work]:
     """The work of the head and the embedding, each in one pass forward and backward.
 
-    If the two share a table, its gradient is reduced in the first of them.
+    If the two share a table, the first of them reduces the table's gradient.
 
     Args:
         lines: the lines under a strategy.
-        matmuls: those of the head, the embedding or both, as far as a stage has them.
-        table_kept: whether a shared table is gathered only once for the two.
+        matmuls: those of the head, the embedding or both, whichever a stage has.
+        table_kept: whether a shared table is gathered only once for both.
     """
     made: set[Move] = set()
     for line in matmuls:

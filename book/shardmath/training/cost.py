@@ -1,8 +1,9 @@
 """The time and memory of a step, evaluated from its derivation.
 
 The printed step, the planner's search, the published runs and the live figures all use
-`StepCost`. It gives three lower bounds, one each for math, HBM and network: the time
-that the resource needs if it never waits. A step takes at least the longest of them.
+`StepCost`. It gives one lower bound each for math, HBM and network: the time that this
+resource needs if it never waits. A step takes at least as long as the longest of the
+three.
 """
 
 from collections import defaultdict
@@ -21,12 +22,12 @@ class StepCost:
     """A step on one mesh, stage by stage.
 
     Args:
-        shares: the share of each stage.
+        shares: the sum of the parts of each stage.
         pipelines: the stages and their schedule.
         microbatches: microbatches of a step, M.
-        ways: how many parts some mesh axes split an array into.
-        batch: the share of the derived batch that is computed in one pass, by "", "B"
-            and "slots".
+        ways: into how many parts given mesh axes split an array.
+        batch: the share of the derived batch that is computed in one pass, keyed by "",
+            "B" and "slots".
 
     All FLOPs, bytes and seconds are those of one chip.
     """
@@ -50,7 +51,7 @@ class StepCost:
 
     @cached_property
     def rounds(self) -> float:
-        """Microbatches that take each path through the stages."""
+        """How many microbatches take each path through the stages."""
         return self.microbatches / self.pipelines.paths(self.count)
 
     def flops(self, stage: int) -> dict[str, float]:
@@ -61,9 +62,9 @@ class StepCost:
         }
 
     def one_pass(self, stage: int) -> tuple[float, float, float]:
-        """FLOPs for one microbatch of each path, forward (F), for the gradients of
-        inputs (I) and for those of weights (W). I includes what is computed again.
-        Stages with equal contents are evaluated once."""
+        """FLOPs for one microbatch of each path: forward (F), for gradients of inputs
+        (I), and for gradients of weights (W). I includes recomputation. Stages with
+        equal contents are evaluated only once."""
         share = self.shares[stage]
         if id(share) not in self._passes:
             self._passes[id(share)] = tuple(
@@ -97,7 +98,7 @@ class StepCost:
 
     @cached_property
     def math_flops(self) -> float:
-        """The seconds of the step's math, pipeline waits included, times the peak."""
+        """Seconds of the step's math, with pipeline waits, times peak FLOPs/s."""
         return self.pipelines.seconds(self.count, self.microbatches, self.passes)
 
     @property
@@ -107,7 +108,7 @@ class StepCost:
 
     @property
     def bubble(self) -> float:
-        """Idle over busy time of all stages, at the peak of math; 0 for one stage."""
+        """Idle ÷ busy time of all stages if math runs at its peak; 0 for one stage."""
         busy = sum(map(sum, self.passes)) * self.rounds
         return self.count * self.math_flops / busy - 1
 
@@ -126,7 +127,7 @@ class StepCost:
 
     @cached_property
     def most_memory(self) -> dict[str, float]:
-        """Bytes of the stage that holds the most, by part."""
+        """Bytes that a chip holds on the stage that holds the most, by part."""
         ends: dict[int, list[int]] = defaultdict(list)  # stages with equal contents
         for stage, share in enumerate(self.shares):
             ends[id(share)].append(stage)
@@ -134,9 +135,9 @@ class StepCost:
         return max(map(self.memory, sorted(some)), key=lambda held: sum(held.values()))
 
     def hbm_bytes(self, stage: int) -> float:
-        """A lower bound of the bytes to and from HBM: state, gradients and saved
-        activations are written and read once, the copy of the weights is written once,
-        and each pass of a microbatch, forward or backward, reads each matrix once."""
+        """A lower bound on the bytes to and from HBM. State, gradients and saved
+        activations are written and read once, and the copy of the weights is written
+        once. Each pass of a microbatch, forward or backward, reads each matrix once."""
         held, share = self.memory(stage), self.shares[stage]
         read = 2 * self.rounds * evaluate(share.read, self.ways, self.batch)
         saved = held["saved"] / self._in_flight(stage) * self.microbatches
@@ -147,15 +148,15 @@ class StepCost:
     ) -> float | None:
         """Seconds for which the busiest links of a stage work.
 
-        It is a lower bound, because it lets all other collectives overlap with these.
+        This is a lower bound: collectives on all other links overlap with these.
 
         Args:
             stage: the stage.
             rate: seconds per byte of a collective on each dimension of the network.
-            enough: seconds at which we may stop, because a longer time is ruled out.
+            enough: seconds after which we may stop, because a longer time is ruled out.
 
         Returns:
-            The seconds; None if mesh axes share a ring, which has no price.
+            The seconds; None if mesh axes share a ring, because we then have no price.
         """
         busy: dict[int, float] = defaultdict(float)
         for wire, traffic in self.shares[stage].traffic.items():
@@ -176,8 +177,8 @@ class StepCost:
 
     @cached_property
     def sending(self) -> list[int]:
-        """The stages that may have the most traffic. A stage is left out if another one
-        moves everything that it moves."""
+        """The stages that may have the most traffic. A stage is left out if another
+        stage moves all that it moves."""
         found: list[int] = []
         for n, share in enumerate(self.shares):
             if any(share.sends_within(self.shares[other]) for other in found):
@@ -195,11 +196,12 @@ def fixed_and_shrinking(
     """The memory of a stage as a linear function of the microbatch size.
 
     Args:
-        share, ways, batch: as for `StepCost`, of one stage.
+        share, ways, batch: as for `StepCost`, but for one stage.
 
     Returns:
-        Bytes that do not depend on the microbatch size; bytes that are proportional to
-        it; and the saved bytes of each microbatch in flight, also proportional to it.
+        Bytes that do not depend on the microbatch size; bytes proportional to this
+        size; and the saved bytes of each microbatch in flight, which are also
+        proportional to it.
     """
     fixed, shrinking = evaluate(share.constant, ways, batch), 0.0
     for part, some in share.largest.items():

@@ -1,15 +1,16 @@
-"""A step derived from a model, a strategy and a mesh: parts, and sums of parts.
+"""A step derived from a model, a strategy and a mesh, as parts and sums of parts.
 
 Which arrays move, and over which axes, does not depend on how large the axes are, as
 long as each is larger than 1. So one derivation serves both the printed step, which
-evaluates it at its own sizes, and the planner, which evaluates it at many.
+evaluates it for one mesh, and the planner, which evaluates it for many.
 
-There is one exception. If all chips of an axis Y keep a whole gradient, it may be added
-up over X in parts of 1/|Y|, which are then gathered over Y. This saves bytes only if
-|X| > 2. It happens for the projections into MLA's latent, which tensor parallelism does
-not split. If you evaluate a mesh of DeepSeek-V3 from the derivation of another size,
-its network time may come out up to 3.04 % too long. `tests/planner/test_planner.py` has
-the worst of 119 meshes drawn at random; the others were within 0.4 %.
+There is one exception. If all chips of an axis Y keep a whole gradient, each may add up
+its own 1/|Y| of it over X, and these parts are then gathered over Y. This saves bytes
+only if |X| > 2. It happens for the projections into MLA's latent, which tensor
+parallelism does not split. If you evaluate a mesh for DeepSeek-V3 from a derivation for
+other sizes, the network time may come out up to 3.04 % too long.
+`tests/planner/test_planner.py` has the worst of 119 random meshes; the others were
+within 0.4 %.
 """
 
 from collections import defaultdict
@@ -41,9 +42,9 @@ class Share:
         flops, weight_flops, read, traffic: as in a `Part`, for one microbatch of each
             path through the stages.
         added_up: bytes of the kinds of memory that add up over layers.
-        largest: for each other kind, the alternatives of which the largest counts.
+        largest: for each other kind, the candidates, of which only the largest counts.
         once: bytes of "saved" that all layers share.
-        parts: the parts, each after how many of it the stage has.
+        parts: (count, part) for each part that the stage has.
     """
 
     flops: Mapping[str, Amounts]
@@ -62,12 +63,12 @@ class Share:
 
     @cached_property
     def input_flops(self) -> Amounts:
-        """FLOPs of the gradients of inputs, and of what is computed again for them."""
+        """FLOPs of the gradients of inputs, and of all that is computed again."""
         back = (1, self.flops["recompute"]), (1, self.flops["backward"])
         return total((*back, (-1, self.weight_flops)))
 
     def sends_within(self, other: "Share") -> bool:
-        """Whether another stage moves all that this one moves, whatever the sizes."""
+        """Whether another stage moves all that this one moves, for any sizes."""
         return self is other or all(
             wire in other.traffic
             and all(
@@ -105,7 +106,7 @@ class Derivation:
 
     @property
     def dealt_over(self) -> Names:
-        """The axes that shard the tokens which go to the experts."""
+        """The axes that shard the tokens that go to the experts."""
         return dealt_over(self.strategy)
 
     @property
@@ -127,8 +128,8 @@ class Derivation:
                 yield count, self._other(exchange, part.matrices, True)
 
     def beside_layers(self, stage: StageContents) -> Iterator[tuple[int, Part]]:
-        """The parts of a stage that are not layers: embedding or head, sends, and
-        exchanges with the stage that holds the same weights."""
+        """The parts of a stage that are not layers: embedding and head, sends, and
+        exchanges of their gradients with the other stage that holds them."""
         model, ends = self.job.model, None
         if any(stage.ends) and self.job.vocabulary:
             ends = self._end(stage.ends)
@@ -148,13 +149,13 @@ class Derivation:
         return self._shares[stage]
 
     def shares(self, stages: Iterable[StageContents]) -> list[Share]:
-        """The share of each of several stages."""
+        """For each of several stages, the sum of its parts."""
         return list(map(self.share, stages))
 
     @cached_property
     def limits(self) -> dict[Names, list[tuple[str, int]]]:
         """The dimensions and sizes that each group of axes must divide. Slots are left
-        out, because every chip has equally many by definition."""
+        out, because all chips have equally many by definition."""
         every = [self.layer(matmuls) for _, matmuls in self.job.model.stack]
         every += [self._end((True, True))] * self.job.vocabulary
         found: dict[Names, list[tuple[str, int]]] = defaultdict(list)
@@ -175,7 +176,7 @@ class Derivation:
         return [(layers, remat) for layers, remat in some if layers]
 
     def layer(self, matmuls: tuple, remat: str | None = None) -> Part:
-        """A layer with these matmuls, under the job's `remat` or another one."""
+        """A layer with these matmuls, under the given `remat` or that of the job."""
         key = matmuls, remat or self.job.remat
         if key not in self._layers:
             job = replace(self.job, remat=key[1])

@@ -1,4 +1,4 @@
-"""Which shares of their peaks chips and networks reach, from ``efficiencies.toml``."""
+"""The shares of their peaks that chips and networks reach (``efficiencies.toml``)."""
 
 import tomllib
 from dataclasses import dataclass, fields, replace
@@ -22,17 +22,17 @@ class Efficiencies:
     Args:
         matmul: share of the sustained matmul rate that a large matmul reaches.
         attention: share of the same rate that attention reaches.
-        memory: share of the HBM bandwidth that passes over activations reach.
-        grouped: share of a large matmul's rate that the matmuls of many experts reach.
-        exposed: share of a gather of weights that other work does not hide.
-        launch: seconds that a kernel takes in addition to its work.
+        memory: share of the HBM bandwidth that is reached by passes over activations.
+        grouped: share of a large matmul's rate that grouped matmuls of experts reach.
+        exposed: share of a gather of weights that no other work hides.
+        launch: seconds that every kernel takes in addition to its work.
         network: share of the links' bandwidth that a large collective reaches.
         old_attention: share of `attention` that a kernel for an older chip reaches.
-        hop: seconds that a hop round a ring takes in addition to its bytes.
-        rows: rows (tokens) of an expert with which its matmul reaches half of
+        hop: seconds that a hop round a ring takes in addition to sending its bytes.
+        rows: the number of rows (tokens) per expert at which a matmul reaches half of
             `grouped`.
         stated_overlap: share of an exchange that stays exposed although the source of
-            the run says that it is overlapped.
+            the run says that the exchange is overlapped.
 
     Raises:
         ValueError: a number that is not above zero.
@@ -75,7 +75,7 @@ def efficiencies() -> Efficiencies:
 
 @cache
 def without(source: str = "", generation: str = "") -> Efficiencies:
-    """The numbers, fitted without the runs of one source or generation of chips.
+    """The numbers as fitted without the runs of one source or one chip generation.
 
     Args:
         source: the source to leave out, as `measured.fit_rows.Row` calls it.
@@ -90,7 +90,7 @@ def without(source: str = "", generation: str = "") -> Efficiencies:
 
 
 def band(experts: bool) -> tuple[float, float]:
-    """The range of measured ÷ predicted seconds that holds 8 of 10 runs.
+    """The range of measured ÷ predicted seconds into which 8 of 10 runs fall.
 
     The runs are those of sources that the fit did not use.
 
@@ -102,7 +102,7 @@ def band(experts: bool) -> tuple[float, float]:
 
 
 def sustained(chip: Chip, precision: str) -> float:
-    """FLOPs/s of a large matmul: the peak times the share that somebody measured.
+    """FLOPs/s of a large matmul: the peak times a measured share of it.
 
     >>> from shardmath.hardware.chips import H100, H800, TPU_V5P
     >>> [round(sustained(chip, "bf16") / 1e12, -1) for chip in (H100, H800)]

@@ -1,4 +1,4 @@
-"""How tokens reach their experts: slots, and copies of a token that are sent."""
+"""How tokens reach their experts: slots, and the copies of a token that are sent."""
 
 import math
 
@@ -11,7 +11,7 @@ DEALT = Array("t", ("slots", "D"))
 
 
 def dealt_over(strategy: Strategy) -> tuple[str, ...]:
-    """The mesh axes that shard the tokens which go to the experts."""
+    """The mesh axes that shard the tokens that go to the experts."""
     return placed(DEALT, strategy.stream, strategy.inner.get("S", ()))[0]
 
 
@@ -35,20 +35,20 @@ def copies(experts: int, per_token: int, units: int, limit: int | None = None) -
 
     Each of these units needs one copy of the token, even if it has several of the
     token's experts. So this is the smallest number of copies that an exchange can send,
-    while one copy for each expert makes k.
+    compared with k if it sends one copy for each expert.
 
     Args:
         experts: experts of a layer, E.
         per_token: experts that a token goes to, k.
         units: units over which the experts are spread evenly, u.
-        limit: the most units that the experts of one token may be in, if limited.
+        limit: the maximum number of units that hold the experts of one token, if any.
 
     Assumes:
         All sets of k experts are equally likely. A router that favours experts of the
         same unit needs fewer copies.
 
     Raises:
-        ValueError: a number that is not whole and above zero, or more experts per token
+        ValueError: a number is not whole and above zero, or a token has more experts
             than there are.
 
     Source:

@@ -1,8 +1,8 @@
-"""How much of a run's time counts: failures, checkpoints and restarts.
+"""The share of a run's time that counts, given failures, checkpoints and restarts.
 
 A run works for an interval, writes a checkpoint, and goes on. A failure loses all work
 since the last complete checkpoint, and a restart follows. All times are in seconds.
-Failures are independent of each other, and their rate does not change with time.
+Failures are independent of one another, and their rate does not change with time.
 
 >>> hours = 3600
 >>> f"{goodput(young(60, 3 * hours), 60, 3 * hours, 300):.3f}"
@@ -19,19 +19,19 @@ LONGEST = 500.0  # mean times between failures; longer attempts hardly ever succ
 
 
 def mtbf(chip: float, chips: int) -> float:
-    """M = m/n: mean seconds between the failures of a machine.
+    """M = m/n: the mean seconds between failures of a machine.
 
     Args:
         chip: mean seconds m between the failures that one chip causes.
-        chips: chips n that work in lockstep, so the failure of one stops all.
+        chips: number n of chips that work in lockstep, so the failure of one stops all.
 
     Assumes:
         All chips fail independently and at the same rate. In practice, new chips and
         faulty nodes fail more often, and a failing switch stops many chips at once.
 
     Raises:
-        ValueError: a time that is not positive, or a number of chips that is not whole
-            and above zero.
+        ValueError: the time is not positive, or the number of chips is not whole and
+            above zero.
 
     >>> round(mtbf(chip=182e6, chips=16_384) / 3600, 2)  # Llama 3.1 405B
     3.09
@@ -49,8 +49,8 @@ def young(write: float, mtbf: float) -> float:
         mtbf: mean seconds M between failures.
 
     How far off:
-        Too long unless δ is small compared with M. This hardly lowers the goodput,
-        which is flat around its maximum.
+        The interval is too long unless δ is small compared with M. But this hardly
+        lowers the goodput, which is flat around its maximum.
 
     Raises:
         ValueError: a time that is not positive.
@@ -74,8 +74,8 @@ def daly(write: float, mtbf: float) -> float:
         mtbf: mean seconds M between failures.
 
     How far off:
-        Within 0.1 % of the best interval for δ up to M/10, and within 1.1 % up to
-        0.7 M. For δ ≥ 2M the interval is M.
+        The interval is within 0.1 % of the best for δ up to M/10, and within 1.1 % for
+        δ up to 0.7 M. For δ ≥ 2M the interval is M.
 
     Raises:
         ValueError: a time that is not positive.
@@ -99,17 +99,17 @@ def goodput(interval: float, write: float, mtbf: float, restart: float) -> float
 
     An interval and its checkpoint succeed with probability p = e^(−(τ+δ)/M), so on
     average 1/p − 1 failures come before a success. For each failure, the machine runs
-    for M seconds on average and restarts for R.
+    for M seconds on average and then needs R to restart.
 
     Args:
         interval: seconds τ of work between two checkpoints.
-        write: seconds δ for which a checkpoint stops the run; 0 if it does not.
+        write: seconds δ for which a checkpoint stops the run; 0 if the run goes on.
         mtbf: mean seconds M between failures while the machine runs.
         restart: seconds R from a failure until the machine runs again.
 
     Assumes:
-        There are no failures during a restart. If a failure can make the restart begin
-        again, R becomes M (e^(R/M) − 1), which is 5 % more for R = M/10.
+        There are no failures during a restart. If failures can interrupt a restart,
+        replace R by M (e^(R/M) − 1), which is 5 % more for R = M/10.
 
     Raises:
         ValueError: an `interval` or `mtbf` that is not positive, or a negative `write`
@@ -134,8 +134,9 @@ def goodput_first_order(
         interval, write, mtbf, restart: as for `goodput`.
 
     How far off:
-        At the best interval it is too low by 0.4 percentage points if a tenth of the
-        time is lost, by 2 if a fifth is lost, and by 7 if two fifths are lost.
+        At the best interval, this goodput is too low by 0.4 percentage points if a
+        tenth of the time is lost, by 2 if a fifth is lost, and by 7 if two fifths are
+        lost.
 
     Raises:
         ValueError: as for `goodput`.
@@ -156,7 +157,7 @@ def best_interval(write: float, mtbf: float, restart: float = 0.0) -> float:
     Args:
         write: seconds δ for which a checkpoint stops the run.
         mtbf: mean seconds M between failures.
-        restart: seconds of a restart, which do not change the best interval.
+        restart: seconds of a restart; they do not affect the best interval.
 
     Raises:
         ValueError: a `write` or `mtbf` that is not positive, or a negative `restart`.
@@ -193,7 +194,8 @@ def simulated_goodput(
         seed: seed of the random times between failures, which are exponential.
 
     How far off:
-        0.05 % or less with a million failures, for losses of up to a third.
+        By 0.05 % or less with a million failures, if at most a third of the time is
+        lost.
 
     Raises:
         ValueError: as for `goodput`, or `failures` is not whole and above zero.

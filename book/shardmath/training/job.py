@@ -39,30 +39,31 @@ class Job:
         model: the model that is trained.
         seqs: sequences of one step, on all chips.
         seq: tokens of each sequence.
-        attention: which keys the FLOPs of attention count: "causal", "half" or "full".
+        attention: which keys count for the FLOPs of attention: "causal", "half" or
+            "full".
         remat: what is kept for the backward pass: "none", "elementwise", "dots",
-            "selective" or "full", or the names of results that are kept, such as
+            "selective" or "full", or the names of the results to keep, such as
             "Q K V y"; see `transformer.recompute`.
         remat_share: share of a stage's layers to which `remat` applies, above 0 and at
-            most 1, rounded up to whole layers. The others keep all that their backward
-            pass reads ("none").
+            most 1, rounded up to whole layers. The other layers keep all that their
+            backward pass reads ("none").
         precision: the format of matmuls, which decides the peak.
         kernel: "fused" attention never stores scores; "unfused" does.
         loss: how many bytes of the logits are held: "once", "pieces" or "eager"; see
             `LOSSES`.
         formats: formats that differ from the default, by the keys of `ROLES`, as in
-            ``{"gradients": "fp32", "dispatch": "fp8"}``. The default of the optimizer's
-            state is fp32, and of the rest `precision`. "inputs" are the activations
-            that only matmuls with weights read again. By default they are kept in the
-            format in which they were computed.
-        copy: whether a copy of the weights in their format is held in addition to the
-            optimizer's fp32 weights. Without it, weights are cast when they are used,
-            as FSDP in PyTorch and most JAX trainers do.
-        schedule, chunks: of a pipeline; see `pipeline_schedules.schedule`.
+            ``{"gradients": "fp32", "dispatch": "fp8"}``. The default is fp32 for the
+            optimizer's state and `precision` for the rest. "inputs" are the activations
+            that are read again only by matmuls with weights; by default, these are kept
+            in the format in which they were computed.
+        copy: whether a copy of the weights in their own format is held in addition to
+            the optimizer's fp32 weights. Without this copy, weights are cast when they
+            are used, as in PyTorch's FSDP and most JAX trainers.
+        schedule, chunks: those of a pipeline; see `pipeline_schedules.schedule`.
         capacity: slots of an expert, divided by the tokens that it gets if all experts
             get equally many.
-        node_limit: the most nodes that the experts of one token may be in; None for
-            any number. See `experts.copies`.
+        node_limit: the maximum number of nodes that hold the experts of one token; None
+            for any number. See `experts.copies`.
         vocabulary: whether the step includes the embedding and the head.
         offloads: names of saved activations that are kept in host memory, such as
             "stream Q K V". The time to transfer them is not counted.
@@ -70,9 +71,9 @@ class Job:
             between its two uses, as in the root module of PyTorch's FSDP.
 
     Raises:
-        ValueError: a word other than those above; a number outside its range; more
-            than 2⁴⁰ tokens; a setting of experts for a model without experts; a model
-            whose training step is not derived here.
+        ValueError: a word is not one of those above; a number is outside its range;
+            there are more than 2⁴⁰ tokens; a setting is about experts and the model has
+            none; the training step of the model is not derived here.
 
     >>> from shardmath.transformer import LLAMA_3_8B
     >>> job = Job(LLAMA_3_8B, 512, 8192, formats={"gradients": "fp32"})
@@ -198,7 +199,7 @@ def _formats(given: object) -> dict[str, str]:
 def usual_formats(chip: Chip, precision: str) -> dict[str, str]:
     """Formats that frameworks use unless a run says otherwise.
 
-    On GPUs gradients are added up in fp32, as Megatron does with bf16 weights. On TPUs
+    On GPUs, gradients are added up in fp32, as in Megatron with bf16 weights. On TPUs,
     they are added up in the format of the weights, as in MaxText. If matmuls use 8 bits
     or fewer, the arrays that are stored and sent between them stay in bf16.
 

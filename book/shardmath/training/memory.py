@@ -25,12 +25,12 @@ PARTS = {
 
 
 class HeldBytes(NamedTuple):
-    """Values of an array that one chip holds or reads.
+    """The bytes of an array that one chip holds or reads.
 
     Args:
-        width: bytes per value, times how many such arrays there are.
+        width: bytes per value, times the number of such arrays.
         array: the array with its layout.
-        turns: further mesh axes that divide it, if it is computed piece by piece.
+        turns: further mesh axes that divide the array if it is computed in pieces.
     """
 
     width: float
@@ -48,7 +48,7 @@ class StepMemory:
 
     Args:
         parts: bytes by the keys of `PARTS`.
-        capacity: bytes of its HBM; None if the mesh names no chip.
+        capacity: bytes of the chip's HBM; None if the mesh names no chip.
     """
 
     parts: Mapping[str, float]
@@ -63,7 +63,7 @@ class StepMemory:
 
     @property
     def missing(self) -> float:
-        """Bytes by which it exceeds the HBM; 0 if it fits.
+        """Bytes by which the step exceeds the HBM; 0 if it fits.
 
         Raises:
             ValueError: the mesh names no chip.
@@ -88,7 +88,7 @@ class StepMemory:
 
     @property
     def verdict(self) -> str:
-        """A sentence that says whether it fits, and how much is missing if not."""
+        """A sentence that says whether the step fits or how much is missing."""
         if self.capacity is None:
             return ""
         size = f"of {show(self.capacity, 'capacity')}"

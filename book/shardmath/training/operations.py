@@ -1,9 +1,9 @@
-"""What the chips of a stage do one after the other: products, passes, exchanges.
+"""What a stage's chips do, one thing after another: products, passes, exchanges.
 
 A bound needs only totals. A prediction needs the list of operations, because a small
 product is slower than its FLOPs suggest, and because some exchanges can hide behind
-other work. Every amount is a sum of terms as in `amounts`, which is evaluated when the
-sizes of the mesh axes are known.
+other work. Every amount is a sum of terms, as in `amounts`, and the sum is evaluated
+once the sizes of the mesh axes are known.
 """
 
 from collections import defaultdict
@@ -64,10 +64,10 @@ SCORE_BYTES = 10  # per unfused score, forward: written and read, with its mask
 
 
 class Product(NamedTuple):
-    """A matmul of one pass, m·k by k·n; a grouped one for every expert of a chip.
+    """A matmul of one pass, m·k by k·n; if grouped, for all experts of a chip.
 
     Args:
-        flops: 2·m·k·n, all experts added up.
+        flops: 2·m·k·n, added up over the experts.
         nbytes: bytes of the two operands and the result.
         precision: the format of the operands.
         rows: m of one expert; None for a matmul that is not grouped.
@@ -87,7 +87,7 @@ class Operations:
     """The operations of one part of a stage for one microbatch, by pass.
 
     Args:
-        exchanges: the traffic by purpose and pass; "update" happens once per step.
+        exchanges: the traffic by purpose and pass; the pass "update" is once per step.
         products: matmuls with weights.
         attention: FLOPs of scores and of the weighted sums of values.
         passes: bytes of activations that pass through HBM outside of products.
@@ -112,8 +112,8 @@ class Done(NamedTuple):
         passes: bytes through HBM outside of products.
         kernels: the number of kernels in addition to the products.
         turned: bytes through HBM for every hop round a ring of keys.
-        busy: seconds that the links work at their full rate, by purpose. Weights and
-            gradients are not included; see `moved_weights`.
+        busy: seconds for which the links are busy at their full rate, by purpose.
+            Weights and gradients are not included; see `moved_weights`.
     """
 
     products: tuple[tuple[float, float, str, float], ...]
@@ -128,9 +128,9 @@ class MovedWeights(NamedTuple):
     """Seconds for which weights and gradients keep the links busy, at their full rate.
 
     Args:
-        forward, backward: for every microbatch, by pass.
-        reduced: for the gradients that are reduced once per step.
-        returned: for the weights that are gathered from the optimizer once per step.
+        forward, backward: seconds in these passes, for every microbatch.
+        reduced: seconds for the gradients that are reduced once per step.
+        returned: seconds for the weights gathered from the optimizer once per step.
     """
 
     forward: float
@@ -165,7 +165,7 @@ def exchanges(
     weights: Collection[str],
     repeated: Callable[[Move], bool],
 ) -> dict[tuple[str, str], dict[Wire, MovedBytes]]:
-    """The bytes that moves send, by purpose and pass, then by operation and axes.
+    """The bytes sent by `moves`, by purpose and pass, then by operation and axes.
 
     Args:
         lines: the lines of the part.
@@ -191,7 +191,7 @@ def exchanges(
 
 
 def together(some: Exchanges) -> dict[Wire, MovedBytes]:
-    """All exchanges by operation and axes, whatever their purpose."""
+    """The exchanges of all purposes together, by operation and axes."""
     found: dict[Wire, MovedBytes] = defaultdict(MovedBytes)
     for by_wire in some.values():
         for wire, moved in by_wire.items():
@@ -201,7 +201,7 @@ def together(some: Exchanges) -> dict[Wire, MovedBytes]:
 
 
 def products(works: Iterable[Work], job: Job) -> dict[str, tuple[Product, ...]]:
-    """The matmuls of some lines, by pass."""
+    """The matmuls of the given lines, by pass."""
     found: dict[str, list[Product]] = defaultdict(list)
     for work in works:
         for when, plans in work.plans.items():
@@ -235,11 +235,11 @@ def _rows(arrays: Iterable[ShardedArray]) -> tuple[Divisors, float]:
 def passes_of_layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Amounts:
     """Bytes that norms, positions, activation and residual sums move through HBM.
 
-    In one forward pass of a layer, each token moves 8 times its stream vector, by two
-    norms and two sums, which read one or two arrays and write one. Rotary positions and
-    attention move its queries, keys, values and attention result twice. The activation
-    moves its hidden layer 3 times, or twice without a gate. With experts, permuting
-    tokens to them and back moves 2·D·(1 + k) values.
+    In one forward pass of a layer, two sums and two norms move a token's stream vector
+    8 times: a sum that is fused with a norm reads two vectors and writes two. Rotary
+    positions and attention move its queries, keys, values and attention result twice.
+    The activation moves its hidden layer 3 times, or twice if there is no gate. With
+    experts, permuting tokens to them and back moves 2·D·(1 + k) values.
     """
     width = max(PRECISION_BYTES[WIDE], job.width("activations"))
     at = lines.strategy
@@ -264,9 +264,9 @@ def passes_of_layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Amou
 
 
 def turned_by_hop(lines: Lines, matmuls: tuple[Matmul, ...]) -> tuple[Amounts, Amounts]:
-    """Bytes that a hop round a ring of keys moves through HBM, forward and backward. A
-    hop adds to the result of attention in the forward pass, and to the gradients of
-    queries, keys and values in the backward pass."""
+    """Bytes that a hop round a ring of keys moves through HBM, forward and backward. In
+    the forward pass, a hop adds to the result of attention; in the backward pass, it
+    adds to the gradients of queries, keys and values."""
     at = lines.strategy
     if not at.ring:
         return {}, {}
@@ -285,7 +285,7 @@ def _dealt(matmuls: tuple[Matmul, ...]) -> Array:
 
 def done_again(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> float:
     """The share of a layer's memory passes that the backward pass repeats: the bytes of
-    the values that it computes again, divided by those of all values."""
+    recomputed values, divided by those of all values."""
     values = layer_values(job.model, matmuls, job.kernel)
     sizes = {"G": job.model.heads // job.model.kv_heads, **lines.sizes}
     sizes.setdefault("T", job.seq)
@@ -301,7 +301,7 @@ def done_again(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> float:
 
 
 def passes_of_head(lines: Lines, job: Job) -> Amounts:
-    """Bytes of the logits through HBM, in both passes together."""
+    """Bytes of the logits that pass through HBM, for both passes together."""
     logits = job.model.head_line.result
     return bytes_held(
         [HeldBytes(LOGIT_BYTES, lines.array(logits, lines.strategy.inner))]
@@ -309,7 +309,7 @@ def passes_of_head(lines: Lines, job: Job) -> Amounts:
 
 
 def kernels_of_layer(job: Job, matmuls: tuple[Matmul, ...]) -> float:
-    """Kernels of a layer's forward pass except matmuls, with any casts to 8 bits."""
+    """Kernels of a layer's forward pass except matmuls, including casts to 8 bits."""
     routed = any(line.weight.name == "router" for line in matmuls)
     narrow = PRECISION_BYTES[job.precision] < PRECISION_BYTES[WIDE]
     return KERNELS_PER_LAYER + KERNELS_OF_ROUTING * routed + narrow * len(matmuls)
@@ -365,7 +365,7 @@ def done(
 def moved_weights(
     some: Operations, seconds: Callable[[Mapping[Wire, MovedBytes]], float]
 ) -> MovedWeights:
-    """How long weights and gradients of a part keep the links busy.
+    """How long the weights and gradients of a part keep the links busy.
 
     Args:
         some: the operations of a part.

@@ -1,8 +1,9 @@
-"""The parts whose sum is a stage of a step, each derived once.
+"""The parts that add up to a stage of a step, each derived only once.
 
 A part is one layer of a kind, the head, the lookup of the embedding, one send from
-stage to stage, or one exchange of gradients between stages. Its FLOPs, memory and
-traffic are `amounts`, which mesh axes divide. A stage has some number of each part.
+stage to stage, or one exchange of gradients between stages. The FLOPs, memory and
+traffic of a part are `amounts`, which mesh axes divide. A stage has a certain number of
+each part.
 """
 
 from collections.abc import Iterable, Mapping
@@ -59,18 +60,18 @@ PASSES = ("forward", "recompute", "backward")
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The FLOPs, memory and traffic of one part of a stage on any sizes of mesh axes.
+    """The FLOPs, memory and traffic of one part of a stage, for mesh axes of any size.
 
     Args:
-        moves: its moves for one microbatch, or once per step (see `repeats`).
+        moves: its moves, each for one microbatch or once per step (see `repeats`).
         flops: FLOPs by "forward", "recompute" and "backward", for one microbatch.
-        weight_flops: FLOPs of "backward" that compute gradients of weights.
+        weight_flops: those FLOPs of "backward" that compute gradients of weights.
         held: bytes by kind of memory.
         once: bytes of "saved" that all layers share.
         read: bytes of the matrices that one pass reads.
-        operations: its operations one by one, which a prediction needs.
-        limits: a dimension, its size, and the mesh axes that must divide the size.
-        matrices: the weights whose gradients are reduced here.
+        operations: its operations one by one, as a prediction needs them.
+        limits: triples of a dimension, its size, and the mesh axes that must divide it.
+        matrices: the weights whose gradients this part reduces.
         works: the plans of its matmuls, by pass.
     """
 
@@ -94,8 +95,8 @@ class Part:
 def repeats(move: Move, matrices: Iterable[Array]) -> bool:
     """Whether a move is repeated for every microbatch.
 
-    Gradients are added up on the chip and reduced once per step, unless a chip keeps
-    only a shard of them. Then every microbatch reduces its own.
+    Gradients are added up on the chip and reduced once per step. But if a chip keeps
+    only a shard of them, they are reduced for every microbatch.
 
     Args:
         move: a move of a part.
@@ -109,7 +110,7 @@ def repeats(move: Move, matrices: Iterable[Array]) -> bool:
 
 
 def layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
-    """One layer of a kind, for one microbatch."""
+    """One layer of a given kind, for one microbatch."""
     work = layer_work(lines, job.model, matmuls, job.remat, job.kernel)
     matrices = tuple(line.weight for line in matmuls)
     held = _parameters(lines, job, matrices, share=1 / job.model.layers)
@@ -142,7 +143,7 @@ def layer(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
 
 
 def end(lines: Lines, job: Job, matmuls: tuple[Matmul, ...]) -> Part:
-    """Head and embedding, or one of them, for one microbatch.
+    """The head, the embedding or both, for one microbatch.
 
     A shared table is held once, and its gradient is reduced once. A lookup is a product
     with a one-hot vector, whose FLOPs are not counted.
@@ -211,7 +212,8 @@ def exchange(lines: Lines, weights: Iterable[Array], mirrored: bool) -> Part:
         weights: the weights that both stages hold.
         mirrored: whether every stage has a mirror image, as in DualPipe
             (github.com/deepseek-ai/DualPipe, 7cb1e5e, examples/example_dualpipe.py).
-            Otherwise the first and the last stage share a table.
+            If False, only the first and the last stage share weights: the embedding
+            table.
     """
     swaps = [lines.swap(weight, every=mirrored) for weight in weights]
     return _moving(

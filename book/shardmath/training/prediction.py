@@ -4,7 +4,7 @@ A microbatch on one stage takes
 
     F = products + attention + passes over HBM + launches + exposed exchanges
 
-seconds forward. Its backward time B is likewise a sum, with what is computed again. A
+seconds forward. Its backward time B is a similar sum, which includes recomputation. A
 step of M microbatches takes
 
     step = M · (F + B)_busiest + bubble(mean F, mean B) + exposed update + optimizer
@@ -18,14 +18,15 @@ How much of an exchange is exposed, that is, not hidden behind work, depends on 
 purpose (`operations.PURPOSES`):
 
 - Tensor parallelism on GPUs, exchanges with experts and gathered keys are exposed.
-- On TPUs, tensor parallelism is exposed as far as it takes longer than the products of
-  the same pass.
-- A hop round a ring is exposed as far as it takes longer than the attention of the
+- On TPUs, tensor parallelism is exposed for the time by which it exceeds the products
+  of the same pass.
+- A hop round a ring is exposed for the time by which it exceeds the attention of the
   previous hop.
 - A gather of weights that takes g seconds, next to F seconds of work, is exposed for
   max(0, g − F) + x · g seconds, but for no more than g.
-- Gradients that are reduced once per step are exposed as far as they take longer than
-  one backward pass, and weights that ZeRO-1 gathers, than one forward pass.
+- Reducing gradients once per step is exposed for the time by which it exceeds one
+  backward pass; ZeRO-1's gather of weights, for the time by which it exceeds one
+  forward pass.
 - Sends from stage to stage are hidden.
 """
 
@@ -76,10 +77,10 @@ OVERLAPS = ("tensor", "experts")  # exchanges that a source may say it overlaps
 
 @dataclass(frozen=True)
 class Software:
-    """What a framework does beyond the settings of the job.
+    """What a framework does that the settings of the job do not say.
 
     Args:
-        overlap: exchanges that it says it overlaps, each one of `OVERLAPS`.
+        overlap: exchanges that it is said to overlap, each one of `OVERLAPS`.
         old_attention: whether its attention kernel was made for an older chip.
 
     Raises:
@@ -97,7 +98,7 @@ class Software:
 class PartSeconds(NamedTuple):
     """Seconds of one pass of a microbatch through one part.
 
-    Its fields are keys of `PARTS`. Traffic of weights and gradients is not included.
+    The fields are keys of `PARTS`. Traffic of weights and gradients is not included.
     """
 
     math: float = 0.0
@@ -110,7 +111,7 @@ class PartSeconds(NamedTuple):
 
     @property
     def exposed(self) -> float:
-        """Seconds of exchanges that nothing hides."""
+        """Seconds of the exchanges that are exposed."""
         return self.tensor + self.context + self.experts
 
 
@@ -133,10 +134,10 @@ class Workload:
     """The operations of a step on one mesh, which do not depend on efficiencies.
 
     Args:
-        stages: for every kind of stage, how many there are, and its parts, each after
-            how many of it the stage has.
-        rounds: microbatches that take each path through the stages.
-        pipeline: name, stages, microbatches and chunks of its schedule.
+        stages: for every kind of stage, how many such stages there are, and (count,
+            part) for each part that one has.
+        rounds: the number of microbatches that take each path through the stages.
+        pipeline: name, stages, microbatches and chunks of the schedule.
         state: bytes of the optimizer's state for every kind of stage.
         hops: hops of keys round a ring.
     """
@@ -153,15 +154,15 @@ def busy_links(
     ways: Callable[[Names], int],
     batch: Mapping[str, float],
 ) -> Callable[[Mapping[Wire, MovedBytes]], float]:
-    """A function that says how long traffic keeps links busy, one collective at a time.
+    """A function that gives how long collectives, one at a time, keep links busy.
 
     Args:
         rate: seconds per byte of a collective on each dimension of the network.
         ways, batch: as in `amounts.evaluate`.
 
     Raises:
-        ValueError: when the function is called and mesh axes share a ring, so there is
-            no price.
+        ValueError: the returned function raises this if mesh axes share a ring, so
+            there is no price.
     """
 
     def seconds(wires: Mapping[Wire, MovedBytes]) -> float:
@@ -231,7 +232,7 @@ class Clock:
 
     Args:
         chip: the chip.
-        precision: the format of the job's matmuls. Attention uses bf16 if these use
+        precision: the format of the job's matmuls. Attention uses bf16 if matmuls use
             fewer bits.
         software: the software of the run.
         at: the efficiencies.
@@ -257,7 +258,7 @@ class Clock:
     def product(
         self, flops: float, nbytes: float, precision: str, rows: float
     ) -> float:
-        """Seconds of a matmul, without its launch."""
+        """Seconds of a matmul, not including its launch."""
         share = self.at.matmul
         if rows:
             share *= self.at.grouped / (1 + self.at.rows / rows)
@@ -300,30 +301,30 @@ class Clock:
         )
 
     def turning(self, one: Done, hops: int) -> float:
-        """Seconds by which a ring of keys lengthens a pass through a part: its kernels,
-        and memory passes over the values to which each hop adds."""
+        """Seconds by which a ring of keys lengthens a pass through a part: kernels, and
+        memory passes over the values to which each hop adds."""
         turns = hops if one.turned else 0
         return turns * (HOP_KERNELS * self.at.launch + one.turned / self.bandwidth)
 
     def gather(self, gathered: float, work: float) -> float:
-        """Exposed seconds of a gather, next to `work` seconds of other work."""
+        """Exposed seconds of a gather next to `work` seconds of other work."""
         gathered /= self.at.network
         exposed = max(0.0, gathered - work) + self.at.exposed * gathered
         return min(gathered, exposed)
 
     def update(self, moved: MovedWeights, forward: float, backward: float) -> float:
-        """Exposed seconds of the exchange of gradients and weights, once per step."""
+        """Exposed seconds of exchanging gradients and weights once per step."""
         network = self.at.network
         reduced = max(0.0, moved.reduced / network - backward)
         return reduced + max(0.0, moved.returned / network - forward)
 
     def optimizer(self, state: float) -> float:
-        """Seconds of the optimizer, if its state has `state` bytes."""
+        """Seconds that the optimizer takes if its state has `state` bytes."""
         return OPTIMIZER_BYTES / STATE_BYTES * state / self.bandwidth
 
 
 class StageSeconds(NamedTuple):
-    """Seconds of a stage for one microbatch, and of its update.
+    """Seconds that a stage takes for one microbatch, and for its update.
 
     Args:
         forward, backward: seconds of the pass by the keys of `PARTS`.
@@ -343,12 +344,12 @@ class StageSeconds(NamedTuple):
 def stage_seconds(
     parts: tuple[tuple[int, PartWork], ...], hops: int, clock: Clock
 ) -> StageSeconds:
-    """How long a stage takes.
+    """How long a stage takes for one microbatch and for its update.
 
     Args:
-        parts: the parts of the stage, each after how many of it there are.
+        parts: (count, part) for each part that the stage has.
         hops: hops of keys round a ring.
-        clock: the clock of its chip.
+        clock: the clock of a chip of the stage.
     """
     forward, backward = (dict.fromkeys(PartSeconds._fields, 0.0) for _ in range(2))
     moved = dict.fromkeys(MovedWeights._fields, 0.0)
@@ -374,7 +375,7 @@ def seconds_by_part(work: Workload, clock: Clock) -> dict[str, float]:
 
     Args:
         work: the work of the step.
-        clock: the clock of its chips.
+        clock: the clock of the chips.
     """
     stages = [stage_seconds(parts, work.hops, clock) for _, parts in work.stages]
     counts = [count for count, _ in work.stages]
@@ -401,8 +402,8 @@ class Prediction:
     Args:
         parts: seconds by the keys of `PARTS`.
         bound: seconds that no run can beat.
-        band: the range of measured ÷ predicted seconds that holds 8 of 10 runs.
-        warnings: in what ways the step differs from the fitted runs.
+        band: the range of measured ÷ predicted seconds into which 8 of 10 runs fall.
+        warnings: how the step differs from the runs to which predictions were fitted.
     """
 
     parts: Mapping[str, float]
@@ -430,7 +431,7 @@ class Prediction:
 
     @property
     def said(self) -> str:
-        """The parts in words, the longest first, without those under 1 %."""
+        """The parts in words, longest first; parts under 1 % are left out."""
         total = sum(self.parts.values())
         some = sorted(self.parts.items(), key=lambda part: -part[1])
         words = [f"{name} {show(s, 's')}" for name, s in some if s >= LEAST * total]
@@ -464,7 +465,7 @@ def prediction(
         chip: the chip of the mesh.
         bound: seconds that no run can beat.
         sequences: sequences of a microbatch on one data-parallel rank.
-        software: what the framework does; `Software()` if not given.
+        software: what the framework does; by default, `Software()`.
         at: the efficiencies; the fitted ones if not given.
 
     Raises:
@@ -479,7 +480,7 @@ def prediction(
 def unusual(
     job: Job, chip: Chip, stages: int = 1, sequences: float = 0
 ) -> tuple[str, ...]:
-    """Warnings if a step is unlike the runs to which the efficiencies were fitted.
+    """Warnings about how a step differs from the runs used to fit the efficiencies.
 
     Args:
         job: the model, its batch and its numerics.

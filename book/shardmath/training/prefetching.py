@@ -16,13 +16,14 @@ class Layer:
     """Seconds for which one layer uses the network and the math units.
 
     Args:
-        gather, gather_again: to gather its weights for the forward and backward pass.
-        forward, backward: math; `backward` includes what is computed again.
+        gather, gather_again: to gather its weights for the forward pass and for the
+            backward pass.
+        forward, backward: math; `backward` includes recomputation.
         scatter: to add up its gradients, by a ReduceScatter if each chip keeps a part
             of them, or by an AllReduce if each keeps all.
 
     Raises:
-        ValueError: seconds below 0.
+        ValueError: a time is below 0.
     """
 
     gather: float
@@ -66,7 +67,7 @@ class PrefetchSchedule:
 
     @property
     def held(self) -> tuple[tuple[int, float, float], ...]:
-        """How long each gathered layer is held: layer, gather's start, end of use."""
+        """For each gathered layer: its number, start of the gather, end of use."""
         gathers = [span for span in self.spans if span.what == "gather"]
         uses = [span for span in self.spans if span.resource == "math"]
         return tuple(
@@ -76,9 +77,10 @@ class PrefetchSchedule:
 
     @property
     def most_held(self) -> int:
-        """The most gathered layers that a chip holds at once.
+        """The maximum number of gathered layers that a chip holds at once.
 
-        A layer that is freed makes room for one whose gather starts at that moment.
+        A layer that is freed makes room for a layer that starts gathering at that
+        moment.
         """
         events = [(start, 1) for _, start, _ in self.held]
         events += [(end, -1) for _, _, end in self.held]
@@ -86,25 +88,25 @@ class PrefetchSchedule:
 
 
 def prefetched(layer: Layer, layers: int, ahead: int = 1) -> PrefetchSchedule:
-    """Equal layers forward and backward, each gathered, used and freed.
+    """A schedule of equal layers, each gathered, used and freed forward and backward.
 
     The total time is at least max(math, network), each added up over all layers.
 
     Args:
         layer: seconds of one layer.
         layers: the number of layers, L.
-        ahead: how many uses before its own the gather of a layer may start. It then
-            starts at the same moment as that use. With 0, it starts when the previous
-            use has ended.
+        ahead: how many uses early a layer may be gathered. With 1, its gather may start
+            together with the use before its own, with 2 together with the one before
+            that. With 0, it starts when the previous use has ended.
 
     Assumes:
         Collectives run one at a time, in the order in which they may start. If a
-        scatter and a gather may start at once, the scatter goes first. Uses run one at
-        a time, in order.
+        scatter and a gather may start at the same moment, the scatter goes first. Uses
+        run one at a time, in order.
 
     Raises:
-        ValueError: a `layer` that is not a `Layer`, `layers` that is not whole and
-            above zero, or `ahead` that is not whole and at least zero.
+        ValueError: `layer` is not a `Layer`, `layers` is not whole and above zero, or
+            `ahead` is not whole and at least zero.
 
     >>> even = Layer(1, 1, 1, 1, 0)
     >>> prefetched(even, 4, ahead=0).seconds, prefetched(even, 4, ahead=1).seconds
@@ -156,7 +158,7 @@ def prefetched(layer: Layer, layers: int, ahead: int = 1) -> PrefetchSchedule:
 
 
 def layer_of(step: Step) -> Layer:
-    """Seconds of one layer of `step`, with math at the peak rate and all links in use.
+    """Seconds of one layer of `step`, if math runs at peak and all links are used.
 
     Args:
         step: a step of one microbatch with ``vocabulary=False``, so it has only layers.

@@ -1,4 +1,4 @@
-"""Seconds that one byte of a collective keeps the links of a network busy."""
+"""How many seconds a byte of a collective keeps the links of a network busy."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
@@ -19,8 +19,8 @@ class Rates:
 
     Args:
         mesh: a mesh on a network.
-        job: the job, whose experts decide how many copies of a token are sent.
-        prices: the prices of the mesh; made if not given.
+        job: the job; its experts decide how many copies of a token are sent.
+        prices: the prices of the mesh; computed if not given.
     """
 
     def __init__(self, mesh: Mesh, job: Job, prices: Prices | None = None):
@@ -71,7 +71,7 @@ class Rates:
 
 
 def pairs(kind: str, n: int) -> tuple[tuple[int, int], ...]:
-    """The pairs of sender and receiver in a hop or exchange of a kind; see `Move.kind`.
+    """Pairs of sender and receiver in a hop or exchange of this kind (see `Move.kind`).
 
     >>> pairs("line", 3), pairs("swap", 3)
     (((0, 1), (1, 2)), ((0, 2), (2, 0)))

@@ -1,4 +1,4 @@
-"""Layers cut into the stages of a pipeline, and how long the stages take together."""
+"""Layers cut into the stages of a pipeline, and how long the whole pipeline takes."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -25,13 +25,13 @@ GROWS = ("gpipe", "breadth-first")  # their memory grows with the microbatches
 
 @dataclass(frozen=True, eq=False)
 class StageContents:
-    """The layers, ends and sends of one pipeline stage. Stages of a `Pipelines` with
-    equal contents share one object, which is cheap to look up.
+    """The layers, ends and sends of one pipeline stage. If stages of a `Pipelines` have
+    equal contents, they share one object, which is cheap to look up.
 
     Args:
-        stack: how many layers of each kind it has, all paths through the stages added.
+        stack: how many layers of each kind it has, added up over all paths.
         ends: whether it has the embedding, and whether it has the head.
-        sends: how often it sends one microbatch of each path, by `Way`.
+        sends: how often it sends on one microbatch of each path, by `Way`.
         mirrored: whether another stage holds the same layers (DualPipe).
     """
 
@@ -46,8 +46,8 @@ class Stages:
     """The layers of a model, cut into the places of a schedule.
 
     A place is a stage, or one of its chunks of layers. The numbers of layers of any two
-    places differ by at most one. The first and the last places get fewer, because they
-    also compute the embedding and the head.
+    places differ by at most one. The places at both ends get fewer, because the first
+    and the last also compute the embedding and the head.
     """
 
     model: Model
@@ -73,7 +73,7 @@ class Stages:
         return tuple(range(a, a + n) for a, n in zip(starts, sizes, strict=True))
 
     def stack(self, stage: int) -> Stack:
-        """How many layers of each kind a stage has, all paths added."""
+        """How many layers of each kind a stage has, added up over all paths."""
         mine = [layer for layers in self._of(stage) for layer in layers]
         found, start = [], 0
         for count, matmuls in self.model.stack:
@@ -98,7 +98,7 @@ class Stages:
         ]
 
     def hops(self, stage: int) -> dict[Way, int]:
-        """How often a stage sends one microbatch of each path on, by `Way`."""
+        """How often a stage sends on one microbatch of each path, by `Way`."""
         found: Counter[Way] = Counter()
         closed = any(
             abs(there - here) > 1
@@ -113,7 +113,7 @@ class Stages:
         return {way: times for way, times in found.items() if times}
 
     def contents(self, stage: int) -> tuple:
-        """The arguments of a stage's `StageContents`."""
+        """The arguments for the `StageContents` of a stage."""
         sends = tuple(self.hops(stage).items())
         return self.stack(stage), self.ends(stage), sends, self.paths > 1
 
@@ -123,7 +123,7 @@ class Stages:
         return self.schedule.sends
 
     def in_flight(self, stage: int) -> float:
-        """The most microbatches whose activations a stage holds at once."""
+        """How many microbatches' activations a stage holds at once, at most."""
         return self.schedule.in_flight[stage]
 
     def played(
@@ -132,8 +132,8 @@ class Stages:
         """The schedule with the times of its stages.
 
         Args:
-            passes: a function of a stage that returns its times of F, I and W for one
-                microbatch, all its layers added.
+            passes: a function of a stage that returns the times of F, I and W of all
+                its layers together, for one microbatch.
         """
         each = [passes(stage) for stage in range(self.count)]
         F, I, W = (sum(column) / self.count for column in zip(*each, strict=True))
@@ -148,8 +148,8 @@ def cut(
     """The layers of `model`, cut into `stages`.
 
     Raises:
-        ValueError: more places than layers; a schedule that does not exist for these
-            numbers.
+        ValueError: there are more places than layers, or the schedule does not exist
+            for these numbers.
     """
     if name not in NAMES:
         raise ValueError(
@@ -162,11 +162,11 @@ def cut(
 
 
 def check_places(model: Model, paths: Paths) -> None:
-    """Raise unless every place has a layer. With more than two places, the first and
-    the last need none, because they have the embedding and the head.
+    """Raise an error unless every place has a layer. If there are more than two places,
+    the first and the last need none, because they have the embedding and the head.
 
     Raises:
-        ValueError: there are more places than layers for them.
+        ValueError: there are too many places for the number of layers.
     """
     places = len(paths[0])
     if places > model.layers + 2 * (len(paths) == 1 and places > 2):
@@ -181,7 +181,7 @@ class Pipelines:
     """The stages of one model under one schedule, for any number of microbatches.
 
     The layers of a stage do not depend on the number of microbatches, and after some
-    microbatches a schedule repeats itself. So we simulate schedules with only a few.
+    microbatches a schedule repeats itself. So we simulate only a few microbatches.
 
     Args:
         model: the model whose layers are cut.
@@ -210,7 +210,7 @@ class Pipelines:
         return self._cut[key]
 
     def few(self, count: int) -> Stages:
-        """Stages without the order of their ops, if only their places matter.
+        """Stages without the order of their ops, for uses in which only places matter.
 
         Raises:
             ValueError: as `stages`.
@@ -248,7 +248,7 @@ class Pipelines:
         return self._possible[key]
 
     def in_flight(self, count: int, microbatches: int) -> tuple[float, ...]:
-        """The most microbatches whose activations each stage holds at once."""
+        """How many microbatches' activations each stage holds at once, at most."""
         enough = PERIODIC_FROM[self.name] * count
         if count == 1:
             microbatches = 1
@@ -272,8 +272,8 @@ class Pipelines:
             passes: times of F, I and W of each stage, for one microbatch of each path.
 
         Assumes:
-            If p more microbatches add p times the time of the slowest stage for one, so
-            do all that follow.
+            If p more microbatches add p times the slowest stage's time for one, each
+            further microbatch adds that time too.
         """
         paths = self.paths(count)
         if count == 1:

@@ -36,11 +36,11 @@ ONE_PASS = {"": 1.0, "B": 1.0, "slots": 1.0}  # we derive exactly one microbatch
 class Step:
     """One training step of a model on a mesh, as made by `step`.
 
-    Bytes, FLOPs and times are those of one chip. In a pipeline this is a chip of stage
-    `stage`, but `memory` takes the stage that holds the most, and the network time of
-    `estimate` the stage whose links are busy for longest. All of it is derived from the
-    lines of the model: `moves` has the traffic, `derivation` the parts of a stage, and
-    `cost` the numbers.
+    Bytes, FLOPs and times are those of one chip. In a pipeline, this is a chip of stage
+    `stage`. But `memory` is that of the stage that holds the most, and the network time
+    of `estimate` is that of the stage whose links are busy for longest. Everything is
+    derived from the lines of the model: `moves` has the traffic, `derivation` has the
+    parts of a stage, and `cost` has the numbers.
     """
 
     strategy: Strategy
@@ -98,7 +98,7 @@ class Step:
 
     @property
     def pipelines(self) -> Pipelines:
-        """The model's layers cut into stages, and the times of their schedules."""
+        """The model's layers cut into stages, and the times of schedules."""
         return self.cost.pipelines
 
     @property
@@ -108,7 +108,7 @@ class Step:
 
     @property
     def stages(self) -> Stages:
-        """The layers cut into stages, with their schedule."""
+        """The layers, cut into stages, with the schedule of these stages."""
         return self.pipelines.stages(self._count, self.microbatches)
 
     @cached_property
@@ -124,8 +124,8 @@ class Step:
 
     @property
     def weights(self) -> tuple[tuple[int, Array], ...]:
-        """Every matrix of this stage, after how often the stage has it. A tied
-        embedding and head count once."""
+        """For every matrix of this stage, how often the stage has it, and the matrix. A
+        tied embedding and head count once."""
         return tuple(
             (count, one) for count, part in self._parts for one in part.matrices
         )
@@ -149,7 +149,7 @@ class Step:
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
-        """The collectives that make the moves, as records to price and compare."""
+        """The collectives of the moves, as records that can be priced and compared."""
         return tuple(move.collective for move in self.moves)
 
     @property
@@ -161,7 +161,7 @@ class Step:
     def flops(self) -> Mapping[str, float]:
         """FLOPs of one chip by "forward", "recompute" and "backward".
 
-        Only matmuls count. Attention counts the keys that `attention` names.
+        Only matmuls count. The step's `attention` decides which keys count.
         """
         return self.cost.flops(self.stage)
 
@@ -218,9 +218,10 @@ class Step:
     def estimate(self) -> Estimate:
         """Math, HBM and network time of a step, with a lower and an upper bound.
 
-        The lower bound lets all three work at once at peak rates. The upper bound adds
-        them up. HBM traffic is itself a lower bound; see `StepCost.hbm_bytes`. In a
-        pipeline the network time is that of the stage whose links are busy for longest.
+        For the lower bound, all three work at once at peak rates. For the upper bound,
+        their times are added up. The HBM traffic is itself a lower bound; see
+        `StepCost.hbm_bytes`. In a pipeline, the network time is that of the stage whose
+        links are busy for longest.
 
         Raises:
             ValueError: the mesh has no chips, or mesh axes share a ring.
@@ -255,7 +256,8 @@ class Step:
         """The prediction for given software or other efficiencies.
 
         Args:
-            software: what the framework overlaps, and whether its attention is old.
+            software: what the framework overlaps, and whether its attention kernel is
+                old.
             at: the efficiencies; the fitted ones if not given.
 
         Raises:
@@ -301,7 +303,7 @@ class Step:
 
     @cached_property
     def played(self) -> PipelineSchedule:
-        """The schedule of the pipeline with the FLOPs of its stages as times."""
+        """The schedule of the pipeline, with the FLOPs of the stages as their times."""
         paths = self.pipelines.paths(self._count)
         return self.stages.played(
             lambda n: tuple(flops / paths for flops in self.cost.one_pass(n))
@@ -309,7 +311,7 @@ class Step:
 
     @property
     def bubble(self) -> float:
-        """Idle over busy time of all stages, at the peak of math; 0 for one stage."""
+        """Idle ÷ busy time of all stages if math runs at its peak; 0 for one stage."""
         return self.cost.bubble if self._count > 1 else 0.0
 
     @property
@@ -328,14 +330,15 @@ class Step:
 
     @property
     def critical_tokens(self) -> float:
-        """Tokens per chip at which the network takes as long as math. With more, math
-        takes longer. It is `inf` if the network takes longer at any batch size.
+        """Tokens per chip at which the network takes as long as math. With more tokens,
+        math takes longer. The result is `inf` if the network takes longer at any batch
+        size.
 
-        Sequence length, mesh and microbatches stay the same. So does the traffic of
-        weights and gradients, while that of activations grows with the tokens, so both
-        times are linear in the tokens. We assume that the two overlap completely. But a
-        step at this batch size takes longer than its math, because its first and last
-        collectives have nothing to hide behind (see `prefetched`).
+        Sequence length, mesh and microbatches stay the same. The traffic of weights and
+        gradients also stays the same, while that of activations grows with the tokens,
+        so both times are linear in the tokens. We assume that math and network overlap
+        completely. A real step at this batch size takes longer than its math, because
+        nothing hides its first and last collectives (see `prefetched`).
         """
         math_, stage = self.estimate.seconds["math"], self._most_moved
 
@@ -424,10 +427,10 @@ def step(
     Args:
         strategy: how the arrays are sharded.
         model: the model, whose lines define the matmuls.
-        mesh: a `Mesh`, whose chips give times, or sizes by axis name in device order.
-        seqs, seq: sequences of one step, on all chips, and tokens of each.
-        microbatches: the number of parts of the batch that are computed one after
-            another, with their gradients added up.
+        mesh: a `Mesh` (its chips give times), or sizes by axis name in device order.
+        seqs, seq: sequences of one step, on all chips, and tokens of each sequence.
+        microbatches: the number of parts of the batch, which are computed one after
+            another while their gradients are added up.
         attention, remat, precision, kernel, loss, formats, copy: the numerics; each is
             explained at `Job`.
         vocabulary, schedule, chunks, capacity, node_limit, offloads, table_kept,
@@ -439,17 +442,18 @@ def step(
 
     Assumes:
         As in XLA, weights are gathered for each pass and then freed. Head and loss are
-        one pass, and the lookup is another. The gradient of a tied table is reduced
-        once, as in a hand-written program; XLA may reduce the gradients of head and
-        lookup separately. The tokens of a sequence are spread over chips so all have
-        equal attention work, and all experts get equally many tokens. The gradients of
-        vectors (norms, biases), some kB per layer, are not counted as traffic. The
-        lower bound of `estimate` includes the waits of the pipeline schedule, but not
-        kernel launches, latency and imperfect overlap. The `prediction` includes these.
+        one pass, and the lookup of embeddings is another. The gradient of a tied table
+        is reduced once, as in a hand-written program; XLA may reduce the gradients of
+        head and lookup separately. The tokens of a sequence are spread so that all
+        chips have equal attention work, and all experts get equally many tokens. The
+        gradients of vectors (norms, biases), some kB per layer, are not counted as
+        traffic. The lower bound of `estimate` includes the waits of the pipeline
+        schedule, but not kernel launches, latency and imperfect overlap. The
+        `prediction` includes these.
 
     Raises:
-        ValueError: a mesh axis that does not divide what it shards (such as heads or
-            sequences) or that the mesh lacks; a setting that `Job` refuses.
+        ValueError: an axis is not in the mesh, or does not divide the number of heads,
+            sequences or whatever else it shards; `Job` refuses a setting.
 
     >>> from shardmath.training import fsdp
     >>> from shardmath.transformer import LLAMA_3_8B

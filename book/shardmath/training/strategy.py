@@ -40,18 +40,18 @@ class Strategy:
         weights: the layout of weights between their uses.
         gradients: the layout in which gradients of weights are added up.
         state: the layout of the optimizer's state.
-        stream: the layout of activations between the blocks, which have a dimension D.
+        stream: the layout of activations between the blocks; these have a dimension D.
         inner: the layout of activations inside a block: heads, hidden layer, logits.
-            Its axes for experts, E, apply to arrays whose first dimension is E, and
-            split no other dimension of these.
-        attention: the layout of queries S, keys T and heads in attention; `inner` if
-            not given. Keys that an axis splits as it splits the queries go round it in
-            a ring.
+            Its axes for the dimension of experts, E, apply only to arrays that start
+            with E, and split no other dimension of these arrays.
+        attention: the layout of queries S, keys T and heads in attention; by default,
+            `inner`. If an axis splits both queries and keys, the keys go round that
+            axis in a ring.
         layers: mesh axes over which the layers are cut into stages.
 
     Raises:
-        ValueError: a layout that does not map dimensions to names of mesh axes, or that
-            names an axis twice for one dimension.
+        ValueError: a layout does not map dimensions to names of mesh axes, or names an
+            axis twice for one dimension.
 
     >>> print(fsdp("X"))
     fsdp over X: weights D_X, gradients D_X, optimizer state D_X, \
@@ -84,7 +84,7 @@ residual stream B_X, inside the blocks B_X
 
     @property
     def ring(self) -> Names:
-        """The mesh axes along which keys go round, so all queries meet them."""
+        """The mesh axes along which keys go round, so all queries meet all keys."""
         keys = self.attention.get("T", ())
         return tuple(axis for axis in self.attention.get("S", ()) if axis in keys)
 
@@ -115,8 +115,9 @@ def data(axes: str | Iterable[str]) -> Strategy:
 def zero(stage: int, axes: str | Iterable[str]) -> Strategy:
     """ZeRO: data parallelism that shards what every chip would otherwise hold in full.
 
-    Stage 1 shards the optimizer state, stage 2 also the gradients, and stage 3 also the
-    weights (FSDP). All are sharded along the dimension D, which every matrix has.
+    Stage 1 shards the optimizer state, stage 2 also shards the gradients, and stage 3
+    (FSDP) also shards the weights. All are sharded along the dimension D, which every
+    matrix has.
 
     Raises:
         ValueError: a stage other than 1, 2 or 3.
@@ -163,14 +164,14 @@ def tensor(
     Args:
         axes: one mesh axis or several.
         sequence: whether `axes` also split the tokens of the residual stream between
-            the blocks (sequence parallelism). Otherwise every chip of `axes` holds all.
-        kv: the first of the axes, which split the KV heads; all of them if not given.
-            The KV heads are copied along the others, which is necessary if there are
-            more chips than KV heads.
+            the blocks (sequence parallelism). If not, every chip of `axes` holds all
+            tokens.
+        kv: the leading axes, which also split the KV heads; by default, all axes. Along
+            the other axes, KV heads are copied, as is necessary if there are more chips
+            than KV heads.
 
     Raises:
-        ValueError: `kv` is not the first of the axes; `sequence` is neither True nor
-            False.
+        ValueError: `kv` is not the leading axes; `sequence` is neither True nor False.
 
     >>> print(tensor("Y", sequence=False))
     tensor over Y: weights {N,K,F,V}_Y, gradients {N,K,F,V}_Y, \
@@ -194,21 +195,22 @@ def context(
     weights: str = "copies",
     kv: str | Iterable[str] | None = None,
 ) -> Strategy:
-    """Context parallelism: `axes` shard the tokens of a sequence, also in attention.
+    """Context parallelism: `axes` shard the tokens of a sequence, even in attention.
 
     Args:
         axes: one mesh axis or several.
-        attention: how queries of one chip meet keys of another. "ring": keys and values
-            go round, one hop after the other; "gather": they are gathered; "ulysses":
-            AllToAlls before and after attention gather tokens and split heads instead.
+        attention: how queries on one chip meet keys on another. "ring": keys and values
+            go round, one hop after the other; "gather": keys and values are gathered;
+            "ulysses": an AllToAll before attention gathers tokens and splits heads, and
+            an AllToAll after attention does the reverse.
         weights: "copies" on every chip; "state" for copies whose optimizer state is
             sharded over D, as in ZeRO-1; or "shards" over D as in FSDP.
-        kv: with "ulysses", the first of the axes, which split the KV heads; all of them
-            if not given. Along the other axes, the KV heads are copied.
+        kv: with "ulysses", the leading axes, which split the KV heads; by default, all
+            axes. Along the other axes, the KV heads are copied.
 
     Raises:
-        ValueError: another value of `attention` or `weights`; `kv` without "ulysses",
-            or `kv` that is not the first of the axes.
+        ValueError: `attention` or `weights` has another value; `kv` is given without
+            "ulysses" or is not the leading axes.
 
     >>> print(context("C", "ulysses"))
     context (ulysses) over C: residual stream S_C, inside the blocks S_C, attention \
@@ -260,19 +262,19 @@ def expert(axes: str | Iterable[str], dense: str = "copies") -> Strategy:
 
 
 def fold_experts(strategy: Strategy, axes: str | Iterable[str]) -> Strategy:
-    """Also shard the experts over mesh axes that have another use outside them.
+    """Also shard the experts over mesh axes that have another use elsewhere.
 
     Attention keeps its layout on all chips. But the chips of `axes` hold whole experts
-    instead of a part of each, so matmuls stay large, and tokens go straight to the chip
-    that has their expert. Megatron calls it parallel folding.
+    instead of a part of each expert, so matmuls stay large, and tokens go straight to
+    the chip that has their expert. Megatron calls this parallel folding.
 
     Args:
         strategy: a strategy that uses these axes for tensor or context parallelism.
-        axes: one mesh axis or several. They come after those that already split the
+        axes: one mesh axis or several, placed after those that already split the
             experts.
 
     Raises:
-        ValueError: axes that the strategy does not use, or that split experts already.
+        ValueError: the strategy does not use the axes, or they already split experts.
 
     >>> print(fold_experts(combine(expert("X"), tensor("Y")), "Y").weights["E"])
     ('X', 'Y')
@@ -305,13 +307,13 @@ def pipeline(axes: str | Iterable[str]) -> Strategy:
 def combine(*strategies: Strategy) -> Strategy:
     """Several strategies at once, each over its own mesh axes.
 
-    Several of them may split sequences, their tokens and D. The one named first is the
-    major split. Only sequence parallelism, which gathers tokens inside the blocks, is
-    always the minor split of the tokens.
+    Several strategies may split sequences, their tokens and D. The strategy named first
+    makes the major split. Only sequence parallelism, which gathers tokens inside the
+    blocks, always makes the minor split of the tokens.
 
     Raises:
-        ValueError: no strategy, or something else; a mesh axis that two of them use;
-            another dimension that two of them split; layers that two of them cut.
+        ValueError: no strategy is given, or an argument is not one; two strategies use
+            the same mesh axis, both split another dimension, or both cut the layers.
 
     >>> print(combine(fsdp("X"), tensor("Y")).weights["D"])
     ('X',)

@@ -44,10 +44,10 @@ class Experts:
         dense_layers: layers without experts at the start of the model.
         dense_d_ff: width of the MLP in layers without experts.
         router_bias: whether the router adds a value to each expert's score.
-        every: of the layers after the dense ones, every `every`-th has experts.
-        ungated: whether experts have no gate, though the model's other MLPs have one.
-        shared_gate: whether the result of the shared experts is scaled by a score of
-            each token, which takes D weights.
+        every: after the dense layers, every `every`-th layer has experts.
+        ungated: whether experts have no gate although the model's other MLPs do.
+        shared_gate: whether the result of the shared experts is scaled by a score for
+            each token, which takes D weights to compute.
 
     Raises:
         ValueError: a number of the wrong kind, or numbers that contradict each other.
@@ -90,7 +90,7 @@ class Latent:
         q_rank: width of the latent from which queries are computed.
         kv_rank: width of the latent from which keys and values are computed.
         nope, rope: sizes of the parts of a query or key head without and with rotary
-            positions; all key heads share the second part.
+            positions; all key heads share the part with rotary positions.
         value: size of a value head.
 
     Source:
@@ -111,19 +111,21 @@ class Latent:
 class Recurrent:
     """The sizes of layers that keep a state instead of keys and values.
 
-    This is Gated DeltaNet: each value head has a matrix of `key` x `value` numbers. A
-    token decays the matrix, corrects the value that it returns for the token's key, and
-    reads it with the token's query. So the state has the same size for any sequence.
+    This is Gated DeltaNet: each value head has a matrix of `key` x `value` numbers.
+    Each token decays the matrix, corrects the value that the matrix returns for the
+    token's key, and reads the matrix with the token's query. So the state has the same
+    size whatever the length of the sequence.
 
     Args:
-        every: every `every`-th layer has attention, the others have a state.
+        every: every `every`-th layer has attention; the others have a state.
         key_heads, value_heads: heads of queries and keys, and of values.
         key, value: sizes of a query or key head, and of a value head.
-        taps: tokens that a short causal convolution before the state combines.
+        taps: how many tokens are combined by a short causal convolution before the
+            state.
 
     Raises:
-        ValueError: no whole numbers from 1, or key heads that do not divide the value
-            heads.
+        ValueError: a size is not a whole number from 1, or the number of key heads does
+            not divide that of value heads.
 
     Source:
         Gated Delta Networks (arXiv:2412.06464); the shapes are those of Qwen3-Next in
@@ -150,7 +152,7 @@ class Recurrent:
 
     @property
     def channels(self) -> int:
-        """Values per token in the convolution: queries, keys and values."""
+        """Values per token that the convolution reads: queries, keys and values."""
         return 2 * self.key_heads * self.key + self.value_heads * self.value
 
     @property
@@ -160,8 +162,8 @@ class Recurrent:
 
     @property
     def values(self) -> int:
-        """Numbers that a sequence keeps in one layer: the matrices, and the channels of
-        earlier tokens that the convolution needs."""
+        """How many numbers a sequence keeps in one layer: the matrices, and the
+        channels of the earlier tokens that the convolution needs."""
         return self.state + (self.taps - 1) * self.channels
 
 
@@ -173,9 +175,9 @@ class Indexer:
     best scores.
 
     Args:
-        heads, head: number and size of the query heads of the small attention, whose
-            keys have one head.
-        chosen: the most keys that the large attention reads.
+        heads, head: number and size of the query heads of the small attention, which
+            has only one key head.
+        chosen: the maximum number of keys that the large attention reads.
 
     Source:
         DeepSeek-V3.2 (arXiv:2512.02556), section 2.
@@ -195,12 +197,11 @@ class Model:
 
     Args:
         name: the name of the model.
-        layers, d_model, d_ff: L, D and F; F is the width of one expert if there are
-            experts.
-        heads, kv_heads, head: N, K and H. With `latent` K is N, and H is nope + rope.
+        layers, d_model, d_ff: L, D and F. If there are experts, F is the width of one.
+        heads, kv_heads, head: N, K and H. With `latent`, K = N and H = nope + rope.
         vocab: the number of tokens in its vocabulary.
         gated: whether the MLP has a gate and an up-projection (SwiGLU, GeGLU).
-        tied: whether the head is the embedding, transposed.
+        tied: whether the head is the transposed embedding.
         parallel: whether attention and MLP read the same normed input.
         biases: whether every projection of a layer adds a bias.
         qkv_biases: whether only the projections to queries, keys and values add a bias.
@@ -208,30 +209,30 @@ class Model:
         norm_biases: whether the norms have a shift and a scale (LayerNorm).
         norms: norms of width D in a layer: 2 if they are before attention and MLP, 4 if
             there are also two after them.
-        norm_after: whether the 2 norms are after attention and MLP instead.
+        norm_after: whether 2 norms come after attention and MLP instead of before.
         qk_norm: "head" for norms of each query and key head, "width" for norms over all
             heads at once, "" for none.
         embedding_norm: whether a norm follows the embedding.
         relative: whether each layer has a matrix [D, N, H] that is multiplied by
             relative positions (Transformer-XL). The product is the same for all
-            sequences of a batch, so its FLOPs are not counted per token. Nor are those
-            of its product with the queries.
+            sequences of a batch, so its FLOPs are not counted per token. The FLOPs of
+            multiplying it with the queries are not counted either.
         sinks: whether each head has a learned score that takes part in its softmax.
         output_gate: whether a gate, as wide as the queries, scales the result of
             attention.
-        positions: learned positions; 0 if positions are computed.
+        positions: the number of learned positions; 0 if positions are computed.
         window: keys that a query can see in a local layer; 0 if all layers are global.
-        global_every: every `global_every`-th layer is global, the others are local.
+        global_every: every `global_every`-th layer is global; the others are local.
         predictors: modules that each predict one further token (multi-token
-            prediction); other counts leave them out, see `predictor_params`.
+            prediction); only `predictor_params` counts them.
         experts, latent: sizes of MoE and of MLA.
         recurrent: sizes of layers that keep a state instead of keys and values.
         indexer: sizes of a sparse attention that chooses its keys; only with `latent`.
         source: where the shape was read.
-        published: counts that others publish, by name; see ``models.toml``.
+        published: counts that others have published, by name; see ``models.toml``.
 
     Raises:
-        ValueError: sizes that are no whole numbers, or that contradict each other.
+        ValueError: sizes are not whole numbers, or they contradict each other.
 
     >>> tiny = Model("tiny", 2, 64, 256, 4, 2, 16, 1000)
     >>> tiny
@@ -357,7 +358,7 @@ class Model:
 
     @property
     def dims(self) -> dict[str, int]:
-        """The sizes that do not depend on the batch, by the names in the lines.
+        """The sizes that do not depend on the batch, by their names in the lines.
 
         >>> Model("tiny", 2, 64, 256, 4, 2, 16, 1000).dims["F"]
         256
@@ -395,18 +396,19 @@ class Model:
         return {dim: size for dim, size in sizes.items() if size}
 
     def sizes(self, seqs: int, seq: int) -> dict[str, int]:
-        """The size of every dimension in the lines, for a batch of `seqs` · `seq`.
+        """The size of every dimension in the lines, for `seqs` · `seq` tokens.
 
         Args:
             seqs: sequences, B.
             seq: tokens of each, S, which is also the number of keys, T.
 
         Returns:
-            Sizes by name, as `sharding.contract` takes them. With experts, "slots" is
-            the number of tokens of each if all have equally many, rounded up.
+            Sizes by name, as `sharding.contract` takes them. If there are experts,
+            "slots" is the number of tokens of each when all have equally many, rounded
+            up.
 
         Raises:
-            ValueError: no whole numbers from 1.
+            ValueError: an argument is not a whole number from 1.
 
         >>> sizes = Model("tiny", 2, 64, 256, 4, 2, 16, 1000).sizes(8, 512)
         >>> sizes["B"], sizes["S"], sizes["D"], sizes["V"]
@@ -424,23 +426,23 @@ class Model:
         """The matmuls of a layer that have weights, in order.
 
         x and z are the normed residual streams that attention and the MLP read, A is
-        the result of attention, h the activated hidden layer. t are the tokens sent to
-        experts, whose results return the same way.
+        the result of attention, and h is the activated hidden layer. t are the tokens
+        sent to experts; the results of the experts return the same way.
         """
         return (*self._projections, *self._inner)
 
     @property
     def dense_layer(self) -> tuple[Matmul, ...]:
-        """The matmuls of a layer without experts if the model has some; otherwise of
-        any layer with attention."""
+        """The matmuls of a layer without experts if the model has such layers;
+        otherwise those of any layer with attention."""
         return (*self._projections, *self._dense_inner)
 
     @property
     def stack(self) -> tuple[tuple[int, tuple[Matmul, ...]], ...]:
-        """The number of layers of each kind, and the matmuls of one.
+        """The number of layers of each kind, and the matmuls of one such layer.
 
-        Layers without experts come first, and within both kinds those with attention,
-        wherever they are in the model.
+        Layers without experts come first, wherever they are in the model. Of the layers
+        with experts, and of those without, the ones with attention come first.
 
         >>> sparse = Experts(4, 1, dense_layers=1, dense_d_ff=16)
         >>> tiny = Model("tiny", 7, 8, 16, 2, 1, 4, 100, experts=sparse)
@@ -475,7 +477,7 @@ class Model:
 
     @property
     def norms_behind(self) -> bool:
-        """Whether norms follow attention and MLP, and read their results."""
+        """Whether norms follow attention and MLP, and so read the results of these."""
         return self.norms == 4 or self.norm_after
 
     @property
@@ -487,7 +489,7 @@ class Model:
 
     @property
     def trains(self) -> bool:
-        """Whether a training step can be derived for such layers."""
+        """Whether a training step can be derived for the layers of this model."""
         return self.recurrent is None and self.indexer is None
 
     @property
@@ -509,7 +511,7 @@ class Model:
     def attention(self) -> tuple[Matmul, Matmul]:
         """The two products without weights: scores, and weighted sums of values.
 
-        G query heads share a KV head. Every key is counted for every query.
+        G query heads share a KV head. All keys are counted for every query.
         """
         values = "value" if self.latent else "H"
         return (
@@ -599,7 +601,7 @@ class Model:
 
     @property
     def params(self) -> int:
-        """All parameters: 2 · vocab · D (once if tied), the layers, the last norm."""
+        """All parameters: 2 · vocab · D (half if tied), the layers, the last norm."""
         layers = sum(count * self._layer_params(lines) for count, lines in self.stack)
         norms = 2 if self.embedding_norm else 1
         return self.embedding_params + norms * self._norm(self.d_model) + layers
@@ -612,7 +614,7 @@ class Model:
             a layer + 2D · D of a projection + 3 norms
 
         The projection combines the stream with the embedding of the next token. A norm
-        precedes each of the two, and another norm precedes the head.
+        precedes each of these two inputs, and another norm precedes the head.
 
         Source:
             DeepSeek-V3 (arXiv:2412.19437), section 2.2, as quoted.
@@ -626,14 +628,14 @@ class Model:
 
     @property
     def embedding_params(self) -> int:
-        """Parameters of the embedding, learned positions, and the head if not tied."""
+        """Parameters of embedding, learned positions, and head (unless it is tied)."""
         tables = 1 if self.tied else 2
         return (tables * self.vocab + self.positions) * self.d_model
 
     def active(self, convention: str) -> int:
         """Parameters that a token uses, by one of the usual conventions.
 
-        All of them leave out the experts that a token is not sent to.
+        All conventions leave out the experts to which a token is not sent.
 
         Args:
             convention: "all" counts everything else; "without input embedding" leaves
@@ -664,7 +666,7 @@ class Model:
 
     @property
     def layer_params(self) -> int:
-        """Parameters of one layer; if only some have experts, of one that does."""
+        """Parameters of a layer; if only some layers have experts, of one that has."""
         return self._layer_params(self.layer)
 
     @property
@@ -676,11 +678,11 @@ class Model:
 
     @property
     def active_matmul_params(self) -> int:
-        """Parameters of the weights that one token is multiplied by, with k experts."""
+        """How many weights one token is multiplied by, counting k experts per layer."""
         return sum(count * self.met(line) for count, line in self._weighted)
 
     def met(self, line: Matmul) -> int:
-        """Weights of a line that one token is multiplied by: of experts, k of E."""
+        """How many weights of a line a token is multiplied by: of experts, only k/E."""
         return self._met(line, line.weight.count(self.dims))
 
     @property

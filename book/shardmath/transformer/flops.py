@@ -18,9 +18,9 @@ class Flops:
     """FLOPs of one token in the forward pass, averaged over a sequence.
 
     Args:
-        weights: of all matmuls of the layers that have weights.
-        attention: of the scores, and of the weighted sum of values.
-        head: of the last matmul, which gives the logits.
+        weights: FLOPs of the layers' matmuls with weights.
+        attention: FLOPs of the scores, and of the weighted sum of values.
+        head: FLOPs of the last matmul, which gives the logits.
 
     >>> Flops(100.0, 20.0, 5.0)
     375 FLOPs a token in training: weights 300, attention 60, head 15
@@ -32,16 +32,16 @@ class Flops:
 
     @property
     def forward(self) -> float:
-        """All three."""
+        """The sum of all three."""
         return self.weights + self.attention + self.head
 
     @property
     def training(self) -> float:
-        """3 · forward: for each matmul, the backward pass has two of the same size."""
+        """3 · forward, because the backward pass needs twice the FLOPs of forward."""
         return 3 * self.forward
 
     def recomputed(self, remat: str) -> float:
-        """FLOPs that the backward pass does a second time, as they are usually counted.
+        """FLOPs that the backward pass does a second time, by the usual count.
 
         Args:
             remat: the name of a policy of `recompute`: "dots" and "selective" recompute
@@ -49,14 +49,16 @@ class Flops:
                 "elementwise" recompute no matmul.
 
         Assumes:
-            Whole layers or whole attention are recomputed, as authors count hardware
-            FLOPs. The last matmul of a layer is not necessary, and JAX leaves it out,
-            see `recomputed`. For Llama 3.1 8B and 8,192 tokens it is 5.6 % of all FLOPs
-            under "full" with causal attention, 4.9 % with full attention.
+            Either whole layers or all of attention are recomputed, as authors count
+            hardware FLOPs. Recomputing the last matmul of a layer is unnecessary, and
+            JAX leaves it out; see `recomputed`. For Llama 3.1 8B and 8,192 tokens, this
+            matmul is 5.6 % of all FLOPs under "full" with causal attention, and 4.9 %
+            with full attention.
 
         Raises:
-            ValueError: another policy, or names of results to keep. Their share of the
-                weights depends on the model, so use the function `recomputed`.
+            ValueError: another policy, or names of results to keep. The share of the
+                weights that such names recompute depends on the model, so use
+                `recomputed`.
 
         >>> flops = Flops(100.0, 20.0, 5.0)
         >>> [flops.training + flops.recomputed(remat) for remat in REMAT]
@@ -80,17 +82,17 @@ def keys_per_query(seq: int, attention: str, window: int = 0) -> float:
 
         full: W      half: W − W²/2S      causal: W − W(W − 1)/2S
 
-    W is the window, or S without one; then these are S, S/2 and (S + 1)/2.
+    W is the window. Without one, W = S, and these are S, S/2 and (S + 1)/2.
 
     Args:
         seq: tokens of the sequence, S.
         attention: "causal" counts the keys that a query can see, including its own;
-            "half", as most authors count causal attention, is half a key less; "full"
-            counts all keys, masked or not.
-        window: the most keys that a query can see; 0 for all.
+            "half", which is how most authors count causal attention, is half a key
+            less; "full" counts all keys, masked or not.
+        window: the maximum number of keys that a query can see; 0 for all.
 
     Raises:
-        ValueError: another way to count, or sizes that are no whole numbers.
+        ValueError: an unknown way to count, or sizes that are not whole numbers.
 
     >>> [keys_per_query(8, attention) for attention in ATTENTION]
     [4.5, 4.0, 8.0]
@@ -105,7 +107,7 @@ def keys_per_query(seq: int, attention: str, window: int = 0) -> float:
 
 
 def flops(model: Model, seq: int, attention: str) -> Flops:
-    """FLOPs of one token of a sequence, averaged over its tokens.
+    """FLOPs of one token, averaged over the tokens of a sequence.
 
         weights = 2 · active weights of the layers
         attention = 2 · keys · N · (H + H of the values), over the layers
@@ -114,17 +116,17 @@ def flops(model: Model, seq: int, attention: str) -> Flops:
         head = 2 · D · vocab
 
     Args:
-        model: any.
+        model: any model.
         seq: tokens of the sequence, S.
-        attention: "causal", "half" or "full": see `keys_per_query`.
+        attention: "causal", "half" or "full"; see `keys_per_query`.
 
     Assumes:
-        Only matmuls count. Norms, activations, softmax and rotary positions are less
-        than 1 % of them for D above 4,096. Latent attention is as in training: keys and
-        values are computed from the latent, not absorbed into the queries.
+        Only matmuls count. Norms, activations, softmax and rotary positions add less
+        than 1 % for D above 4,096. Latent attention works as in training: keys and
+        values are computed from the latent instead of being absorbed into the queries.
 
     Raises:
-        ValueError: as for `keys_per_query`; what is no Model.
+        ValueError: as for `keys_per_query`, or `model` is not a Model.
 
     >>> from shardmath.transformer import model
     >>> flops(model("llama 3.1 8b"), 8192, "causal")
@@ -164,10 +166,10 @@ def recomputed(
         bound: as for `recompute`: count only what no implementation can leave out.
 
     Returns:
-        `Flops`, whose `forward` is the sum; the head is never recomputed.
+        `Flops`, with their sum in `forward`; the head is never recomputed.
 
     Assumes:
-        A fused attention kernel.
+        Attention is a fused kernel.
 
     Raises:
         ValueError: as for `flops` and `recompute`.

@@ -19,7 +19,7 @@ class Array(NamedTuple):
     dims: tuple[str, ...]
 
     def count(self, sizes: Mapping[str, int]) -> int:
-        """The number of values, if the dimensions have these sizes.
+        """How many values the array has if its dimensions have these sizes.
 
         >>> Array("q", ("D", "N", "H")).count({"D": 64, "N": 4, "H": 16})
         4096
@@ -35,7 +35,7 @@ class Matmul:
     """A product of two arrays, summed over shared dimensions that the result lacks.
 
     Args:
-        reads: the activation that is read.
+        reads: the activation that the matmul reads.
         weight: the other factor, which is a weight except in `Model.attention`.
         result: the product.
 
@@ -60,21 +60,21 @@ class Matmul:
 
     @property
     def bias(self) -> tuple[str, ...]:
-        """The dimensions of a bias of the result, one value for each output."""
+        """The dimensions of a bias of the result; it has one value for each output."""
         return tuple(dim for dim in self.weight.dims if dim in self.result.dims)
 
     @property
     def dims(self) -> tuple[str, ...]:
-        """All its dimensions, each once."""
+        """All dimensions of the three arrays, each once."""
         return tuple(dict.fromkeys(self.reads.dims + self.weight.dims))
 
     def flops(self, sizes: Mapping[str, int]) -> int:
-        """2 · the product of the sizes of all dimensions: a multiply and an add."""
+        """2 · the product of all sizes, since a multiply and an add are 2 FLOPs."""
         return 2 * math.prod(sizes[dim] for dim in self.dims)
 
     @property
     def backward(self) -> tuple["Matmul", "Matmul"]:
-        """The gradients of the activation and of the weight; each costs as much.
+        """The gradients of activation and weight, each as costly as the product.
 
         >>> down = matmul("h[B, S, F] · down[F, D] -> m[B, S, D]")
         >>> print(*down.backward, sep="; ")
@@ -93,10 +93,10 @@ class Matmul:
 
 @cache
 def matmul(line: str) -> Matmul:
-    """The Matmul that `line` says.
+    """The Matmul that `line` describes.
 
     Raises:
-        ValueError: not two arrays and a result, or nothing to sum over.
+        ValueError: `line` is not two arrays and a result, or has nothing to sum over.
 
     >>> matmul("x[B, D] · w[D, F] -> y[B, F]").weight
     Array(name='w', dims=('D', 'F'))

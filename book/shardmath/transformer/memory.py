@@ -20,7 +20,7 @@ def saved_bytes(
 
     Args:
         model, remat, matmuls, kernel: as for `saved`.
-        seqs, seq: sequences B, tokens of each S.
+        seqs, seq: sequences, B, and tokens of each, S.
 
     >>> from shardmath.transformer import REMAT
     >>> m = Model("a GPT", 4, 2048, 8192, 16, 16, 128, 32_000)
@@ -43,14 +43,14 @@ def korthikanti(model: Model, seqs: int, seq: int) -> float:
 
     Args:
         model: only D and N are read.
-        seqs, seq: sequences B, tokens of each S.
+        seqs, seq: sequences, B, and tokens of each, S.
 
     Assumes:
         A GPT: F = 4·D, no gate, as many KV heads as query heads, dropout, and 16 bits
         except for dropout masks. Attention is not fused. A score takes 5 bytes: its
-        softmax, the result of dropout, and the mask. With an f32 softmax and no dropout
-        `saved` finds 6 bytes for the unfused kernel, and `saved_once` 5 more for all
-        layers together.
+        softmax, the result of dropout, and the mask. With an f32 softmax, no dropout
+        and an unfused kernel, `saved` finds 6 bytes per score for each layer, and
+        `saved_once` another 5 for all layers together.
 
     Source:
         Korthikanti et al. (arXiv:2205.05198), equation 2, as quoted.
@@ -68,9 +68,9 @@ class PerParam:
     """Bytes that training holds for each parameter.
 
     Args:
-        state: weights that the optimizer updates, and its moments.
-        copy: weights in the format of the forward pass, if it is another format.
-        gradient: of the weights.
+        state: bytes of the weight that the optimizer updates, and of its moments.
+        copy: bytes of the weight in the forward pass's format, if that is another one.
+        gradient: bytes of the gradient.
 
     >>> TRAINING["mixed"].total * 70.6e9 / 1e12  # Llama 3.1 70B: 1.13 TB
     1.1296
@@ -101,13 +101,14 @@ def kv_cache(model: Model, seq: int, precision: str = "bf16") -> float:
         an indexer: + one key head of its size
 
     Args:
-        model: any. A local layer keeps at most its window. A recurrent layer keeps no
-            keys and values, but a state, see `recurrent_state`.
+        model: any. A local layer keeps at most the tokens of its window. A recurrent
+            layer keeps a state instead; see `recurrent_state`.
         seq: tokens of the sequence.
         precision: format of the cache.
 
     Raises:
-        ValueError: no whole number from 1, an unknown format, or what is no Model.
+        ValueError: `seq` is not a whole number from 1, the format is unknown, or
+            `model` is not a Model.
 
     >>> from shardmath.transformer import model
     >>> kv_cache(model("llama 3 8b"), 1), kv_cache(model("deepseek v3"), 1)
@@ -135,20 +136,20 @@ def cached_values(model: Model) -> int:
 
 
 def recurrent_state(model: Model) -> float:
-    """Bytes of the states that one sequence keeps in all recurrent layers: 0 for most
-    models.
+    """Bytes of the states that one sequence keeps in all recurrent layers. In most
+    models there are none, so this is 0.
 
         layers · (4 · value heads · key · value + 2 · (taps − 1) · channels)
 
     Args:
-        model: any.
+        model: any model.
 
     Assumes:
-        Matrices are in fp32 and inputs of the convolution in bf16, as in vLLM and
+        Matrices are in fp32 and inputs of the convolution are in bf16, as in vLLM and
         SGLang for Qwen3.5.
 
     Raises:
-        ValueError: what is no Model.
+        ValueError: `model` is not a Model.
 
     >>> from shardmath.transformer import model
     >>> f"{recurrent_state(model('Qwen3.5 397B')) / 1e6:.0f} MB"

@@ -16,7 +16,8 @@ def model(name: str) -> Model:
     """The model that `name` means; case, spaces and dashes do not matter.
 
     Raises:
-        ValueError: `name` means no model or several; lists those, or similar names.
+        ValueError: `name` means several models or none; the message lists them or
+            similar names.
 
     >>> model("llama 3 405b").name
     'Llama 3.1 405B'

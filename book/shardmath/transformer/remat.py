@@ -1,9 +1,10 @@
 """Rematerialisation: what a layer saves for its backward pass, and what it recomputes.
 
-The forward pass of a layer is a list of values, with the values that each is computed
-from and those that its gradient reads. One walk finds both answers. It starts at all
-values that a gradient reads and stops wherever a policy keeps a value. The values where
-it stops are **saved**, and the values that it passes are **recomputed**.
+The forward pass of a layer is a list of values. For each value, we know from which
+values it is computed and which values its gradient reads. One walk finds both answers:
+it starts at all values that a gradient reads, and stops wherever a policy keeps a
+value. The values where it stops are **saved**, and those that it passes are
+**recomputed**.
 
 >>> from shardmath.transformer import LLAMA_3_8B
 >>> for line in recompute(LLAMA_3_8B, LLAMA_3_8B.layer, "Q K V y").lines:
@@ -66,7 +67,7 @@ class Value(NamedTuple):
 
     Args:
         array: its name and dimensions.
-        made_from: the names of the values that it is computed from.
+        made_from: the names of the values from which it is computed.
         reads: the names of the values that the gradients of `made_from` read.
         format: the format in which it is kept.
         line: the matmul that computes it, if there is one.
@@ -80,7 +81,7 @@ class Value(NamedTuple):
 
     @property
     def weighted(self) -> bool:
-        """Whether it is the result of a matmul with a weight, not one of attention."""
+        """Whether a matmul with a weight computes it, and not one inside attention."""
         return self.line is not None and self.line.reads.name not in ("Q", "P")
 
 
@@ -91,9 +92,9 @@ class Recompute(NamedTuple):
         lines: the matmuls with weights, in the order of the forward pass.
         attention: the products of `Model.attention`, which have no weights; empty if
             attention is not recomputed.
-        values: the names of all values that are recomputed, with or without a matmul,
-            in the same order. Values that are gathered or sent to compute them are sent
-            again: x and z if sequences are split, t to the experts.
+        values: the names of all recomputed values, with or without a matmul, in the
+            same order. If a value had to be gathered or sent, this is done again: x and
+            z are gathered if sequences are split, and t is sent to the experts.
     """
 
     lines: tuple[Matmul, ...]
@@ -112,36 +113,36 @@ def recompute(
     """The matmuls of one layer that its backward pass recomputes.
 
     A product is recomputed if its result is not kept, and if a gradient or another
-    recomputed value reads it. So the last product of a layer is not, unless a norm
-    follows it. Nor is the last product of attention if the layer's MLP does not read
-    its sum with the stream.
+    recomputed value reads it. So the last product of a layer is not recomputed, unless
+    a norm follows it. Nor is the last product of attention if the MLP does not read the
+    stream to which that product is added.
 
     Args:
-        model: dense, with experts or with latent attention.
+        model: dense, with experts, or with latent attention.
         matmuls: those of one layer, as in `Model.layer` or `Model.stack`.
         remat: "none" keeps all values that the backward pass reads. "elementwise" keeps
             the results of matmuls and of attention, and the tokens sent to experts, and
             recomputes norms, activations and positions. "dots" keeps only the results
             of matmuls with weights. "selective" keeps all values except those inside
             attention (Megatron's policy, which recomputes scores, softmax and weighted
-            sum). "full" keeps the stream before the layer. Any other text has the names
-            of the results that are kept with that stream, such as "Q K V y"; A is the
+            sum). "full" keeps only the stream before the layer. Any other text names
+            the results that are kept with that stream, such as "Q K V y"; A is the
             result of attention, and t are the tokens sent to experts.
-        kernel: of attention and of the activation. "fused" attention computes scores
-            and weighted sum together or not at all; "unfused" attention can compute one
-            without the other.
+        kernel: the kind of kernel for attention and the activation. "fused" attention
+            computes scores and weighted sum together or not at all; "unfused" attention
+            can compute one without the other.
         bound: False counts what an implementation such as JAX's autodiff computes, in
             which the gradient of a gate reads the result of its expert. True counts
-            only what no implementation can leave out: that gradient can also be
+            only what no implementation can avoid: the gradient of a gate can also be
             computed from the values before the expert's last product, and if the result
-            of attention is kept, only its scores are needed again.
+            of attention is kept, only the scores are needed again.
 
     Assumes:
         The backward pass of a fused kernel computes scores block by block a second time
         under every policy. This is part of the kernel and is not counted here.
 
     Raises:
-        ValueError: an unknown policy, kernel or flag, or what is no Model.
+        ValueError: the policy, kernel or flag is unknown, or `model` is not a Model.
 
     Source:
         "selective": Korthikanti et al. (arXiv:2205.05198), section 5.
@@ -187,32 +188,33 @@ def saved(
     Args:
         model: dense, with experts or with latent attention.
         remat: as for `recompute`.
-        matmuls: those of the layer, as in `Model.stack`; by default `Model.layer`, a
-            layer with experts if the model has any.
+        matmuls: those of the layer, as in `Model.stack`; by default `Model.layer`,
+            which has experts if the model has any.
         kernel: "fused" attention keeps its result and, for each query head and token,
-            one log of a sum of exponentials in fp32. A "fused" activation (SwiGLU,
-            GELU) keeps its inputs and its result. "unfused" keeps what JAX's autodiff
-            does: the softmax, with arrays over S and T, and every step of the
+            the logarithm of a sum of exponentials in fp32. A "fused" activation
+            (SwiGLU, GELU) keeps its inputs and its result. "unfused" keeps what JAX's
+            autodiff keeps: the softmax, with arrays over S and T, and every step of the
             activation.
 
     Returns:
-        Arrays in the order of the forward pass. These names do not change: "stream" is
-        the residual stream before the layer and "middle" the one after attention; x and
-        z are the normed streams that attention and the MLP read; t are the tokens as
-        experts receive them.
+        Arrays in the order of the forward pass. These names are fixed: "stream" is the
+        residual stream before the layer and "middle" the residual stream after
+        attention; x and z are the normed streams that attention and the MLP read; t are
+        the tokens as experts receive them.
 
     Assumes:
         The layer is `programs.block.layer`: RMSNorm, causal softmax in f32, SiLU with a
-        gate and GELU without, bf16 elsewhere; every policy recomputes norms. For dense
-        layers and an unfused kernel, the arrays are those that JAX's autodiff keeps in
-        a loop over layers, equal to `jax.ad_checkpoint.print_saved_residuals` to the
-        byte; see `saved_once`. A compiler may keep fewer: XLA fuses cheap operations
-        into the backward pass. Experts get equally many tokens, sorted by expert; a
-        router's softmax is kept in fp32, its choices in int32, its gates in bf16. For a
-        layer with experts, JAX keeps two more arrays: the index of every slot's token a
-        second time, and zeros that results are added to. Rotary positions, sinks and
-        biases keep nothing. JAX's policy `dots_with_no_batch_dims_saveable` is "dots"
-        for layers without experts; products of experts have a batch dimension, E.
+        gate and GELU without, bf16 elsewhere; every policy recomputes the values inside
+        norms. For dense layers and an unfused kernel, the arrays are those that JAX's
+        autodiff keeps in a loop over layers; they equal those of
+        `jax.ad_checkpoint.print_saved_residuals` to the byte. See also `saved_once`. A
+        compiler may keep fewer: XLA fuses cheap operations into the backward pass.
+        Experts get equally many tokens, sorted by expert. A router's softmax is kept in
+        fp32, its choices in int32 and its gates in bf16. For a layer with experts, JAX
+        keeps two more arrays: a second copy of the index of every slot's token, and
+        zeros to which results are added. Rotary positions, sinks and biases need no
+        kept arrays. JAX's policy `dots_with_no_batch_dims_saveable` is "dots" for
+        layers without experts; products of experts have a batch dimension, E.
 
     Raises:
         ValueError: as for `recompute`.
@@ -232,12 +234,12 @@ def saved(
 
 
 def saved_once(model: Model, remat: str, kernel: str = "fused") -> tuple[Saved, ...]:
-    """What "none" keeps once for all layers, in addition to `saved` for each layer.
+    """The arrays that "none" keeps only once for all layers, in addition to `saved`.
 
     Args:
-        model, remat, kernel: as for `saved`. A fused kernel keeps nothing here; an
-            unfused one keeps its causal mask, 5 bytes per score. With the 6 of `saved`,
-            a single layer keeps 11 bytes per score.
+        model, remat, kernel: as for `saved`. A fused kernel keeps nothing here. An
+            unfused kernel keeps its causal mask, which takes 5 bytes per score. With
+            the 6 bytes of `saved`, a model of one layer keeps 11 bytes per score.
 
     Raises:
         ValueError: as for `saved`.
@@ -255,7 +257,7 @@ def saved_once(model: Model, remat: str, kernel: str = "fused") -> tuple[Saved, 
 
 
 def checked_remat(model: Model, remat: str) -> str:
-    """`remat`, if it is a policy or has names of results in the layers of `model`.
+    """`remat`, if it is a policy or names results in the layers of `model`.
 
     >>> checked_remat(Model("tiny", 2, 64, 256, 4, 2, 16, 1000), "Q K")
     'Q K'
@@ -283,7 +285,7 @@ def keeps(remat: str, value: Value) -> bool:
 
     Args:
         remat: as `checked_remat` returns it.
-        value: of `layer_values`.
+        value: one of `layer_values`.
     """
     name = value.array.name
     if name == "stream" or remat == "none":
@@ -328,7 +330,7 @@ def layer_values(
     """Every value of a layer's forward pass by name, in order.
 
     Args:
-        model: gives norms, latent attention and parallel blocks.
+        model: decides on norms, latent attention and parallel blocks.
         matmuls: those of the layer, which show whether it has a gate and experts.
         kernel: "fused" or "unfused".
     """

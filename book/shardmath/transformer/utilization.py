@@ -1,7 +1,7 @@
 """MFU and HFU: from tokens per second to a share of the peak, and back.
 
-The rate of tokens is measured. The FLOPs of a token are counted, and authors do so in
-different ways, which `conventions` lists.
+The rate of tokens is measured. The FLOPs of a token are counted, and `conventions`
+lists the different ways in which authors count them.
 """
 
 from ..base.units import positive
@@ -10,15 +10,15 @@ from .flops import ATTENTION, flops
 
 
 def mfu(tokens_per_second: float, flops_per_token: float, peak: float) -> float:
-    """Share of the peak that the model's FLOPs make up.
+    """The share of the peak that the model's FLOPs use.
 
         MFU = tokens/s · FLOPs per token / peak
 
     Args:
-        tokens_per_second: of one chip, in training.
-        flops_per_token: in training: `flops(…).training`, or one of `conventions`. If
-            you add `flops(…).recomputed(remat)`, the result is the HFU.
-        peak: dense peak of one chip, FLOPs/s.
+        tokens_per_second: tokens that one chip trains on per second.
+        flops_per_token: `flops(…).training`, or one of `conventions`. If you add
+            `flops(…).recomputed(remat)`, the result is the HFU.
+        peak: FLOPs/s of one chip without sparsity.
 
     Raises:
         ValueError: an argument that is no finite number above 0.
@@ -60,12 +60,12 @@ def tokens_per_second(mfu: float, flops_per_token: float, peak: float) -> float:
 def conventions(model: Model, seq: int) -> dict[str, float]:
     """FLOPs of a token in training, as different authors count them.
 
-    "matmuls, …" counts every matmul that the model needs, with the named kind of
-    `keys_per_query`. "6 · …" counts 6 per parameter, without attention or, as in PaLM,
-    with 12 · L · N · H · S for full attention.
+    "matmuls, …" counts every matmul that the model needs; the second word is the kind
+    of `keys_per_query`. "6 · …" counts 6 FLOPs per parameter, either without attention
+    or, as in PaLM, with 12 · L · N · H · S for full attention.
 
     Args:
-        model: any; of the experts, only those that a token is sent to count.
+        model: any model; only the experts to which a token is sent count.
         seq: tokens of a sequence, S.
 
     >>> from shardmath.transformer import model

@@ -1,8 +1,8 @@
 """The step simulator: collectives played block by block over the links of a network.
 
-Every chip holds real numbers. In a step, blocks travel over links that exist, all at
-the same time. A step takes the latency of a hop plus the bytes of its busiest link
-divided by that link's bandwidth, and the next one begins when it has ended. At the end
+Every chip holds real numbers. In a step, blocks travel over existing links, all at the
+same time. A step takes the latency of a hop plus the bytes of its busiest link divided
+by that link's bandwidth, and the next step begins when this one has ended. At the end
 the numbers are compared with those that the collective must produce. So the simulator
 shows two things that no formula can: that a schedule is correct, and how long it takes.
 

@@ -1,10 +1,10 @@
 """The chips of one group: their coordinates, and the shortest paths between them.
 
 Chips are numbered row-major over `wires`, the dimensions of the group, slowest-varying
-first. An array of n blocks is sharded over them. A block is cut into one part for each
-dimension of the torus, so that all dimensions can work at once: part p begins with
-dimension p and continues with the next. On rings of even size a part is also cut into
-two halves, because both ways to the opposite chip are equally long.
+first. An array of n blocks is sharded over the chips. A block is cut into one part for
+each dimension of the torus, so that all dimensions can work at once: part p begins with
+dimension p and continues with the next dimension. On rings of even size a part is also
+cut into two halves, because both ways to the opposite chip are equally long.
 """
 
 from collections.abc import Iterable
@@ -20,9 +20,9 @@ from ..link_load import Wires
 
 
 class Chunk(NamedTuple):
-    """A piece of the array: a part and half of block `name`.
+    """A piece of the array: one half of one part of the block `name`.
 
-    `name` is the number of its chip; in an AllToAll, source · n + destination.
+    `name` is the number of the block's chip; in an AllToAll, source · n + destination.
     """
 
     name: int
@@ -49,7 +49,7 @@ class Group:
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """The difference between the numbers of neighbours, by dimension."""
+        """For each dimension, the difference between the numbers of two neighbours."""
         sizes = [w.size for w in self.wires]
         return tuple(prod(sizes[dim + 1 :]) for dim in range(len(sizes)))
 
@@ -62,7 +62,7 @@ class Group:
         return 2 if any(self._opposite(w) for w in self.wires) else self.pieces
 
     def blocks(self, names: Iterable[int]) -> tuple[Chunk, ...]:
-        """All parts and halves of `names`."""
+        """All parts and halves of the blocks `names`."""
         cut = product(names, range(self.parts), range(self.halves))
         return tuple(Chunk(*c) for c in cut)
 
@@ -71,7 +71,7 @@ class Group:
         return sum(at * step for at, step in zip(place, self.strides, strict=True))
 
     def moved(self, chip: int, dim: int, to: int) -> int:
-        """The chip whose coordinate along `dim` is `to`; the others are `chip`'s."""
+        """The chip at `to` along `dim`, with the other coordinates of `chip`."""
         return chip + (to - self.places[chip][dim]) * self.strides[dim]
 
     def alike(self, chip: int, free: Iterable[int]) -> tuple[int, ...]:
@@ -83,7 +83,10 @@ class Group:
         return tuple(sorted(found))
 
     def order(self, part: int) -> list[int]:
-        """The order of dimensions for `part`: slow levels first, each rotated by it."""
+        """The order of dimensions for `part`: slow levels first.
+
+        The dimensions of each level are rotated by `part`.
+        """
         found, first = [], 0
         for level in levels(self.wires):
             turn = part % len(level)
@@ -93,7 +96,7 @@ class Group:
         return found
 
     def way(self, dim: int, here: int, goal: int, half: int) -> tuple[int, int]:
-        """The next place on the shortest path along `dim`, and the hops to go."""
+        """The next place on the shortest way along `dim`, and the hops that remain."""
         w = self.wires[dim]
         if isinstance(w, Switch) or here == goal:
             return goal, int(here != goal)

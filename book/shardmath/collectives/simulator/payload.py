@@ -1,8 +1,9 @@
 """What the chips of a group hold before a collective, and must hold after it.
 
 Schedules are checked against this definition, in which there are no links. Each chip
-has a row of numbers: one number for AllGather and Permute, otherwise one for each chip.
-Blocks are named as in `groups`: by chip; in an AllToAll, source · n + destination.
+has a row of numbers: one number for AllGather and Permute, otherwise one number per
+chip. Blocks are named as in `groups`: by the number of a chip, or in an AllToAll by
+source · n + destination.
 
 >>> end("reduce_scatter", [[1, 2], [10, 20]])
 [{0: 11}, {1: 22}]
@@ -22,10 +23,10 @@ HeldParts = dict[int, float]  # number by block name
 
 
 def rows(op: str, n: int, given: Sequence[Sequence[float]] | None = None) -> Rows:
-    """`given`, checked, or else random whole numbers of 60 bits, seeded with n.
+    """`given` after a check, or random whole numbers of 60 bits, seeded with n.
 
-    They are so large that two different sums are not equal by chance. Floats become
-    fractions, whose sums do not depend on the order.
+    The random numbers are so large that sums of different terms will not be equal by
+    chance. Floats become fractions, whose sums do not depend on the order.
     """
     width = 1 if op in ("all_gather", "permute") else n
     if given is None:

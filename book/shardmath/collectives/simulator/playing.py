@@ -32,20 +32,21 @@ def simulate(
 
     Args:
         op, nbytes, mesh, axes, one_way, pairs: as in `collectives`. If an axis takes
-            every k-th chip of a row, k groups share its links, so each has 1/k of the
-            bandwidth and k times the hops.
-        data: the numbers that each chip begins with, one row per chip: one number for
-            AllGather and Permute, otherwise one for each chip. Random by default.
-        at_most: for AllToAll, the most blocks that use a link in one step, those with
-            the farthest to go first. With 1, a line reaches the bandwidth bound, but
-            takes more steps.
+            every k-th chip of a row, k groups share the row's links, so each group has
+            1/k of the bandwidth and k times the hops.
+        data: the numbers that each chip begins with, one row per chip. A row has one
+            number for AllGather and Permute, otherwise one for each chip. By default,
+            the numbers are random.
+        at_most: for AllToAll, how many blocks a link may carry in one step; those with
+            the farthest to go are sent first. With 1, a line reaches the bandwidth
+            bound, but takes more steps.
         pieces: for AllReduce on a line, how many pieces each of the n blocks is cut
-            into, to be pipelined to one end and back. With more pieces, the bytes come
-            closer to their bound V/W.
+            into; these are pipelined to one end and back. The more pieces, the closer
+            the time of the bytes comes to its bound V/W.
 
     Returns:
-        A Trace. If `trace.priced.exact` is true, its seconds are the expected ones of
-        the closed form.
+        A Trace. If its `priced.exact` is true, it takes the expected time of the closed
+        form.
 
     Raises:
         ValueError: bad arguments, or a group of more than 256 chips.

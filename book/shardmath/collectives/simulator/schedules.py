@@ -1,7 +1,7 @@
 """Schedules: which block goes over which link in which step of a collective.
 
-A schedule is a list of steps, and a step is the moves that happen at the same time.
-Schedules contain no bytes and no seconds; `playing` adds those.
+A schedule is a list of steps, and a step consists of the moves that happen at the same
+time. Schedules contain no bytes and no seconds; `playing` adds those.
 
 >>> from shardmath.hardware.networks import Ring
 >>> [len(step) for step in all_gather(Group((Ring(3, 50e9, 1e-6),)))]
@@ -21,8 +21,8 @@ from .groups import Chunk, Group
 class Delivery:
     """`blocks` go from the chip `sources` to the chip `targets` along dimension `dim`.
 
-    A switch that reduces takes them from all `sources`, adds, and sends the sum to all
-    `targets`. With `keep`, the source still has the blocks afterwards.
+    A switch that reduces takes the blocks from all `sources`, adds them, and sends the
+    sum to all `targets`. If `keep` is true, the source still has the blocks afterwards.
     """
 
     sources: tuple[int, ...]
@@ -36,7 +36,7 @@ Round = tuple[Delivery, ...]  # what moves at the same time
 
 
 def all_gather(group: Group) -> list[Round]:
-    """AllGather: chip c begins with block c, and each ends with all of them."""
+    """AllGather: chip c begins with block c, and every chip ends with all blocks."""
     steps = []
     for phase in range(len(group.wires)):
         by_part = []
@@ -56,7 +56,7 @@ def reduce_scatter(group: Group) -> list[Round]:
 
 
 def all_reduce(group: Group) -> list[Round]:
-    """AllReduce: ReduceScatter, then AllGather; one step in a switch that reduces."""
+    """AllReduce: ReduceScatter and AllGather, or one step in a switch that reduces."""
     there, back = reduce_scatter(group), all_gather(group)
     first = group.wires[0] if group.wires else None
     if not (isinstance(first, Switch) and first.reduces):
@@ -67,11 +67,11 @@ def all_reduce(group: Group) -> list[Round]:
 
 
 def piped_all_reduce(group: Group) -> list[Round]:
-    """AllReduce on a line: sums travel to the last chip, finished pieces come back.
+    """AllReduce on a line: sums travel to the last chip, and finished pieces return.
 
-    Piece p leaves chip c for the end in step p + c. It is complete at the end, chip
-    n − 1, after step p + n − 2, and starts back in the next step, in the other
-    direction of the links. So K pieces take K + 2(n − 1) − 1 steps.
+    In step p + c, piece p leaves chip c towards the end of the line. At that end, chip
+    n − 1, it is complete after step p + n − 2. In the next step it starts back, in the
+    other direction of the links. So K pieces take K + 2(n − 1) − 1 steps.
     """
     n = group.size
     steps = defaultdict(list)
@@ -88,10 +88,10 @@ def piped_all_reduce(group: Group) -> list[Round]:
 
 
 def all_to_all(group: Group, at_most: int | None = None) -> list[Round]:
-    """AllToAll: chip s begins with blocks (s, d), which chip d ends with.
+    """AllToAll: chip s begins with the blocks (s, d), and chip d ends with them.
 
-    At most `at_most` blocks use a link in one step, those with the most hops to go
-    first.
+    In one step, a link carries at most `at_most` blocks; those with the most hops to go
+    are sent first.
     """
     n = group.size
     at = {block: block.name // n for block in group.blocks(range(n * n))}
@@ -109,7 +109,7 @@ def all_to_all(group: Group, at_most: int | None = None) -> list[Round]:
 
 
 def permute(group: Group, pairs: tuple[tuple[int, int], ...] = ()) -> list[Round]:
-    """Permute: chip a sends its block to b for each pair, by default c to c + 1."""
+    """Permute: chip a sends its block to b for each of `pairs`, by default to a + 1."""
     n = group.size
     target = dict(pairs or ((c, (c + 1) % n) for c in range(n)))
     at = {block: block.name for block in group.blocks(target)}

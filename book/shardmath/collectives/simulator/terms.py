@@ -1,7 +1,7 @@
 """The blocks on each chip, and the chips whose terms they contain, without the data.
 
-A block is named as in `payload`. Each half of it has the set of the chips whose numbers
-it contains: one chip for a gathered block, all chips for a finished sum.
+A block is named as in `payload`. For each half of it, we keep the set of the chips
+whose numbers it contains: one chip for a gathered block, all chips for a finished sum.
 """
 
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ class Parcel:
 
 
 def held(trace: Trace, step: int) -> tuple[HeldTerms, ...]:
-    """What each chip holds after `step` steps; 0 is the start.
+    """The blocks on each chip after `step` steps; 0 is the start.
 
     >>> from shardmath.hardware.mesh import Mesh
     >>> from shardmath.hardware.networks import Network, Ring
@@ -39,7 +39,7 @@ def held(trace: Trace, step: int) -> tuple[HeldTerms, ...]:
 
 
 def parcels(trace: Trace, step: int) -> tuple[Parcel, ...]:
-    """What moves in `step`, counted from 1."""
+    """The parts of blocks that move in `step`; steps are counted from 1."""
     before = _marked(trace).state(step - 1)
     sent = {}
     for move in trace.steps[step - 1].moves:
@@ -53,13 +53,16 @@ def parcels(trace: Trace, step: int) -> tuple[Parcel, ...]:
 
 
 def complete(trace: Trace, halves: Halves) -> bool:
-    """Whether no half lacks a term."""
+    """Whether every half contains all its terms."""
     terms = trace.group.size if trace.priced.collective.op in SUMS else 1
     return all(len(half) == terms for half in halves)
 
 
 def finished(trace: Trace, step: int) -> int:
-    """Blocks that are complete on every chip after `step`; in an AllToAll, its own."""
+    """Complete blocks on the chip that has the fewest, after `step`.
+
+    In an AllToAll, only its final blocks count.
+    """
     n, everywhere = trace.group.size, trace.priced.collective.op != "all_to_all"
     return min(
         sum(
@@ -72,7 +75,7 @@ def finished(trace: Trace, step: int) -> int:
 
 
 def fullest(trace: Trace, step: int) -> int:
-    """The most terms that any sum has after `step`."""
+    """The largest number of terms in any sum after `step`."""
     return max(
         len(half)
         for blocks in held(trace, step)
@@ -82,7 +85,7 @@ def fullest(trace: Trace, step: int) -> int:
 
 
 def carried(trace: Trace, step: int) -> Fraction:
-    """Blocks on the busiest link of `step`."""
+    """The number of blocks on the busiest link in `step`."""
     links = {}
     for parcel in parcels(trace, step):
         link = parcel.source, parcel.target

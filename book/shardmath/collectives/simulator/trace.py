@@ -13,11 +13,11 @@ LinkKey = tuple[int, int, int]  # dimension, from, to; a switch is −1
 
 @dataclass(frozen=True)
 class PlayedStep:
-    """What moves at the same time: bytes by link, and the seconds that this takes.
+    """The moves of one step: the bytes on each link, and the seconds that they take.
 
     A link is (dimension, from chip, to chip). For a switch one end is −1, and an uplink
-    has the number of the first chip below it. `waits` has, for each link, the latency
-    of the moves that use it.
+    has the number of the first chip below it. For each link, `waits` has the latency of
+    the moves that use it.
     """
 
     number: int
@@ -42,7 +42,8 @@ class PlayedStep:
 class Trace:
     """A simulated collective: its steps, its result, and the time it took.
 
-    `result[chip]` has the numbers that a chip ends with, `priced` the closed form.
+    `result[chip]` has the numbers that a chip ends with, and `priced` is the closed
+    form.
     """
 
     priced: Priced
@@ -62,11 +63,11 @@ class Trace:
 
     @property
     def gap(self) -> float:
-        """Time of the schedule over that of the closed form: 1 if they are equal."""
+        """Time of the schedule, divided by that of the closed form."""
         return self.seconds / self.priced.seconds if self.steps else 1.0
 
     def state(self, step: int) -> State:
-        """What each chip holds after `step` steps; 0 is the start."""
+        """The blocks on each chip after `step` steps; 0 is the start."""
         if isinstance(step, bool) or step not in range(len(self.steps) + 1):
             raise ValueError(f"step {step!r}: must be from 0 to {len(self.steps)}")
         state = [dict(held) for held in self.start]
@@ -87,7 +88,7 @@ class Trace:
 
 
 def moved(state: State, step: Round) -> None:
-    """All moves of a step at once: first everything leaves, then everything arrives."""
+    """Makes all moves of a step: first all blocks leave, then all of them arrive."""
     arriving = []
     for move in step:
         for block in move.blocks:

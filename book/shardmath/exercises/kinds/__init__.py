@@ -1,4 +1,4 @@
-"""Kinds of questions: each holds the task, the right answer, slips and a judge."""
+"""Kinds of questions; a question has a task, a right answer, slips and a judge."""
 
 from . import slips
 from .chapter import Chapter

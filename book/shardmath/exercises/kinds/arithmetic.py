@@ -1,4 +1,4 @@
-"""Arithmetic as people type it, computed with units, without `eval`, and bounded.
+"""Arithmetic as people type it, computed with units, within bounds, without `eval`.
 
     sum      = product (("+" | "-") product)*
     product  = signed (("*" | "/" | "//") signed | "/" unit)*
@@ -50,9 +50,9 @@ class Amount:
     Args:
         value: the number, in base units.
         unit: base unit → its power.
-        bare: whether any number that went into it has no unit.
-        united: whether any number that went into it has a unit.
-        bits: whether any number that went into it was given in bits.
+        bare: whether any number in its computation has no unit.
+        united: whether any number in its computation has a unit.
+        bits: whether any number in its computation was given in bits.
     """
 
     value: int | float
@@ -65,8 +65,8 @@ class Amount:
         """Whether the amount can be read as one in `unit`.
 
         The unit of a count may be omitted: 80 GB / 16 GB can be 5 chips. A number
-        without a unit may be in a unit that cancels one in the denominator, as in
-        2e12 / 459 TFLOPs/s, but not in seconds.
+        without a unit may be meant in a unit that cancels one in the denominator, as
+        2e12 in 2e12 / 459 TFLOPs/s, but not in seconds.
         """
         for name in {*self.unit, *unit}:
             has, wanted = self.unit.get(name, 0), unit.get(name, 0)

@@ -32,7 +32,7 @@ def is_blank(function: object) -> bool:
 def outcome(function, arguments: list) -> dict:
     """The outcome of a call: `{"value": …}`, or `{"error": …}` with the line at fault.
 
-    If the value was computed in float32, as JAX does, it has `"single": True` too.
+    If the value was computed in float32, as in JAX, there is `"single": True` too.
 
     >>> outcome(lambda a, b: a / b, [1, 4]), outcome(max, [])["error"]
     ({'value': 0.25}, 'TypeError: max expected at least 1 argument, got 0')
@@ -53,7 +53,7 @@ def describe(error: BaseException, function: object) -> str:
     Args:
         error: the exception.
         function: the reader's function, or the code object of all that the reader
-            wrote; None leaves out the line.
+            wrote; with None, no line is quoted.
 
     >>> describe(ValueError("no\\nsuch thing"), None)
     'ValueError: no such thing'
@@ -110,7 +110,7 @@ def plain(value: object) -> object:
     ([1.5, 4], 0.5)
 
     Raises:
-        TypeError: the value has a type without such a form. The message names it.
+        TypeError: the value has a type without such a form. The message names the type.
         ValueError: a whole number is too large to be printed.
     """
     if hasattr(value, "tolist"):  # NumPy and JAX arrays and scalars

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Chapter:
-    """The head of a chapter's exercise notebook. The questions are counted elsewhere.
+    """The head of a chapter's exercise notebook; the question count is added later.
 
     Args:
         title: the chapter's title.

@@ -1,4 +1,4 @@
-"""Questions whose answer is a JAX function for one chip, graded as XLA compiles it."""
+"""Questions whose answer is a JAX function for one chip, graded as compiled by XLA."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from .slips import Slip
 
 @dataclass(frozen=True, kw_only=True)
 class Compiled(Question):
-    """A JAX function, graded on its result and on its FLOPs when XLA compiles it.
+    """A JAX function, graded on its result and on the FLOPs of its compiled program.
 
     The evidence is the exported program (StableHLO). The judge compiles it for a CPU
     and runs it on new arrays.

@@ -29,10 +29,10 @@ class Function(Question):
         examples: cases that always come first.
         units: argument → unit, for arguments that have one; as in `units.show`.
         gives: (name, unit) of each returned value; empty if the task says everything.
-            They are listed under the task and used in verdicts.
+            These are listed under the task and used in verdicts.
         slips: wrong functions that readers are known to write.
-        rtol: relative tolerance of every float in the result. It is at least 1e-5 if
-            results were computed in float32, as JAX does, unless `rtol` is 0.
+        rtol: relative tolerance of every float in the result. The tolerance is at least
+            1e-5 if results were computed in float32, as in JAX, unless `rtol` is 0.
         draws: how many cases are drawn.
 
     Arguments and results are JSON values: numbers, strings, or lists of those. Tuples

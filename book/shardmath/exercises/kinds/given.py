@@ -8,8 +8,8 @@ def stated(chip: Chip, *names: str) -> dict[str, tuple[float, str]]:
     """Facts of a chip's record as words → (value, unit), for a question's `given`.
 
     Args:
-        chip: a record.
-        names: names of its facts, as for `chip.fact`.
+        chip: the chip's record.
+        names: the names of facts, as for `chip.fact`.
 
     Raises:
         ValueError: no source states one of the facts.

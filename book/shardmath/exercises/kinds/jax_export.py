@@ -30,7 +30,7 @@ def evidence_of(function: Callable, answer: Callable, arguments: Sequence) -> di
 
     Args:
         function: the function to export, `answer` or a wrapper of it.
-        answer: the reader's function. An error's message quotes the line in it.
+        answer: the reader's function. The message of an error quotes a line of it.
         arguments: `jax.ShapeDtypeStruct`s, with shardings if there is a mesh.
 
     Returns:
@@ -91,7 +91,8 @@ def opened(
 
     Args:
         evidence: as from `evidence_of`.
-        form: what the question asks for, as the message if there is no answer yet.
+        form: what the question asks for, which is the message if there is no answer
+            yet.
         shapes: the shapes of the arguments that the program must have.
     """
     if finding := unusable(evidence, form):
@@ -129,9 +130,9 @@ def run(
     Args:
         exported: what `opened` returned.
         arguments: `jax.ShapeDtypeStruct`s, with shardings if there is a mesh.
-        question: its `spec` gives the right result for NumPy arrays, its `rtol` says
-            how far off a value may be, relative to the largest value, and its `values`
-            are known wrong results.
+        question: its `spec` gives the right result for NumPy arrays, its `rtol` is how
+            far off a value may be, relative to the largest value, and its `values` are
+            known wrong results.
         at: the case in words.
         mesh: the JAX mesh, or None.
         in_specs: how the arguments are sharded over the mesh.
@@ -212,7 +213,7 @@ def _dims(text: str) -> list[int]:
 
 
 def uncounted(does: str, what: str) -> Finding:
-    """The finding on a right result with a loop whose trip count depends on values.
+    """The finding on a right result of a loop whose trip count depends on values.
 
     Args:
         does: what the loop does in each iteration, such as "sends".

@@ -59,7 +59,7 @@ class ProgramResult:
         return [k for k, (got, part) in enumerate(pairs) if not self.same(got, part)]
 
     def same(self, got, wanted, scale: float = 1.0) -> bool:
-        """Whether two arrays agree within the tolerance, times `scale` if above 1."""
+        """Whether two arrays agree within the tolerance, times max(1, `scale`)."""
         import numpy as np  # not at the top: a page judges numbers without it
 
         if got.shape != wanted.shape:
@@ -68,7 +68,7 @@ class ProgramResult:
         return bool(np.allclose(got, wanted, rtol=0, atol=near))
 
     def holds(self, parts: Sequence) -> bool:
-        """Whether every device holds its entry of `parts`, within its tolerance."""
+        """Whether every device holds its entry of `parts`, within the tolerance."""
         import numpy as np
 
         most = abs(self.wanted).max() or 1.0
@@ -104,7 +104,7 @@ class ProgramResult:
 
 
 def devices(numbers: Sequence[int], of: int) -> str:
-    """Devices in words, such as "devices 1 to 7", or "" if they are all devices.
+    """Devices in words, such as "devices 1 to 7", or "" if these are all devices.
 
     >>> devices([1, 2, 3], 8), devices([5], 8), devices([0, 2], 8), devices([0, 1], 2)
     ('devices 1 to 3', 'device 5', 'devices 0 and 2', '')
@@ -163,7 +163,7 @@ def _part(shape, spec: Spec, place: Mapping[str, int], mesh, axes) -> tuple:
 
 
 def subsets(mesh: Mapping[str, int]) -> list[tuple[str, ...]]:
-    """All choices of one axis or more, the largest first."""
+    """All sets of one axis or more, the largest sets first."""
     return [
         axes
         for count in range(len(mesh), 0, -1)

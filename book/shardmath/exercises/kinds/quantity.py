@@ -27,14 +27,14 @@ _AN_HOUR = re.compile(r" (?:an?|per) (?=[A-Za-z])")
 
 @dataclass(frozen=True)
 class Quantity:
-    """A number in a base unit, and the text that it was read from, if it was one.
+    """A number in a base unit, and the text that it was read from, if any.
 
     Args:
         value: the number.
         text: what was typed, or "".
-        turned: whether the question asks for hours or days, and the text has a unit,
-            but not this one, so its value has been converted.
-        bits: whether the text has bits in it, which have been converted to bytes.
+        turned: whether the value has been converted, because the question asks for
+            hours or days and the text has another unit.
+        bits: whether the text contains bits, which have been converted to bytes.
     """
 
     value: float
@@ -43,9 +43,9 @@ class Quantity:
     bits: bool = False
 
     def said(self, unit: str, digits: int | None = 4) -> str:
-        """The number with its prefix, after the text if that writes it differently.
+        """The number with its prefix, after the text if the text writes it differently.
 
-        Without `digits` all digits are shown, without a prefix.
+        If `digits` is None, all digits are shown, without a prefix.
 
         >>> Quantity(8e9, "8*1e9").said("bytes"), Quantity(8e9, "8 GB").said("bytes")
         ('8*1e9 = 8 GB', '8 GB')

@@ -47,12 +47,13 @@ class Question(ABC):
         task: Markdown: **Given** …, an empty line, **Wanted** …
         given: name → (value or a function that computes it, unit), for values that the
             task needs and that come from records. They are listed under **Given**.
-        stub: the answer cell before it is answered. The check receives the name that
-            the stub binds last.
+        stub: the answer cell before it is answered. The check receives the value of the
+            last name that the stub binds.
         slips: the known ways to go wrong, each with a different name and explanation.
         hint: Markdown, shown from the second wrong answer on.
-        solution: Markdown with one Python block, which ends by binding that same name.
-        points: for a right answer.
+        solution: Markdown with one Python block, which ends by binding the same name as
+            the stub.
+        points: the points for a right answer.
 
     Raises:
         ValueError: a field is invalid. The message names the question and the fault.
@@ -98,7 +99,7 @@ class Question(ABC):
 
     @property
     def answer(self) -> str:
-        """The name that the stub binds last, which the check receives."""
+        """The last name that the stub binds; the check receives its value."""
         return _bound(self.stub)
 
     @property

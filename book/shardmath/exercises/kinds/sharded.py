@@ -60,14 +60,16 @@ class Sharded(Question):
         neighbours: whether every permute must send to a neighbour on the ring.
         largest_product: called with the shapes, returns the FLOPs that one product on a
             device may have. None sets no limit.
-        slips: called with the shapes, the collectives that a known wrong program sends.
+        slips: each is called with the shapes, and returns the collectives that a known
+            wrong program sends.
         values: wrong results that readers are known to compute, as functions of the
             arguments of `spec`. They return the whole result, or a list of what each
             device holds.
         rtol: how far off a value may be, relative to the largest value of the result.
 
     Raises:
-        ValueError: `view` is unknown, the mesh has too many devices, or as `Question`.
+        ValueError: `view` is unknown, the mesh has too many devices, or as for
+            `Question`.
     """
 
     mesh: Mapping[str, int]

@@ -130,7 +130,7 @@ def inverse(check: str = "Look at the unit.") -> Slip:
     """The reciprocal of the right value.
 
     Args:
-        check: what shows a reader that it is upside down; a share has no unit.
+        check: what shows a reader that the answer is upside down; "" for a share.
     """
     says = f"Did you swap the numerator and the denominator? {check}".strip()
     return Slip("upside down", lambda right: 1 / right, says)
@@ -141,7 +141,8 @@ def other_link(link: Fact, power: int) -> Slip:
 
     Args:
         link: the one-way bandwidth in a chip's record, with that book's value.
-        power: 1 if the answer is proportional to the bandwidth, −1 if it is inverse.
+        power: 1 if the answer is proportional to the bandwidth, −1 if it is inversely
+            proportional.
     """
     return scaled(
         "the link of another text",
@@ -190,18 +191,19 @@ _THREE_DIGITS = 5e-3  # 16/15, a slip of another kind, is 0.7% from GiB for GB
 def generic(
     value: float, right: float, unit: str, eights: bool = False
 ) -> tuple[Slip, ...]:
-    """The slips that can occur in any number and could explain this value.
+    """Slips that are possible in any numerical answer and could explain this value.
 
-    Of powers and factors, only the nearest is included, because 1000 and 1024 are 2.4%
-    apart. Bits for bytes is included only if the answer counts bytes, and a binary
-    prefix only as it would be written: MiB for MB if the answer is in megabytes.
+    Of the slips by a power or a factor, only the nearest to the answer is included,
+    because 1000 and 1024, for example, are 2.4% apart. Confusing bits with bytes is
+    included only if the unit depends on bytes, and a binary prefix only for the prefix
+    of the answer: MiB for MB if it is in megabytes.
 
     Args:
         value: the answer.
         right: the right value.
         unit: its unit.
-        eights: whether the task mentions eight of something, which explains a factor of
-            8 as well as bits do.
+        eights: whether the task mentions eight of something, so a factor of 8 need not
+            come from bits.
 
     >>> [slip.name for slip in generic(148e6, 155189248, "bytes")][1:-1]
     ['a binary prefix']

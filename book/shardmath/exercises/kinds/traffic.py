@@ -28,7 +28,8 @@ class Traffic(Question):
             end.
         at_most: called with the sizes, returns the bytes that may move.
         draws: how many cases are drawn.
-        slips: called with the sizes, the bytes that a known inefficient program moves.
+        slips: each is called with the sizes, and returns the bytes that a known
+            inefficient program moves.
     """
 
     cases: Callable[[random.Random], tuple]

@@ -104,7 +104,7 @@ def seconds(unit: str) -> int | None:
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two words name the same thing, so "8 H100 GPUs" are 8.
+    """Whether two words name the same thing, as the two after 8 in "8 H100 GPUs" do.
 
     >>> same("H100", "GPUs"), same("GPUs", "nodes")
     (True, False)

@@ -1,7 +1,7 @@
 """Networks of real machines: TPU slices and pods, NVLink domains, fat trees, DCN.
 
 Each is a `Network`, a grid of rings and switches (`wiring`), built from a record of
-`chips`. If no source states a rate, the chip raises its error.
+`chips`. If no source states a rate, asking for it raises an error.
 
 >>> from shardmath.hardware.chips import H100, TPU_V5E
 >>> print(Torus(TPU_V5E, (8, 16)))

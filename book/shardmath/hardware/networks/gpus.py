@@ -14,14 +14,14 @@ class NVLinkDomain(Network):
 
     Args:
         chip: an NVIDIA GPU of `chips`.
-        gpus: their number; by default, as many as the chip's domain holds.
+        gpus: how many GPUs; by default, as many as the chip's domain holds.
         bandwidth: one-way bytes/s of one GPU; by default `chip.scale_up_bandwidth`.
         latency: seconds from GPU to GPU; by default 3.33 µs, see `LATENCY`.
-        reduces: whether the switches add in the network (NVLink SHARP, since Hopper).
+        reduces: whether the switches add what passes (NVLink SHARP, since Hopper).
 
     Raises:
-        ValueError: what is no NVIDIA GPU, more GPUs than the domain holds, or switches
-            that cannot reduce.
+        ValueError: a chip that is not an NVIDIA GPU, more GPUs than the domain holds,
+            or switches that cannot reduce.
 
     Source:
         `chips`, and the records of NVSwitches (`nvswitch`).
@@ -63,9 +63,9 @@ class NVLinkDomain(Network):
 
     @property
     def ports(self) -> int:
-        """Ports of all NVSwitches: switches · ports of one.
+        """Ports of all NVSwitches: switches · ports per switch.
 
-        The switches are those of the whole domain, even if it has fewer GPUs.
+        All switches of a full domain are counted, even if this one has fewer GPUs.
 
         Raises:
             ValueError: no source states how many switches join these GPUs.
@@ -78,7 +78,7 @@ class NVLinkDomain(Network):
 
     @property
     def ports_taken(self) -> int:
-        """Ports that the GPUs use: GPUs · links of one.
+        """Ports that the GPUs use: GPUs · links per GPU.
 
         The other ports are free, or lead to more switches.
 
@@ -92,17 +92,18 @@ class DirectDomain(Network):
     """GPUs of one node without switches: AMD's Infinity Fabric, bridges, PCIe.
 
     Args:
-        chip: a GPU of `chips` whose links are published: an MI300X, with a link to each
-            other one; an H200 NVL, whose bridge joins up to four cards; an L40S, whose
-            cards are joined by PCIe.
-        gpus: their number; by default, as many as the chip's domain holds.
+        chip: a GPU of `chips` whose links are published: an MI300X, with a link to
+            every other GPU; an H200 NVL, whose bridge joins up to four cards; an L40S,
+            whose cards are joined by PCIe.
+        gpus: how many GPUs; by default, as many as the chip's domain holds.
         latency: seconds from GPU to GPU; by default that of NVLink, see `LATENCY`.
 
     Assumes:
-        One switch with the rate of all links together. This is exact if all GPUs of the
-        node take part, because every link works. In a group of n, a GPU has only n − 1
-        links, so the bound is too low by (domain − 1) / (n − 1). PCIe counts as a link
-        of each card to a host that is no limit.
+        The links act like one switch with the rate of all links of a GPU together. This
+        is exact if all GPUs of the node take part, because then every link is busy. In
+        a group of n, a GPU can use only n − 1 links, so the bound is too low by a
+        factor of (domain − 1) / (n − 1). PCIe counts as a link from each card to a host
+        that sets no limit.
 
     Raises:
         ValueError: no source states the domain or the rate of the links, or more GPUs
@@ -132,26 +133,27 @@ class Cluster(Network):
 
         egress of a node = GPUs · rate of one card
 
-    The card of a GPU is its only link out of the node: traffic through the spine passes
+    The card of a GPU is its only link out of the node. Traffic through the spine passes
     the leaf first. GPUs with the same place in their nodes share a rail, so only
-    collectives that split their bytes over all GPUs of a node reach the node egress.
+    collectives that split their bytes over all GPUs of a node reach the egress of a
+    node.
 
     Args:
-        node: the NVLink domain, or node without switches, that makes one node.
-        nodes: their number on one level of switches; or a tuple (…, spine, leaf), such
-            as (4, 32) for 4 scalable units of 32 nodes.
+        node: one node, either an NVLink domain or a node without switches.
+        nodes: how many nodes on one level of switches; or a tuple (…, spine, leaf),
+            such as (4, 32) for 4 scalable units of 32 nodes.
         egress: one-way bytes/s of a node; by default GPUs · `chip.scale_out_bandwidth`.
-        taper: for each level of `nodes`, the factor by which it is thinner than in a
-            full fat tree: (7, 1) for a spine oversubscribed 7 to 1. A spine may have a
-            factor below 1, a leaf may not. By default all are 1.
-        latency: seconds of one crossing for each level, including the switches below;
+        taper: for each level of `nodes`, the factor by which the level is thinner than
+            in a full fat tree: (7, 1) for a spine oversubscribed 7 to 1. The factor of
+            a spine may be below 1, that of a leaf may not. By default all are 1.
+        latency: for each level, seconds of one crossing, including the switches below;
             by default from `LATENCY`.
         reduces: the levels whose switches add and send the sum to all, such as
             ("spine", "leaf") for InfiniBand with SHARP; by default none.
 
     Raises:
-        ValueError: what is no node, levels that do not match, a leaf above the rate of
-            its cards, or three levels without a latency.
+        ValueError: a `node` of another type, levels that do not match, a leaf above the
+            rate of its cards, or three levels without a latency.
 
     Source:
         Levels of a DGX H100 SuperPOD (32 nodes to a unit, 4 units): How to Scale Your

@@ -20,14 +20,15 @@ def network(name: "str | Network") -> Network:
         name: ``"v5p:8x8x8"``, a TPU (any name that `chips.find` accepts) and the sides
             of its slice; ``"v5e:16x16*4"``, four such slices on the data-centre
             network; ``"gb200:72"``, GPUs of one NVLink domain; ``"h100:64x8"``, nodes ×
-            GPUs per node, on one level of a full fat tree; ``"h100:512"``, the same
-            with full nodes. A `Network` is returned unchanged.
+            GPUs per node, on one level of a full fat tree; ``"h100:512"``, all GPUs, in
+            full nodes. A `Network` is returned unchanged.
 
     Raises:
-        ValueError: another form of name, or a chip, slice or node that does not exist.
+        ValueError: the name has another form, or its chip, slice or node does not
+            exist.
 
     Assumes:
-        No latency between slices, since no source states one.
+        There is no latency between slices, since no source states one.
 
     >>> network("v5e:4x4*2").name
     '2 slices of TPU v5e 4x4'

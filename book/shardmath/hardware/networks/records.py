@@ -1,4 +1,4 @@
-"""Latencies, grids and NVSwitches, each value with its source: ``networks.toml``.
+"""Latencies, grids and NVSwitches, each value with its source, from ``networks.toml``.
 
 >>> LATENCY["leaf"].value, GRIDS["tpu_v5e"]["closes"].source.key
 (2.8e-06, 'book')
@@ -15,14 +15,15 @@ from .switches import NVSwitch
 
 
 def nvswitch(of: str | Chip) -> NVSwitch:
-    """The NVSwitch of that name, or the one that joins GPUs of that kind.
+    """The NVSwitch with this name, or the one that joins GPUs of this kind.
 
-    Case, spaces and dashes of a name do not matter. For a chip, it is the switch of the
-    chip's generation of NVLink.
+    Case, spaces and dashes of a name do not matter. For a chip, the result is the
+    switch of the chip's generation of NVLink.
 
     Raises:
-        ValueError: no NVSwitch has that name, or several begin with it; lists similar
-            ones. Or the chip has no NVLink, or its NVSwitch has no record.
+        ValueError: no NVSwitch has that name, or several begin with it (the message
+            lists similar ones); or the chip has no NVLink, or its NVSwitch has no
+            record.
 
     >>> from shardmath.hardware.chips import A100_80GB, B200
     >>> nvswitch(B200).ports, nvswitch(A100_80GB).adds
@@ -43,7 +44,7 @@ NVSwitch 2, NVSwitch 1
 
 
 def must_have_nvlink(chip: Chip) -> None:
-    """Raise unless `chip` is by NVIDIA, whose GPUs alone have NVLink."""
+    """Raise unless `chip` is by NVIDIA, because no other GPUs have NVLink."""
     if chip.vendor != "NVIDIA":
         raise Absent(f"{chip.name}: must be an NVIDIA GPU to have NVLink")
 

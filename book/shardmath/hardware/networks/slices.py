@@ -15,7 +15,7 @@ class Slices(Network):
         bandwidth: one-way bytes/s per chip; by default `chip.scale_out_bandwidth`.
 
     Raises:
-        ValueError: no Torus, or a count that is no whole number from 1.
+        ValueError: a `torus` that is not a Torus, or a count below 1 or not whole.
 
     >>> from shardmath.hardware.chips import TPU_V5P
     >>> Slices(Torus(TPU_V5P, (4, 4, 4)), 2, latency=10e-6).egress("DCN")

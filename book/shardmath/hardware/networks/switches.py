@@ -25,7 +25,7 @@ class NVSwitch(HasFacts):
         id: the key in ``networks.toml``.
         name: the name of the switch.
         nvlink: the generation of its NVLinks, as in `chips.H100.nvlink`.
-        facts: values by name, each with its source; `TERMS` says what they mean.
+        facts: values by name, each with its source; `TERMS` defines them.
         aliases: other names.
 
     >>> from shardmath.hardware.networks import nvswitch
@@ -47,7 +47,7 @@ class NVSwitch(HasFacts):
 
     @property
     def bandwidth(self) -> float:
-        """One-way bytes/s of all ports together; vendors print twice that, both ways.
+        """One-way bytes/s of all ports; vendors add both ways and print twice that.
 
         >>> from shardmath.hardware.networks import nvswitch
         >>> 2 * nvswitch("NVSwitch 4").bandwidth

@@ -10,30 +10,30 @@ from .wiring import Network, Ring
 
 
 class Torus(Network):
-    """A slice of a TPU pod: chips linked with 4 (2D) or 6 (3D) neighbours.
+    """A slice of a TPU pod, with each chip linked with 4 (2D) or 6 (3D) neighbours.
 
     Args:
         chip: a TPU of `chips`.
         shape: chips along each side, such as (8, 16) or (4, 4, 8).
         bandwidth: one-way bytes/s of one link; by default `chip.link_bandwidth`.
         latency: seconds of one hop; by default 1 µs, see `LATENCY`.
-        wrap: for each side, whether it closes to a ring; by default the rule below.
+        wrap: for each side, whether it closes to a ring; by default, by the rule below.
 
     Which sides wrap:
         v4, v5p, 7x: slices of whole 4x4x4 cubes wrap on all sides, through optical
         switches at the faces of the cubes; smaller slices are 3D meshes. For 7x this is
-        an assumption: its page says that it resembles v5p.
-        v5e, v6e: a side wraps if it is 16 long, the side of the pod.
-        v2, v3: the whole pod wraps. No source says it of a part, so pass `wrap`.
+        an assumption, because its page says that it resembles v5p.
+        v5e, v6e: a side wraps if it has 16 chips, like the sides of the pod.
+        v2, v3: the whole pod wraps. No source says whether a part does, so pass `wrap`.
 
     Assumes:
-        Plain tori. Twisted ones, which v4 and v5p offer for the shapes n·n·2n and
-        n·2n·2n, are not modelled; they have as many links per chip and a wider
+        All tori are plain. Twisted ones, which v4 and v5p offer for the shapes n·n·2n
+        and n·2n·2n, are not modelled; they have equally many links per chip but a wider
         bisection.
 
     Raises:
-        ValueError: no TPU with a published torus, a shape that its pod cannot hold, or
-            no rule for `wrap`.
+        ValueError: a chip that is not a TPU with a published torus, a shape that its
+            pod cannot hold, or no rule for `wrap`.
 
     Sources:
         ``networks.toml``, value by value.
@@ -63,7 +63,7 @@ class Torus(Network):
 
     @property
     def hosts(self) -> int:
-        """Host machines: 4 chips on each, 8 for v5e and v6e (two trays)."""
+        """Host machines, with 4 chips on each, or 8 for v5e and v6e (two trays)."""
         host = GRIDS[self.chip.id].get("host")
         if host is None:
             raise ValueError(f"{self.chip.name}: no source states the chips of a host")

@@ -12,8 +12,8 @@ def usual(chip: Chip, chips: int) -> str:
     """The name of a machine of `chips` chips, a power of two; see `networks.network`.
 
     TPUs are in one slice that is as close to a cube or square as possible, or in
-    several if a pod has too few chips. GPUs are in nodes as large as an NVLink domain,
-    but a rack of 72 counts as 64.
+    several slices if a pod has too few chips. GPUs are in nodes as large as an NVLink
+    domain, but a rack of 72 counts as 64.
 
     >>> from shardmath.hardware.chips import GB200, H100, TPU_V5E, TPU_V5P
     >>> usual(TPU_V5P, 512), usual(TPU_V5P, 8192), usual(TPU_V5E, 128)
@@ -22,7 +22,7 @@ def usual(chip: Chip, chips: int) -> str:
     ('h100:64x8', 'gb200:2x64', 'gb200:16')
 
     Raises:
-        ValueError: no power of two; says which ones are next to it.
+        ValueError: not a power of two; the message names those next to it.
     """
     (chips,) = positive_int(chips=chips)
     below = 2 ** (chips.bit_length() - 1)

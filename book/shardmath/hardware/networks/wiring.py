@@ -21,9 +21,10 @@ class Ring:
 
     Args:
         size: chips in the row.
-        bandwidth: of one link, one-way, bytes/s.
-        latency: of one hop, seconds.
-        wrap: whether a link joins the last chip with the first; otherwise it is a line.
+        bandwidth: one-way bytes/s of one link.
+        latency: seconds of one hop.
+        wrap: whether a link joins the last chip with the first; otherwise the row is a
+            line.
         level: the name of the links when they are the bottleneck.
 
     Raises:
@@ -50,7 +51,7 @@ class Ring:
 
     @property
     def egress(self) -> float:
-        """Bytes/s that every chip can send at once: two links, or one on a line."""
+        """Bytes/s that every chip can send at once, on two links, or one on a line."""
         return self.bandwidth * (2 if self.wrap else 1) if self.size > 1 else math.inf
 
     @property
@@ -69,17 +70,18 @@ class Ring:
 
 @dataclass(frozen=True)
 class Switch:
-    """`size` chips on one non-blocking switch: each reaches each other in one hop.
+    """`size` chips on one non-blocking switch: each reaches all others in one hop.
 
     Args:
         size: chips on the switch.
-        bandwidth: of one chip into the switch, and out of it, one-way, bytes/s.
-        latency: from chip to chip, seconds.
-        reduces: whether the switch adds the data of several chips (as NVLink SHARP).
+        bandwidth: one-way bytes/s of one chip into the switch, and also out of it.
+        latency: seconds from chip to chip.
+        reduces: whether the switch adds the data of several chips, as NVLink SHARP
+            does.
         level: the name of the switch when it is the bottleneck.
         uplinks: whether it joins the switches of the next dimension instead of chips,
-            as a spine joins leaves, so its traffic also crosses those. `bandwidth` is
-            then the share of one chip in the link from switch to switch.
+            as a spine joins leaves, so its traffic also crosses them. `bandwidth` is
+            then one chip's share of the link from switch to switch.
 
     >>> Switch(8, 450e9, 3e-6).cut
     1800000000000.0
@@ -115,7 +117,7 @@ class Switch:
 
 
 class Link(NamedTuple):
-    """A directed link; vertices below `Network.chips` are chips, others switches."""
+    """A directed link; a vertex below `Network.chips` is a chip, any other a switch."""
 
     source: int
     destination: int
@@ -130,7 +132,8 @@ class Network:
     Chips are numbered in row-major order. A chip is joined only with those that differ
     from it in one coordinate, so a switch of an outer dimension joins chips at the same
     place of the inner dimensions: a *rail*. A switch with `uplinks` joins the switches
-    of the next dimension; a stack of them is one path, over one link of each chip.
+    of the next dimension; a stack of such switches is one path, over one link of each
+    chip.
 
     Args:
         dims: a `Ring` or a `Switch` for each dimension.
@@ -138,8 +141,8 @@ class Network:
         chip: the record of its chips, if they are of one kind.
 
     Raises:
-        ValueError: no dimensions, something other than rings and switches, uplinks to
-            no switch, or a path over more switches that takes less time.
+        ValueError: no dimensions, something other than rings and switches, uplinks that
+            lead to no switch, or a path that takes less time over more switches.
 
     >>> print(Network((Ring(4, 50e9, 1e-6), Ring(4, 50e9, 1e-6, wrap=False))))
     network: 16 chips, ring of 4 x line of 4, bisection 200 GB/s, diameter 5 hops
@@ -178,7 +181,7 @@ class Network:
 
     @property
     def diameter(self) -> int:
-        """Hops between the two chips that are farthest apart; a stack is one hop."""
+        """Hops between the two chips farthest apart; a stack counts as one hop."""
         return sum(
             dim.diameter if len(self.stack(n)) == 1 else int(n == self._top(n))
             for n, dim in enumerate(self.dims)
@@ -243,19 +246,19 @@ class Network:
     def egress(self, level: str) -> float:
         """One-way bytes/s of one unit of chips into the dimension called `level`.
 
-        The unit is all chips inside that dimension: a node for the leaf level, a slice
-        for DCN, one chip for NVLink.
+        The unit consists of all chips inside that dimension: a node for the leaf level,
+        a slice for DCN, one chip for NVLink.
 
         Raises:
-            ValueError: no dimension of the network has that name, or several have.
+            ValueError: no dimension of the network has that name, or several have it.
         """
         at = self._at(level)
         return self.dims[at].bandwidth * math.prod(self.shape[at + 1 :])
 
     def total(self, level: str) -> float:
-        """One-way bytes/s of all chips into `level`: what its switches can receive.
+        """One-way bytes/s of all chips into `level`, which its switches can receive.
 
-        NVIDIA's numbers for NVSwitch trays count both ways, which is twice as much.
+        NVIDIA's numbers for NVSwitch trays count both ways and are twice as large.
 
         >>> Network((Switch(8, 450e9, 3e-6, level="NVLink"),)).total("NVLink")
         3600000000000.0
@@ -277,8 +280,8 @@ class Network:
         """Every directed link of the network.
 
         Each switch is a vertex, numbered from `chips` up, dimension by dimension. Half
-        of its latency is on the way in and half on the way out. There is an uplink for
-        each switch below, which adds the extra latency of its crossing.
+        of a switch's latency is added on the way in and half on the way out. Each
+        switch below has an uplink, which adds the extra latency of the higher crossing.
 
         >>> Network((Ring(2, 50e9, 1e-6, wrap=False),)).links()[1].destination
         0

@@ -1,4 +1,4 @@
-"""Pipeline schedules as data: what each stage computes when, waits for, and holds.
+"""Pipeline schedules as data: what each stage computes, waits for and holds, and when.
 
 >>> one = schedule("1f1b", stages=4, microbatches=8)
 >>> one

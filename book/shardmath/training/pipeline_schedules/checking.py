@@ -8,11 +8,11 @@ from .simulate import simulate, slots_of
 
 
 def check(schedule: PipelineSchedule) -> None:
-    """Accept a schedule that can be run, and raise what is wrong with any other.
+    """Accept a schedule that can be run; otherwise raise an error that names the fault.
 
     Raises:
-        ValueError: an op that is missing, appears twice or belongs to another stage, or
-            ops that wait for one another. The message says which stage waits for what.
+        ValueError: an op is missing, appears twice or belongs to another stage, or ops
+            wait for one another. The message says which stage waits for what.
 
     >>> from dataclasses import replace
     >>> from shardmath.training.pipeline_schedules import schedule

@@ -1,4 +1,4 @@
-"""Closed forms from the papers for their schedules, and where they hold.
+"""The closed forms that papers give for their schedules, and where these hold.
 
 A pipeline has p stages, M microbatches and v chunks. A stage takes F, I and W seconds
 for a microbatch (B = I + W), and F&B for a forward and a backward pass together:
@@ -19,8 +19,9 @@ for a microbatch (B = I + W), and F&B for a forward and a backward pass together
                                                      B ≤ F&B ≤ F+B
     dualpipev      (p−1)(F&B+B−3W)/2                 as dualpipe         p + 1/2
 
-"Held" counts microbatches of a stage's share of layers, on the stage with the most. If
-M is small, breadth-first, zb-h1, zb-h2 and zb-v have the longer forms in `_idle`.
+"Held" counts microbatches for a stage's whole share of layers, on the stage that holds
+the most. If M is small, breadth-first, zb-h1, zb-h2 and zb-v have the longer forms in
+`_idle`.
 
 Sources: Narayanan et al., 2021 (arXiv:2104.04473), section 2.2; Zhuang et al., 2022
 (arXiv:2211.05322), for eager 1F1B; Lamy-Poirier, 2022 (arXiv:2211.05953), for
@@ -31,11 +32,12 @@ in dualpipev, and so has p/2 where this table has p, and chunks where it has sta
 
 We found further conditions by simulating the schedules. zb-h1 needs W ≤ min(F, I), and
 zb-h2 needs the conditions above. DualPipe needs I = F, and pairs that take no longer
-than their two passes one after the other. The paper's form for zb-h2 ignores that the
-stages start and end one after the other. If they wait for one another at the end of a
-step, each waits (p−1)F for F = I = W, as long as in zb-h1, although none has a gap. No
-paper gives a form for overlapped. It has the bubble of interleaved, because the forward
-passes of the first microbatch and the backward passes of the last are not in pairs.
+than their two passes in turn. The paper's form for zb-h2 ignores that the stages start
+and end one after the other. If the stages wait for one another at the end of a step,
+each waits (p−1)F for F = I = W, which is as long as in zb-h1, although no stage has a
+gap. No paper gives a form for overlapped. This schedule has the bubble of interleaved,
+because the forward passes of the first microbatch and the backward passes of the last
+are not in pairs.
 """
 
 from collections.abc import Callable
@@ -57,17 +59,17 @@ def idle(
     times: Times = EVEN,
     together: bool = True,
 ) -> float:
-    """Seconds that a stage waits in a step, on the stage that waits longest.
+    """The longest time, in seconds, that any stage waits in a step.
 
     Args:
         name, stages, microbatches, chunks, times: as in `schedule`.
         together: whether the stages wait for one another at the end of the step.
-            Otherwise each starts its next step at once, and only the waits between its
-            first and last op count: `period` − `busy` of a `PipelineSchedule`.
+            If not, each starts its next step at once, and only waits between its first
+            and last op count: `period` − `busy` of a `PipelineSchedule`.
 
     Raises:
         ValueError: there is no closed form for these arguments. The message says for
-            which there is.
+            which arguments there is one.
 
     >>> idle("1f1b", 8, 32), idle("zb-h1", 8, 32), idle("dualpipe", 8, 32)
     (21, 7, 6.0)
@@ -126,8 +128,8 @@ def idle_of(
 
     Assumes:
         The closed form of `idle` holds, although B is seldom exactly 2F. W is half of B
-        but no more than F, because what is computed again belongs to I: it has to be
-        ready before a gradient can go on.
+        but at most F, because recomputation belongs to I: it has to be finished before
+        a gradient can be passed on.
 
     >>> idle_of("interleaved", 8, 32, 2)(1.0, 2.0)
     10.5
@@ -150,7 +152,7 @@ def idle_of(
 
 
 def peak(name: str, stages: int, microbatches: int, chunks: int | None = None) -> float:
-    """The most microbatches whose activations any stage holds at once.
+    """How many microbatches' activations any stage holds at once, at most.
 
     Args:
         name, stages, microbatches, chunks: as in `schedule`.
@@ -177,21 +179,21 @@ def peak(name: str, stages: int, microbatches: int, chunks: int | None = None) -
 def held(
     name: str, stages: int, microbatches: int, chunks: int | None, stage: int
 ) -> float:
-    """The most microbatches of its share of layers that a stage has in flight.
+    """How many microbatches a stage has in flight, at most, for its share of layers.
 
     Before its first backward pass, a stage of 1F1B starts one microbatch for each later
     stage and one for itself. Eager 1F1B starts two for each later stage, and one for
-    itself. Interleaved 1F1B, whose passes go through one of v chunks, starts (v − 1)·p
-    passes for the other chunks, two for each later stage, and one more. Overlapped
-    starts two more instead.
+    itself. Interleaved 1F1B, each of whose passes goes through one of v chunks, starts
+    (v − 1)·p passes for the other chunks, two for each later stage, and one more.
+    Overlapped starts two more instead of one.
 
     Args:
         name, stages, microbatches, chunks: as in `schedule`.
         stage: the stage, counted from 0.
 
     Assumes:
-        In the other schedules all stages hold about equally much, so we take the stage
-        that holds the most.
+        In the other schedules, all stages hold about the same amount, so we take the
+        stage that holds the most.
 
     >>> [held("1f1b", 4, 8, None, stage) for stage in range(4)]
     [4, 3, 2, 1]

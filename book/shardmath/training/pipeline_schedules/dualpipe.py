@@ -17,12 +17,12 @@ def dualpipe(p: int, M: int) -> tuple[Orders, Paths]:
 
 
 def dualpipev(p: int, M: int) -> tuple[Orders, Paths]:
-    """DualPipe cut in half: a V instead of two directions, with no weights held twice.
+    """DualPipe cut in half: a V, not two directions, so no weights are held twice.
 
     DeepSeek's DualPipe repository (3da1bbe, dualpipe/dualpipev.py), after Qi et al.,
     "DualPipe could be better without the Dual" (2025). It is the first half of DualPipe
-    over 2p stages with 2M microbatches. In place of the microbatches that DualPipe has
-    from the far end, its own M microbatches come back through the second chunk.
+    over 2p stages with 2M microbatches. Where DualPipe has microbatches from the far
+    end, DualPipeV has its own M microbatches, which come back through the second chunk.
     """
     return tuple(
         tuple(

@@ -55,15 +55,15 @@ def schedule(
         microbatches: M, at least 1; a multiple of p for "interleaved" and "overlapped"
             with more than one chunk; at least 2p for "dualpipe" and "dualpipev"; even
             for "dualpipe".
-        chunks: chunks of layers per stage. For "interleaved", "overlapped" and
-            "breadth-first" any number, or 2 if not given. "zb-v", "dualpipe" and
-            "dualpipev" always have 2, and the others 1.
+        chunks: chunks of layers per stage. "interleaved", "overlapped" and
+            "breadth-first" can have any number; the default is 2. "zb-v", "dualpipe"
+            and "dualpipev" always have 2, and the others always have 1.
         times: times of the ops.
 
     Raises:
-        ValueError: the schedule does not exist for these numbers. The message says
-            which would do. Also more than 600,000 ops, such as 64 stages and 4,688
-            microbatches of 1f1b.
+        ValueError: the schedule does not exist for these numbers (the message says
+            which numbers would do), or it has more than 600,000 ops, such as 1f1b with
+            64 stages and 4,688 microbatches.
 
     >>> schedule("1f1b", stages=4, microbatches=8)
     1f1b over 4 stages, 8 microbatches: bubble 37.5%, at most 4 in flight
@@ -83,7 +83,7 @@ def schedule(
 
 
 def paths_of(name: str, stages: int, chunks: int | None = None) -> Paths:
-    """The places that microbatches pass in a schedule.
+    """The paths of microbatches in a schedule: the places that they pass, in order.
 
     Args:
         name, stages, chunks: as in `schedule`.
@@ -113,7 +113,7 @@ def _refuse_too_many(name: str, stages: int, microbatches: int, chunks: int) -> 
 
 
 def chunks_of(name: str, stages: int, microbatches: int, chunks: int | None) -> int:
-    """How many chunks a stage has; raise if no schedule has these numbers."""
+    """How many chunks a stage has; a ValueError if there is no such schedule."""
     if not isinstance(name, str) or name not in NAMES:
         raise ValueError(
             f"name = {short_repr(name)}: must be one of {', '.join(NAMES)}"

@@ -47,7 +47,7 @@ class Op:
 class Times:
     """Times of the ops of a stage, for a microbatch and the stage's share of layers.
 
-    A stage's share is one of `stages` equal parts of the model. Each of its chunks
+    A stage's share is one of `stages` equal parts of the model. Each chunk of a stage
     takes an equal part of these times.
 
     Args:
@@ -56,13 +56,15 @@ class Times:
         W: gradient of the weights.
         both: a forward and a backward pass that run together, as in DualPipe; F + B if
             not given.
-        send: from the end of an op until its result is at another stage. Stages keep
-            computing meanwhile, and a link can carry any number of sends at once.
+        send: the time from the end of an op until its result is at another stage.
+            Stages keep computing meanwhile, and a link can carry any number of sends at
+            once.
         work: for uneven stages, the work of each place that a microbatch passes, in
-            order, relative to an equal share: (0.9, 1, 1, 1.4) with a large head.
+            order, relative to an equal share, such as (0.9, 1, 1, 1.4) with a large
+            head.
 
     Raises:
-        ValueError: F, I, `both` or work that is not above zero; W or `send` below zero.
+        ValueError: F, I, `both` or work is not above zero; W or `send` is below zero.
 
     >>> Times(F=1, I=1, W=1).B
     2
@@ -114,7 +116,7 @@ EVEN = Times()  # F, I and W of one unit each
 
 
 def checked(times: object) -> Times:
-    """The given `Times`; raise for anything else."""
+    """The given `Times`; a ValueError for anything else."""
     if not isinstance(times, Times):
         raise ValueError(f"times = {short_repr(times)}: must be `Times(F=…, I=…, W=…)`")
     return times
@@ -129,7 +131,7 @@ class Span(NamedTuple):
 
 
 class Playable(Protocol):
-    """What `simulate` needs of a schedule."""
+    """The properties of a schedule that `simulate` needs."""
 
     @property
     def name(self) -> str: ...

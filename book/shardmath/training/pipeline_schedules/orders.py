@@ -14,12 +14,12 @@ Paths = tuple[tuple[StagePlace, ...], ...]
 
 
 def laps(stages: int, chunks: int = 1) -> Paths:
-    """The path through all stages once for each chunk, each time from the first."""
+    """The path through all stages, once for each chunk, each time from the first."""
     return (tuple((s, c) for c in range(chunks) for s in range(stages)),)
 
 
 def there_and_back(stages: int) -> Paths:
-    """The V-shaped path through the first chunks to the last stage, and back."""
+    """The V-shaped path: through the first chunks to the last stage, and back."""
     there = [(s, 0) for s in range(stages)]
     return ((*there, *((s, 1) for s, _ in reversed(there))),)
 
@@ -31,7 +31,7 @@ def both_ways(stages: int) -> Paths:
 
 
 def gpipe(p: int, M: int) -> tuple[Orders, Paths]:
-    """All forward passes, then all backward passes, last microbatch first.
+    """All forward passes, then all backward passes, starting with the last microbatch.
 
     Huang et al., 2018.
     """
@@ -43,7 +43,7 @@ def gpipe(p: int, M: int) -> tuple[Orders, Paths]:
 def one_f_one_b(p: int, M: int) -> tuple[Orders, Paths]:
     """One forward, one backward: each stage starts its backward passes early.
 
-    Stage s first does p − 1 − s forward passes, then one of each in turn.
+    Stage s first does p − 1 − s forward passes, then forward and backward in turn.
     """
     return interleaved(p, M, chunks=1)
 
@@ -63,7 +63,7 @@ def eager_one_f_one_b(p: int, M: int) -> tuple[Orders, Paths]:
 
 
 def interleaved(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
-    """1F1B over chunks: p microbatches go through a chunk, then through the next.
+    """1F1B over chunks: p microbatches go through one chunk, then through the next.
 
     Narayanan et al., 2021. Because the microbatches go in groups of p, p must divide M
     if there are several chunks.
@@ -85,7 +85,8 @@ def overlapped(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
     Megatron Core calls it combined 1F1B (its guide to overlapping All-to-All). While
     one pass of a pair computes, the other exchanges tokens with the experts. The passes
     of a pair cannot wait for one another, so a stage has one more pass in flight than
-    in interleaved 1F1B. With one chunk it has one more than in eager 1F1B.
+    in interleaved 1F1B. With one chunk, it has one more pass in flight than in eager
+    1F1B.
     """
     forward, backward = _in_groups(p, M, chunks)
     paired = tuple(Op("B", op.microbatch, op.chunk, beside=True) for op in backward)
@@ -100,7 +101,7 @@ def overlapped(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
 
 
 def breadth_first(p: int, M: int, chunks: int) -> tuple[Orders, Paths]:
-    """All microbatches go through a chunk, then all through the next, and so back.
+    """All microbatches go through a chunk, then all through the next; likewise back.
 
     Lamy-Poirier, 2022 (arXiv:2211.05953). With one chunk it is GPipe. The gradients of
     a chunk are complete when its last microbatch has passed, so data parallelism can
@@ -172,7 +173,7 @@ def zb_v(p: int, M: int) -> tuple[Orders, Paths]:
     """Zero bubble on a V: the first stage is also the last (Qi et al., 2024, sec. 6).
 
     It is meant for F = I = W. The order is made for at least 2p − 1 microbatches. If
-    there are fewer, the ops of the missing ones are left out.
+    there are fewer, the ops of the missing microbatches are left out.
     """
     full = max(M, 2 * p - 1)
     return tuple(

@@ -10,13 +10,14 @@ from .schedule import PipelineSchedule, require_schedule
 
 @dataclass(frozen=True)
 class StageProgress:
-    """A stage at a moment of a step.
+    """The state of a stage at one moment of a step.
 
     Args:
         worked: how long it has computed, in the unit of the schedule.
         waited: how long it has waited. At the end of the step this is its idle time.
-        held: microbatches whose activations it holds now, in shares of its layers.
-        peak: the most microbatches that it has held so far.
+        held: microbatches whose activations it holds now, for its whole share of
+            layers.
+        peak: the maximum of `held` so far.
     """
 
     worked: float
@@ -28,12 +29,12 @@ class StageProgress:
 def windows(
     schedule: PipelineSchedule, together: bool = True
 ) -> tuple[tuple[float, float], ...]:
-    """The start and end of each stage's step, its idle time included.
+    """The start and end of each stage's step, including its idle time.
 
     Args:
         schedule: the schedule.
         together: whether all stages begin together and wait for one another at the
-            end. Otherwise each starts its next step at once, `period` after this one.
+            end. If not, each starts its next step at once, one `period` after this one.
 
     >>> from shardmath.training.pipeline_schedules import schedule
     >>> windows(schedule("zb-h2", 2, 4)), windows(schedule("zb-h2", 2, 4), False)
@@ -62,7 +63,7 @@ def progress(
         together: as in `windows`.
 
     Raises:
-        ValueError: a time that is not a number.
+        ValueError: `time` is not a number.
 
     >>> from shardmath.training.pipeline_schedules import schedule
     >>> progress(schedule("1f1b", 2, 4), 4)[0]

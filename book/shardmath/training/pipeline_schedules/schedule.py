@@ -16,11 +16,12 @@ class PipelineSchedule:
 
     Args:
         name: a name such as "1f1b".
-        stages: p, groups of chips that hold different layers.
-        microbatches: M, parts of the batch that are computed one after the other.
+        stages: p, the number of groups of chips that hold different layers.
+        microbatches: M, the number of parts of the batch, computed one after the other.
         orders: for every stage, its ops in the order in which it does them.
-        paths: the places (stage, chunk) that a microbatch passes forward. If there are
-            several paths, each takes an equal number of consecutive microbatches.
+        paths: the places (stage, chunk) that a microbatch passes in its forward pass.
+            If there are several paths, each takes an equal number of consecutive
+            microbatches.
         times: times of the ops.
     """
 
@@ -39,7 +40,7 @@ class PipelineSchedule:
 
     @property
     def chunks(self) -> int:
-        """Chunks of layers that a stage holds."""
+        """The number of chunks of layers that a stage holds."""
         return len({chunk for path in self.paths for _, chunk in path})
 
     @property
@@ -52,7 +53,7 @@ class PipelineSchedule:
         return self.stages / len(self.paths[0])
 
     def path(self, microbatch: int) -> tuple[StagePlace, ...]:
-        """The places that `microbatch` passes forward, in order.
+        """The places that `microbatch` passes in its forward pass, in order.
 
         Raises:
             ValueError: there is no such microbatch.
@@ -75,7 +76,7 @@ class PipelineSchedule:
 
     @property
     def seconds(self) -> float:
-        """From the first start to the last end, in the unit of `times`."""
+        """The time from the first start to the last end, in the unit of `times`."""
         return max(spans[-1].end for spans in self.spans)
 
     @cached_property
@@ -105,17 +106,17 @@ class PipelineSchedule:
     def period(self) -> float:
         """The time from step to step, if no stage waits for another between two steps.
 
-        It is the longest time from the first op of a stage to its last.
+        It is the longest time from the first op of a stage to the last of that stage.
         """
         return max(spans[-1].end - spans[0].start for spans in self.spans)
 
     @cached_property
     def in_flight(self) -> tuple[float, ...]:
-        """The most microbatches whose activations each stage holds at once.
+        """How many microbatches' activations each stage holds at once, at most.
 
-        They are counted for the stage's whole share of layers, so one of two chunks
-        counts half. They are held from the start of F to the end of B, or to the end of
-        W if the backward pass is split.
+        Microbatches are counted for the stage's whole share of layers, so one of two
+        chunks counts half. Activations are held from the start of F to the end of B, or
+        to the end of W if the backward pass is split.
         """
         return tuple(self.share * _most_held(order) for order in self.orders)
 
@@ -148,7 +149,7 @@ class PipelineSchedule:
 
 
 def require_schedule(schedule: object) -> PipelineSchedule:
-    """The given `PipelineSchedule`; raise for anything else."""
+    """The given `PipelineSchedule`; a ValueError for anything else."""
     if not isinstance(schedule, PipelineSchedule):
         raise ValueError(
             f"schedule = {short_repr(schedule)}: must be a `PipelineSchedule`"

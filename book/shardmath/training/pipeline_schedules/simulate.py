@@ -22,8 +22,8 @@ def simulate(schedule: Playable) -> tuple[tuple[Span, ...], ...]:
     """Every op of every stage with its start and end.
 
     Raises:
-        ValueError: a stage waits for an op that never ends, or `times.work` has another
-            length than the paths.
+        ValueError: a stage waits for an op that never ends, or `times.work` and the
+            paths differ in length.
     """
     orders, needs = schedule.orders, _needs(schedule.paths)
     seconds, ended = _seconds(schedule), defaultdict(dict)
@@ -95,7 +95,7 @@ def _work(op: Op, stage: int) -> PlacedWork:
 
 
 def slots_of(order: Sequence[Op]) -> list[tuple[Op, ...]]:
-    """The ops grouped into slots; ops that run together share one."""
+    """The ops grouped into slots; ops that run together share a slot."""
     if not any(op.beside for op in order):
         return [(op,) for op in order]
     slots: list[tuple[Op, ...]] = []
